@@ -15,7 +15,7 @@ mod export_support;
 use export_support::s3::{ceph, new_name};
 use export_support::{Plant, embedded, memory, pump, push_one, reset_peak, run};
 use penstock_config::Targets;
-use penstock_export::{Exporter, Options, Status};
+use penstock_export::{ExportOptions, Exporter, Status};
 use std::time::{Duration, Instant};
 
 fn main() {
@@ -32,7 +32,13 @@ fn main() {
             _ => (2000, 52_300, 5),
         };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        runtime.block_on(measure(&size, pumps, length, if measured { count } else { 1 }, measured));
+        runtime.block_on(measure_deliveries(
+            &size,
+            pumps,
+            length,
+            if measured { count } else { 1 },
+            measured,
+        ));
         return;
     }
     for size in ["1 KiB", "1 MiB", "100 MiB"] {
@@ -50,7 +56,7 @@ fn main() {
     }
 }
 
-async fn measure(size: &str, pumps: u32, length: usize, count: u32, to_s3: bool) {
+async fn measure_deliveries(size: &str, pumps: u32, length: usize, count: u32, to_s3: bool) {
     let targets: Targets = if to_s3 {
         let (server, bucket) = (ceph(), new_name());
         server.create_plain(&bucket).await;
@@ -63,7 +69,7 @@ async fn measure(size: &str, pumps: u32, length: usize, count: u32, to_s3: bool)
         plant.pumps(hundred * 100..pumps.min((hundred + 1) * 100), length);
     }
     let plant = plant.restart();
-    let options = Options { spool: 1 << 40, ..plant.options(targets) };
+    let options = ExportOptions { spool: 1 << 40, ..plant.options(targets) };
     let exporter = Exporter::open(plant.store.clone(), options).unwrap();
     let business_object = pump("Pump", &["plant-a"]);
     let entries: Vec<_> = (0..count).map(|_| push_one(&exporter, &business_object)).collect();

@@ -25,7 +25,7 @@ mod server;
 
 use client::Client;
 use criterion::Criterion;
-use penstock_auth::keys::New;
+use penstock_auth::keys::NewApiKey;
 use penstock_auth::{Authorized, Role};
 use penstock_cli::app;
 use penstock_config::{Sources, load};
@@ -43,14 +43,14 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 
 /// The number of quads of one machine, with its parts and their sensors.
-const QUADS: usize = 15;
+const QUADS_PER_MACHINE: usize = 15;
 /// The number of machines in one request.
-const BATCH: usize = 500;
+const MACHINES_PER_REQUEST: usize = 500;
 const BASE: &str = "https://plant.example/m/";
-const V: &str = "https://plant.example/v/";
+const VOCABULARY: &str = "https://plant.example/v/";
 
 /// A query in both languages.
-struct Question {
+struct QueryPair {
     name: &'static str,
     graphql: String,
     sparql: String,
@@ -62,24 +62,28 @@ fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
     let quads = std::env::var("PENSTOCK_GRAPHQL_QUADS").ok();
     let quads = quads.map_or(if measured { 1_000_000 } else { 6_000 }, |q| q.parse().unwrap());
-    let machines = (quads / QUADS).max(200);
+    let machines = (quads / QUADS_PER_MACHINE).max(200);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let (address, gateway) = serve(&runtime, &dir.path().join("penstock"));
+    let (address, gateway) = start_gateway(&runtime, &dir.path().join("penstock"));
     let mut penstock = Client::connect(address).unwrap();
-    let new =
-        New { name: "bench".into(), role: Role::Admin, expires_at: None, business_object: None };
-    let key = gateway.auth.keys.create(&Authorized::local(), new).unwrap().1;
+    let new = NewApiKey {
+        name: "bench".into(),
+        role: Role::Admin,
+        expires_at: None,
+        business_object: None,
+    };
+    let key = gateway.auth.keys.create_key(&Authorized::local(), new).unwrap().1;
     penstock.authorization = Some(format!("Bearer {key}"));
     let begun = Instant::now();
-    fill(&mut penstock, machines);
+    load_machines(&mut penstock, machines);
     println!(
         "{machines} machines, {} quads, in {:.1} s",
-        machines * QUADS,
+        machines * QUADS_PER_MACHINE,
         begun.elapsed().as_secs_f64()
     );
 
-    let questions = questions(machines);
+    let questions = build_queries(machines);
     let mut criterion = Criterion::default()
         .configure_from_args()
         .sample_size(20)
@@ -93,22 +97,33 @@ fn main() {
         let json = [("Content-Type", "application/json")];
         let mut ask = || {
             let mut answer = Vec::new();
-            penstock.send("POST", "/graphql", &json, body.clone(), &mut |piece| {
+            penstock.send_request("POST", "/graphql", &json, body.clone(), &mut |piece| {
                 answer.extend_from_slice(piece);
             });
             answer
         };
         let answer: serde_json::Value = serde_json::from_slice(&ask()).unwrap();
         assert!(answer.get("errors").is_none(), "{answer}");
-        assert_eq!(occurrences(&answer.to_string(), "\"code\""), question.objects, "{answer}");
-        rows.push(measure(&mut criterion, &format!("graphql: {}", question.name), &mut || {
-            ask();
-        }));
+        assert_eq!(
+            count_occurrences(&answer.to_string(), "\"code\""),
+            question.objects,
+            "{answer}"
+        );
+        rows.push(measure_query(
+            &mut criterion,
+            &format!("graphql: {}", question.name),
+            &mut || {
+                ask();
+            },
+        ));
     }
-    let theirs = oxigraph().filter(|_| measured).map(|binary| {
-        sparql(&mut criterion, &binary, &dir.path().join("oxigraph"), &gateway, &questions)
+    let theirs = find_oxigraph().filter(|_| measured).map(|binary| {
+        measure_sparql(&mut criterion, &binary, &dir.path().join("oxigraph"), &gateway, &questions)
     });
-    println!("| {} quads | GraphQL, ms | SPARQL (Oxigraph), ms |\n|---|---|---|", machines * QUADS);
+    println!(
+        "| {} quads | GraphQL, ms | SPARQL (Oxigraph), ms |\n|---|---|---|",
+        machines * QUADS_PER_MACHINE
+    );
     for (place, question) in questions.iter().enumerate() {
         let theirs = theirs.as_ref().and_then(|all| all.get(place));
         let theirs = theirs.map_or_else(|| "-".to_owned(), |ms| format!("{ms:.2}"));
@@ -122,55 +137,55 @@ fn main() {
     runtime.shutdown_background();
 }
 
-fn questions(machines: usize) -> Vec<Question> {
-    let middle = uri(machines / 2);
+fn build_queries(machines: usize) -> Vec<QueryPair> {
+    let middle = machine_uri(machines / 2);
     let site = format!("https://plant.example/site/{}", machines / 40);
-    let code = code(machines / 3);
+    let code = machine_code(machines / 3);
     let wanted = code.get(2..9).unwrap();
-    let few = (0..machines).filter(|number| self::code(*number).contains(wanted)).count();
+    let few = (0..machines).filter(|number| machine_code(*number).contains(wanted)).count();
     vec![
-        Question {
+        QueryPair {
             name: "an object by its URI",
             graphql: format!("{{ machine(uri: \"{middle}\") {{ uri name code site }} }}"),
-            sparql: format!("SELECT ?name ?code ?site {{ GRAPH ?g {{ <{middle}> <{V}name> ?name; <{V}code> ?code; <{V}site> ?site }} }}"),
+            sparql: format!("SELECT ?name ?code ?site {{ GRAPH ?g {{ <{middle}> <{VOCABULARY}name> ?name; <{VOCABULARY}code> ?code; <{VOCABULARY}site> ?site }} }}"),
             objects: 1,
         },
-        Question {
+        QueryPair {
             name: "a page of 100 with two nested levels",
             graphql: "{ machineConnection(first: 100) { nodes { uri name code parts { name weight sensor { name unit } } } } }".to_owned(),
             sparql: format!(
-                "SELECT * {{ {{ SELECT ?m ?n ?c {{ GRAPH <{BASE}> {{ ?m <{V}name> ?n; <{V}code> ?c }} }} ORDER BY ?m LIMIT 100 }} \
-                 GRAPH ?g {{ ?m <{V}part> ?p }} GRAPH ?h {{ ?p <{V}partName> ?pn; <{V}weight> ?w; <{V}sensor> ?s }} \
-                 GRAPH ?i {{ ?s <{V}sensorName> ?sn; <{V}unit> ?u }} }} ORDER BY ?m"
+                "SELECT * {{ {{ SELECT ?m ?n ?c {{ GRAPH <{BASE}> {{ ?m <{VOCABULARY}name> ?n; <{VOCABULARY}code> ?c }} }} ORDER BY ?m LIMIT 100 }} \
+                 GRAPH ?g {{ ?m <{VOCABULARY}part> ?p }} GRAPH ?h {{ ?p <{VOCABULARY}partName> ?pn; <{VOCABULARY}weight> ?w; <{VOCABULARY}sensor> ?s }} \
+                 GRAPH ?i {{ ?s <{VOCABULARY}sensorName> ?sn; <{VOCABULARY}unit> ?u }} }} ORDER BY ?m"
             ),
             objects: 100,
         },
-        Question {
+        QueryPair {
             name: "a filter that an index answers (20 objects)",
             graphql: format!("{{ machineConnection(first: 100, where: {{site: {{eq: \"{site}\"}}}}) {{ nodes {{ uri name code }} }} }}"),
-            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{V}site> <{site}>; <{V}name> ?n; <{V}code> ?c }} }} ORDER BY ?m LIMIT 100"),
+            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{VOCABULARY}site> <{site}>; <{VOCABULARY}name> ?n; <{VOCABULARY}code> ?c }} }} ORDER BY ?m LIMIT 100"),
             objects: 20,
         },
-        Question {
+        QueryPair {
             name: "a filter that none answers (all are looked at)",
             graphql: format!("{{ machineConnection(first: 100, where: {{code: {{contains: \"{wanted}\"}}}}) {{ nodes {{ uri name code }} }} }}"),
-            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{V}code> ?c; <{V}name> ?n FILTER(CONTAINS(?c, \"{wanted}\")) }} }} ORDER BY ?m LIMIT 100"),
+            sparql: format!("SELECT ?m ?n ?c {{ GRAPH ?g {{ ?m <{VOCABULARY}code> ?c; <{VOCABULARY}name> ?n FILTER(CONTAINS(?c, \"{wanted}\")) }} }} ORDER BY ?m LIMIT 100"),
             objects: few,
         },
     ]
 }
 
-fn uri(machine: usize) -> String {
+fn machine_uri(machine: usize) -> String {
     format!("{BASE}{machine:07}")
 }
 
 /// Returns the unique code of a machine.
-fn code(machine: usize) -> String {
+fn machine_code(machine: usize) -> String {
     format!("{:016x}", (machine as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// Measures a query, and returns its mean duration in milliseconds.
-fn measure(criterion: &mut Criterion, name: &str, ask: &mut dyn FnMut()) -> f64 {
+fn measure_query(criterion: &mut Criterion, name: &str, ask: &mut dyn FnMut()) -> f64 {
     let (seconds, count) = (Cell::new(0.0), Cell::new(0_u32));
     criterion.bench_function(name, |bencher| {
         bencher.iter(|| {
@@ -183,12 +198,12 @@ fn measure(criterion: &mut Criterion, name: &str, ask: &mut dyn FnMut()) -> f64 
     seconds.get() / f64::from(count.get().max(1)) * 1_000.0
 }
 
-fn occurrences(text: &str, part: &str) -> usize {
+fn count_occurrences(text: &str, part: &str) -> usize {
     text.matches(part).count()
 }
 
 /// Starts a gateway on a free port.
-fn serve(runtime: &Runtime, data: &std::path::Path) -> (SocketAddr, Gateway) {
+fn start_gateway(runtime: &Runtime, data: &std::path::Path) -> (SocketAddr, Gateway) {
     let arguments = vec![
         format!("--service.data-dir={}", data.display()),
         "--server.port=0".to_owned(),
@@ -205,34 +220,34 @@ fn serve(runtime: &Runtime, data: &std::path::Path) -> (SocketAddr, Gateway) {
     runtime.block_on(is_ready).unwrap()
 }
 
-fn fill(client: &mut Client, machines: usize) {
+fn load_machines(client: &mut Client, machines: usize) {
     let config = format!(
         "type: object\npath: Machines:.\nfields:\n  \
-         name: {{type: string, path: <{V}name>}}\n  \
-         code: {{type: string, path: <{V}code>}}\n  \
-         site: {{type: resource, path: <{V}site>}}\n  \
-         parts:\n    type: array\n    elements:\n      type: object\n      path: <{V}part>/Parts:.\n      fields:\n        \
-         name: {{type: string, path: <{V}partName>}}\n        \
-         weight: {{type: number, path: <{V}weight>}}\n        \
-         sensor:\n          type: object\n          path: <{V}sensor>/Sensors:.\n          fields:\n            \
-         name: {{type: string, path: <{V}sensorName>}}\n            \
-         unit: {{type: string, path: <{V}unit>}}\n"
+         name: {{type: string, path: <{VOCABULARY}name>}}\n  \
+         code: {{type: string, path: <{VOCABULARY}code>}}\n  \
+         site: {{type: resource, path: <{VOCABULARY}site>}}\n  \
+         parts:\n    type: array\n    elements:\n      type: object\n      path: <{VOCABULARY}part>/Parts:.\n      fields:\n        \
+         name: {{type: string, path: <{VOCABULARY}partName>}}\n        \
+         weight: {{type: number, path: <{VOCABULARY}weight>}}\n        \
+         sensor:\n          type: object\n          path: <{VOCABULARY}sensor>/Sensors:.\n          fields:\n            \
+         name: {{type: string, path: <{VOCABULARY}sensorName>}}\n            \
+         unit: {{type: string, path: <{VOCABULARY}unit>}}\n"
     );
     let namespace = serde_json::json!({"name": "Machines", "uriBase": BASE, "generator": "manual"});
-    client.text("PUT", "/api/v1/namespaces/Machines", &namespace.to_string());
+    client.send_for_text("PUT", "/api/v1/namespaces/Machines", &namespace.to_string());
     let definition = serde_json::json!({"name": "Machine", "config": config});
-    client.text("PUT", "/api/v1/business-objects", &definition.to_string());
-    for first in (0..machines).step_by(BATCH) {
+    client.send_for_text("PUT", "/api/v1/business-objects", &definition.to_string());
+    for first in (0..machines).step_by(MACHINES_PER_REQUEST) {
         let mut body = String::from("{\"data\":[");
-        for machine in first..machines.min(first + BATCH) {
+        for machine in first..machines.min(first + MACHINES_PER_REQUEST) {
             if machine > first {
                 body.push(',');
             }
             let _ = write!(
                 body,
                 "{{\"uri\":\"{}\",\"name\":\"Machine {machine}\",\"code\":\"{}\",\"site\":\"https://plant.example/site/{}\",\"parts\":[",
-                uri(machine),
-                code(machine),
+                machine_uri(machine),
+                machine_code(machine),
                 machine / 20
             );
             for part in 0..2 {
@@ -246,12 +261,12 @@ fn fill(client: &mut Client, machines: usize) {
             body.push_str("]}");
         }
         body.push_str("]}");
-        client.text("POST", "/api/v1/business-objects/Machine?mode=ADD", &body);
+        client.send_for_text("POST", "/api/v1/business-objects/Machine?mode=ADD", &body);
     }
 }
 
 /// Returns the path of Oxigraph's binary, if it is installed.
-fn oxigraph() -> Option<PathBuf> {
+fn find_oxigraph() -> Option<PathBuf> {
     let kept = || {
         let home = PathBuf::from(std::env::var_os("HOME")?);
         let cache = std::env::var_os("XDG_CACHE_HOME").map_or(home.join(".cache"), PathBuf::from);
@@ -262,17 +277,17 @@ fn oxigraph() -> Option<PathBuf> {
 }
 
 /// Loads the same quads into Oxigraph, and measures the same queries; returns milliseconds.
-fn sparql(
+fn measure_sparql(
     criterion: &mut Criterion,
     binary: &std::path::Path,
     data: &std::path::Path,
     gateway: &Gateway,
-    questions: &[Question],
+    questions: &[QueryPair],
 ) -> Vec<f64> {
     let location = data.display().to_string();
     let arguments = ["serve", "--location", &location, "--bind", "127.0.0.1:PORT"];
     let server = Server::start(binary.to_str().unwrap(), &arguments, "/query?query=ASK%7B%7D");
-    let mut client = server.client();
+    let mut client = server.connect_client();
     let nquads = [("Content-Type", "application/n-quads")];
     let (mut some, mut count) = (String::new(), 0);
     gateway
@@ -282,24 +297,36 @@ fn sparql(
             let _ = writeln!(some, "{quad} .");
             count += 1;
             if count % 20_000 == 0 {
-                client.send("POST", "/store", &nquads, std::mem::take(&mut some), &mut |_| {});
+                client.send_request(
+                    "POST",
+                    "/store",
+                    &nquads,
+                    std::mem::take(&mut some),
+                    &mut |_| {},
+                );
             }
             ControlFlow::Continue(())
         })
         .unwrap();
-    client.send("POST", "/store", &nquads, some, &mut |_| {});
+    client.send_request("POST", "/store", &nquads, some, &mut |_| {});
     let headers = [
         ("Content-Type", "application/sparql-query"),
         ("Accept", "application/sparql-results+json"),
     ];
     let mut all = Vec::new();
     for question in questions {
-        let mut client = server.client();
+        let mut client = server.connect_client();
         let mut ask = || {
             let mut answer = Vec::new();
-            client.send("POST", "/query", &headers, question.sparql.clone(), &mut |piece| {
-                answer.extend_from_slice(piece);
-            });
+            client.send_request(
+                "POST",
+                "/query",
+                &headers,
+                question.sparql.clone(),
+                &mut |piece| {
+                    answer.extend_from_slice(piece);
+                },
+            );
             answer
         };
         let answer: serde_json::Value = serde_json::from_slice(&ask()).unwrap();
@@ -308,7 +335,7 @@ fn sparql(
         let rows = question.objects * if question.sparql.contains("?sn") { 2 } else { 1 };
         assert_eq!(found, rows, "{}", question.name);
         let name = format!("sparql: {}", question.name);
-        all.push(measure(criterion, &name, &mut || {
+        all.push(measure_query(criterion, &name, &mut || {
             ask();
         }));
     }

@@ -4,9 +4,9 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
-use penstock_base::fault::Fault;
-use penstock_model::catalogue::{Catalogue, Defaults, IfMatch, Requester};
-use penstock_model::changes::Watch;
+use penstock_base::error::GatewayError;
+use penstock_model::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
+use penstock_model::change_feed::Watch;
 use penstock_model::ingest::{Body, Limits, Mode, Request, ingest};
 use penstock_model::mapping::{self, Mapping};
 use penstock_model::namespace::{self, Generator, Namespace};
@@ -53,7 +53,7 @@ impl Gateway {
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let mapping: Mapping = mapping::compile(CONFIG).unwrap();
         store
-            .transact(|transaction| -> Result<(), Fault> {
+            .transact(|transaction| -> Result<(), GatewayError> {
                 for name in mapping.namespaces() {
                     let namespace = Namespace {
                         name: name.to_owned(),
@@ -79,7 +79,7 @@ impl Gateway {
         Self { store, business_object, watch: Watch::default(), _dir: dir }
     }
 
-    fn ingest(&self, body: &str) {
+    fn ingest_body(&self, body: &str) {
         let limits = Limits {
             nesting: 128,
             objects: 10_000,
@@ -96,7 +96,7 @@ impl Gateway {
             api_key: None,
             traceparent: None,
             idempotency_key: None,
-            tells_objects: true,
+            lists_objects: true,
             watch: &self.watch,
             events: None,
             body: Body::Json(body.as_bytes()),
@@ -104,17 +104,17 @@ impl Gateway {
         ingest(&self.store.clone().into(), &limits, &request).unwrap();
     }
 
-    fn members(&self) -> Vec<NamedNode> {
-        members::page(&self.store.read(), &self.business_object, None, usize::MAX).unwrap()
+    fn list_members(&self) -> Vec<NamedNode> {
+        members::list_members(&self.store.read(), &self.business_object, None, usize::MAX).unwrap()
     }
 
     /// Renders these objects, and returns the bytes of JSON.
-    fn render(&self, uris: &[NamedNode], out: &mut Vec<u8>) -> u64 {
+    fn render_objects(&self, uris: &[NamedNode], out: &mut Vec<u8>) -> u64 {
         let mut bytes = 0;
         for uri in uris {
             out.clear();
             let root = &self.business_object.mapping.root;
-            view::render(&self.store.read(), root, uri, out, &mut Vec::new()).unwrap();
+            view::render_object(&self.store.read(), root, uri, out, &mut Vec::new()).unwrap();
             bytes += black_box(&*out).len() as u64;
         }
         bytes
@@ -122,7 +122,7 @@ impl Gateway {
 }
 
 /// Builds a body of objects with two nested objects, each of which has one nested object.
-fn body(from: usize, count: usize) -> String {
+fn build_body(from: usize, count: usize) -> String {
     let mut data = String::new();
     for i in from..from + count {
         let comma = if data.is_empty() { "" } else { "," };
@@ -139,25 +139,25 @@ fn body(from: usize, count: usize) -> String {
     format!("{{\"data\":[{data}]}}")
 }
 
-fn ingesting(criterion: &mut Criterion) {
+fn bench_ingest(criterion: &mut Criterion) {
     let gateway = Gateway::new();
-    let body = body(0, 100);
+    let body = build_body(0, 100);
     for (unit, throughput) in
         [("objects", Throughput::Elements(100)), ("bytes", Throughput::Bytes(body.len() as u64))]
     {
         let mut group = criterion.benchmark_group(format!("ingest, {unit}"));
         group.throughput(throughput);
-        group.bench_function("100 nested", |bencher| bencher.iter(|| gateway.ingest(&body)));
+        group.bench_function("100 nested", |bencher| bencher.iter(|| gateway.ingest_body(&body)));
         group.finish();
     }
 }
 
 /// Measures the same ingestion through three Business Objects: one without a watch, one that exports on change, and one
 /// that also keeps ages for a retention. Changes accumulate, because no exporter runs.
-fn watched(criterion: &mut Criterion) {
+fn bench_watched(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ingest, watched");
     group.throughput(Throughput::Elements(100));
-    let body = body(0, 100);
+    let body = build_body(0, 100);
     for (name, on_change, retention) in [
         ("not", false, None),
         ("on change", true, None),
@@ -165,7 +165,7 @@ fn watched(criterion: &mut Criterion) {
     ] {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let defaults = Defaults {
+        let defaults = CatalogueSettings {
             base_url: Some("http://example.com".to_owned()),
             gateway_id: "bench".to_owned(),
             auto_create_namespaces: true,
@@ -188,33 +188,33 @@ fn watched(criterion: &mut Criterion) {
         let business_object = (*put.unwrap().0).clone();
         let watch = catalogue.watch().clone();
         let gateway = Gateway { store, business_object, watch, _dir: dir };
-        group.bench_function(name, |bencher| bencher.iter(|| gateway.ingest(&body)));
+        group.bench_function(name, |bencher| bencher.iter(|| gateway.ingest_body(&body)));
     }
     group.finish();
 }
 
-fn rendering(criterion: &mut Criterion) {
+fn bench_render(criterion: &mut Criterion) {
     let gateway = Gateway::new();
     for from in (0..10_000).step_by(1000) {
-        gateway.ingest(&body(from, 1000));
+        gateway.ingest_body(&build_body(from, 1000));
     }
-    let uris = gateway.members();
+    let uris = gateway.list_members();
     let mut out = Vec::new();
     for count in [1, 10_000] {
         let uris = uris.get(..count).unwrap();
-        let bytes = gateway.render(uris, &mut out);
+        let bytes = gateway.render_objects(uris, &mut out);
         for (unit, throughput) in
             [("objects", Throughput::Elements(count as u64)), ("bytes", Throughput::Bytes(bytes))]
         {
             let mut group = criterion.benchmark_group(format!("render, {unit}"));
             group.sample_size(10).throughput(throughput);
             group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
-                bencher.iter(|| gateway.render(uris, &mut out));
+                bencher.iter(|| gateway.render_objects(uris, &mut out));
             });
             group.finish();
         }
     }
 }
 
-criterion_group!(benches, ingesting, watched, rendering);
+criterion_group!(benches, bench_ingest, bench_watched, bench_render);
 criterion_main!(benches);

@@ -5,13 +5,13 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    end_on_panic();
+    abort_on_panic();
     penstock_cli::main()
 }
 
 /// Ends the process on a panic, because it means a broken invariant, and the journal makes the restart safe. Only
 /// panics of the quad index's engine are caught: it panics when its files are damaged.
-fn end_on_panic() {
+fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);

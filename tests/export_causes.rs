@@ -8,7 +8,7 @@ use export_support::link::{Fault, Link};
 use export_support::s3::{Server, admin, blocked, ceph, new_name, swift};
 use export_support::{Plant, embedded, pump, push_one, run, until_status};
 use penstock_config::{TargetKind, Targets};
-use penstock_export::{Class, Entry, Exporter, Status};
+use penstock_export::{ExportEntry, Exporter, FailureClass, Status};
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -18,7 +18,7 @@ async fn blocked_until<M: Future<Output = ()>>(
     server: &Server,
     bucket: &str,
     targets: Targets,
-    class: Class,
+    class: FailureClass,
     words: &str,
     fix: impl FnOnce() -> M,
 ) {
@@ -29,10 +29,10 @@ async fn blocked_until<M: Future<Output = ()>>(
 /// Creates a plant with two exports to these targets. `class` blocks the first one until `fix` has run.
 async fn delivered_after<M: Future<Output = ()>>(
     targets: Targets,
-    class: Class,
+    class: FailureClass,
     words: &str,
     fix: impl FnOnce() -> M,
-) -> [Entry; 2] {
+) -> [ExportEntry; 2] {
     let plant = Plant::new();
     plant.pumps(0..2, 10);
     let exporter = plant.quick(targets);
@@ -42,16 +42,17 @@ async fn delivered_after<M: Future<Output = ()>>(
     blocked(&exporter, &entries[0], class, words).await;
     assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
     // An error that only affects writes cannot be detected without one.
-    let told = exporter.probe("plant-a").await.unwrap();
-    if matches!(class, Class::Bucket | Class::Credentials | Class::Certificate) {
+    let told = exporter.test_target("plant-a").await.unwrap();
+    if matches!(class, FailureClass::Bucket | FailureClass::Credentials | FailureClass::Certificate)
+    {
         assert!(!told.ok && told.caused_by == Some(class), "{told:?}");
     }
     fix().await;
     until_status(&exporter, &entries[1].id, Status::Delivered).await;
-    let told = exporter.probe("plant-a").await.unwrap();
+    let told = exporter.test_target("plant-a").await.unwrap();
     assert!(told.ok && told.caused_by.is_none(), "{told:?}");
     running.stop().await;
-    let targets = exporter.targets().unwrap();
+    let targets = exporter.list_targets().unwrap();
     let target = targets.iter().find(|target| target.name == "plant-a").unwrap();
     assert!(target.blocked.is_none() && target.attempts == 0 && target.depth == 0, "{target:?}");
     entries
@@ -61,7 +62,7 @@ async fn delivered_after<M: Future<Output = ()>>(
 async fn a_missing_bucket() {
     let (server, bucket) = (ceph(), new_name());
     let targets = server.target(&bucket);
-    blocked_until(&server, &bucket, targets, Class::Bucket, "does not exist", || {
+    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", || {
         server.create(&bucket)
     })
     .await;
@@ -71,7 +72,7 @@ async fn a_missing_bucket() {
 async fn a_missing_bucket_of_swift() {
     let (server, bucket) = (swift(), new_name());
     let targets = server.target(&bucket);
-    blocked_until(&server, &bucket, targets, Class::Bucket, "does not exist", || {
+    blocked_until(&server, &bucket, targets, FailureClass::Bucket, "does not exist", || {
         server.create(&bucket)
     })
     .await;
@@ -84,7 +85,8 @@ async fn a_denied_policy_and_a_write_only_policy() {
     let (id, user) = Server::user();
     let write = ["s3:PutObject"];
     let fix = || server.allow(&bucket, &id, &write);
-    let entries = delivered_after(user.target(&bucket), Class::Policy, "may not write", fix).await;
+    let entries =
+        delivered_after(user.target(&bucket), FailureClass::Policy, "may not write", fix).await;
     server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
     user.check(&bucket, &entries).await;
 }
@@ -97,7 +99,7 @@ async fn an_exceeded_quota() {
     let uid = format!("--uid={id}");
     admin(&["quota", "set", &uid, "--quota-scope=user", "--max-objects=0"]);
     admin(&["quota", "enable", &uid, "--quota-scope=user"]);
-    blocked_until(&user, &bucket, user.target(&bucket), Class::Quota, "quota", || async {
+    blocked_until(&user, &bucket, user.target(&bucket), FailureClass::Quota, "quota", || async {
         admin(&["quota", "disable", &uid, "--quota-scope=user"]);
     })
     .await;
@@ -114,7 +116,7 @@ async fn a_suspended_user() {
         &user,
         &bucket,
         user.target(&bucket),
-        Class::Credentials,
+        FailureClass::Credentials,
         "UserSuspended",
         || async {
             admin(&["user", "enable", &uid]);
@@ -134,7 +136,7 @@ async fn a_secret_that_changes() {
     let target = user.target(&bucket);
     let server = user.clone();
     let words = "`secret-access-key`";
-    blocked_until(&server, &bucket, target, Class::Credentials, words, || async {
+    blocked_until(&server, &bucket, target, FailureClass::Credentials, words, || async {
         admin(&["key", "create", &uid, &key, "--secret-key=SECRET"]);
     })
     .await;
@@ -144,9 +146,9 @@ async fn a_secret_that_changes() {
 async fn a_server_that_asks_to_slow_down_and_a_broken_link() {
     let server = ceph();
     for (fault, class, words) in [
-        (Fault::SlowDown, Class::Busy, "503"),
-        (Fault::Refuse(100_000), Class::Unreachable, "refused"),
-        (Fault::Blackhole, Class::Broken, "sent no answer"),
+        (Fault::SlowDown, FailureClass::Busy, "503"),
+        (Fault::Refuse(100_000), FailureClass::Unreachable, "refused"),
+        (Fault::Blackhole, FailureClass::Broken, "sent no answer"),
     ] {
         let bucket = new_name();
         server.create(&bucket).await;
@@ -168,7 +170,7 @@ async fn an_unknown_host_name() {
     let exporter = plant.quick(server.at("http://no-such-host.invalid").target("plant"));
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
-    blocked(&exporter, &entry, Class::Unreachable, "cannot be resolved").await;
+    blocked(&exporter, &entry, FailureClass::Unreachable, "cannot be resolved").await;
     running.stop().await;
 }
 
@@ -238,7 +240,7 @@ async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
         let exporter = plant.quick(targets);
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         let running = run(&exporter);
-        blocked(&exporter, &entry, Class::Certificate, words).await;
+        blocked(&exporter, &entry, FailureClass::Certificate, words).await;
         running.stop().await;
     }
 }
@@ -251,7 +253,7 @@ async fn taken(server: &Server, bucket: &str, more: &[(&'static str, &str)], wor
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     server.put(bucket, &entry.key, "theirs", more).await;
     let running = run(&exporter);
-    blocked(&exporter, &entry, Class::Conflict, words).await;
+    blocked(&exporter, &entry, FailureClass::Conflict, words).await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     // Its owner moves it away.
@@ -275,7 +277,7 @@ async fn an_object_of_another_gateway_is_never_overwritten() {
 }
 
 fn gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
-    let options = penstock_export::Options {
+    let options = penstock_export::ExportOptions {
         gateway_id: id.to_owned(),
         pace: export_support::s3::quick(),
         ..plant.options(targets)
@@ -357,7 +359,7 @@ async fn a_lost_answer_with_write_only_credentials() {
     let third = push_one(&exporter, &pump("Pump", &["plant-a"]));
     server.put(&bucket, &third.key, "theirs", &[]).await;
     let running = run(&exporter);
-    blocked(&exporter, &third, Class::Conflict, "may not read").await;
+    blocked(&exporter, &third, FailureClass::Conflict, "may not read").await;
     running.stop().await;
     user.object(&bucket, &second.key).await;
 }
@@ -375,11 +377,11 @@ async fn a_foreign_object_does_not_count_as_ours_after_an_attempt_that_reached_n
     link.set(Fault::Refuse(u64::MAX));
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
-    blocked(&exporter, &entry, Class::Unreachable, "refused").await;
+    blocked(&exporter, &entry, FailureClass::Unreachable, "refused").await;
     server.put(&bucket, &entry.key, "theirs", &[]).await;
     link.set(Fault::Pass);
     link.listen().await;
-    blocked(&exporter, &entry, Class::Conflict, "may not read").await;
+    blocked(&exporter, &entry, FailureClass::Conflict, "may not read").await;
     let (_, body) = server.object(&bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
     let path = s3::signing::uri_encode(&entry.key, false);
@@ -398,7 +400,7 @@ async fn a_file_of_another_gateway_in_the_directory_is_never_overwritten() {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "theirs").unwrap();
     let running = run(&exporter);
-    blocked(&exporter, &entry, Class::Conflict, "not overwritten").await;
+    blocked(&exporter, &entry, FailureClass::Conflict, "not overwritten").await;
     assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
     std::fs::remove_file(&path).unwrap();
     until_status(&exporter, &entry.id, Status::Delivered).await;

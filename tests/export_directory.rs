@@ -2,8 +2,8 @@
 mod export_support;
 
 use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock_base::fault;
-use penstock_export::{By, Kind, Status, verify};
+use penstock_base::error;
+use penstock_export::{ExportRequester, Kind, Status, verify};
 use sha2::{Digest, Sha256};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -14,7 +14,8 @@ async fn a_push_delivers_a_file_to_the_directory() {
     let entry = push_one(&exporter, &pump("Pump 1/ü", &["plant-a"]));
     assert_eq!((entry.sequence, entry.object_count, entry.kind), (1, 1203, Kind::Full));
     assert_eq!(entry.status, Status::Queued);
-    let spooled = std::fs::read(exporter.spool().join(format!("{}.json", entry.id))).unwrap();
+    let spooled =
+        std::fs::read(exporter.spool_folder().join(format!("{}.json", entry.id))).unwrap();
 
     let running = run(&exporter);
     let delivered = until_status(&exporter, &entry.id, Status::Delivered).await;
@@ -30,7 +31,7 @@ async fn a_push_delivers_a_file_to_the_directory() {
     assert_eq!(bytes, spooled);
     assert_eq!(entry.sha256, format!("{:x}", Sha256::digest(&bytes)));
 
-    let verified = verify::file(&path).unwrap();
+    let verified = verify::verify_file(&path).unwrap();
     assert_eq!((verified.object_count, verified.object_type.as_str()), (1203, "Pump 1/ü"));
     assert_eq!(verified.data_checksum, entry.data_checksum);
     let json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
@@ -45,12 +46,13 @@ fn one_render_serves_every_target() {
     let plant = Plant::new();
     plant.pumps(0..3, 1);
     let exporter = plant.open(embedded());
-    let push =
-        exporter.push(&pump("Pump", &["plant-a", "plant-b", "plant-a"]), By::gateway()).unwrap();
+    let push = exporter
+        .push(&pump("Pump", &["plant-a", "plant-b", "plant-a"]), ExportRequester::gateway())
+        .unwrap();
     let targets: Vec<_> = push.exports.iter().map(|e| (e.target.as_str(), e.sequence)).collect();
     assert_eq!(targets, [("plant-a", 1), ("plant-b", 1)]);
     assert_eq!(push.exports[0].sha256, push.exports[1].sha256);
-    let contents = push.exports.iter().map(|e| exporter.content(&e.id).unwrap());
+    let contents = push.exports.iter().map(|e| exporter.open_content(&e.id).unwrap());
     assert!(contents.map(|content| content.length).all(|length| length == push.exports[0].bytes));
 }
 
@@ -76,9 +78,15 @@ fn disabled_business_objects_and_those_without_targets_are_refused() {
     let exporter = plant.open(embedded());
     let mut disabled = pump("Pump", &["plant-a"]);
     disabled.object.definition.enabled = false;
-    let fault = exporter.push(&disabled, By::gateway()).unwrap_err();
-    assert_eq!((fault.kind, fault.detail.contains("disabled")), (fault::Kind::Conflict, true));
-    let fault = exporter.push(&pump("Pump", &[]), By::gateway()).unwrap_err();
-    assert_eq!((fault.kind, fault.detail.contains("pushTargets")), (fault::Kind::Conflict, true));
+    let fault = exporter.push(&disabled, ExportRequester::gateway()).unwrap_err();
+    assert_eq!(
+        (fault.kind, fault.detail.contains("disabled")),
+        (error::ErrorClass::Conflict, true)
+    );
+    let fault = exporter.push(&pump("Pump", &[]), ExportRequester::gateway()).unwrap_err();
+    assert_eq!(
+        (fault.kind, fault.detail.contains("pushTargets")),
+        (error::ErrorClass::Conflict, true)
+    );
     assert!(plant.spooled().is_empty());
 }

@@ -13,7 +13,7 @@ use export_support::link::{Fault, Link};
 use export_support::s3::{Server, ceph, new_name, quick};
 use export_support::{Plant, open_store, options, pump, run};
 use penstock_config::{Target, TargetKind};
-use penstock_export::{By, Exporter, Options, Status};
+use penstock_export::{ExportOptions, ExportRequester, Exporter, Status};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::path::Path;
@@ -30,7 +30,7 @@ async fn what_is_killed() {
     let exporter = open(Path::new(&data_dir), &ceph().at(&endpoint).one(&bucket));
     let _running = run(&exporter);
     loop {
-        exporter.push(&pump("Pump", &["plant-a"]), By::gateway()).unwrap();
+        exporter.push(&pump("Pump", &["plant-a"]), ExportRequester::gateway()).unwrap();
         tokio::time::sleep(Duration::from_millis(15)).await;
     }
 }
@@ -39,7 +39,7 @@ fn open(data_dir: &Path, target: &Target) -> Exporter {
     let store = open_store(data_dir);
     let mut targets = export_support::embedded();
     targets.named.insert("plant-a".to_owned(), target.clone());
-    let options = Options {
+    let options = ExportOptions {
         history: 1_000_000,
         pace: quick(),
         spool: 1 << 40,

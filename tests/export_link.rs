@@ -13,7 +13,7 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{Server, ceph, new_name, swift};
 use export_support::{Plant, embedded, pump, push_one, run, until_status};
-use penstock_export::{By, Entry, Status};
+use penstock_export::{ExportEntry, ExportRequester, Status};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::collections::HashMap;
@@ -67,10 +67,10 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         names.push((name, bucket));
     }
     let plant = Plant::new();
-    let options = penstock_export::Options {
+    let options = penstock_export::ExportOptions {
         history: 1_000_000,
         spool: 1 << 40,
-        pace: penstock_export::Pace {
+        pace: penstock_export::DeliveryTimings {
             idle: std::time::Duration::from_millis(500),
             ..export_support::s3::quick()
         },
@@ -86,12 +86,12 @@ async fn everything_arrives(server: Server, deliveries: u64) {
             let number = u32::try_from(number).unwrap();
             plant.pumps(number..number + 1, 1 + (number as usize * 37) % 3000);
         }
-        last = exporter.push(&business_object, By::gateway()).unwrap().exports;
+        last = exporter.push(&business_object, ExportRequester::gateway()).unwrap().exports;
     }
     let begun = std::time::Instant::now();
     for entry in &last {
         while exporter.get(&entry.id).unwrap().unwrap().status != Status::Delivered {
-            assert!(begun.elapsed().as_secs() < 600, "{:?}", exporter.targets());
+            assert!(begun.elapsed().as_secs() < 600, "{:?}", exporter.list_targets());
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     }
@@ -99,7 +99,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     println!("{deliveries} deliveries; {:?}", seen.lock().unwrap());
     let all = exporter.list(None, 1_000_000).unwrap();
     for (name, bucket) in &names {
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<ExportEntry> =
             all.iter().filter(|entry| entry.target == *name).cloned().collect();
         entries.reverse();
         assert!(entries.iter().map(|entry| entry.sequence).eq(1..=deliveries.div_ceil(TARGETS)));
@@ -132,8 +132,8 @@ async fn late_file_arrives_once(server: Server) {
     .await;
     let plant = Plant::new();
     plant.pumps(0..3, 10);
-    let options = penstock_export::Options {
-        pace: penstock_export::Pace {
+    let options = penstock_export::ExportOptions {
+        pace: penstock_export::DeliveryTimings {
             idle: std::time::Duration::from_millis(300),
             ..export_support::s3::quick()
         },

@@ -34,7 +34,7 @@ async fn a_long_export_needs_little_memory() {
     assert_eq!(entry.object_count, 100_000);
     assert!(entry.bytes > 25_000_000, "{}", entry.bytes);
     let verified =
-        verify::file(&plant.bucket("plant-a").join(&entry.key)).expect("the file is valid");
+        verify::verify_file(&plant.bucket("plant-a").join(&entry.key)).expect("the file is valid");
     assert_eq!(verified.object_count, 100_000);
     println!("idle {} MB, peak {} MB", idle >> 20, peak >> 20);
     assert!(peak.saturating_sub(idle) < 32 << 20, "idle {idle}, peak {peak}");

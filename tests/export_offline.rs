@@ -7,7 +7,7 @@ mod export_support;
 use export_support::link::{Fault, Link};
 use export_support::s3::{blocked, ceph, new_name, quick};
 use export_support::{Plant, memory, pump, push_one, run, until_status};
-use penstock_export::{Class, Exporter, Options, Status};
+use penstock_export::{ExportOptions, Exporter, FailureClass, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
@@ -35,7 +35,7 @@ async fn a_week_offline() {
     let link = Link::to(&server.endpoint, || Fault::Refuse(u64::MAX)).await;
     let plant = Plant::new();
     plant.pumps(0..1, 10);
-    let options = Options {
+    let options = ExportOptions {
         history: 1_000_000,
         pace: quick(),
         spool: 1 << 40,
@@ -45,7 +45,7 @@ async fn a_week_offline() {
     let pumps = pump("Pump", &["plant-a"]);
     let running = run(&exporter);
     let mut entries = vec![push_one(&exporter, &pumps)];
-    blocked(&exporter, &entries[0], Class::Unreachable, "refused").await;
+    blocked(&exporter, &entries[0], FailureClass::Unreachable, "refused").await;
     while (entries.len() as u64) < queued / 4 {
         entries.push(push_one(&exporter, &pumps));
     }
@@ -54,8 +54,12 @@ async fn a_week_offline() {
         entries.push(push_one(&exporter, &pumps));
     }
     let grown = memory("VmRSS").saturating_sub(begun);
-    let target =
-        exporter.targets().unwrap().into_iter().find(|target| target.name == "plant-a").unwrap();
+    let target = exporter
+        .list_targets()
+        .unwrap()
+        .into_iter()
+        .find(|target| target.name == "plant-a")
+        .unwrap();
     assert_eq!(target.depth, queued);
     let lines = warnings.load(Ordering::Relaxed);
     println!(
@@ -73,7 +77,7 @@ async fn a_week_offline() {
     let last = entries.last().unwrap().id.clone();
     let begun = std::time::Instant::now();
     while exporter.get(&last).unwrap().unwrap().status != Status::Delivered {
-        assert!(begun.elapsed().as_secs() < 900, "{:?}", exporter.targets());
+        assert!(begun.elapsed().as_secs() < 900, "{:?}", exporter.list_targets());
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     until_status(&exporter, &last, Status::Delivered).await;

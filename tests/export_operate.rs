@@ -3,9 +3,9 @@ mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
 use penstock_base::commit::NoClient;
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 use penstock_config::Targets;
-use penstock_export::{By, Exporter, Status};
+use penstock_export::{ExportRequester, Exporter, Status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
@@ -15,7 +15,7 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     let exporter = plant.open(embedded());
     let entries: Vec<_> = (0..3).map(|_| push_one(&exporter, &business_object)).collect();
     assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap().status, Status::Parked);
-    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap_err().kind, ErrorClass::Conflict);
     assert_eq!(exporter.park(&NoClient, &entries[1].id).unwrap().status, Status::Parked);
     drop(exporter);
 
@@ -31,7 +31,7 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     assert_eq!(exporter.get(&entries[0].id).unwrap().unwrap().status, Status::Parked);
     assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, Status::Queued);
     until_status(&exporter, &entries[0].id, Status::Delivered).await;
-    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().kind, ErrorClass::Conflict);
     running.stop().await;
     assert_eq!(files(&plant.bucket("plant-a")).len(), 3);
 }
@@ -42,8 +42,8 @@ async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    assert_eq!(exporter.replay(&NoClient, &entry.id).unwrap_err().kind, Kind::Conflict);
-    assert_eq!(exporter.replay(&NoClient, "unknown").unwrap_err().kind, Kind::NotFound);
+    assert_eq!(exporter.replay(&NoClient, &entry.id).unwrap_err().kind, ErrorClass::Conflict);
+    assert_eq!(exporter.replay(&NoClient, "unknown").unwrap_err().kind, ErrorClass::NotFound);
     let running = run(&exporter);
     until_status(&exporter, &entry.id, Status::Delivered).await;
     std::fs::remove_dir_all(plant.bucket("plant-a")).unwrap();
@@ -64,12 +64,13 @@ async fn a_blocked_target_does_not_block_others_and_continues_after_a_fix() {
     targets.named.insert("plant-a".to_owned(), directory(&blocked));
     targets.named.insert("plant-b".to_owned(), directory(&plant.dir.path().join("open")));
     let exporter = plant.open(targets);
-    let push = exporter.push(&pump("Pump", &["plant-a", "plant-b"]), By::gateway()).unwrap();
+    let push =
+        exporter.push(&pump("Pump", &["plant-a", "plant-b"]), ExportRequester::gateway()).unwrap();
     let running = run(&exporter);
     until_status(&exporter, &push.exports[1].id, Status::Delivered).await;
     let entry = until_status(&exporter, &push.exports[0].id, Status::Blocked).await;
     assert!(entry.attempts > 0 && entry.last_error.is_some());
-    let state = exporter.targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    let state = exporter.list_targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
     assert_eq!((state.blocked, state.depth), (entry.last_error, 1));
 
     std::fs::remove_file(&blocked).unwrap();
@@ -99,10 +100,10 @@ async fn the_history_keeps_the_newest_records_and_files() {
     assert_eq!(kept, [5, 4, 3]);
     assert_eq!(exporter.get(&entries[0].id).unwrap(), None);
     assert_eq!(plant.spooled().len(), 2);
-    let fault = exporter.content(&entries[2].id).unwrap_err();
-    assert_eq!((fault.kind, fault.detail.contains("no longer kept")), (Kind::NotFound, true));
-    assert_eq!(exporter.replay(&NoClient, &entries[2].id).unwrap_err().kind, Kind::Conflict);
-    assert_eq!(exporter.content(&entries[4].id).unwrap().length, entries[4].bytes);
+    let fault = exporter.open_content(&entries[2].id).unwrap_err();
+    assert_eq!((fault.kind, fault.detail.contains("no longer kept")), (ErrorClass::NotFound, true));
+    assert_eq!(exporter.replay(&NoClient, &entries[2].id).unwrap_err().kind, ErrorClass::Conflict);
+    assert_eq!(exporter.open_content(&entries[4].id).unwrap().length, entries[4].bytes);
     assert_eq!(push_one(&exporter, &business_object).sequence, 6);
 }
 

@@ -3,7 +3,7 @@ mod export_support;
 
 use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
 use penstock_base::commit::NoClient;
-use penstock_export::{Class, Status};
+use penstock_export::{FailureClass, Status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_exports_are_delivered_in_order_after_a_restart() {
@@ -19,7 +19,8 @@ async fn queued_exports_are_delivered_in_order_after_a_restart() {
     let listed = exporter.list(None, 100).unwrap();
     let newest_first: Vec<_> = queued.iter().rev().cloned().collect();
     assert_eq!(listed, newest_first);
-    let target = exporter.targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    let target =
+        exporter.list_targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
     assert_eq!((target.depth, target.oldest), (5, Some(queued[0].created_at.clone())));
 
     let running = run(&exporter);
@@ -86,7 +87,7 @@ async fn an_unrecorded_delivery_is_repeated_under_the_same_key() {
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let path = plant.bucket("plant-a").join(&entry.key);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::copy(exporter.spool().join(format!("{}.json", entry.id)), &path).unwrap();
+    std::fs::copy(exporter.spool_folder().join(format!("{}.json", entry.id)), &path).unwrap();
     let running = run(&exporter);
     until_status(&exporter, &entry.id, Status::Delivered).await;
     running.stop().await;
@@ -112,8 +113,8 @@ async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
     running.stop().await;
     let told = blocked.last_error.unwrap();
     assert!(told.contains("service.export.targets.plant-a"), "{told}");
-    let state = exporter.targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
-    assert_eq!((state.blocked_by, state.depth), (Some(Class::Gateway), 2));
+    let state = exporter.list_targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    assert_eq!((state.blocked_by, state.depth), (Some(FailureClass::Gateway), 2));
     assert_eq!(files(&plant.bucket("plant-a")), Vec::<String>::new());
     drop(exporter);
 

@@ -196,10 +196,12 @@ async fn a_long_file_is_sent_compressed_and_read_back_unchanged() {
         assert!(files(&plant.dir.path().join("uploads")).is_empty());
         let dir = plant.dir.path().to_owned();
         let found = tokio::task::spawn_blocking(move || {
-            let place = penstock_export::walk::Place::target(&targets, &dir, "plant-a").unwrap();
+            let place = penstock_export::walk::BucketLocation::of_target(&targets, &dir, "plant-a")
+                .unwrap();
             let mut found = Vec::new();
             let tell = &mut |finding: &_| found.push(format!("{finding:?}"));
-            let walked = penstock_export::walk::walk(&place, false, &mut |_, _| {}, tell).unwrap();
+            let walked =
+                penstock_export::walk::walk_bucket(&place, false, &mut |_, _| {}, tell).unwrap();
             (walked.bytes, found)
         });
         assert_eq!(found.await.unwrap(), (entry.bytes, Vec::new()));
@@ -277,14 +279,20 @@ async fn the_bandwidth_limit_holds_and_a_closed_window_stops_deliveries() {
 
     let hour = jiff::Timestamp::now().strftime("%H").to_string().parse::<u32>().unwrap();
     let window = format!("{:02}:00-{:02}:00", (hour + 2) % 24, (hour + 3) % 24);
-    let times =
-        penstock_config::Times { window: window.parse().unwrap(), zone: "UTC".parse().unwrap() };
+    let times = penstock_config::DeliveryWindow {
+        window: window.parse().unwrap(),
+        zone: "UTC".parse().unwrap(),
+    };
     let closed = Targets { times: Some(times), ..open.clone() };
     let exporter = plant.quick(closed);
     let running = run(&exporter);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let target =
-        exporter.targets().unwrap().into_iter().find(|target| target.name == "plant-a").unwrap();
+    let target = exporter
+        .list_targets()
+        .unwrap()
+        .into_iter()
+        .find(|target| target.name == "plant-a")
+        .unwrap();
     assert!(target.paused.unwrap().contains("it opens at") && target.blocked.is_none());
     assert_eq!((target.depth, exporter.get(&entries[0].id).unwrap().unwrap().attempts), (2, 0));
     running.stop().await;

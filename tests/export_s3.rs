@@ -6,7 +6,7 @@ mod export_support;
 use export_support::{Plant, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
 use penstock_config::{Target, TargetKind, Targets};
-use penstock_export::{Entry, Exporter, Status};
+use penstock_export::{ExportEntry, Exporter, Status};
 use penstock_model::resource::Compiled;
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
@@ -71,8 +71,9 @@ fn pumps() -> Compiled {
 }
 
 /// Checks that the bucket has the file of this entry, byte for byte, with its metadata.
-async fn check(bucket: &Bucket, exporter: &Exporter, entry: &Entry) {
-    let spooled = std::fs::read(exporter.spool().join(format!("{}.json", entry.id))).unwrap();
+async fn check(bucket: &Bucket, exporter: &Exporter, entry: &ExportEntry) {
+    let spooled =
+        std::fs::read(exporter.spool_folder().join(format!("{}.json", entry.id))).unwrap();
     let object = bucket.get_object(&entry.key).await.unwrap();
     assert!(object.as_slice() == spooled, "the bytes differ");
     let (head, _) = bucket.head_object(&entry.key).await.unwrap();

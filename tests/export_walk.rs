@@ -7,14 +7,16 @@ mod export_support;
 use export_support::s3::{ceph, new_name};
 use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
 use penstock_config::{Compression, TargetKind, Targets};
-use penstock_export::walk::{Finding, Place, Reader, Walked, walk};
-use penstock_export::{Entry, Status};
+use penstock_export::walk::{
+    BucketFinding, BucketLocation, ReadCredentials, WalkSummary, walk_bucket,
+};
+use penstock_export::{ExportEntry, Status};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Delivers `count` exports.
-async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<Entry> {
+async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<ExportEntry> {
     let exporter = plant.quick(targets);
     let running = run(&exporter);
     let mut entries = Vec::new();
@@ -27,10 +29,11 @@ async fn deliver(plant: &Plant, targets: Targets, count: u32) -> Vec<Entry> {
     entries
 }
 
-fn walked(place: &Place) -> (Walked, Vec<Finding>) {
+fn walked(place: &BucketLocation) -> (WalkSummary, Vec<BucketFinding>) {
     let mut found = Vec::new();
     let walked =
-        walk(place, false, &mut |_, _| {}, &mut |finding| found.push(finding.clone())).unwrap();
+        walk_bucket(place, false, &mut |_, _| {}, &mut |finding| found.push(finding.clone()))
+            .unwrap();
     assert_eq!(walked.findings, found.len() as u64);
     (walked, found)
 }
@@ -65,7 +68,7 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
     let plant = Plant::new();
     let entries = deliver(&plant, embedded(), 6).await;
     let root = plant.bucket("plant-a");
-    let (whole, found) = walked(&Place::directory(root.clone()));
+    let (whole, found) = walked(&BucketLocation::of_directory(root.clone()));
     assert_eq!((whole.objects, found.len()), (6, 0));
     assert_eq!((whole.folders[0].exports, whole.folders[0].last), (6, 6));
     assert_eq!(whole.bytes, entries.iter().map(|entry| entry.bytes).sum::<u64>());
@@ -90,16 +93,17 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
     std::fs::write(root.join("readme.txt"), "hello").unwrap();
     std::fs::write(root.join(".x.part"), "under way").unwrap();
 
-    let (_, found) = walked(&Place::directory(root.clone()));
+    let (_, found) = walked(&BucketLocation::of_directory(root.clone()));
     let folder = "Pump%20%C3%BC".to_owned();
-    assert!(found.contains(&Finding::Gap { folder, from: 2, to: 3 }), "{found:?}");
-    assert!(found.contains(&Finding::Foreign { key: "readme.txt".to_owned() }), "{found:?}");
-    let doubled = |finding: &&Finding| matches!(finding, Finding::Double { sequence: 4, .. });
+    assert!(found.contains(&BucketFinding::Gap { folder, from: 2, to: 3 }), "{found:?}");
+    assert!(found.contains(&BucketFinding::Foreign { key: "readme.txt".to_owned() }), "{found:?}");
+    let doubled =
+        |finding: &&BucketFinding| matches!(finding, BucketFinding::Double { sequence: 4, .. });
     assert_eq!(found.iter().filter(doubled).count(), 1, "{found:?}");
     let keys: Vec<_> = found
         .iter()
         .filter_map(|finding| match finding {
-            Finding::Damaged { key, .. } => Some(key.clone()),
+            BucketFinding::Damaged { key, .. } => Some(key.clone()),
             _ => None,
         })
         .collect();
@@ -144,7 +148,7 @@ async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_enviro
     let targets = server.target(&bucket);
     let dir = plant.dir.path().to_owned();
     let check = move |targets: Targets| {
-        let place = Place::target(&targets, &dir, "plant-a").unwrap();
+        let place = BucketLocation::of_target(&targets, &dir, "plant-a").unwrap();
         walked(&place)
     };
     let whole = tokio::task::spawn_blocking({
@@ -160,8 +164,9 @@ async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_enviro
     // An object of another gateway, an object whose bytes do not match its metadata, and a gap.
     let (_, body) = server.object(&bucket, &entries[1].key).await;
     let body = String::from_utf8(body).unwrap();
-    let path = |entry: &Entry| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
-    let sha256 = |entry: &Entry| ("x-amz-meta-sha256", entry.sha256.clone());
+    let path =
+        |entry: &ExportEntry| format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
+    let sha256 = |entry: &ExportEntry| ("x-amz-meta-sha256", entry.sha256.clone());
     for (entry, gateway) in [(&entries[1], "gateway-2"), (&entries[0], "gateway-1")] {
         let (name, sha256) = sha256(entry);
         let more = [(name, sha256.as_str()), ("x-amz-meta-gateway-id", gateway)];
@@ -170,21 +175,25 @@ async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_enviro
     server.ask("DELETE", &path(&entries[3]), "").await;
     let (_, found) = tokio::task::spawn_blocking(move || check(targets)).await.unwrap();
     assert_eq!(found.len(), 3, "{found:?}");
-    assert!(found.iter().any(|finding| matches!(finding, Finding::Mixed { .. })), "{found:?}");
-    assert!(found.iter().any(|finding| matches!(finding, Finding::Damaged { key, cause } if *key == entries[0].key && cause.contains("SHA-256"))), "{found:?}");
     assert!(
-        found.iter().any(|finding| matches!(finding, Finding::Gap { from: 4, to: 4, .. })),
+        found.iter().any(|finding| matches!(finding, BucketFinding::Mixed { .. })),
+        "{found:?}"
+    );
+    assert!(found.iter().any(|finding| matches!(finding, BucketFinding::Damaged { key, cause } if *key == entries[0].key && cause.contains("SHA-256"))), "{found:?}");
+    assert!(
+        found.iter().any(|finding| matches!(finding, BucketFinding::Gap { from: 4, to: 4, .. })),
         "{found:?}"
     );
 
     let url = format!("{}/{bucket}/edge%201/", server.endpoint);
-    let reader = Reader {
+    let reader = ReadCredentials {
         access_key_id: server.key.clone(),
         secret_access_key: server.secret.clone(),
         region: server.region.clone(),
     };
-    let by_url = tokio::task::spawn_blocking(move || walked(&Place::url(&url, reader).unwrap()))
-        .await
-        .unwrap();
+    let by_url =
+        tokio::task::spawn_blocking(move || walked(&BucketLocation::of_url(&url, reader).unwrap()))
+            .await
+            .unwrap();
     assert_eq!(by_url.1.len(), 3);
 }

@@ -3,13 +3,13 @@ mod export_support;
 
 use export_support::{Plant, embedded, pump, push_one};
 use oxrdf::NamedNode;
-use penstock_export::By;
+use penstock_export::ExportRequester;
 
 #[test]
 fn a_push_without_members_returns_the_reason_and_no_file() {
     let plant = Plant::new();
     let exporter = plant.open(embedded());
-    let push = exporter.push(&pump("Pump", &["plant-a"]), By::gateway()).unwrap();
+    let push = exporter.push(&pump("Pump", &["plant-a"]), ExportRequester::gateway()).unwrap();
     assert!(push.exports.is_empty());
     let reason = push.reason.unwrap();
     assert!(reason.contains("`Pump`") && reason.contains(export_support::BASE), "{reason}");
@@ -20,7 +20,7 @@ fn a_push_without_members_returns_the_reason_and_no_file() {
     let iri = |iri: &str| NamedNode::new(iri).unwrap();
     conditioned.conditions =
         vec![(iri("https://plant.example/type"), iri("https://plant.example/Pump").into())];
-    let reason = exporter.push(&conditioned, By::gateway()).unwrap().reason.unwrap();
+    let reason = exporter.push(&conditioned, ExportRequester::gateway()).unwrap().reason.unwrap();
     assert!(reason.contains("https://plant.example/type"), "{reason}");
     assert!(reason.contains("https://plant.example/Pump"), "{reason}");
 }
@@ -35,7 +35,7 @@ fn one_empty_file_follows_after_all_objects_are_removed() {
     plant.clear();
     let empty = push_one(&exporter, &business_object);
     assert_eq!((empty.object_count, empty.sequence), (0, 2));
-    let push = exporter.push(&business_object, By::gateway()).unwrap();
+    let push = exporter.push(&business_object, ExportRequester::gateway()).unwrap();
     assert!(push.exports.is_empty() && push.reason.is_some());
     plant.pumps(0..1, 1);
     assert_eq!(push_one(&exporter, &business_object).sequence, 3);

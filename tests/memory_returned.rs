@@ -1,6 +1,6 @@
 //! Memory of a peak is returned to the kernel, even if a small allocation that was made last remains. The test has a
 //! process of its own, so that no other code allocates.
-use penstock_base::memory::held;
+use penstock_base::memory::unreclaimable_bytes;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 #[test]
 fn memory_of_many_threads_is_returned_when_they_are_idle() {
-    let before = held().unwrap();
+    let before = unreclaimable_bytes().unwrap();
     let barrier = Arc::new(Barrier::new(usize::try_from(THREADS).unwrap() + 1));
     let threads: Vec<_> = (0..THREADS)
         .map(|_| {
@@ -36,13 +36,13 @@ fn memory_of_many_threads_is_returned_when_they_are_idle() {
         })
         .collect();
     barrier.wait();
-    let peak = held().unwrap();
+    let peak = unreclaimable_bytes().unwrap();
     assert!(peak >= before + THREADS * BLOCKS * BLOCK, "{peak} after {before}");
     barrier.wait();
     barrier.wait();
     let begun = Instant::now();
-    while held().unwrap() > before + REST {
-        let now = held().unwrap();
+    while unreclaimable_bytes().unwrap() > before + REST {
+        let now = unreclaimable_bytes().unwrap();
         assert!(
             begun.elapsed() < PATIENCE,
             "{now} bytes are in use, {before} were before, {peak} at the peak"

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
 /// Connects. The connection's task runs on the runtime of the caller.
-pub(crate) async fn connection(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
+pub(crate) async fn open_connection(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(address).await.ok()?;
     stream.set_nodelay(true).ok()?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.ok()?;
@@ -28,19 +28,19 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Option<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let sender = runtime.block_on(connection(address))?;
+        let sender = runtime.block_on(open_connection(address))?;
         Some(Self { runtime, sender, host: address.to_string(), authorization: None })
     }
 
     /// Whether a GET of this path succeeds.
-    pub(crate) fn answers(&mut self, path: &str) -> bool {
+    pub(crate) fn is_path_ready(&mut self, path: &str) -> bool {
         let request = Request::get(path).header("Host", &self.host).body(Full::default()).unwrap();
         let answer = self.runtime.block_on(self.sender.send_request(request));
         answer.is_ok_and(|answer| answer.status().is_success())
     }
 
     /// Sends a request, and passes each part of the response to `piece`. Returns the size of the response in bytes.
-    pub(crate) fn send(
+    pub(crate) fn send_request(
         &mut self,
         method: &str,
         path: &str,
@@ -78,10 +78,12 @@ impl Client {
     }
 
     /// Sends a request, and returns the text of the response.
-    pub(crate) fn text(&mut self, method: &str, path: &str, body: &str) -> String {
+    pub(crate) fn send_for_text(&mut self, method: &str, path: &str, body: &str) -> String {
         let mut text = Vec::new();
         let json = [("Content-Type", "application/json")];
-        self.send(method, path, &json, body.to_owned(), &mut |piece| text.extend_from_slice(piece));
+        self.send_request(method, path, &json, body.to_owned(), &mut |piece| {
+            text.extend_from_slice(piece);
+        });
         String::from_utf8(text).unwrap()
     }
 }

@@ -52,9 +52,9 @@ fn main() {
     }
     let objects = objects.first().map_or(100_000, |objects| objects.parse().unwrap());
     let quads = objects as f64 * 10.0;
-    let ours = work::penstock(penstock, objects);
-    let theirs = work::oxigraph(oxigraph, objects);
-    let nothing = work::nothing();
+    let ours = work::measure_penstock(penstock, objects);
+    let theirs = work::measure_oxigraph(oxigraph, objects);
+    let nothing = work::measure_minimal_server();
 
     println!("| {objects} objects, {quads} quads | Penstock | Oxigraph | ratio |");
     println!("|---|---|---|---|");
@@ -91,11 +91,11 @@ fn main() {
 }
 
 /// Runs `work`, and returns the seconds that it took and its result.
-fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
+fn measure_time<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let begun = Instant::now();
     let value = work();
     (begun.elapsed().as_secs_f64(), value)
 }
 
 /// How long single reads are measured.
-const READING: Duration = Duration::from_secs(5);
+const READ_DURATION: Duration = Duration::from_secs(5);

@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The start timeout. Oxigraph replays its log at the start, which took minutes on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(15);
+const START_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// The kernel's clock ticks per second in `/proc` (`USER_HZ`).
-const TICKS: f64 = 100.0;
+const TICKS_PER_SECOND: f64 = 100.0;
 
 pub(crate) struct Server {
     child: Child,
@@ -36,8 +36,9 @@ impl Server {
         let mut server = Self { child, address, open: 0.0 };
         loop {
             assert!(server.child.try_wait().unwrap().is_none(), "{binary} has ended");
-            assert!(begun.elapsed() < PATIENCE, "{binary} does not answer");
-            let answered = Client::connect(address).is_some_and(|mut client| client.answers(path));
+            assert!(begun.elapsed() < START_TIMEOUT, "{binary} does not answer");
+            let answered =
+                Client::connect(address).is_some_and(|mut client| client.is_path_ready(path));
             if answered {
                 server.open = begun.elapsed().as_secs_f64();
                 return server;
@@ -46,13 +47,13 @@ impl Server {
         }
     }
 
-    pub(crate) fn client(&self) -> Client {
+    pub(crate) fn connect_client(&self) -> Client {
         Client::connect(self.address).unwrap()
     }
 
     /// Returns `VmRSS` or `VmHWM` in MiB.
     pub(crate) fn memory_mb(&self, name: &str) -> f64 {
-        let status = std::fs::read_to_string(self.proc("status")).unwrap();
+        let status = std::fs::read_to_string(self.proc_path("status")).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
         let kb: f64 = line.trim_matches([':', ' ', '\t']).trim_end_matches(" kB").parse().unwrap();
         kb / 1024.0
@@ -60,20 +61,20 @@ impl Server {
 
     /// Returns the bytes that the server has caused to be written to the device, pending ones included.
     pub(crate) fn written_bytes(&self) -> u64 {
-        let io = std::fs::read_to_string(self.proc("io")).unwrap();
+        let io = std::fs::read_to_string(self.proc_path("io")).unwrap();
         io.lines().find_map(|line| line.strip_prefix("write_bytes: ")).unwrap().parse().unwrap()
     }
 
     /// Returns the CPU time of the server's threads in seconds.
-    pub(crate) fn computed(&self) -> f64 {
-        let stat = std::fs::read_to_string(self.proc("stat")).unwrap();
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let stat = std::fs::read_to_string(self.proc_path("stat")).unwrap();
         // The name in parentheses may contain any character; the times are the 12th and 13th fields after it.
         let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
         let ticks: f64 = fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum();
-        ticks / TICKS
+        ticks / TICKS_PER_SECOND
     }
 
-    fn proc(&self, name: &str) -> String {
+    fn proc_path(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.child.id())
     }
 
@@ -104,7 +105,7 @@ pub(crate) fn bytes_in(folder: &Path) -> u64 {
 
 /// Starts a minimal server: a thread for each connection answers every request with the same `bytes`. The time of a
 /// request to it is the overhead of the machine and the client.
-pub(crate) fn least(bytes: usize) -> SocketAddr {
+pub(crate) fn start_minimal_server(bytes: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n{}", "x".repeat(bytes));

@@ -1,5 +1,5 @@
 //! Reads on several connections at once.
-use crate::client::connection;
+use crate::client::open_connection;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 /// A request that is repeated.
 #[derive(Clone)]
-pub(crate) struct Asked<P> {
+pub(crate) struct RepeatedRequest<P> {
     pub(crate) address: SocketAddr,
     /// The headers with their values.
     pub(crate) headers: Vec<(&'static str, String)>,
@@ -21,22 +21,22 @@ pub(crate) struct Asked<P> {
     pub(crate) least: usize,
 }
 
-impl<P: Fn(&mut StdRng) -> String + Clone + Send + 'static> Asked<P> {
+impl<P: Fn(&mut StdRng) -> String + Clone + Send + 'static> RepeatedRequest<P> {
     /// Repeats the request on this number of connections until the given time. Each connection sends the next request
     /// when it has its response. Returns the number of responses.
-    pub(crate) fn on(&self, connections: u64, until: Instant) -> u64 {
+    pub(crate) fn count_responses(&self, connections: u64, until: Instant) -> u64 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let mut all = JoinSet::new();
             for number in 0..connections {
-                all.spawn(self.clone().on_one(number, until));
+                all.spawn(self.clone().count_responses_on_one(number, until));
             }
             all.join_all().await.into_iter().sum()
         })
     }
 
-    async fn on_one(self, number: u64, until: Instant) -> u64 {
-        let mut sender = connection(self.address).await.unwrap();
+    async fn count_responses_on_one(self, number: u64, until: Instant) -> u64 {
+        let mut sender = open_connection(self.address).await.unwrap();
         let host = self.address.to_string();
         let mut random = StdRng::seed_from_u64(number);
         let mut count = 0;

@@ -1,7 +1,7 @@
 //! The work, as requests to each of the two servers.
-use crate::server::{Server, bytes_in, least};
-use crate::several::Asked;
-use crate::{Figures, READING, time};
+use crate::server::{Server, bytes_in, start_minimal_server};
+use crate::several::RepeatedRequest;
+use crate::{Figures, READ_DURATION, measure_time};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -12,33 +12,33 @@ use std::process::Command;
 use std::time::Instant;
 
 /// The number of objects in one request.
-const BATCH: usize = 100;
+const OBJECTS_PER_REQUEST: usize = 100;
 const BASE: &str = "https://plant.example/m/";
 const VOCABULARY: &str = "https://plant.example/v/";
 
-fn uri(object: usize) -> String {
+fn object_uri(object: usize) -> String {
     format!("{BASE}{object:07}")
 }
 
 /// Returns the reference in a field, which 20 objects share.
-fn reference(object: usize, field: usize) -> String {
+fn object_reference(object: usize, field: usize) -> String {
     format!("https://plant.example/r/{field}/{}", object / 20)
 }
 
 /// Returns a unique string of 38 bytes.
-fn string(random: &mut StdRng) -> String {
+fn random_string(random: &mut StdRng) -> String {
     let number: u128 = random.random();
     format!("value-{number:032x}")
 }
 
 /// Builds the bodies of all requests.
-fn bodies(objects: usize, write: impl Fn(&mut String, usize, &[String; 5])) -> Vec<String> {
+fn build_bodies(objects: usize, write: impl Fn(&mut String, usize, &[String; 5])) -> Vec<String> {
     let mut random = StdRng::seed_from_u64(7);
     let mut bodies = Vec::new();
-    for first in (0..objects).step_by(BATCH) {
+    for first in (0..objects).step_by(OBJECTS_PER_REQUEST) {
         let mut body = String::new();
-        for object in first..objects.min(first + BATCH) {
-            write(&mut body, object, &std::array::from_fn(|_| string(&mut random)));
+        for object in first..objects.min(first + OBJECTS_PER_REQUEST) {
+            write(&mut body, object, &std::array::from_fn(|_| random_string(&mut random)));
         }
         bodies.push(body);
     }
@@ -46,15 +46,15 @@ fn bodies(objects: usize, write: impl Fn(&mut String, usize, &[String; 5])) -> V
 }
 
 /// Prints a result at once, in case the rest fails.
-fn found(who: &str, what: &str, value: f64) {
+fn print_result(who: &str, what: &str, value: f64) {
     println!("{who}: {what}: {value:.6}");
 }
 
-fn ingest(bodies: Vec<String>, mut send: impl FnMut(String)) -> Vec<f64> {
+fn measure_ingest(bodies: Vec<String>, mut send: impl FnMut(String)) -> Vec<f64> {
     let tenth = bodies.len() / 10;
     let mut seconds = vec![0.0; 10];
     for (number, body) in bodies.into_iter().enumerate() {
-        seconds[(number / tenth).min(9)] += time(|| send(body)).0;
+        seconds[(number / tenth).min(9)] += measure_time(|| send(body)).0;
     }
     seconds
 }
@@ -76,11 +76,11 @@ pub(crate) struct Reads {
 /// The number of connections that read at once.
 pub(crate) const CONNECTIONS: u64 = 8;
 /// The minimum size of an object in bytes, in any format.
-const LEAST: usize = 300;
+const MIN_OBJECT_BYTES: usize = 300;
 
 /// Measures reads of single objects and of the cheapest request `least`. `path` builds the path of an object from its
 /// percent-encoded URI.
-fn reads(
+fn measure_reads(
     server: &Server,
     objects: usize,
     headers: Vec<(&'static str, String)>,
@@ -89,43 +89,50 @@ fn reads(
 ) -> Reads {
     let address = server.address;
     let object = move |random: &mut StdRng| {
-        let uri = uri(random.random_range(0..objects));
+        let uri = object_uri(random.random_range(0..objects));
         path(&utf8_percent_encode(&uri, NON_ALPHANUMERIC).to_string())
     };
-    let objects = Asked { address, headers, path: object, least: LEAST };
+    let objects = RepeatedRequest { address, headers, path: object, least: MIN_OBJECT_BYTES };
     let run = |connections| {
-        let (begun, computed) = (Instant::now(), server.computed());
-        let count = objects.on(connections, begun + READING) as f64;
-        (begun.elapsed().as_secs_f64() / count, (server.computed() - computed) / count)
+        let (begun, computed) = (Instant::now(), server.cpu_seconds());
+        let count = objects.count_responses(connections, begun + READ_DURATION) as f64;
+        (begun.elapsed().as_secs_f64() / count, (server.cpu_seconds() - computed) / count)
     };
-    objects.on(1, Instant::now() + READING / 5);
+    objects.count_responses(1, Instant::now() + READ_DURATION / 5);
     let (alone, computed) = run(1);
     let (several, computed_several) = run(CONNECTIONS);
     let path = move |_: &mut StdRng| least.to_owned();
-    let least = seconds_of(&Asked { address, headers: Vec::new(), path, least: 0 });
+    let least = seconds_of(&RepeatedRequest { address, headers: Vec::new(), path, least: 0 });
     Reads { alone, least, several, computed, computed_several }
 }
 
 /// Measures the seconds of one request to a minimal server.
-pub(crate) fn nothing() -> f64 {
+pub(crate) fn measure_minimal_server() -> f64 {
     let path = |_: &mut StdRng| "/".to_owned();
-    seconds_of(&Asked { address: least(500), headers: Vec::new(), path, least: LEAST })
+    seconds_of(&RepeatedRequest {
+        address: start_minimal_server(500),
+        headers: Vec::new(),
+        path,
+        least: MIN_OBJECT_BYTES,
+    })
 }
 
-fn seconds_of<P: Fn(&mut StdRng) -> String + Clone + Send + 'static>(asked: &Asked<P>) -> f64 {
+fn seconds_of<P: Fn(&mut StdRng) -> String + Clone + Send + 'static>(
+    asked: &RepeatedRequest<P>,
+) -> f64 {
     let begun = Instant::now();
-    let count = asked.on(1, begun + READING / 5) as f64;
+    let count = asked.count_responses(1, begun + READ_DURATION / 5) as f64;
     begun.elapsed().as_secs_f64() / count
 }
 
-pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
+pub(crate) fn measure_penstock(binary: &str, objects: usize) -> Figures {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let data_dir = format!("--service.data-dir={}", data.display());
     let arguments = ["serve", "--server.port=PORT", &data_dir];
     let server = Server::start(binary, &arguments, "/health/ready");
     let idle_mb = server.memory_mb("VmRSS");
-    let mut client = server.client();
+    let mut client = server.connect_client();
     let arguments_of_key = ["api-key", "create", "--name", "bench", "--role", "Admin", &data_dir];
     let key = Command::new(binary).args(arguments_of_key).output().unwrap();
     assert!(key.status.success(), "{key:?}");
@@ -137,50 +144,50 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
         let _ = writeln!(config, "  s{field}: {{type: string, path: <{VOCABULARY}s{field}>}}");
     }
     let namespace = serde_json::json!({"name": "Machines", "uriBase": BASE, "generator": "manual"});
-    client.text("PUT", "/api/v1/namespaces/Machines", &namespace.to_string());
+    client.send_for_text("PUT", "/api/v1/namespaces/Machines", &namespace.to_string());
     let definition = serde_json::json!({
         "name": "Machines", "enabled": true, "config": config, "conditions": [],
         "pushTargets": [{"bucketName": "machines"}],
     });
-    client.text("PUT", "/api/v1/business-objects", &definition.to_string());
+    client.send_for_text("PUT", "/api/v1/business-objects", &definition.to_string());
 
-    let bodies = bodies(objects, |body, object, strings| {
+    let bodies = build_bodies(objects, |body, object, strings| {
         body.push_str(if body.is_empty() { "{\"data\":[" } else { "," });
-        let _ = write!(body, "{{\"uri\":\"{}\"", uri(object));
+        let _ = write!(body, "{{\"uri\":\"{}\"", object_uri(object));
         for (number, string) in (1..).zip(strings) {
-            let _ = write!(body, ",\"r{number}\":\"{}\"", reference(object, number));
+            let _ = write!(body, ",\"r{number}\":\"{}\"", object_reference(object, number));
             let _ = write!(body, ",\"s{number}\":\"{string}\"");
         }
         body.push('}');
     });
     let path = "/api/v1/business-objects/Machines?mode=ADD";
     let json = [("Content-Type", "application/json")];
-    let ingest = ingest(bodies, |body| {
-        client.send("POST", path, &json, body + "]}", &mut |_| {});
+    let ingest = measure_ingest(bodies, |body| {
+        client.send_request("POST", path, &json, body + "]}", &mut |_| {});
     });
-    found("Penstock", "seconds of ingestion", ingest.iter().sum());
+    print_result("Penstock", "seconds of ingestion", ingest.iter().sum());
     let headers = vec![("Authorization", client.authorization.clone().unwrap())];
     let path = |uri: &str| format!("/api/v1/business-objects/Machines/objects?uri={uri}");
-    let reads = reads(&server, objects, headers, path, "/health/live");
-    found("Penstock", "seconds of a read", reads.alone);
+    let reads = measure_reads(&server, objects, headers, path, "/health/live");
+    print_result("Penstock", "seconds of a read", reads.alone);
     // An export is written to the disk before it is read.
-    let (all, count) = time(|| {
-        let push = client.text("POST", "/api/v1/business-objects/Machines/push", "");
+    let (all, count) = measure_time(|| {
+        let push = client.send_for_text("POST", "/api/v1/business-objects/Machines/push", "");
         let push: serde_json::Value = serde_json::from_str(&push).unwrap();
         let id = push["exports"][0]["id"].as_str().unwrap();
         let path = format!("/api/v1/exports/{id}/content");
         let mut count = 0;
-        client.send("GET", &path, &[], "", &mut |piece| count += occurrences(piece, b'{'));
+        client.send_request("GET", &path, &[], "", &mut |piece| count += count_bytes(piece, b'{'));
         count
     });
     // The file itself has two more braces.
     assert_eq!(count, objects + 2);
-    found("Penstock", "seconds of all", all);
+    print_result("Penstock", "seconds of all", all);
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
-    found("Penstock", "peak MB", peak_mb);
+    print_result("Penstock", "peak MB", peak_mb);
     server.stop();
     let disk_bytes = bytes_in(&data.join("store"));
-    found("Penstock", "bytes on disk", disk_bytes as f64);
+    print_result("Penstock", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, "/health/ready");
     let open = server.open;
     Figures { idle_mb, ingest, reads, all, peak_mb, disk_bytes, written_bytes, open }
@@ -188,13 +195,13 @@ pub(crate) fn penstock(binary: &str, objects: usize) -> Figures {
 
 /// Makes the data durable that Oxigraph has acknowledged. Oxigraph leaves its log in the system's cache, and syncs a
 /// file of the log only when it is full.
-fn sync(data: &Path) {
+fn sync_log(data: &Path) {
     let files = std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap().path());
     let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
     File::open(logs.max().unwrap()).unwrap().sync_data().unwrap();
 }
 
-pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
+pub(crate) fn measure_oxigraph(binary: &str, objects: usize) -> Figures {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let location = data.display().to_string();
@@ -202,11 +209,11 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
     let ready = "/query?query=ASK%7B%7D";
     let server = Server::start(binary, &arguments, ready);
     let idle_mb = server.memory_mb("VmRSS");
-    let mut client = server.client();
-    let bodies = bodies(objects, |body, object, strings| {
+    let mut client = server.connect_client();
+    let bodies = build_bodies(objects, |body, object, strings| {
         for (number, string) in (1..).zip(strings) {
-            let uri = uri(object);
-            let reference = reference(object, number);
+            let uri = object_uri(object);
+            let reference = object_reference(object, number);
             let _ = writeln!(body, "<{uri}> <{VOCABULARY}r{number}> <{reference}> .");
             let _ = writeln!(body, "<{uri}> <{VOCABULARY}s{number}> \"{string}\" .");
         }
@@ -215,19 +222,20 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
     let path = format!("/store?graph={graph}");
     let triples = [("Content-Type", "application/n-triples")];
     let mut syncing = 0.0;
-    let ingest = ingest(bodies, |body| {
-        client.send("POST", &path, &triples, body, &mut |_| {});
-        syncing += time(|| sync(&data)).0;
+    let ingest = measure_ingest(bodies, |body| {
+        client.send_request("POST", &path, &triples, body, &mut |_| {});
+        syncing += measure_time(|| sync_log(&data)).0;
     });
-    found("Oxigraph", "of the ingestion, seconds of syncing for it", syncing);
+    print_result("Oxigraph", "of the ingestion, seconds of syncing for it", syncing);
     let json = [("Accept", "application/sparql-results+json")];
-    found("Oxigraph", "seconds of ingestion", ingest.iter().sum());
+    print_result("Oxigraph", "seconds of ingestion", ingest.iter().sum());
     // `uri` is percent-encoded already, and so is the rest of the path.
     let path =
         |uri: &str| format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
-    let reads = reads(&server, objects, vec![(json[0].0, json[0].1.to_owned())], path, ready);
-    found("Oxigraph", "seconds of a read", reads.alone);
-    let (all, count) = time(|| {
+    let reads =
+        measure_reads(&server, objects, vec![(json[0].0, json[0].1.to_owned())], path, ready);
+    print_result("Oxigraph", "seconds of a read", reads.alone);
+    let (all, count) = measure_time(|| {
         let mut query = format!("SELECT * {{ GRAPH <{BASE}> {{ ?uri");
         for field in 1..=5 {
             let _ = write!(
@@ -238,24 +246,24 @@ pub(crate) fn oxigraph(binary: &str, objects: usize) -> Figures {
         query.push_str(" } } ORDER BY ?uri");
         let headers = [json[0], ("Content-Type", "application/sparql-query")];
         let mut count = 0;
-        client.send("POST", "/query", &headers, query, &mut |piece| {
-            count += occurrences(piece, b'{');
+        client.send_request("POST", "/query", &headers, query, &mut |piece| {
+            count += count_bytes(piece, b'{');
         });
         count
     });
     // Each row has twelve braces: its own and eleven values. The response itself has three more.
     assert_eq!(count, objects * 12 + 3);
-    found("Oxigraph", "seconds of all", all);
+    print_result("Oxigraph", "seconds of all", all);
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
-    found("Oxigraph", "peak MB", peak_mb);
+    print_result("Oxigraph", "peak MB", peak_mb);
     server.stop();
     let disk_bytes = bytes_in(&data);
-    found("Oxigraph", "bytes on disk", disk_bytes as f64);
+    print_result("Oxigraph", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, ready);
     let open = server.open;
     Figures { idle_mb, ingest, reads, all, peak_mb, disk_bytes, written_bytes, open }
 }
 
-fn occurrences(piece: &[u8], byte: u8) -> usize {
+fn count_bytes(piece: &[u8], byte: u8) -> usize {
     piece.iter().filter(|b| **b == byte).count()
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Where an account comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Source {
+pub enum AccountSource {
     /// Created in the gateway, which stores the hash of its password.
     BuiltIn,
     /// A person who signed in through an OpenID provider.
@@ -16,7 +16,7 @@ pub enum Source {
     ServiceAccount,
 }
 
-impl Source {
+impl AccountSource {
     /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Source {
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
     /// The source. A person and a client of one issuer are never the same account.
-    pub source: Source,
+    pub source: AccountSource,
     /// The issuer (`iss`); for a provider whose issuer is not configured, its registration id.
     pub issuer: String,
     /// The value of `user-name-attribute`; for a service account the `sub`.
@@ -96,17 +96,17 @@ pub struct Account {
 
 impl Account {
     /// Returns the source of the account.
-    pub fn source(&self) -> Source {
-        self.identity.as_ref().map_or(Source::BuiltIn, |identity| identity.source)
+    pub fn source(&self) -> AccountSource {
+        self.identity.as_ref().map_or(AccountSource::BuiltIn, |identity| identity.source)
     }
 
     /// Returns whether the account belongs to a client application.
     pub fn is_service_account(&self) -> bool {
-        self.source() == Source::ServiceAccount
+        self.source() == AccountSource::ServiceAccount
     }
 
     /// Returns whether it matches the provider's claims. Missing claims are ignored.
-    pub(super) fn is_as(&self, profile: &Profile, role: Role) -> bool {
+    pub(super) fn matches_profile(&self, profile: &Profile, role: Role) -> bool {
         let same = |said: &Option<String>, known: &Option<String>| said.is_none() || said == known;
         same(&profile.given_name, &self.given_name)
             && same(&profile.family_name, &self.family_name)
@@ -117,7 +117,7 @@ impl Account {
     }
 
     /// Updates it with the provider's claims.
-    pub(super) fn update(&mut self, profile: &Profile, role: Role) {
+    pub(super) fn apply_profile(&mut self, profile: &Profile, role: Role) {
         let said = |said: &Option<String>, known: &mut Option<String>| {
             if said.is_some() {
                 known.clone_from(said);

@@ -14,14 +14,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time without a further failure after which failures are forgotten.
-const FORGET: Duration = Duration::from_mins(15);
+const FORGET_AFTER: Duration = Duration::from_mins(15);
 /// The maximum number of entries in each of the two maps.
-const MOST: usize = 4096;
+const MAX_ENTRIES: usize = 4096;
 
 /// The failures without a delay, and the maximum delay, of an account from one address.
-const ACCOUNT: (u32, Duration) = (3, Duration::from_mins(1));
+const ACCOUNT_LIMIT: (u32, Duration) = (3, Duration::from_mins(1));
 /// The same for an address, which many people may share.
-const ADDRESS: (u32, Duration) = (20, Duration::from_secs(30));
+const ADDRESS_LIMIT: (u32, Duration) = (20, Duration::from_secs(30));
 
 /// How long an address stays known for an account after a sign-in.
 const KNOWN_FOR: Duration = Duration::from_hours(7 * 24);
@@ -32,15 +32,15 @@ const MAX_FAILURES_WHILE_KNOWN: u32 = 100;
 /// The failed sign-ins. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempts {
-    failures: Arc<Mutex<HashMap<Key, Failures>>>,
+    failures: Arc<Mutex<HashMap<AttemptKey, Failures>>>,
     /// The accounts that have signed in, with their address, and the failures since.
-    known: Arc<Mutex<HashMap<Key, Failures>>>,
+    known: Arc<Mutex<HashMap<AttemptKey, Failures>>>,
     /// The duration of the last password check, in microseconds.
     check_time: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+struct AttemptKey {
     address: IpAddr,
     /// The digest of an account's email, because an email can be as long as a request.
     account: Option<[u8; 16]>,
@@ -52,17 +52,17 @@ struct Failures {
     last: Instant,
 }
 
-impl Key {
-    fn both(email: &str, from: IpAddr) -> [Self; 2] {
-        let address = network::of(from);
+impl AttemptKey {
+    fn for_account_and_address(email: &str, from: IpAddr) -> [Self; 2] {
+        let address = network::network_of(from);
         let digest: [u8; 32] = Sha256::digest(email).into();
         let account = digest.first_chunk::<16>().copied();
         [Self { address, account }, Self { address, account: None }]
     }
 
     /// Returns the delay between the last failure and the next attempt.
-    fn delay(&self, count: u32) -> Duration {
-        let (free, longest) = if self.account.is_some() { ACCOUNT } else { ADDRESS };
+    fn delay_after(&self, count: u32) -> Duration {
+        let (free, longest) = if self.account.is_some() { ACCOUNT_LIMIT } else { ADDRESS_LIMIT };
         match count.checked_sub(free) {
             None => Duration::ZERO,
             Some(doublings) => Duration::from_secs(1 << doublings.min(16)).min(longest),
@@ -72,32 +72,38 @@ impl Key {
 
 impl Attempts {
     // Nothing panics while it is held.
-    fn failures(&self) -> MutexGuard<'_, HashMap<Key, Failures>> {
+    fn lock_failures(&self) -> MutexGuard<'_, HashMap<AttemptKey, Failures>> {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns how long this account must wait at this address. Local administration never waits.
-    pub(super) fn wait(&self, email: &str, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
-        let failures = self.failures();
-        let waits = Key::both(email, from?).into_iter().filter_map(|key| {
-            let Failures { count, last } = failures.get(&key)?;
-            let over = *last + key.delay(*count);
-            (over > now).then(|| over - now)
-        });
+    pub(super) fn remaining_delay(
+        &self,
+        email: &str,
+        from: Option<IpAddr>,
+        now: Instant,
+    ) -> Option<Duration> {
+        let failures = self.lock_failures();
+        let waits =
+            AttemptKey::for_account_and_address(email, from?).into_iter().filter_map(|key| {
+                let Failures { count, last } = failures.get(&key)?;
+                let over = *last + key.delay_after(*count);
+                (over > now).then(|| over - now)
+            });
         waits.max()
     }
 
     /// Records a failed sign-in.
-    pub(super) fn failed(&self, email: &str, from: Option<IpAddr>, now: Instant) {
-        self.failed_in_delay(email, from);
+    pub(super) fn record_failure(&self, email: &str, from: Option<IpAddr>, now: Instant) {
+        self.record_failure_in_delay(email, from);
         let Some(from) = from else { return };
-        let mut failures = self.failures();
-        for key in Key::both(email, from) {
-            if failures.len() >= MOST && !failures.contains_key(&key) {
-                forget(&mut failures, now, FORGET);
+        let mut failures = self.lock_failures();
+        for key in AttemptKey::for_account_and_address(email, from) {
+            if failures.len() >= MAX_ENTRIES && !failures.contains_key(&key) {
+                evict_entries(&mut failures, now, FORGET_AFTER);
             }
             let entry = failures.entry(key).or_insert(Failures { count: 0, last: now });
-            if now.duration_since(entry.last) > FORGET {
+            if now.duration_since(entry.last) > FORGET_AFTER {
                 entry.count = 0;
             }
             *entry = Failures { count: entry.count.saturating_add(1), last: now };
@@ -106,20 +112,20 @@ impl Attempts {
 
     /// Records a failure during the delay of an account that is known at the address. The delay does not change, just
     /// as for an account that has to wait.
-    pub(super) fn failed_in_delay(&self, email: &str, from: Option<IpAddr>) {
+    pub(super) fn record_failure_in_delay(&self, email: &str, from: Option<IpAddr>) {
         let Some(from) = from else { return };
-        let [account, _] = Key::both(email, from);
-        if let Some(known) = self.known().get_mut(&account) {
+        let [account, _] = AttemptKey::for_account_and_address(email, from);
+        if let Some(known) = self.lock_known().get_mut(&account) {
             known.count = known.count.saturating_add(1);
         }
     }
 
     /// Forgets the failures of an account after a successful sign-in. The failures of the address remain. Otherwise the
     /// owner of one account could try passwords of other accounts without limit.
-    pub(super) fn succeeded(&self, email: &str, from: Option<IpAddr>) {
+    pub(super) fn record_success(&self, email: &str, from: Option<IpAddr>) {
         if let Some(from) = from {
-            let [account, _] = Key::both(email, from);
-            self.failures().remove(&account);
+            let [account, _] = AttemptKey::for_account_and_address(email, from);
+            self.lock_failures().remove(&account);
         }
     }
 
@@ -129,18 +135,18 @@ impl Attempts {
     }
 
     /// Records how long a password check took.
-    pub(super) fn note_check_time(&self, time: Duration) {
+    pub(super) fn record_check_time(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.check_time.store(micros, Ordering::Relaxed);
     }
 
     /// Records that an account has signed in from this address.
-    pub(super) fn remember(&self, email: &str, from: Option<IpAddr>, now: Instant) {
+    pub(super) fn record_known_address(&self, email: &str, from: Option<IpAddr>, now: Instant) {
         let Some(from) = from else { return };
-        let [account, _] = Key::both(email, from);
-        let mut known = self.known();
-        if known.len() >= MOST && !known.contains_key(&account) {
-            forget(&mut known, now, KNOWN_FOR);
+        let [account, _] = AttemptKey::for_account_and_address(email, from);
+        let mut known = self.lock_known();
+        if known.len() >= MAX_ENTRIES && !known.contains_key(&account) {
+            evict_entries(&mut known, now, KNOWN_FOR);
         }
         known.insert(account, Failures { count: 0, last: now });
     }
@@ -148,22 +154,22 @@ impl Attempts {
     /// Returns whether the account has signed in from this address recently, with few failures since.
     pub(super) fn is_known(&self, email: &str, from: Option<IpAddr>, now: Instant) -> bool {
         let Some(from) = from else { return true };
-        let [account, _] = Key::both(email, from);
-        self.known().get(&account).is_some_and(|known| {
+        let [account, _] = AttemptKey::for_account_and_address(email, from);
+        self.lock_known().get(&account).is_some_and(|known| {
             known.count < MAX_FAILURES_WHILE_KNOWN && now.duration_since(known.last) <= KNOWN_FOR
         })
     }
 
     // Nothing panics while it is held.
-    fn known(&self) -> MutexGuard<'_, HashMap<Key, Failures>> {
+    fn lock_known(&self) -> MutexGuard<'_, HashMap<AttemptKey, Failures>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Removes the expired entries, or else the oldest one.
-fn forget(failures: &mut HashMap<Key, Failures>, now: Instant, after: Duration) {
+fn evict_entries(failures: &mut HashMap<AttemptKey, Failures>, now: Instant, after: Duration) {
     failures.retain(|_, entry| now.duration_since(entry.last) <= after);
-    if failures.len() >= MOST {
+    if failures.len() >= MAX_ENTRIES {
         let oldest = failures.iter().min_by_key(|(_, entry)| entry.last).map(|(key, _)| *key);
         if let Some(oldest) = oldest {
             failures.remove(&oldest);
@@ -183,30 +189,30 @@ mod tests {
         let (attempts, now) = (Attempts::default(), Instant::now());
         let mut waits = Vec::new();
         for _ in 0..12 {
-            attempts.failed("a", HERE, now);
-            waits.push(attempts.wait("a", HERE, now).map_or(0, |wait| wait.as_secs()));
+            attempts.record_failure("a", HERE, now);
+            waits.push(attempts.remaining_delay("a", HERE, now).map_or(0, |wait| wait.as_secs()));
         }
         assert_eq!(waits, [0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
-        assert_eq!(attempts.wait("a", HERE, now + Duration::from_mins(1)), None);
-        assert_eq!(attempts.wait("a", THERE, now), None);
-        assert_eq!(attempts.wait("b", HERE, now), None);
-        attempts.succeeded("a", HERE);
-        assert_eq!(attempts.wait("a", HERE, now), None);
+        assert_eq!(attempts.remaining_delay("a", HERE, now + Duration::from_mins(1)), None);
+        assert_eq!(attempts.remaining_delay("a", THERE, now), None);
+        assert_eq!(attempts.remaining_delay("b", HERE, now), None);
+        attempts.record_success("a", HERE);
+        assert_eq!(attempts.remaining_delay("a", HERE, now), None);
     }
 
     #[test]
     fn an_address_that_tries_many_accounts_waits_too() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         for n in 0..40 {
-            attempts.failed(&n.to_string(), HERE, now);
+            attempts.record_failure(&n.to_string(), HERE, now);
         }
-        assert_eq!(attempts.wait("other", HERE, now), Some(ADDRESS.1));
-        assert_eq!(attempts.wait("other", THERE, now), None);
-        attempts.succeeded("other", HERE);
-        assert_eq!(attempts.wait("other", HERE, now), Some(ADDRESS.1));
-        let later = now + FORGET + Duration::from_secs(1);
-        attempts.failed("other", HERE, later);
-        assert_eq!(attempts.wait("other", HERE, later), None);
+        assert_eq!(attempts.remaining_delay("other", HERE, now), Some(ADDRESS_LIMIT.1));
+        assert_eq!(attempts.remaining_delay("other", THERE, now), None);
+        attempts.record_success("other", HERE);
+        assert_eq!(attempts.remaining_delay("other", HERE, now), Some(ADDRESS_LIMIT.1));
+        let later = now + FORGET_AFTER + Duration::from_secs(1);
+        attempts.record_failure("other", HERE, later);
+        assert_eq!(attempts.remaining_delay("other", HERE, later), None);
     }
 
     #[test]
@@ -215,51 +221,51 @@ mod tests {
         let address =
             |last: u16| Some(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, last).into());
         for n in 0..5 {
-            attempts.failed("a", address(n), now);
-            attempts.failed("a", None, now);
+            attempts.record_failure("a", address(n), now);
+            attempts.record_failure("a", None, now);
         }
-        assert!(attempts.wait("a", address(99), now).is_some());
-        assert_eq!(attempts.wait("a", None, now), None);
+        assert!(attempts.remaining_delay("a", address(99), now).is_some());
+        assert_eq!(attempts.remaining_delay("a", None, now), None);
         let mapped = Some("::ffff:192.0.2.1".parse().unwrap());
         for _ in 0..5 {
-            attempts.failed("b", mapped, now);
+            attempts.record_failure("b", mapped, now);
         }
-        assert!(attempts.wait("b", HERE, now).is_some());
+        assert!(attempts.remaining_delay("b", HERE, now).is_some());
     }
 
     #[test]
     fn an_account_is_known_where_it_signed_in_until_too_many_failures() {
         let (attempts, now) = (Attempts::default(), Instant::now());
         assert!(!attempts.is_known("a", HERE, now));
-        attempts.remember("a", HERE, now);
+        attempts.record_known_address("a", HERE, now);
         assert!(attempts.is_known("a", HERE, now));
         assert!(!attempts.is_known("a", THERE, now) && !attempts.is_known("b", HERE, now));
         assert!(!attempts.is_known("a", HERE, now + KNOWN_FOR + Duration::from_secs(1)));
         for _ in 1..MAX_FAILURES_WHILE_KNOWN {
-            attempts.failed("a", HERE, now);
+            attempts.record_failure("a", HERE, now);
             // Failures of others and elsewhere do not count.
-            attempts.failed("b", HERE, now);
-            attempts.failed("a", THERE, now);
+            attempts.record_failure("b", HERE, now);
+            attempts.record_failure("a", THERE, now);
         }
         assert!(attempts.is_known("a", HERE, now));
-        attempts.failed("a", HERE, now);
+        attempts.record_failure("a", HERE, now);
         assert!(!attempts.is_known("a", HERE, now));
-        attempts.remember("a", HERE, now);
+        attempts.record_known_address("a", HERE, now);
         assert!(attempts.is_known("a", HERE, now));
     }
 
     #[test]
     fn memory_is_bounded() {
         let (attempts, now) = (Attempts::default(), Instant::now());
-        for n in 0..3 * u32::try_from(MOST).unwrap() {
+        for n in 0..3 * u32::try_from(MAX_ENTRIES).unwrap() {
             let from = Some(IpAddr::V4(n.into()));
-            attempts.failed("a", from, now + Duration::from_millis(n.into()));
+            attempts.record_failure("a", from, now + Duration::from_millis(n.into()));
         }
-        for n in 0..u32::try_from(MOST).unwrap() + 100 {
+        for n in 0..u32::try_from(MAX_ENTRIES).unwrap() + 100 {
             let from = Some(IpAddr::V4(n.into()));
-            attempts.remember("a", from, now + Duration::from_millis(n.into()));
+            attempts.record_known_address("a", from, now + Duration::from_millis(n.into()));
         }
-        assert!(attempts.failures().len() <= MOST);
-        assert!(attempts.known().len() <= MOST);
+        assert!(attempts.lock_failures().len() <= MAX_ENTRIES);
+        assert!(attempts.lock_known().len() <= MAX_ENTRIES);
     }
 }

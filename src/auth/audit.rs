@@ -5,17 +5,17 @@
 //! rest are counted, and one event with their number follows, so that a flood of refusals does not fill the disk.
 //! Changes of an account to itself and its keys have a rate limit (`pace`), so that they do not evict the events of
 //! others. The trail has a maximum length, and each kind of event has a share of it (`shares`).
-mod pace;
+mod rate_limit;
 mod shares;
 
 use super::Caller;
-use super::later::Later;
-use pace::Paces;
+use super::deferred_writes::DeferredWrites;
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient, commit};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::network;
 use penstock_base::time;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
+use rate_limit::RateLimits;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -27,24 +27,24 @@ use std::time::{Duration, Instant};
 /// events leave gaps.
 pub const COLLECTION: &str = "audit";
 
-/// The refusals of one kind, address (for IPv6 its /64) and account that are stored one by one in each [`WINDOW`].
-const KEPT: u64 = 3;
+/// The refusals of one kind, address (for IPv6 its /64) and account that are stored one by one in each [`REFUSAL_WINDOW`].
+const MAX_STORED_PER_SOURCE: u64 = 3;
 /// The same limit for all refusals together.
-const KEPT_IN_ALL: u64 = 60;
-const WINDOW: Duration = Duration::from_mins(1);
+const MAX_STORED_PER_WINDOW: u64 = 60;
+const REFUSAL_WINDOW: Duration = Duration::from_mins(1);
 /// The maximum length of an event's detail in characters. Clients can influence parts of it.
-const DETAIL: usize = 500;
+const MAX_DETAIL_CHARS: usize = 500;
 /// The number of events per read transaction.
-const PIECE: usize = 200;
+const EVENTS_PER_READ: usize = 200;
 
 /// The audit trail. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Audit {
     store: Store,
-    later: Later,
-    most: usize,
+    later: DeferredWrites,
+    max_events: usize,
     refusals: Arc<Mutex<Refusals>>,
-    paces: Arc<Paces>,
+    rate_limits: Arc<RateLimits>,
 }
 
 /// An event.
@@ -96,20 +96,20 @@ pub struct Filter {
     pub what: Option<String>,
 }
 
-/// The refusals in the current [`WINDOW`].
+/// The refusals in the current [`REFUSAL_WINDOW`].
 #[derive(Debug, Default)]
 struct Refusals {
     begun: Option<Instant>,
     kept_in_all: u64,
-    kept: HashMap<Source, u64>,
+    kept: HashMap<RefusalSource, u64>,
     /// The number of refusals that were not stored. Only a source that used up its own quota is counted separately.
     /// Sources that came after the total quota was used up share one counter for each kind, however many there are.
-    counted: HashMap<Source, Arc<AtomicU64>>,
+    counted: HashMap<RefusalSource, Arc<AtomicU64>>,
 }
 
 /// Identifies refusals that are counted together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Source {
+struct RefusalSource {
     what: &'static str,
     account: Option<String>,
     /// The network. A single host can use all addresses of a /64 of IPv6.
@@ -117,78 +117,78 @@ struct Source {
 }
 
 /// How an event is handled.
-enum Fate {
-    Kept,
+enum RefusalOutcome {
+    Stored,
     Counted,
     /// The first counted refusal. When the window ends, an event with their number is stored.
-    CountBegins(Source, Arc<AtomicU64>),
+    CountBegins(RefusalSource, Arc<AtomicU64>),
 }
 
 impl Audit {
-    pub(super) fn open(store: Store, later: Later, most: usize) -> Self {
+    pub(super) fn open(store: Store, later: DeferredWrites, max_events: usize) -> Self {
         if let Err(fault) = shares::rebuild_if_stale(&store) {
             tracing::warn!(%fault, "The audit log's events could not be sorted by kind. Until the next start it may exceed service.limits.audit.");
         }
-        Self { store, later, most, refusals: Arc::default(), paces: Arc::default() }
+        Self { store, later, max_events, refusals: Arc::default(), rate_limits: Arc::default() }
     }
 
     /// Stores and logs an event. Repeated refusals are only counted. If the store accepts no commit, the event is only
     /// in the log. Never blocks.
-    pub fn record(&self, event: Event) {
+    pub fn record_event(&self, event: Event) {
         let fate = if event.what.ends_with(".refused") {
-            self.refusals().fate(&event, Instant::now())
+            self.lock_refusals().classify_refusal(&event, Instant::now())
         } else {
-            Fate::Kept
+            RefusalOutcome::Stored
         };
         match fate {
-            Fate::Kept => {
-                log(&event);
-                let (most, record) = (self.most, Record::of(event, 1));
-                self.later.soon(move |transaction| keep(transaction, &record, most));
+            RefusalOutcome::Stored => {
+                log_event(&event);
+                let (most, record) = (self.max_events, Record::from_event(event, 1));
+                self.later.enqueue(move |transaction| store_record(transaction, &record, most));
             }
-            Fate::CountBegins(source, count) => {
-                let most = self.most;
-                self.later.after(WINDOW, move |transaction| {
+            RefusalOutcome::CountBegins(source, count) => {
+                let most = self.max_events;
+                self.later.enqueue_after(REFUSAL_WINDOW, move |transaction| {
                     let count = count.load(Ordering::Relaxed);
-                    let Source { what, account, from } = source.clone();
+                    let RefusalSource { what, account, from } = source.clone();
                     let network = match from {
                         Some(IpAddr::V6(network)) => format!(" from {network}/64"),
                         _ => String::new(),
                     };
                     let detail = format!("{count} more of the same{network} within a minute");
                     let event = Event { what, account, by: None, from, detail };
-                    log(&event);
-                    keep(transaction, &Record::of(event, count), most)
+                    log_event(&event);
+                    store_record(transaction, &Record::from_event(event, count), most)
                 });
             }
-            Fate::Counted => {}
+            RefusalOutcome::Counted => {}
         }
     }
 
     /// Counts a change that a caller is about to make to its own account or its keys.
     ///
     /// # Errors
-    /// `Kind::TooMany` when the changes would evict the events of others from the trail.
-    pub(super) fn pace(&self, by: &Caller) -> Result<(), Fault> {
-        self.paces.note(by, Instant::now())
+    /// `ErrorClass::TooManyRequests` when the changes would evict the events of others from the trail.
+    pub(super) fn check_rate_limit(&self, by: &Caller) -> Result<(), GatewayError> {
+        self.rate_limits.count_change(by, Instant::now())
     }
 
     /// Commits a change together with its events, and logs them. Blocking.
-    pub(super) fn commit(
+    pub(super) fn commit_with_events(
         &self,
         check: &dyn CommitCheck,
         events: &[Event],
-        change: impl FnOnce(&mut Transaction<'_>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        change: impl FnOnce(&mut Transaction<'_>) -> Result<(), GatewayError>,
+    ) -> Result<(), GatewayError> {
         if !events.is_empty() {
             // Events that were recorded earlier get lower numbers.
             self.later.flush();
         }
-        commit::<_, Fault>(&self.store, check, |transaction| {
+        commit::<_, GatewayError>(&self.store, check, |transaction| {
             change(transaction)?;
-            events.iter().try_for_each(|event| self.add(transaction, event))
+            events.iter().try_for_each(|event| self.add_event(transaction, event))
         })?;
-        events.iter().for_each(log);
+        events.iter().for_each(log_event);
         Ok(())
     }
 
@@ -198,8 +198,12 @@ impl Audit {
     }
 
     /// Adds an event to the commit of its change. The caller logs it.
-    pub fn add(&self, transaction: &mut Transaction<'_>, event: &Event) -> Result<(), Fault> {
-        keep(transaction, &Record::of(event.clone(), 1), self.most)
+    pub fn add_event(
+        &self,
+        transaction: &mut Transaction<'_>,
+        event: &Event,
+    ) -> Result<(), GatewayError> {
+        store_record(transaction, &Record::from_event(event.clone(), 1), self.max_events)
     }
 
     /// Lists events, newest first, with numbers below `before`. Blocking.
@@ -208,7 +212,7 @@ impl Audit {
         filter: &Filter,
         before: Option<u64>,
         limit: usize,
-    ) -> Result<Vec<Record>, Fault> {
+    ) -> Result<Vec<Record>, GatewayError> {
         // The reader expects to see the events of recent actions.
         self.later.flush();
         let mut found = Vec::new();
@@ -218,14 +222,14 @@ impl Audit {
             let range = DocumentRange {
                 after: after.as_ref().map(<[u8; 8]>::as_slice),
                 reverse: true,
-                limit: PIECE,
+                limit: EVENTS_PER_READ,
                 ..DocumentRange::default()
             };
-            let piece = read.documents(COLLECTION, range)?;
+            let piece = read.read_documents(COLLECTION, range)?;
             drop(read);
             for (key, value) in &piece {
-                let record = decode(key, value)?;
-                if filter.takes(&record) && found.len() < limit {
+                let record = decode_record(key, value)?;
+                if filter.matches_record(&record) && found.len() < limit {
                     found.push(record);
                 }
             }
@@ -239,7 +243,7 @@ impl Audit {
     }
 
     // Nothing panics while they are held.
-    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+    fn lock_refusals(&self) -> MutexGuard<'_, Refusals> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -248,16 +252,20 @@ impl Audit {
 ///
 /// # Errors
 /// If the commit fails.
-pub fn keep_offline(store: &GuardedStore, most: usize, event: &Event) -> Result<(), Fault> {
-    store.commit::<_, Fault>(&NoClient, |transaction| {
-        keep(transaction, &Record::of(event.clone(), 1), most)
+pub fn store_event_offline(
+    store: &GuardedStore,
+    most: usize,
+    event: &Event,
+) -> Result<(), GatewayError> {
+    store.commit::<_, GatewayError>(&NoClient, |transaction| {
+        store_record(transaction, &Record::from_event(event.clone(), 1), most)
     })?;
-    log(event);
+    log_event(event);
     Ok(())
 }
 
 impl Filter {
-    fn takes(&self, record: &Record) -> bool {
+    fn matches_record(&self, record: &Record) -> bool {
         let of_account = self.account.as_ref().is_none_or(|account| {
             let by = record.by.as_ref();
             record.account.as_ref() == Some(account)
@@ -272,47 +280,47 @@ impl Filter {
 }
 
 impl Refusals {
-    fn fate(&mut self, event: &Event, now: Instant) -> Fate {
-        if self.begun.is_none_or(|begun| now.duration_since(begun) >= WINDOW) {
+    fn classify_refusal(&mut self, event: &Event, now: Instant) -> RefusalOutcome {
+        if self.begun.is_none_or(|begun| now.duration_since(begun) >= REFUSAL_WINDOW) {
             *self = Self { begun: Some(now), ..Self::default() };
         }
         let Event { what, account, from, .. } = event.clone();
-        let mut source = Source { what, account, from: from.map(network::of) };
+        let mut source = RefusalSource { what, account, from: from.map(network::network_of) };
         let kept = self.kept.get(&source).copied().unwrap_or_default();
-        if kept < KEPT && self.kept_in_all < KEPT_IN_ALL {
+        if kept < MAX_STORED_PER_SOURCE && self.kept_in_all < MAX_STORED_PER_WINDOW {
             self.kept_in_all += 1;
             self.kept.insert(source, kept + 1);
-            return Fate::Kept;
+            return RefusalOutcome::Stored;
         }
-        if kept < KEPT {
-            source = Source { what, account: None, from: None };
+        if kept < MAX_STORED_PER_SOURCE {
+            source = RefusalSource { what, account: None, from: None };
         }
         let count = self.counted.entry(source.clone()).or_default();
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
-            return Fate::CountBegins(source, count.clone());
+            return RefusalOutcome::CountBegins(source, count.clone());
         }
-        Fate::Counted
+        RefusalOutcome::Counted
     }
 }
 
 impl Record {
-    fn of(event: Event, count: u64) -> Self {
+    fn from_event(event: Event, count: u64) -> Self {
         let Event { what, account, by, from, detail } = event;
         Self {
             id: 0,
-            at: time::rfc3339(),
+            at: time::now_rfc3339(),
             what: what.to_owned(),
             account,
             by,
             from,
-            detail: detail.chars().take(DETAIL).collect(),
+            detail: detail.chars().take(MAX_DETAIL_CHARS).collect(),
             count,
         }
     }
 }
 
 /// Logs an event.
-fn log(event: &Event) {
+fn log_event(event: &Event) {
     let Event { what, account, by, from, detail } = event;
     let (account, by) = (account.as_deref(), by.as_deref());
     let from = from.map(tracing::field::display);
@@ -331,33 +339,38 @@ fn log(event: &Event) {
 }
 
 /// Stores a record, and deletes the oldest ones beyond the limit.
-fn keep(transaction: &mut Transaction<'_>, record: &Record, most: usize) -> Result<(), Fault> {
+fn store_record(
+    transaction: &mut Transaction<'_>,
+    record: &Record,
+    most: usize,
+) -> Result<(), GatewayError> {
     if most == 0 {
         return Ok(());
     }
-    let number = 1 + number_of(transaction, true)?.unwrap_or_default();
-    let value = serde_json::to_vec(record)
-        .map_err(|error| Fault::new(Kind::Internal, format!("writing an event failed: {error}")))?;
-    transaction.put(COLLECTION, &number.to_be_bytes(), &value)?;
-    shares::list(transaction, &record.what, number)?;
-    shares::evict(transaction, most as u64)
+    let number = 1 + read_event_number(transaction, true)?.unwrap_or_default();
+    let value = serde_json::to_vec(record).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("writing an event failed: {error}"))
+    })?;
+    transaction.put_document(COLLECTION, &number.to_be_bytes(), &value)?;
+    shares::append_to_list(transaction, &record.what, number)?;
+    shares::evict_excess(transaction, most as u64)
 }
 
 /// Returns the number of the first or the last event.
-fn number_of(read: &impl Read, last: bool) -> Result<Option<u64>, Fault> {
+fn read_event_number(read: &impl Read, last: bool) -> Result<Option<u64>, GatewayError> {
     let range = DocumentRange { reverse: last, limit: 1, ..DocumentRange::default() };
-    let found = read.documents(COLLECTION, range)?;
+    let found = read.read_documents(COLLECTION, range)?;
     Ok(found.first().and_then(|(key, _)| key.as_slice().try_into().ok()).map(u64::from_be_bytes))
 }
 
-fn decode(key: &[u8], value: &[u8]) -> Result<Record, Fault> {
+fn decode_record(key: &[u8], value: &[u8]) -> Result<Record, GatewayError> {
     let number = key.try_into().map(u64::from_be_bytes).unwrap_or_default();
     match serde_json::from_slice::<Record>(value) {
         Ok(record) => Ok(Record { id: number, ..record }),
         Err(error) => {
             tracing::error!(%error, number, "An event of the audit trail could not be read.");
-            Err(Fault::new(
-                Kind::Internal,
+            Err(GatewayError::new(
+                ErrorClass::Internal,
                 "an event of the audit trail could not be read; the log says why",
             ))
         }

@@ -53,7 +53,7 @@ impl Caller {
     }
 
     /// Returns the id of the actor for the audit trail: the API key's id if one was used.
-    pub fn actor(&self) -> &str {
+    pub fn actor_id(&self) -> &str {
         match &self.credential {
             Credential::ApiKey { id, .. } => id,
             _ => self.id(),

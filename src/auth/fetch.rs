@@ -1,5 +1,5 @@
 //! Fetches documents of identity providers, with limits on size and time, from the configured addresses only.
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, Request, StatusCode};
@@ -10,14 +10,14 @@ use std::time::Duration;
 /// The timeout of a request. A provider that does not answer within it counts as unreachable.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum size of a document in bytes.
-const LONGEST: usize = 1 << 20;
+const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 
 /// The error of fetching a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Missing {
+pub(super) enum FetchError {
     /// The provider has no such document.
     #[error("{url} answered {status}")]
-    NotThere {
+    NotFound {
         /// The requested address.
         url: String,
         /// The status of the answer.
@@ -25,12 +25,12 @@ pub(super) enum Missing {
     },
     /// The provider could not be reached, or the connection broke.
     #[error("{0}")]
-    OutOfReach(String),
+    Unreachable(String),
 }
 
 /// Creates an HTTP client that also trusts the certificates of `service.security.ca-file`, and honours
 /// `HTTPS_PROXY` and `NO_PROXY`. It follows no redirects, because the addresses come from the operator.
-pub(super) fn client(ca_file: Option<&Path>) -> Result<Client, Fault> {
+pub(super) fn build_client(ca_file: Option<&Path>) -> Result<Client, GatewayError> {
     let cannot = |why: &dyn std::fmt::Display| {
         let file = ca_file.map(Path::display);
         let detail = file.map_or_else(
@@ -41,7 +41,7 @@ pub(super) fn client(ca_file: Option<&Path>) -> Result<Client, Fault> {
                 )
             },
         );
-        Fault::new(Kind::Invalid, detail)
+        GatewayError::new(ErrorClass::Invalid, detail)
     };
     let mut client = Client::builder()
         .connect_timeout(TIMEOUT)
@@ -65,7 +65,7 @@ pub(super) fn client(ca_file: Option<&Path>) -> Result<Client, Fault> {
 
 /// A complete answer.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct FetchResponse {
     /// The status, never a server error or 429.
     pub(super) status: StatusCode,
     /// The media type.
@@ -75,41 +75,47 @@ pub(super) struct Answer {
 }
 
 /// Fetches the document at this address.
-pub(super) async fn get(client: &Client, url: &str) -> Result<Vec<u8>, Missing> {
+pub(super) async fn fetch_document(client: &Client, url: &str) -> Result<Vec<u8>, FetchError> {
     let request = client.get(url).header(ACCEPT, "application/json").build();
-    let answer = send(client, request.map_err(|error| out_of_reach(url, &error))?).await?;
+    let answer =
+        send_request(client, request.map_err(|error| unreachable_error(url, &error))?).await?;
     if answer.status == StatusCode::OK {
         return Ok(answer.body);
     }
-    Err(Missing::NotThere { url: url.to_owned(), status: answer.status })
+    Err(FetchError::NotFound { url: url.to_owned(), status: answer.status })
 }
 
 /// Sends this request and returns the answer. Server errors and 429 are errors.
-pub(super) async fn send(client: &Client, request: Request) -> Result<Answer, Missing> {
+pub(super) async fn send_request(
+    client: &Client,
+    request: Request,
+) -> Result<FetchResponse, FetchError> {
     let url = request.url().to_string();
     let sent = client.execute(request).await;
-    let mut response = sent.map_err(|error| out_of_reach(&url, &error))?;
+    let mut response = sent.map_err(|error| unreachable_error(&url, &error))?;
     let status = response.status();
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
-        return Err(Missing::OutOfReach(format!("{url} answered {status}")));
+        return Err(FetchError::Unreachable(format!("{url} answered {status}")));
     }
     let mut body = Vec::new();
-    while let Some(piece) = response.chunk().await.map_err(|error| out_of_reach(&url, &error))? {
-        if body.len() + piece.len() > LONGEST {
-            let words = format!("{url} answered more than {LONGEST} bytes");
-            return Err(Missing::OutOfReach(words));
+    while let Some(piece) =
+        response.chunk().await.map_err(|error| unreachable_error(&url, &error))?
+    {
+        if body.len() + piece.len() > MAX_DOCUMENT_BYTES {
+            let words = format!("{url} answered more than {MAX_DOCUMENT_BYTES} bytes");
+            return Err(FetchError::Unreachable(words));
         }
         body.extend_from_slice(&piece);
     }
-    Ok(Answer { status, media_type: response.headers().get(CONTENT_TYPE).cloned(), body })
+    Ok(FetchResponse { status, media_type: response.headers().get(CONTENT_TYPE).cloned(), body })
 }
 
-fn out_of_reach(url: &str, error: &reqwest::Error) -> Missing {
-    Missing::OutOfReach(format!("{url}: {}", words(error)))
+fn unreachable_error(url: &str, error: &reqwest::Error) -> FetchError {
+    FetchError::Unreachable(format!("{url}: {}", describe_error(error)))
 }
 
 /// Describes the innermost cause, because the outer ones only say that something failed.
-fn words(error: &reqwest::Error) -> String {
+fn describe_error(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", TIMEOUT.as_secs());
     }

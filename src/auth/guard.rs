@@ -2,7 +2,7 @@
 //! has been read, and inside each commit.
 use super::{Auth, Caller, Credential, Role};
 use penstock_base::commit::CommitCheck;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Transaction;
 use std::fmt;
 use std::ops::Deref;
@@ -16,8 +16,8 @@ pub trait Requester: CommitCheck {
     /// Checks that the caller still has the role in [`Self::caller`] or a higher one, for changes that depend on it.
     ///
     /// # Errors
-    /// As [`CommitCheck::check`].
-    fn check_role(&self, transaction: &Transaction<'_>) -> Result<(), Fault>;
+    /// As [`CommitCheck::check_commit`].
+    fn check_role(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError>;
 }
 
 /// A caller that may use a route. Only [`Auth::authorize`] creates it. Cheap to clone.
@@ -25,7 +25,7 @@ pub trait Requester: CommitCheck {
 pub struct Authorized {
     caller: Caller,
     /// The minimum role of the route.
-    least: Role,
+    min_role: Role,
     /// `None` for local administration, which cannot be revoked.
     auth: Option<Auth>,
 }
@@ -33,36 +33,40 @@ pub struct Authorized {
 impl Authorized {
     /// Authorizes local administration: the control socket, and commands that open the data directory themselves.
     pub fn local() -> Self {
-        Self { caller: Caller::local(), least: Role::Admin, auth: None }
+        Self { caller: Caller::local(), min_role: Role::Admin, auth: None }
     }
 
     /// Returns the caller with its current role, if it may still use the route. Never blocks.
     ///
     /// # Errors
-    /// `Kind::Unauthorized` when the credential has ended; `Kind::Forbidden` when its role no longer suffices.
-    pub fn renewed(&self) -> Result<Self, Fault> {
+    /// `ErrorClass::Unauthorized` when the credential has ended; `ErrorClass::Forbidden` when its role no longer suffices.
+    pub fn with_current_role(&self) -> Result<Self, GatewayError> {
         let Some(auth) = &self.auth else { return Ok(self.clone()) };
-        let role = check(auth.still(&self.caller), self.least)?;
+        let role = require_role(auth.current_role(&self.caller), self.min_role)?;
         let caller = Caller { role: role.min(self.caller.role), ..self.caller.clone() };
         Ok(Self { caller, ..self.clone() })
     }
 
-    fn check_in(&self, transaction: &Transaction<'_>, least: Role) -> Result<(), Fault> {
+    fn check_role_in(
+        &self,
+        transaction: &Transaction<'_>,
+        least: Role,
+    ) -> Result<(), GatewayError> {
         let Some(auth) = &self.auth else { return Ok(()) };
-        check(auth.role_in(transaction, &self.caller)?, least).map(drop)
+        require_role(auth.current_role_in(transaction, &self.caller)?, least).map(drop)
     }
 }
 
 /// Returns the role if there is one and it suffices.
-fn check(role: Option<Role>, least: Role) -> Result<Role, Fault> {
+fn require_role(role: Option<Role>, least: Role) -> Result<Role, GatewayError> {
     match role {
         Some(role) if role >= least => Ok(role),
-        Some(role) => Err(Fault::new(
-            Kind::Forbidden,
+        Some(role) => Err(GatewayError::new(
+            ErrorClass::Forbidden,
             format!("this needs the role {least}, but the credential now has the role {role}"),
         )),
-        None => Err(Fault::new(
-            Kind::Unauthorized,
+        None => Err(GatewayError::new(
+            ErrorClass::Unauthorized,
             "the session, API key, access token or account of this request has ended or was disabled meanwhile; \
                  sign in again, or use another API key (`penstock api-key create`, or the page /admin/keys)",
         )),
@@ -73,8 +77,8 @@ fn check(role: Option<Role>, least: Role) -> Result<Role, Fault> {
 impl fmt::Debug for Authorized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authorized")
-            .field("caller", &self.caller.actor())
-            .field("least", &self.least)
+            .field("caller", &self.caller.actor_id())
+            .field("least", &self.min_role)
             .finish_non_exhaustive()
     }
 }
@@ -88,8 +92,8 @@ impl Deref for Authorized {
 }
 
 impl CommitCheck for Authorized {
-    fn check(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        self.check_in(transaction, self.least)
+    fn check_commit(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError> {
+        self.check_role_in(transaction, self.min_role)
     }
 }
 
@@ -98,8 +102,8 @@ impl Requester for Authorized {
         &self.caller
     }
 
-    fn check_role(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        self.check_in(transaction, self.caller.role)
+    fn check_role(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError> {
+        self.check_role_in(transaction, self.caller.role)
     }
 }
 
@@ -112,24 +116,24 @@ impl Auth {
         if caller.role < least {
             return Err(caller);
         }
-        Ok(Authorized { caller, least, auth: Some(self.clone()) })
+        Ok(Authorized { caller, min_role: least, auth: Some(self.clone()) })
     }
 
     /// Returns the role of a caller as this transaction sees it. Accounts and API keys are read from the store, because
     /// memory follows their commits with a delay. So every revocation that was committed before counts. For sessions,
     /// memory is ahead of the store.
-    fn role_in(
+    fn current_role_in(
         &self,
         transaction: &Transaction<'_>,
         caller: &Caller,
-    ) -> Result<Option<Role>, Fault> {
+    ) -> Result<Option<Role>, GatewayError> {
         match &caller.credential {
             Credential::Local => Ok(Some(Role::Admin)),
-            Credential::Session(hash) => self.sessions.still_in(transaction, hash),
-            Credential::ApiKey { id, .. } => self.keys.still_in(transaction, id),
+            Credential::Session(hash) => self.sessions.current_role_in(transaction, hash),
+            Credential::ApiKey { id, .. } => self.keys.current_role_in(transaction, id),
             Credential::Bearer { expires_at } => {
                 let Some(account) = &caller.account else { return Ok(None) };
-                let account = super::accounts::stored(transaction, &account.id)?;
+                let account = super::accounts::read_account(transaction, &account.id)?;
                 let account = account.filter(|account| {
                     account.enabled && expires_at.is_none_or(|at| self.keys.now() < at)
                 });
@@ -142,7 +146,7 @@ impl Auth {
 // Tests use callers without authorization.
 #[cfg(test)]
 impl CommitCheck for Caller {
-    fn check(&self, _transaction: &Transaction<'_>) -> Result<(), Fault> {
+    fn check_commit(&self, _transaction: &Transaction<'_>) -> Result<(), GatewayError> {
         Ok(())
     }
 }
@@ -153,63 +157,74 @@ impl Requester for Caller {
         self
     }
 
-    fn check_role(&self, _transaction: &Transaction<'_>) -> Result<(), Fault> {
+    fn check_role(&self, _transaction: &Transaction<'_>) -> Result<(), GatewayError> {
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::world::World;
+    use super::super::fixture::Fixture;
     use super::super::{Account, accounts, keys};
     use super::*;
-    use crate::accounts::Edit;
+    use crate::accounts::AccountEdit;
     use jiff::{SignedDuration, Timestamp};
     use penstock_base::IfMatch;
     use penstock_store::Read as _;
     use serde_json::{Value, json};
 
-    fn new_key(role: Role) -> keys::New {
-        keys::New { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
+    fn new_key(role: Role) -> keys::NewApiKey {
+        keys::NewApiKey { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
     }
 
     /// Returns the error of a commit on behalf of this caller.
-    fn refused(fixture: &World, by: &Authorized) -> Option<Kind> {
-        let commit = penstock_base::commit::commit::<_, Fault>(&fixture.store, by, |_| Ok(()));
+    fn commit_error(fixture: &Fixture, by: &Authorized) -> Option<ErrorClass> {
+        let commit =
+            penstock_base::commit::commit::<_, GatewayError>(&fixture.store, by, |_| Ok(()));
         commit.err().map(|fault| fault.kind)
     }
 
     /// Changes a stored document but not memory, as if a change had just been committed.
-    fn alter(fixture: &World, collection: &str, id: &str, members: &Value) {
+    fn alter_document(fixture: &Fixture, collection: &str, id: &str, members: &Value) {
         let change = |transaction: &mut Transaction<'_>| {
-            let stored = transaction.document(collection, id.as_bytes())?.unwrap();
+            let stored = transaction.read_document(collection, id.as_bytes())?.unwrap();
             let mut document: Value = serde_json::from_slice(&stored).unwrap();
             let members = members.as_object().unwrap().clone();
             document.as_object_mut().unwrap().extend(members);
             let document = document.to_string();
-            Ok::<_, Fault>(transaction.put(collection, id.as_bytes(), document.as_bytes())?)
+            Ok::<_, GatewayError>(transaction.put_document(
+                collection,
+                id.as_bytes(),
+                document.as_bytes(),
+            )?)
         };
         fixture.store.transact(change).unwrap();
     }
 
-    fn remove(fixture: &World, collection: &str, id: &str) {
-        let delete = |t: &mut Transaction<'_>| Ok::<_, Fault>(t.delete(collection, id.as_bytes())?);
+    fn remove_document(fixture: &Fixture, collection: &str, id: &str) {
+        let delete = |t: &mut Transaction<'_>| {
+            Ok::<_, GatewayError>(t.delete_document(collection, id.as_bytes())?)
+        };
         fixture.store.transact(delete).unwrap();
     }
 
-    fn of_session(fixture: &World, account: &Account, least: Role) -> Authorized {
-        let session = fixture.auth.sessions.start(account, None, None).unwrap();
-        let caller = fixture.auth.sessions.caller(&session.id).unwrap();
+    fn authorize_session(fixture: &Fixture, account: &Account, least: Role) -> Authorized {
+        let session = fixture.auth.sessions.start_session(account, None, None).unwrap();
+        let caller = fixture.auth.sessions.authenticate_session(&session.id).unwrap();
         fixture.auth.authorize(caller, least).unwrap()
     }
 
-    fn of_key(fixture: &World, by: &dyn Requester, role: Role) -> (String, Authorized) {
-        let (key, secret) = fixture.auth.keys.create(by, new_key(role)).unwrap();
-        let caller = fixture.auth.keys.caller(&secret).unwrap();
+    fn authorize_key(fixture: &Fixture, by: &dyn Requester, role: Role) -> (String, Authorized) {
+        let (key, secret) = fixture.auth.keys.create_key(by, new_key(role)).unwrap();
+        let caller = fixture.auth.keys.authenticate_key(&secret).unwrap();
         (key.id.clone(), fixture.auth.authorize(caller, role).unwrap())
     }
 
-    fn of_token(fixture: &World, account: &Account, expires_at: Option<Timestamp>) -> Authorized {
+    fn authorize_token(
+        fixture: &Fixture,
+        account: &Account,
+        expires_at: Option<Timestamp>,
+    ) -> Authorized {
         let account = fixture.auth.accounts.get(&account.id);
         let credential = Credential::Bearer { expires_at };
         let caller = Caller { account, role: Role::Contributor, credential, from: None };
@@ -218,8 +233,8 @@ mod tests {
 
     #[test]
     fn a_commit_sees_earlier_commits_before_memory_does() {
-        let (gone, less) = (Some(Kind::Unauthorized), Some(Kind::Forbidden));
-        let fixture = World::new();
+        let (gone, less) = (Some(ErrorClass::Unauthorized), Some(ErrorClass::Forbidden));
+        let fixture = Fixture::new();
         let each = [
             (json!({"enabled": false}), [gone, gone, gone]),
             (json!({"role": "User"}), [less, less, less]),
@@ -228,70 +243,83 @@ mod tests {
             (Value::Null, [gone, gone, gone]),
         ];
         for (number, (members, expected)) in each.into_iter().enumerate() {
-            let account = fixture.account(&format!("a{number}"), Role::Admin);
-            let session = of_session(&fixture, &account, Role::Contributor);
-            let (_, key) = of_key(&fixture, &session, Role::Contributor);
-            let token = of_token(&fixture, &account, None);
+            let account = fixture.create_account(&format!("a{number}"), Role::Admin);
+            let session = authorize_session(&fixture, &account, Role::Contributor);
+            let (_, key) = authorize_key(&fixture, &session, Role::Contributor);
+            let token = authorize_token(&fixture, &account, None);
             let all = [session, key, token];
-            assert!(all.iter().all(|by| refused(&fixture, by).is_none()), "{members}");
+            assert!(all.iter().all(|by| commit_error(&fixture, by).is_none()), "{members}");
             match members {
-                Value::Null => remove(&fixture, accounts::COLLECTION, &account.id),
-                _ => alter(&fixture, accounts::COLLECTION, &account.id, &members),
+                Value::Null => remove_document(&fixture, accounts::COLLECTION, &account.id),
+                _ => alter_document(&fixture, accounts::COLLECTION, &account.id, &members),
             }
-            assert!(all.iter().all(|by| by.renewed().is_ok()), "memory knows of {members}");
-            assert_eq!(all.each_ref().map(|by| refused(&fixture, by)), expected, "{members}");
+            assert!(
+                all.iter().all(|by| by.with_current_role().is_ok()),
+                "memory knows of {members}"
+            );
+            assert_eq!(all.each_ref().map(|by| commit_error(&fixture, by)), expected, "{members}");
         }
         let local = Authorized::local();
         for members in [Value::Null, json!({"expiresAt": "2020-01-01T00:00:00Z"})] {
-            let (id, key) = of_key(&fixture, &local, Role::Admin);
+            let (id, key) = authorize_key(&fixture, &local, Role::Admin);
             match members {
-                Value::Null => remove(&fixture, keys::COLLECTION, &id),
-                _ => alter(&fixture, keys::COLLECTION, &id, &members),
+                Value::Null => remove_document(&fixture, keys::COLLECTION, &id),
+                _ => alter_document(&fixture, keys::COLLECTION, &id, &members),
             }
-            assert_eq!(refused(&fixture, &key), gone, "{members}");
+            assert_eq!(commit_error(&fixture, &key), gone, "{members}");
         }
-        assert_eq!(refused(&fixture, &local), None);
+        assert_eq!(commit_error(&fixture, &local), None);
     }
 
     #[test]
     fn a_session_that_has_ended_and_a_token_that_has_expired_commit_nothing() {
-        let fixture = World::new();
-        let account = fixture.account("a", Role::Contributor);
-        let session = fixture.auth.sessions.start(&account, None, None).unwrap();
-        let caller = fixture.auth.sessions.caller(&session.id).unwrap();
+        let fixture = Fixture::new();
+        let account = fixture.create_account("a", Role::Contributor);
+        let session = fixture.auth.sessions.start_session(&account, None, None).unwrap();
+        let caller = fixture.auth.sessions.authenticate_session(&session.id).unwrap();
         let by = fixture.auth.authorize(caller, Role::Contributor).unwrap();
-        assert_eq!(refused(&fixture, &by), None);
-        fixture.auth.sessions.end(&session.id);
-        assert_eq!(refused(&fixture, &by), Some(Kind::Unauthorized));
-        assert_eq!(by.renewed().unwrap_err().kind, Kind::Unauthorized);
+        assert_eq!(commit_error(&fixture, &by), None);
+        fixture.auth.sessions.end_session(&session.id);
+        assert_eq!(commit_error(&fixture, &by), Some(ErrorClass::Unauthorized));
+        assert_eq!(by.with_current_role().unwrap_err().kind, ErrorClass::Unauthorized);
 
         let hour = SignedDuration::from_hours(1);
         let now = Timestamp::now();
-        assert_eq!(refused(&fixture, &of_token(&fixture, &account, Some(now + hour))), None);
-        let expired = of_token(&fixture, &account, Some(now - hour));
-        assert_eq!(refused(&fixture, &expired), Some(Kind::Unauthorized));
-        assert_eq!(expired.renewed().unwrap_err().kind, Kind::Unauthorized);
+        assert_eq!(
+            commit_error(&fixture, &authorize_token(&fixture, &account, Some(now + hour))),
+            None
+        );
+        let expired = authorize_token(&fixture, &account, Some(now - hour));
+        assert_eq!(commit_error(&fixture, &expired), Some(ErrorClass::Unauthorized));
+        assert_eq!(expired.with_current_role().unwrap_err().kind, ErrorClass::Unauthorized);
     }
 
     #[test]
     fn a_demoted_caller_continues_with_its_lower_role_and_creates_no_key_with_the_old_one() {
-        let fixture = World::new();
-        let account = fixture.account("a", Role::Admin);
-        let by = of_session(&fixture, &account, Role::User);
-        let edit = Edit { role: Some(Role::User), ..Edit::of(&account) };
+        let fixture = Fixture::new();
+        let account = fixture.create_account("a", Role::Admin);
+        let by = authorize_session(&fixture, &account, Role::User);
+        let edit = AccountEdit { role: Some(Role::User), ..AccountEdit::unchanged_from(&account) };
         fixture
             .auth
             .accounts
             .change(&Authorized::local(), &account.id, IfMatch::Any, edit)
             .unwrap();
-        assert_eq!(refused(&fixture, &by), None);
-        for by in [&by, &by.renewed().unwrap()] {
-            let fault = fixture.auth.keys.create(by, new_key(Role::Admin)).unwrap_err();
-            assert_eq!(fault.kind, Kind::Forbidden, "{fault}");
+        assert_eq!(commit_error(&fixture, &by), None);
+        for by in [&by, &by.with_current_role().unwrap()] {
+            let fault = fixture.auth.keys.create_key(by, new_key(Role::Admin)).unwrap_err();
+            assert_eq!(fault.kind, ErrorClass::Forbidden, "{fault}");
         }
-        fixture.auth.keys.create(&by.renewed().unwrap(), new_key(Role::User)).unwrap();
+        fixture
+            .auth
+            .keys
+            .create_key(&by.with_current_role().unwrap(), new_key(Role::User))
+            .unwrap();
         assert!(
-            fixture.auth.authorize((*by.renewed().unwrap()).clone(), Role::Contributor).is_err()
+            fixture
+                .auth
+                .authorize((*by.with_current_role().unwrap()).clone(), Role::Contributor)
+                .is_err()
         );
     }
 }

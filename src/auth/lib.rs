@@ -1,6 +1,6 @@
 //! Authentication and authorization: accounts, sessions, API keys, OpenID Connect, bearer tokens, and the audit trail.
 //!
-//! - `role`, `caller`, `refusal`: what a request may do, who sent it, and why it is refused
+//! - `role`, `caller`, `auth_error`: what a request may do, who sent it, and why it is refused
 //! - `guard`: the check of a caller before, and inside, each commit on its behalf
 //! - `account`, `accounts`: the account records and their storage
 //! - `password`, `attempts`: Argon2id, and the delays after failures
@@ -15,35 +15,35 @@ pub mod account;
 pub mod accounts;
 mod attempts;
 pub mod audit;
+pub mod auth_error;
 pub mod caller;
+mod deferred_writes;
 mod fetch;
+#[cfg(test)]
+mod fixture;
 mod guard;
 pub mod keys;
-mod later;
 pub mod mapping;
 pub mod oidc;
 pub mod password;
-pub mod refusal;
 mod roca;
 pub mod sessions;
 pub mod tokens;
-#[cfg(test)]
-mod world;
 
-pub use account::{Account, Identity, Profile, Source};
+pub use account::{Account, AccountSource, Identity, Profile};
+pub use auth_error::AuthError;
 pub use caller::{Caller, Credential};
 pub use guard::{Authorized, Requester};
 pub use penstock_base::role::Role;
-pub use refusal::Refusal;
 
 use accounts::Accounts;
 use audit::Audit;
-use keys::Keys;
-use later::Later;
+use deferred_writes::DeferredWrites;
+use keys::ApiKeys;
 use oidc::Oidc;
 use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::Settings;
 use penstock_store::Store;
 use sessions::Sessions;
@@ -58,10 +58,10 @@ pub struct Auth {
     /// The sessions of browsers.
     pub sessions: Sessions,
     /// The API keys.
-    pub keys: Keys,
+    pub keys: ApiKeys,
     /// The audit trail.
     pub audit: Audit,
-    later: Later,
+    later: DeferredWrites,
     /// Access tokens of client applications; `None` without `issuer-uri`.
     pub tokens: Option<Tokens>,
     /// Sign-in at an OpenID provider; `None` in the built-in mode.
@@ -71,21 +71,29 @@ pub struct Auth {
 impl Auth {
     /// Loads accounts, sessions and keys from the store. In the built-in mode, a store without an account gets the
     /// account `admin`. Its random password is in `<data-dir>/initial-admin-password`. Blocking.
-    pub fn open(store: &Store, settings: &Arc<Settings>, clock: &Clock) -> Result<Self, Fault> {
+    pub fn open(
+        store: &Store,
+        settings: &Arc<Settings>,
+        clock: &Clock,
+    ) -> Result<Self, GatewayError> {
         let security = &settings.security;
-        let later = Later::start(store.clone()).map_err(|error| {
-            Fault::new(
-                Kind::Internal,
+        let later = DeferredWrites::start(store.clone()).map_err(|error| {
+            GatewayError::new(
+                ErrorClass::Internal,
                 format!("starting the thread for deferred writes failed: {error}"),
             )
         })?;
         let audit = Audit::open(store.clone(), later.clone(), settings.limits.audit);
-        let people = if security.oidc.is_some() { Source::OpenIdConnect } else { Source::BuiltIn };
+        let people = if security.oidc.is_some() {
+            AccountSource::OpenIdConnect
+        } else {
+            AccountSource::BuiltIn
+        };
         let dir = settings.data_dir.clone();
         let accounts = Accounts::open(store, &later, &audit, people, dir)?;
         let parts = (&accounts, &audit, &later);
         let sessions = Sessions::open(store, parts, security.session, &settings.data_dir)?;
-        let keys = Keys::open(store, parts, clock)?;
+        let keys = ApiKeys::open(store, parts, clock)?;
         let tokens = Tokens::open(settings, &accounts, clock)?;
         let oidc = Oidc::open(security, clock)?;
         Ok(Self { accounts, sessions, keys, audit, later, tokens, oidc })
@@ -94,25 +102,25 @@ impl Auth {
     /// Deletes an account, its sessions and its API keys.
     ///
     /// # Errors
-    /// As for [`Accounts`]: `Kind::NotFound`; `Kind::PreconditionFailed`; `Kind::Conflict` for the last Admin.
+    /// As for [`Accounts`]: `ErrorClass::NotFound`; `ErrorClass::PreconditionFailed`; `ErrorClass::Conflict` for the last Admin.
     pub fn delete_account(
         &self,
         by: &dyn Requester,
         id: &str,
         asked: IfMatch,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GatewayError> {
         let account = self.accounts.delete(by, id, asked)?;
         // They are no longer valid without the account. If this fails, the next start deletes them.
-        self.keys.revoke_of(&account)
+        self.keys.revoke_all_of(&account)
     }
 
     /// Returns the current role of a caller, for work that outlasts its request. Returns `None` when its session has
     /// ended, its key or token is revoked or expired, or its account is disabled or deleted. Never blocks.
-    pub fn still(&self, caller: &Caller) -> Option<Role> {
+    pub fn current_role(&self, caller: &Caller) -> Option<Role> {
         match (&caller.credential, &caller.account) {
             (Credential::Local, _) => Some(Role::Admin),
-            (Credential::Session(hash), _) => self.sessions.still(hash),
-            (Credential::ApiKey { id, .. }, _) => self.keys.still(id),
+            (Credential::Session(hash), _) => self.sessions.current_role(hash),
+            (Credential::ApiKey { id, .. }, _) => self.keys.current_role(id),
             (Credential::Bearer { expires_at }, account) => {
                 let account = self.accounts.get(&account.as_ref()?.id)?;
                 let lasts = expires_at.is_none_or(|at| self.keys.now() < at);
@@ -122,7 +130,7 @@ impl Auth {
     }
 
     /// Commits all deferred writes. Blocking.
-    pub fn flush(&self) {
+    pub fn flush_deferred(&self) {
         self.later.flush_all();
     }
 }

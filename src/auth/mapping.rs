@@ -6,40 +6,44 @@ use penstock_config::RoleValues;
 use serde_json::{Map, Value};
 
 /// Returns the text of the first of these claims that is present and not empty.
-pub fn text(names: &[String], claims: &Map<String, Value>) -> Option<String> {
-    let present = names.iter().filter_map(|name| claim(name, claims)?.as_str());
+pub fn find_text(names: &[String], claims: &Map<String, Value>) -> Option<String> {
+    let present = names.iter().filter_map(|name| find_claim(name, claims)?.as_str());
     present.map(str::trim).find(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// Returns the highest role that the first present claim maps to. The claim is a list of values or one value.
-pub fn role(values: &RoleValues, names: &[String], claims: &Map<String, Value>) -> Option<Role> {
+pub fn map_role(
+    values: &RoleValues,
+    names: &[String],
+    claims: &Map<String, Value>,
+) -> Option<Role> {
     let claim =
-        names.iter().find_map(|name| claim(name, claims).filter(|claim| !claim.is_null()))?;
+        names.iter().find_map(|name| find_claim(name, claims).filter(|claim| !claim.is_null()))?;
     match claim {
         Value::Array(items) => {
-            items.iter().filter_map(|item| value_role(values, item.as_str()?)).max()
+            items.iter().filter_map(|item| role_of_value(values, item.as_str()?)).max()
         }
-        Value::String(text) => value_role(values, text),
+        Value::String(text) => role_of_value(values, text),
         _ => None,
     }
 }
 
 /// Returns whether one of these claims is present, whatever its value.
-pub fn is_there(names: &[String], claims: &Map<String, Value>) -> bool {
-    names.iter().any(|name| claim(name, claims).is_some_and(|claim| !claim.is_null()))
+pub fn has_claim(names: &[String], claims: &Map<String, Value>) -> bool {
+    names.iter().any(|name| find_claim(name, claims).is_some_and(|claim| !claim.is_null()))
 }
 
 /// Returns the claim with this name, or the one inside the object that the part before one of its dots names.
-fn claim<'a>(name: &str, claims: &'a Map<String, Value>) -> Option<&'a Value> {
+fn find_claim<'a>(name: &str, claims: &'a Map<String, Value>) -> Option<&'a Value> {
     claims.get(name).or_else(|| {
         name.match_indices('.').find_map(|(dot, _)| {
             let (outer, inner) = name.split_at_checked(dot)?;
-            claim(inner.get(1..)?, claims.get(outer)?.as_object()?)
+            find_claim(inner.get(1..)?, claims.get(outer)?.as_object()?)
         })
     })
 }
 
-fn value_role(values: &RoleValues, value: &str) -> Option<Role> {
+fn role_of_value(values: &RoleValues, value: &str) -> Option<Role> {
     match value {
         value if value == values.admin => Some(Role::Admin),
         value if value == values.contributor => Some(Role::Contributor),
@@ -65,7 +69,7 @@ mod tests {
     #[test]
     fn the_highest_role_counts() {
         let values = RoleValues { admin: "A".into(), contributor: "C".into(), user: "U".into() };
-        let role = |value| role(&values, &names(&["roles", "groups"]), &claims(value));
+        let role = |value| map_role(&values, &names(&["roles", "groups"]), &claims(value));
         assert_eq!(role(json!({"roles": ["U", "A", "other"]})), Some(Role::Admin));
         assert_eq!(role(json!({"roles": "C"})), Some(Role::Contributor));
         assert_eq!(role(json!({"groups": ["U"], "roles": null})), Some(Role::User));
@@ -83,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_dotted_name_is_a_path_into_objects() {
-        let find = |name, value| claim(name, &claims(value)).cloned();
+        let find = |name, value| find_claim(name, &claims(value)).cloned();
         let nested = json!({"resource_access": {"my.app": {"roles": 1}}, "a": {"b": 2}, "a.b": 3});
         assert_eq!(find("resource_access.my.app.roles", nested.clone()), Some(json!(1)));
         assert_eq!(find("a.b", nested.clone()), Some(json!(3)));
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_first_claim_with_text_counts() {
-        let text = |value| text(&names(&["user_email", "preferred_username"]), &claims(value));
+        let text = |value| find_text(&names(&["user_email", "preferred_username"]), &claims(value));
         let both = json!({"preferred_username": "b", "user_email": "a"});
         assert_eq!(text(both).as_deref(), Some("a"));
         assert_eq!(

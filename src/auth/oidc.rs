@@ -1,19 +1,19 @@
 //! Sign-in at an OpenID provider: the authorization code flow (OpenID Connect Core 1.0, 3.1) with PKCE
 //! (RFC 7636), state, nonce, and the issuer of the answer (RFC 9207).
 //!
-//! [`Oidc::begin`] returns the provider's address for the browser and the encrypted login state (`login`), which the
+//! [`Oidc::begin_sign_in`] returns the provider's address for the browser and the encrypted login state (`login`), which the
 //! browser keeps and only this process can read. The gateway keeps no state of a sign-in in progress, so
-//! unauthenticated clients that start many use no memory. [`Oidc::complete`] takes the provider's answer from the
+//! unauthenticated clients that start many use no memory. [`Oidc::complete_sign_in`] takes the provider's answer from the
 //! browser, exchanges the code (`provider`), and returns the person's identity and role.
 
 mod login;
 mod provider;
 
-use super::{Identity, Profile, Role, Source, mapping};
-use login::{Login, Seal};
+use super::{AccountSource, Identity, Profile, Role, mapping};
+use login::{LoginCipher, LoginState};
 use penstock_base::characters;
 use penstock_base::clock::Clock;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_config::{self as config, Claims, RoleValues, Security};
 use provider::Provider;
 use std::sync::Arc;
@@ -29,24 +29,24 @@ struct Inner {
     claims: Claims,
     roles: RoleValues,
     provider: Provider,
-    seal: Seal,
+    seal: LoginCipher,
     clock: Clock,
 }
 
 /// A sign-in in progress.
 #[derive(Debug)]
-pub struct Begun {
+pub struct SignInStart {
     /// The address at the provider for the browser.
     pub location: String,
     /// The encrypted login state. The browser keeps it in a cookie and sends it back.
     pub login: String,
-    /// The number of the cookie that holds it, of [`Oidc::SLOTS`], so that one browser can have several in progress.
+    /// The number of the cookie that holds it, of [`Oidc::MAX_CONCURRENT_SIGN_INS`], so that one browser can have several in progress.
     pub slot: u8,
 }
 
 /// The provider's answer, which the browser brings back (RFC 6749, 4.1.2; RFC 9207, 2).
 #[derive(Clone, Default)]
-pub struct Answer {
+pub struct AuthorizationResponse {
     /// `code`
     pub code: Option<String>,
     /// `state`
@@ -60,7 +60,7 @@ pub struct Answer {
 }
 
 /// A completed sign-in.
-pub struct SignedIn {
+pub struct CompletedSignIn {
     /// The identity of the account.
     pub identity: Identity,
     /// The provider's claims about it.
@@ -69,16 +69,16 @@ pub struct SignedIn {
     pub role: Role,
     /// The ID token, for the sign-out at the provider.
     pub id_token: String,
-    /// The return address, as given to [`Oidc::begin`].
-    pub back: String,
+    /// The return address, as given to [`Oidc::begin_sign_in`].
+    pub return_to: String,
 }
 
 /// The error of a sign-in. Its text is for the log and the audit trail, and contains no part of a code or token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum SignInError {
     /// The provider is unreachable. The person can retry later.
     #[error("the provider is unreachable: {0}")]
-    OutOfReach(String),
+    Unreachable(String),
     /// The answer belongs to no recent sign-in of this browser.
     #[error("the answer belongs to no sign-in in progress: {0}")]
     Stale(&'static str),
@@ -98,7 +98,7 @@ pub enum Failed {
         claim: String,
     },
     /// The person authenticated at the provider, but has no mapped role.
-    #[error("{name} has no role here: {}", no_role(missing.as_deref()))]
+    #[error("{name} has no role here: {}", no_role_reason(missing.as_deref()))]
     NoRole {
         /// The value of `user-name-attribute`.
         name: String,
@@ -107,7 +107,7 @@ pub enum Failed {
     },
 }
 
-fn no_role(missing: Option<&str>) -> String {
+fn no_role_reason(missing: Option<&str>) -> String {
     match missing {
         None => "none of the values of the roles claim is mapped".to_owned(),
         Some(claims) => format!(
@@ -119,13 +119,13 @@ fn no_role(missing: Option<&str>) -> String {
 
 impl Oidc {
     /// The maximum number of sign-ins in progress in one browser.
-    pub const SLOTS: u8 = 4;
+    pub const MAX_CONCURRENT_SIGN_INS: u8 = 4;
 
     /// Creates the configured sign-in. Does not contact the provider.
     ///
     /// # Errors
     /// If the certificates of `service.security.ca-file` cannot be used.
-    pub fn open(security: &Security, clock: &Clock) -> Result<Option<Self>, Fault> {
+    pub fn open(security: &Security, clock: &Clock) -> Result<Option<Self>, GatewayError> {
         let Some(settings) = security.oidc.clone() else { return Ok(None) };
         let provider = Provider::new(&settings, security, clock)?;
         if settings.issuer_uri.is_none() {
@@ -139,7 +139,7 @@ impl Oidc {
             settings,
             claims: security.claims.clone(),
             roles: security.role_values.clone(),
-            seal: Seal::new(),
+            seal: LoginCipher::new(),
             clock: clock.clone(),
         }))))
     }
@@ -152,11 +152,15 @@ impl Oidc {
     /// Begins a sign-in. `base_url` is the gateway's address as the browser knows it, `back` the return address.
     ///
     /// # Errors
-    /// `Failed::OutOfReach` or `Failed::Untrusted` if the provider's metadata cannot be discovered.
-    pub async fn begin(&self, base_url: &str, back: &str) -> Result<Begun, Failed> {
+    /// `SignInError::Unreachable` or `SignInError::Untrusted` if the provider's metadata cannot be discovered.
+    pub async fn begin_sign_in(
+        &self,
+        base_url: &str,
+        back: &str,
+    ) -> Result<SignInStart, SignInError> {
         let redirect_uri = self.0.settings.redirect_uri.replace("{baseUrl}", base_url);
-        let request = self.0.provider.authorize(&redirect_uri).await?;
-        let login = Login {
+        let request = self.0.provider.create_authorization(&redirect_uri).await?;
+        let login = LoginState {
             state: request.state,
             nonce: request.nonce,
             verifier: request.verifier,
@@ -164,28 +168,38 @@ impl Oidc {
             back: back.to_owned(),
             begun: self.0.clock.elapsed(),
         };
-        let slot = Self::slot(&login.state);
-        Ok(Begun { location: request.location, login: self.0.seal.close(&login), slot })
+        let slot = Self::cookie_slot(&login.state);
+        Ok(SignInStart {
+            location: request.location,
+            login: self.0.seal.encrypt_login(&login),
+            slot,
+        })
     }
 
     /// Returns the number of the cookie for the login with this state.
-    pub fn slot(state: &str) -> u8 {
-        state.bytes().fold(0, u8::wrapping_add) % Self::SLOTS
+    pub fn cookie_slot(state: &str) -> u8 {
+        state.bytes().fold(0, u8::wrapping_add) % Self::MAX_CONCURRENT_SIGN_INS
     }
 
     /// Completes a sign-in with the provider's answer and the encrypted login that the browser kept.
     ///
     /// # Errors
-    /// Any [`Failed`].
-    pub async fn complete(&self, answer: Answer, login: Option<&str>) -> Result<SignedIn, Failed> {
+    /// Any [`SignInError`].
+    pub async fn complete_sign_in(
+        &self,
+        answer: AuthorizationResponse,
+        login: Option<&str>,
+    ) -> Result<CompletedSignIn, SignInError> {
         let inner = &self.0;
-        let state = answer.state.ok_or(Failed::Stale("it has no state"))?;
+        let state = answer.state.ok_or(SignInError::Stale("it has no state"))?;
         let login = login
-            .and_then(|sealed| inner.seal.open(sealed))
+            .and_then(|sealed| inner.seal.decrypt_login(sealed))
             .filter(|login| login.state.as_bytes().ct_eq(state.as_bytes()).into())
-            .ok_or(Failed::Stale("this browser did not start it, or has already completed it"))?;
-        if inner.clock.since(login.begun) > login::LIFETIME {
-            return Err(Failed::Stale("it was started too long ago"));
+            .ok_or(SignInError::Stale(
+                "this browser did not start it, or has already completed it",
+            ))?;
+        if inner.clock.elapsed_since(login.begun) > login::LOGIN_LIFETIME {
+            return Err(SignInError::Stale("it was started too long ago"));
         }
         inner.provider.check_issuer(answer.issuer.as_deref()).await?;
         if let Some(error) = answer.error {
@@ -195,29 +209,31 @@ impl Oidc {
             };
             // It comes from outside, and is written to the log and the audit trail.
             let words: String = words.chars().filter(|c| !c.is_control()).take(300).collect();
-            return Err(Failed::Denied(words));
+            return Err(SignInError::Denied(words));
         }
-        let code = answer.code.ok_or(Failed::Stale("it has neither a code nor an error"))?;
-        let names = self.wanted();
-        let tokens = inner.provider.exchange(&login, code, &names).await?;
+        let code = answer.code.ok_or(SignInError::Stale("it has neither a code nor an error"))?;
+        let names = self.wanted_claims();
+        let tokens = inner.provider.exchange_code(&login, code, &names).await?;
         let attribute = inner.settings.user_name_attribute.clone();
-        let Some(name) = mapping::text(std::slice::from_ref(&attribute), &tokens.claims) else {
-            return Err(Failed::MissingClaim { claim: attribute });
+        let Some(name) = mapping::find_text(std::slice::from_ref(&attribute), &tokens.claims)
+        else {
+            return Err(SignInError::MissingClaim { claim: attribute });
         };
         if let Some(why) = characters::describe_deceptive(&name, characters::is_deceptive_in_id) {
-            return Err(Failed::Untrusted(format!("the claim {attribute}: {why}")));
+            return Err(SignInError::Untrusted(format!("the claim {attribute}: {why}")));
         }
         let text = |names: &[String]| {
-            let mut text = mapping::text(names, &tokens.claims)?;
+            let mut text = mapping::find_text(names, &tokens.claims)?;
             text.retain(|c| !characters::is_deceptive(c));
             Some(text).filter(|text| !text.is_empty())
         };
-        let Some(role) = mapping::role(&inner.roles, &inner.claims.roles, &tokens.claims) else {
-            let is_missing = !mapping::is_there(&inner.claims.roles, &tokens.claims);
+        let Some(role) = mapping::map_role(&inner.roles, &inner.claims.roles, &tokens.claims)
+        else {
+            let is_missing = !mapping::has_claim(&inner.claims.roles, &tokens.claims);
             let missing = is_missing.then(|| inner.claims.roles.join(" or "));
-            return Err(Failed::NoRole { name, missing });
+            return Err(SignInError::NoRole { name, missing });
         };
-        Ok(SignedIn {
+        Ok(CompletedSignIn {
             profile: Profile {
                 given_name: text(&inner.claims.first_name),
                 family_name: text(&inner.claims.last_name),
@@ -226,28 +242,28 @@ impl Oidc {
                 client_id: None,
             },
             identity: Identity {
-                source: Source::OpenIdConnect,
+                source: AccountSource::OpenIdConnect,
                 issuer: inner.settings.identity_issuer().to_owned(),
                 name,
             },
             role,
             id_token: tokens.id_token,
-            back: login.back,
+            return_to: login.back,
         })
     }
 
     /// Returns the provider's address that ends the session there and redirects to `after`, if it offers one.
-    pub async fn sign_out(&self, id_token: Option<&str>, after: &str) -> Option<String> {
-        self.0.provider.sign_out(id_token, after).await
+    pub async fn sign_out_url(&self, id_token: Option<&str>, after: &str) -> Option<String> {
+        self.0.provider.sign_out_url(id_token, after).await
     }
 
-    /// Returns the origin of the address of [`Oidc::sign_out`], if it is known.
+    /// Returns the origin of the address of [`Oidc::sign_out_url`], if it is known.
     pub fn sign_out_origin(&self) -> Option<String> {
         self.0.provider.sign_out_origin()
     }
 
     /// Lists for each field of an account the claims that can contain it.
-    fn wanted(&self) -> Vec<Vec<String>> {
+    fn wanted_claims(&self) -> Vec<Vec<String>> {
         let claims = &self.0.claims;
         vec![
             vec![self.0.settings.user_name_attribute.clone()],

@@ -41,17 +41,17 @@ pub(super) mod tests {
     /// The modulus of a key that openssl generated.
     const SOUND: &str = "39bqP3mkfyhctKqzDZQ1cbmiLOgThNV2dD5pqMnbXlve7sK_sV0ButLHAu53dpC322hRzCPhk_83gGelQXbtHSURFFVTan6oC5CnFY9bgpghIBUZ-KtJRXvm_P49Q3PO9SkHI-s5WoRM8xEx_FQ4EpAif_kbblXZ6ckUfCM4oZcVh5JQ7GHx8cEmPyMVKqEVhHAkvE7Zydg4F3TlydRHQtJwYQd-IYdyk8cgM_DHv2YxbjoOcL8qnnjbpQZhgjll6AKEDuymBztq24QQTmaVkkUWxQoazhs9Ic0gSc78mz4tqGnTRlshiUi-g2VQ5HDqmHrESMPOezkO3zD0QgJz_w";
 
-    fn modulus(text: &str) -> Vec<u8> {
+    fn decode_modulus(text: &str) -> Vec<u8> {
         URL_SAFE_NO_PAD.decode(text).unwrap()
     }
 
     #[test]
     fn a_key_of_the_broken_generator_is_distinguished_from_others() {
-        assert!(is_weak(&modulus(WEAK)));
-        assert!(is_weak(&[&[0], modulus(WEAK).as_slice()].concat()));
-        assert!(!is_weak(&modulus(SOUND)));
+        assert!(is_weak(&decode_modulus(WEAK)));
+        assert!(is_weak(&[&[0], decode_modulus(WEAK).as_slice()].concat()));
+        assert!(!is_weak(&decode_modulus(SOUND)));
         // The next odd number after a weak modulus is not weak.
-        let mut other = modulus(WEAK);
+        let mut other = decode_modulus(WEAK);
         *other.last_mut().unwrap() += 2;
         assert!(!is_weak(&other));
         assert!(!is_weak(&[]));

@@ -8,12 +8,12 @@
 //! disabling it) increments the generation in the same commit.
 mod era;
 
-use super::accounts::{Accounts, disabled};
+use super::accounts::{Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
-use super::later::Later;
-use super::{Account, Caller, Credential, Refusal, Role};
+use super::deferred_writes::DeferredWrites;
+use super::{Account, AuthError, Caller, Credential, Role};
 use era::Era;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_config::SessionLimits;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 use rand::RngCore;
@@ -31,10 +31,10 @@ use subtle::ConstantTimeEq;
 pub const COLLECTION: &str = "sessions";
 
 /// The maximum number of sessions in total and for each account. Beyond it, the longest idle sessions are ended.
-const MOST: usize = 1000;
-const MOST_OF_ONE: usize = 10;
+const MAX_SESSIONS: usize = 1000;
+const MAX_SESSIONS_PER_ACCOUNT: usize = 10;
 /// The maximum size of a stored ID token in bytes. Without it, the provider asks the person to confirm the sign-out.
-const LONGEST_TOKEN: usize = 8 << 10;
+const MAX_ID_TOKEN_BYTES: usize = 8 << 10;
 
 /// The sessions. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ struct Inner {
     sessions: Mutex<HashMap<String, Session>>,
     accounts: Accounts,
     audit: Audit,
-    later: Later,
+    later: DeferredWrites,
     limits: SessionLimits,
     era: Era,
 }
@@ -64,7 +64,7 @@ struct Session {
 /// A stored session.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Document {
+struct StoredSession {
     account: String,
     generation: u64,
     /// Milliseconds since the machine was booted.
@@ -73,14 +73,14 @@ struct Document {
 }
 
 /// A new session.
-pub struct Started {
+pub struct NewSession {
     /// The random id, 256 bits in hexadecimal. It is the cookie's value, and is not stored.
     pub id: String,
     /// The CSRF token that unsafe requests of a page without script contain.
     pub csrf: String,
 }
 
-impl std::fmt::Debug for Started {
+impl std::fmt::Debug for NewSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Started(..)")
     }
@@ -90,31 +90,31 @@ impl Sessions {
     /// Loads the sessions from before a restart of the service. Blocking.
     pub(super) fn open(
         store: &Store,
-        (accounts, audit, later): (&Accounts, &Audit, &Later),
+        (accounts, audit, later): (&Accounts, &Audit, &DeferredWrites),
         limits: SessionLimits,
         data_dir: &Path,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, GatewayError> {
         let inner = Inner {
             sessions: Mutex::default(),
             accounts: accounts.clone(),
             audit: audit.clone(),
             later: later.clone(),
             limits,
-            era: Era::of(data_dir),
+            era: Era::load_or_start(data_dir),
         };
         let sessions = Self { inner: Arc::new(inner) };
-        sessions.take_up(store)?;
+        sessions.load_sessions(store)?;
         Ok(sessions)
     }
 
-    fn take_up(&self, store: &Store) -> Result<(), Fault> {
-        let now = era::now();
+    fn load_sessions(&self, store: &Store) -> Result<(), GatewayError> {
+        let now = era::time_since_boot();
         let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-        let documents = store.read().documents(COLLECTION, range)?;
-        let mut sessions = self.sessions();
+        let documents = store.read().read_documents(COLLECTION, range)?;
+        let mut sessions = self.lock_sessions();
         for (key, document) in documents {
             let hash = String::from_utf8_lossy(&key).into_owned();
-            let session = serde_json::from_slice::<Document>(&document)
+            let session = serde_json::from_slice::<StoredSession>(&document)
                 .ok()
                 .filter(|document| document.era == self.inner.era.name())
                 .map(|document| Session {
@@ -124,12 +124,12 @@ impl Sessions {
                     seen: now,
                     id_token: None,
                 })
-                .filter(|session| self.account(session, now).is_ok());
+                .filter(|session| self.check_session(session, now).is_ok());
             match session {
                 Some(session) => {
                     sessions.insert(hash, session);
                 }
-                None => self.forget(hash),
+                None => self.delete_session(hash),
             }
         }
         Ok(())
@@ -138,59 +138,59 @@ impl Sessions {
     /// Begins a session. Keeps `id_token` in memory, and only there, for the sign-out at the provider. Never blocks.
     ///
     /// # Errors
-    /// `Refusal::Forbidden` when the account has been disabled meanwhile.
-    pub fn start(
+    /// `AuthError::Forbidden` when the account has been disabled meanwhile.
+    pub fn start_session(
         &self,
         account: &Account,
         id_token: Option<&str>,
         from: Option<IpAddr>,
-    ) -> Result<Started, Refusal> {
+    ) -> Result<NewSession, AuthError> {
         let account = self.inner.accounts.get(&account.id).filter(|account| account.enabled);
-        let account = account.ok_or_else(disabled)?;
+        let account = account.ok_or_else(account_disabled_error)?;
         let mut bytes = [0; 32];
         rand::rng().fill_bytes(&mut bytes);
-        let id = hex(&bytes);
-        let hash = hash(&id);
-        let now = era::now();
+        let id = encode_hex(&bytes);
+        let hash = hash_id(&id);
+        let now = era::time_since_boot();
         let session = Session {
             account: account.id.clone(),
             generation: account.generation,
             began: now,
             seen: now,
-            id_token: id_token.filter(|token| token.len() <= LONGEST_TOKEN).map(Into::into),
+            id_token: id_token.filter(|token| token.len() <= MAX_ID_TOKEN_BYTES).map(Into::into),
         };
-        self.keep(&hash, &session);
-        let mut sessions = self.sessions();
-        self.make_room(&mut sessions, &account.id, now);
+        self.store_session(&hash, &session);
+        let mut sessions = self.lock_sessions();
+        self.evict_sessions(&mut sessions, &account.id, now);
         sessions.insert(hash, session);
         drop(sessions);
-        self.tell("sign-in", &account, from, account.source().name());
-        let csrf = Self::csrf(&id);
-        Ok(Started { id, csrf })
+        self.record_event("sign-in", &account, from, account.source().name());
+        let csrf = Self::csrf_token(&id);
+        Ok(NewSession { id, csrf })
     }
 
     /// Authenticates the caller with this session id. Never blocks.
     ///
     /// # Errors
-    /// `Refusal::Invalid` when there is no such session, or it has ended. `Refusal::Forbidden` when its account is
+    /// `AuthError::Invalid` when there is no such session, or it has ended. `AuthError::Forbidden` when its account is
     /// disabled.
-    pub fn caller(&self, id: &str) -> Result<Caller, Refusal> {
-        self.caller_at(id, era::now(), true)
+    pub fn authenticate_session(&self, id: &str) -> Result<Caller, AuthError> {
+        self.authenticate_at(id, era::time_since_boot(), true)
     }
 
     /// Authenticates a request that a page sends automatically, which does not reset the idle time.
     ///
     /// # Errors
-    /// As those of [`Self::caller`].
-    pub fn onlooker(&self, id: &str) -> Result<Caller, Refusal> {
-        self.caller_at(id, era::now(), false)
+    /// As those of [`Self::authenticate_session`].
+    pub fn authenticate_passive(&self, id: &str) -> Result<Caller, AuthError> {
+        self.authenticate_at(id, era::time_since_boot(), false)
     }
 
-    fn caller_at(&self, id: &str, now: Duration, is_use: bool) -> Result<Caller, Refusal> {
-        let hash = hash(id);
-        let mut sessions = self.sessions();
-        let session = sessions.get_mut(&hash).ok_or_else(ended)?;
-        match self.account(session, now) {
+    fn authenticate_at(&self, id: &str, now: Duration, is_use: bool) -> Result<Caller, AuthError> {
+        let hash = hash_id(id);
+        let mut sessions = self.lock_sessions();
+        let session = sessions.get_mut(&hash).ok_or_else(session_ended_error)?;
+        match self.check_session(session, now) {
             Ok(account) => {
                 if is_use {
                     session.seen = now;
@@ -201,111 +201,117 @@ impl Sessions {
             Err(refusal) => {
                 sessions.remove(&hash);
                 drop(sessions);
-                self.forget(hash);
+                self.delete_session(hash);
                 Err(refusal)
             }
         }
     }
 
     /// Returns the current role of the session with this hash; `None` when it has ended. Does not reset the idle time.
-    pub(super) fn still(&self, hash: &str) -> Option<Role> {
-        let session = self.sessions().get(hash)?.clone();
-        self.account(&session, era::now()).ok().map(|account| account.role)
+    pub(super) fn current_role(&self, hash: &str) -> Option<Role> {
+        let session = self.lock_sessions().get(hash)?.clone();
+        self.check_session(&session, era::time_since_boot()).ok().map(|account| account.role)
     }
 
-    /// Returns the same as [`Self::still`], with the account as a transaction sees it. Memory has the end of a session
+    /// Returns the same as [`Self::current_role`], with the account as a transaction sees it. Memory has the end of a session
     /// before the request that ended it is answered.
-    pub(super) fn still_in(
+    pub(super) fn current_role_in(
         &self,
         transaction: &Transaction<'_>,
         hash: &str,
-    ) -> Result<Option<Role>, Fault> {
-        let Some(session) = self.sessions().get(hash).cloned() else { return Ok(None) };
-        let account = super::accounts::stored(transaction, &session.account)?.map(Arc::new);
-        let account = self.account_of(&session, account, era::now());
+    ) -> Result<Option<Role>, GatewayError> {
+        let Some(session) = self.lock_sessions().get(hash).cloned() else { return Ok(None) };
+        let account = super::accounts::read_account(transaction, &session.account)?.map(Arc::new);
+        let account = self.check_session_with(&session, account, era::time_since_boot());
         Ok(account.ok().map(|account| account.role))
     }
 
     /// Returns the account of a valid session.
-    fn account(&self, session: &Session, now: Duration) -> Result<Arc<Account>, Refusal> {
-        self.account_of(session, self.inner.accounts.get(&session.account), now)
+    fn check_session(&self, session: &Session, now: Duration) -> Result<Arc<Account>, AuthError> {
+        self.check_session_with(session, self.inner.accounts.get(&session.account), now)
     }
 
     /// Returns the same for this state of the account, if there is one.
-    fn account_of(
+    fn check_session_with(
         &self,
         session: &Session,
         account: Option<Arc<Account>>,
         now: Duration,
-    ) -> Result<Arc<Account>, Refusal> {
+    ) -> Result<Arc<Account>, AuthError> {
         let SessionLimits { idle, absolute } = self.inner.limits;
         if now.saturating_sub(session.seen) > idle || now.saturating_sub(session.began) > absolute {
-            return Err(ended());
+            return Err(session_ended_error());
         }
-        let account = account.ok_or_else(ended)?;
+        let account = account.ok_or_else(session_ended_error)?;
         if !account.enabled {
-            return Err(disabled());
+            return Err(account_disabled_error());
         }
         if account.generation != session.generation {
-            return Err(ended());
+            return Err(session_ended_error());
         }
         Ok(account)
     }
 
     /// Ends a session. Returns its `id_token` if this process began the session with one. Never blocks.
-    pub fn end(&self, id: &str) -> Option<Arc<str>> {
-        let hash = hash(id);
-        let session = self.sessions().remove(&hash)?;
-        self.forget(hash);
+    pub fn end_session(&self, id: &str) -> Option<Arc<str>> {
+        let hash = hash_id(id);
+        let session = self.lock_sessions().remove(&hash)?;
+        self.delete_session(hash);
         if let Some(account) = self.inner.accounts.get(&session.account) {
-            self.tell("sign-out", &account, None, account.source().name());
+            self.record_event("sign-out", &account, None, account.source().name());
         }
         session.id_token
     }
 
     /// Keeps the session with this hash after the change that ended the other sessions of its account.
-    pub fn renew(&self, hash: &str, account: &Account) {
-        let mut sessions = self.sessions();
+    pub fn renew_generation(&self, hash: &str, account: &Account) {
+        let mut sessions = self.lock_sessions();
         if let Some(session) = sessions.get_mut(hash).filter(|s| s.account == account.id) {
             session.generation = account.generation;
             let session = session.clone();
             drop(sessions);
-            self.keep(hash, &session);
+            self.store_session(hash, &session);
         }
     }
 
     /// Returns the CSRF token of the session with this id. Pages derive it from the id without a lookup.
-    pub fn csrf(id: &str) -> String {
-        hex(&Sha256::new().chain_update("penstock csrf ").chain_update(id).finalize())
+    pub fn csrf_token(id: &str) -> String {
+        encode_hex(&Sha256::new().chain_update("penstock csrf ").chain_update(id).finalize())
     }
 
     /// Returns whether this is the CSRF token of the session with this id.
-    pub fn is_csrf(id: &str, token: &str) -> bool {
-        Self::csrf(id).as_bytes().ct_eq(token.as_bytes()).into()
+    pub fn is_csrf_token(id: &str, token: &str) -> bool {
+        Self::csrf_token(id).as_bytes().ct_eq(token.as_bytes()).into()
     }
 
     /// Removes ended sessions, and the longest idle ones beyond the limits.
-    fn make_room(&self, sessions: &mut HashMap<String, Session>, account: &str, now: Duration) {
+    fn evict_sessions(
+        &self,
+        sessions: &mut HashMap<String, Session>,
+        account: &str,
+        now: Duration,
+    ) {
         let mut gone: Vec<String> = Vec::new();
         let of_one = sessions.values().filter(|session| session.account == account).count();
-        if sessions.len() >= MOST {
-            let ended = sessions.iter().filter(|(_, session)| self.account(session, now).is_err());
+        if sessions.len() >= MAX_SESSIONS {
+            let ended =
+                sessions.iter().filter(|(_, session)| self.check_session(session, now).is_err());
             gone.extend(ended.map(|(hash, _)| hash.clone()));
         }
-        if of_one >= MOST_OF_ONE {
-            gone.extend(idlest(sessions, |session| session.account == account));
+        if of_one >= MAX_SESSIONS_PER_ACCOUNT {
+            gone.extend(find_idlest(sessions, |session| session.account == account));
         }
-        if gone.is_empty() && sessions.len() >= MOST {
-            gone.extend(idlest(sessions, |_| true));
+        if gone.is_empty() && sessions.len() >= MAX_SESSIONS {
+            gone.extend(find_idlest(sessions, |_| true));
         }
         for hash in gone {
             sessions.remove(&hash);
-            self.forget(hash);
+            self.delete_session(hash);
         }
     }
 
-    fn keep(&self, hash: &str, session: &Session) {
-        let document = Document {
+    fn store_session(&self, hash: &str, session: &Session) {
+        let document = StoredSession {
             account: session.account.clone(),
             generation: session.generation,
             began: u64::try_from(session.began.as_millis()).unwrap_or(u64::MAX),
@@ -313,38 +319,51 @@ impl Sessions {
         };
         let Ok(document) = serde_json::to_vec(&document) else { return };
         let key = hash.to_owned();
-        self.inner.later.surely(move |t| Ok(t.put(COLLECTION, key.as_bytes(), &document)?));
+        self.inner
+            .later
+            .enqueue_always(move |t| Ok(t.put_document(COLLECTION, key.as_bytes(), &document)?));
     }
 
-    fn forget(&self, hash: String) {
-        self.inner.later.surely(move |t| Ok(t.delete(COLLECTION, hash.as_bytes())?));
+    fn delete_session(&self, hash: String) {
+        self.inner
+            .later
+            .enqueue_always(move |t| Ok(t.delete_document(COLLECTION, hash.as_bytes())?));
     }
 
-    fn tell(&self, what: &'static str, account: &Account, from: Option<IpAddr>, detail: &str) {
+    fn record_event(
+        &self,
+        what: &'static str,
+        account: &Account,
+        from: Option<IpAddr>,
+        detail: &str,
+    ) {
         let (account, detail) = (Some(account.id.clone()), detail.to_owned());
-        self.inner.audit.record(Event { what, account, by: None, from, detail });
+        self.inner.audit.record_event(Event { what, account, by: None, from, detail });
     }
 
     // Nothing panics while it is held.
-    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
+    fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
         self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn idlest(sessions: &HashMap<String, Session>, of: impl Fn(&Session) -> bool) -> Option<String> {
+fn find_idlest(
+    sessions: &HashMap<String, Session>,
+    of: impl Fn(&Session) -> bool,
+) -> Option<String> {
     let sessions = sessions.iter().filter(|(_, session)| of(session));
     sessions.min_by_key(|(_, session)| session.seen).map(|(hash, _)| hash.clone())
 }
 
-fn ended() -> Refusal {
-    Refusal::Invalid("the session has ended; sign in again".to_owned())
+fn session_ended_error() -> AuthError {
+    AuthError::Invalid("the session has ended; sign in again".to_owned())
 }
 
-fn hash(id: &str) -> String {
-    hex(&Sha256::digest(id))
+fn hash_id(id: &str) -> String {
+    encode_hex(&Sha256::digest(id))
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(super) fn encode_hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text

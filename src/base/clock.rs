@@ -20,7 +20,7 @@
 //! The state is a document of the store. It is written within a minute after other commits, and once an hour without
 //! any.
 use crate::commit::{CommitCheck, NoClient, commit};
-use crate::fault::{Fault, Kind};
+use crate::error::{ErrorClass, GatewayError};
 use crate::time;
 use jiff::Timestamp;
 use nix::time::{ClockId, clock_gettime};
@@ -35,25 +35,25 @@ use tokio::time::MissedTickBehavior;
 pub const COLLECTION: &str = "gateway";
 
 /// The document's key.
-const KEY: &[u8] = b"clock";
+const DOCUMENT_KEY: &[u8] = b"clock";
 /// The file that systemd-timesyncd touches each time its server answers (systemd-timesyncd.service(8)).
-const SYNCHRONISED: &str = "/run/systemd/timesync/synchronized";
+const SYNCHRONISED_FILE: &str = "/run/systemd/timesync/synchronized";
 /// The maximum age in milliseconds at which the file is trusted: three of timesyncd's longest intervals.
-const BELIEVED_MS: u64 = 2 * 60 * 60 * 1000;
+const MAX_SYNCHRONISED_AGE_MS: u64 = 2 * 60 * 60 * 1000;
 /// How far a synchronised clock may be behind the last known time without a warning.
 const TOLERANCE_MS: i64 = 60 * 1000;
 /// The interval at which the moment known to be right is updated.
-const INTERVAL: Duration = Duration::from_mins(1);
+const UPDATE_INTERVAL: Duration = Duration::from_mins(1);
 /// Without other commits, the state is written after this many intervals.
-const IDLE_INTERVALS: u32 = 60;
+const MAX_IDLE_INTERVALS: u32 = 60;
 /// 2026-01-01 in milliseconds since 1970: a clock that shows an earlier time than this version of Penstock is wrong.
-const WRITTEN: i64 = 1_767_225_600_000;
+const EARLIEST_PLAUSIBLE_MS: i64 = 1_767_225_600_000;
 
 /// The gateway's clock. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Clock {
     store: Store,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<ClockState>>,
 }
 
 /// A time that is never earlier than that of the previous stamp.
@@ -91,16 +91,16 @@ impl Stamp {
         Self { at: Timestamp::now(), doubt: None }
     }
 
-    /// Formats the time as [`crate::time::rfc3339`] does.
-    pub fn rfc3339(self) -> String {
-        time::rfc3339_of(self.at)
+    /// Formats the time as [`crate::time::now_rfc3339`] does.
+    pub fn to_rfc3339(self) -> String {
+        time::format_rfc3339(self.at)
     }
 }
 
 /// The state of the clock that `penstock clock` shows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Report {
+pub struct ClockReport {
     /// The gateway's time (RFC 3339).
     pub now: String,
     /// The time of the system's clock (RFC 3339).
@@ -130,13 +130,13 @@ struct Reading {
 
 /// The state of the clock that is kept in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Known {
+struct ClockState {
     /// Elapsed time in milliseconds at `uptime` of `boot`.
     elapsed: u64,
     uptime: u64,
     boot: String,
     /// When the clock was last known to be right.
-    right: Option<Right>,
+    right: Option<KnownTime>,
     /// The newest stamp, in milliseconds since 1970.
     #[serde(default)]
     stamped: i64,
@@ -147,7 +147,7 @@ struct Known {
 
 /// A moment at which the clock was known to be right.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Right {
+struct KnownTime {
     wall: i64,
     elapsed: u64,
     boot: String,
@@ -155,9 +155,9 @@ struct Right {
 
 impl Clock {
     /// Reads the state from the store; at the first start creates and writes it.
-    pub fn open(store: Store) -> Result<Self, Fault> {
-        let kept = store.read().document(COLLECTION, KEY)?;
-        let kept = kept.and_then(|bytes| match serde_json::from_slice::<Known>(&bytes) {
+    pub fn open(store: Store) -> Result<Self, GatewayError> {
+        let kept = store.read().read_document(COLLECTION, DOCUMENT_KEY)?;
+        let kept = kept.and_then(|bytes| match serde_json::from_slice::<ClockState>(&bytes) {
             Ok(kept) => Some(kept),
             Err(error) => {
                 tracing::error!(%error, "Reading the stored state of the clock failed; the clock starts from the system's time.");
@@ -165,9 +165,9 @@ impl Clock {
             }
         });
         let is_first = kept.is_none();
-        let known = Known::go_on(kept, &Reading::take());
+        let known = ClockState::continue_at(kept, &Reading::read_clocks());
         let clock = Self { store, known: Arc::new(Mutex::new(known)) };
-        if is_first && let Err(error) = clock.save(&NoClient) {
+        if is_first && let Err(error) = clock.save_state(&NoClient) {
             tracing::warn!(%error, "Storing the state of the clock failed.");
         }
         Ok(clock)
@@ -176,40 +176,40 @@ impl Clock {
     /// Returns the time: that of the system's clock, but never earlier than the time when the clock was last known to
     /// be right plus the time elapsed since.
     pub fn now(&self) -> Timestamp {
-        timestamp(self.known().now(&Reading::take()))
+        timestamp_from_millis(self.lock_state().now(&Reading::read_clocks()))
     }
 
     /// Returns elapsed time in milliseconds. It cannot be set and continues across restarts. Its origin has no
     /// meaning; only differences do. Use it for ages.
     pub fn elapsed(&self) -> u64 {
-        self.known().elapsed(&Reading::take())
+        self.lock_state().elapsed(&Reading::read_clocks())
     }
 
     /// Returns how long ago the given elapsed time was. Zero for a later one, which a restored backup can have.
-    pub fn since(&self, elapsed: u64) -> Duration {
+    pub fn elapsed_since(&self, elapsed: u64) -> Duration {
         Duration::from_millis(self.elapsed().saturating_sub(elapsed))
     }
 
     /// Returns a stamp for an ordered record. Take it where no other stamp can come between, as in a commit.
     pub fn stamp(&self) -> Stamp {
-        let (at, doubt) = self.known().stamp(&Reading::take());
-        Stamp { at: timestamp(at), doubt }
+        let (at, doubt) = self.lock_state().stamp(&Reading::read_clocks());
+        Stamp { at: timestamp_from_millis(at), doubt }
     }
 
     /// Ensures that later stamps are not before this one (RFC 3339), which an earlier process issued.
-    pub fn not_before(&self, stamp: &str) {
+    pub fn raise_stamp(&self, stamp: &str) {
         if let Ok(at) = stamp.parse::<Timestamp>() {
-            let mut known = self.known();
+            let mut known = self.lock_state();
             known.stamped = known.stamped.max(at.as_millisecond());
         }
     }
 
     /// Returns the state of the clock, for an operator.
-    pub fn report(&self) -> Report {
-        let reading = Reading::take();
-        let known = self.known();
-        let show = |wall| format!("{:.3}", timestamp(wall));
-        Report {
+    pub fn report(&self) -> ClockReport {
+        let reading = Reading::read_clocks();
+        let known = self.lock_state();
+        let show = |wall| format!("{:.3}", timestamp_from_millis(wall));
+        ClockReport {
             now: show(known.now(&reading)),
             system: show(reading.wall),
             synchronised: reading.synchronised,
@@ -224,71 +224,71 @@ impl Clock {
     ///
     /// # Errors
     /// The errors of `check` and of the store.
-    pub fn reset(&self, check: &dyn CommitCheck) -> Result<(), Fault> {
-        let before = self.known().right.take();
-        match self.save(check) {
+    pub fn reset(&self, check: &dyn CommitCheck) -> Result<(), GatewayError> {
+        let before = self.lock_state().right.take();
+        match self.save_state(check) {
             Ok(()) => {
                 tracing::warn!("The clock was reset; the time is now that of the system's clock.");
                 Ok(())
             }
             Err(fault) => {
-                self.known().right = before;
+                self.lock_state().right = before;
                 Err(fault)
             }
         }
     }
 
     /// Updates the state at intervals, and writes it to the store, until this future is dropped.
-    pub async fn run(self) {
-        let mut interval = tokio::time::interval(INTERVAL);
+    pub async fn run_updates(self) {
+        let mut interval = tokio::time::interval(UPDATE_INTERVAL);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut sequence, mut idle) = (self.store.stats().sequence, 0);
         loop {
             interval.tick().await;
-            self.move_on();
+            self.update_state();
             idle += 1;
-            if self.store.stats().sequence == sequence && idle < IDLE_INTERVALS {
+            if self.store.stats().sequence == sequence && idle < MAX_IDLE_INTERVALS {
                 continue;
             }
             let clock = self.clone();
             // A store that refuses commits logs that itself; the state remains in memory.
-            let _ = tokio::task::spawn_blocking(move || clock.save(&NoClient)).await;
+            let _ = tokio::task::spawn_blocking(move || clock.save_state(&NoClient)).await;
             (sequence, idle) = (self.store.stats().sequence, 0);
         }
     }
 
     /// Writes the state to the store at shutdown. Blocking.
-    pub fn close(&self) {
-        self.move_on();
-        if let Err(error) = self.save(&NoClient) {
+    pub fn save_at_shutdown(&self) {
+        self.update_state();
+        if let Err(error) = self.save_state(&NoClient) {
             tracing::warn!(%error, "Storing the state of the clock failed.");
         }
     }
 
-    fn move_on(&self) {
-        self.known().move_on(&Reading::take());
+    fn update_state(&self) {
+        self.lock_state().update_known_time(&Reading::read_clocks());
     }
 
-    fn save(&self, check: &dyn CommitCheck) -> Result<(), Fault> {
-        let reading = Reading::take();
-        commit(&self.store, check, |change| -> Result<(), Fault> {
-            let known = self.known().at(&reading);
+    fn save_state(&self, check: &dyn CommitCheck) -> Result<(), GatewayError> {
+        let reading = Reading::read_clocks();
+        commit(&self.store, check, |change| -> Result<(), GatewayError> {
+            let known = self.lock_state().at_reading(&reading);
             let value = serde_json::to_vec(&known)
-                .map_err(|error| Fault::new(Kind::Internal, error.to_string()))?;
-            Ok(change.put(COLLECTION, KEY, &value)?)
+                .map_err(|error| GatewayError::new(ErrorClass::Internal, error.to_string()))?;
+            Ok(change.put_document(COLLECTION, DOCUMENT_KEY, &value)?)
         })?;
         Ok(())
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn lock_state(&self) -> MutexGuard<'_, ClockState> {
         // The state is consistent after each statement, so it stays usable after a panic elsewhere.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl ClockState {
     /// Continues the stored state at this reading, or creates it.
-    fn go_on(kept: Option<Self>, reading: &Reading) -> Self {
+    fn continue_at(kept: Option<Self>, reading: &Reading) -> Self {
         let Reading { wall, uptime, boot, .. } = reading;
         let mut known = match kept {
             // The same boot: the kernel's clock has counted all time since.
@@ -303,7 +303,7 @@ impl Known {
                 told: false,
             },
         };
-        known.move_on(reading);
+        known.update_known_time(reading);
         known
     }
 
@@ -312,7 +312,7 @@ impl Known {
     }
 
     fn now(&self, reading: &Reading) -> i64 {
-        let known = self.right.as_ref().map(|right| right.at(self.elapsed(reading)));
+        let known = self.right.as_ref().map(|right| right.earliest_time_at(self.elapsed(reading)));
         known.map_or(reading.wall, |known| known.max(reading.wall))
     }
 
@@ -321,7 +321,7 @@ impl Known {
         let now = self.now(reading);
         let doubt = if now < self.stamped {
             Some(Doubt::Behind)
-        } else if reading.synchronised == Some(false) || now < WRITTEN {
+        } else if reading.synchronised == Some(false) || now < EARLIEST_PLAUSIBLE_MS {
             Some(Doubt::Unsynchronised)
         } else {
             None
@@ -331,7 +331,7 @@ impl Known {
     }
 
     /// Returns the same state, expressed at this reading.
-    fn at(&self, reading: &Reading) -> Self {
+    fn at_reading(&self, reading: &Reading) -> Self {
         Self {
             elapsed: self.elapsed(reading),
             uptime: reading.uptime.max(self.uptime),
@@ -340,7 +340,7 @@ impl Known {
     }
 
     /// Records this reading as the moment last known to be right, if the clock is synchronised.
-    fn move_on(&mut self, reading: &Reading) {
+    fn update_known_time(&mut self, reading: &Reading) {
         if reading.synchronised != Some(true) {
             return;
         }
@@ -351,7 +351,7 @@ impl Known {
             if right.boot != self.boot && off > self.elapsed(reading) {
                 *self = Self { elapsed: off, uptime: reading.uptime, ..self.clone() };
             }
-            let behind = right.at(self.elapsed(reading)).saturating_sub(reading.wall);
+            let behind = right.earliest_time_at(self.elapsed(reading)).saturating_sub(reading.wall);
             if behind > TOLERANCE_MS {
                 if !self.told {
                     tracing::warn!(
@@ -366,46 +366,46 @@ impl Known {
         }
         self.told = false;
         let elapsed = self.elapsed(reading);
-        self.right = Some(Right { wall: reading.wall, elapsed, boot: self.boot.clone() });
+        self.right = Some(KnownTime { wall: reading.wall, elapsed, boot: self.boot.clone() });
     }
 }
 
-impl Right {
+impl KnownTime {
     /// Returns the earliest possible time at this elapsed time, in milliseconds since 1970.
-    fn at(&self, elapsed: u64) -> i64 {
+    fn earliest_time_at(&self, elapsed: u64) -> i64 {
         let passed = i64::try_from(elapsed.saturating_sub(self.elapsed)).unwrap_or(i64::MAX);
         self.wall.saturating_add(passed)
     }
 }
 
 impl Reading {
-    fn take() -> Self {
+    fn read_clocks() -> Self {
         let wall = Timestamp::now().as_millisecond();
         Self {
             wall,
-            uptime: uptime(),
-            boot: boot(),
-            synchronised: synchronised(Path::new(SYNCHRONISED), wall),
+            uptime: read_uptime(),
+            boot: boot_id(),
+            synchronised: check_synchronised(Path::new(SYNCHRONISED_FILE), wall),
         }
     }
 }
 
 /// Whether the system's clock is synchronised; `None` if unknown.
 pub fn is_synchronised() -> Option<bool> {
-    synchronised(Path::new(SYNCHRONISED), Timestamp::now().as_millisecond())
+    check_synchronised(Path::new(SYNCHRONISED_FILE), Timestamp::now().as_millisecond())
 }
 
-fn synchronised(mark: &Path, now: i64) -> Option<bool> {
+fn check_synchronised(mark: &Path, now: i64) -> Option<bool> {
     if !mark.parent()?.exists() {
         return None;
     }
     let touched = std::fs::metadata(mark).and_then(|mark| mark.modified()).ok();
     let touched = touched.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     let touched = touched.and_then(|at| i64::try_from(at.as_millis()).ok());
-    Some(touched.is_some_and(|touched| now.abs_diff(touched) <= BELIEVED_MS))
+    Some(touched.is_some_and(|touched| now.abs_diff(touched) <= MAX_SYNCHRONISED_AGE_MS))
 }
 
-fn uptime() -> u64 {
+fn read_uptime() -> u64 {
     // Linux has this clock since 2.6.39.
     clock_gettime(ClockId::CLOCK_BOOTTIME)
         .map_or(0, |time| u64::try_from(Duration::from(time).as_millis()).unwrap_or(u64::MAX))
@@ -413,7 +413,7 @@ fn uptime() -> u64 {
 
 /// Returns the identifier of this boot of the machine, in 32 hexadecimal digits. It comes from the kernel, or from the
 /// unit (`Environment=BOOT_ID=%b`) if the service may not read the kernel's.
-pub fn boot() -> String {
+pub fn boot_id() -> String {
     static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let read = || {
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
@@ -423,7 +423,7 @@ pub fn boot() -> String {
     BOOT.get_or_init(|| read().chars().filter(char::is_ascii_hexdigit).collect()).clone()
 }
 
-fn timestamp(wall: i64) -> Timestamp {
+fn timestamp_from_millis(wall: i64) -> Timestamp {
     Timestamp::from_millisecond(wall).unwrap_or(Timestamp::MAX)
 }
 
@@ -435,7 +435,7 @@ mod tests {
     const DAY: i64 = 24 * HOUR;
     const START: i64 = 1_790_000_000_000;
 
-    fn reading(wall: i64, uptime: i64, boot: &str, synchronised: bool) -> Reading {
+    fn build_reading(wall: i64, uptime: i64, boot: &str, synchronised: bool) -> Reading {
         Reading {
             wall,
             uptime: uptime.try_into().unwrap(),
@@ -444,77 +444,83 @@ mod tests {
         }
     }
 
-    fn first(synchronised: bool) -> Known {
-        Known::go_on(None, &reading(START, HOUR, "a", synchronised))
+    fn first_state(synchronised: bool) -> ClockState {
+        ClockState::continue_at(None, &build_reading(START, HOUR, "a", synchronised))
     }
 
     #[test]
     fn the_time_is_never_before_the_last_known_time_plus_elapsed_time() {
-        let known = first(true);
-        assert_eq!(known.now(&reading(START + HOUR, 2 * HOUR, "a", false)), START + HOUR);
+        let known = first_state(true);
+        assert_eq!(known.now(&build_reading(START + HOUR, 2 * HOUR, "a", false)), START + HOUR);
         // The clock is set back while the program runs.
-        assert_eq!(known.now(&reading(0, 2 * HOUR, "a", false)), START + HOUR);
+        assert_eq!(known.now(&build_reading(0, 2 * HOUR, "a", false)), START + HOUR);
         // Another boot, without a battery: the time off is unknown.
-        let known = Known::go_on(Some(known), &reading(0, 1000, "b", false));
-        assert_eq!(known.now(&reading(500, 1500, "b", false)), START + 500);
+        let known = ClockState::continue_at(Some(known), &build_reading(0, 1000, "b", false));
+        assert_eq!(known.now(&build_reading(500, 1500, "b", false)), START + 500);
     }
 
     #[test]
     fn a_jump_ahead_has_no_lasting_effect() {
-        let mut known = first(true);
-        let ahead = reading(START + 30_000 * DAY, HOUR + 60_000, "a", false);
-        known.move_on(&ahead);
+        let mut known = first_state(true);
+        let ahead = build_reading(START + 30_000 * DAY, HOUR + 60_000, "a", false);
+        known.update_known_time(&ahead);
         assert_eq!(known.now(&ahead), ahead.wall);
-        let back = reading(START + HOUR, 2 * HOUR, "a", false);
+        let back = build_reading(START + HOUR, 2 * HOUR, "a", false);
         assert_eq!(known.now(&back), START + HOUR);
-        assert_eq!(known.elapsed(&back), known.elapsed(&reading(0, HOUR, "a", false)) + 3_600_000);
+        assert_eq!(
+            known.elapsed(&back),
+            known.elapsed(&build_reading(0, HOUR, "a", false)) + 3_600_000
+        );
     }
 
     #[test]
     fn a_wrong_time_server_is_trusted_until_the_reset() {
-        let mut known = first(true);
-        let wrong = reading(START + 30_000 * DAY, 2 * HOUR, "a", true);
-        known.move_on(&wrong);
-        let truth = reading(START + 2 * HOUR, 3 * HOUR, "a", true);
-        known.move_on(&truth);
+        let mut known = first_state(true);
+        let wrong = build_reading(START + 30_000 * DAY, 2 * HOUR, "a", true);
+        known.update_known_time(&wrong);
+        let truth = build_reading(START + 2 * HOUR, 3 * HOUR, "a", true);
+        known.update_known_time(&truth);
         assert_eq!(known.now(&truth), wrong.wall + HOUR);
         assert!(known.told);
         known.right = None;
         assert_eq!(known.now(&truth), truth.wall);
-        known.move_on(&truth);
+        known.update_known_time(&truth);
         assert_eq!(known.right.as_ref().unwrap().wall, truth.wall);
     }
 
     #[test]
     fn elapsed_time_continues_across_restarts() {
-        let known = first(false);
-        let begun = known.elapsed(&reading(0, HOUR, "a", false));
-        let kept = known.at(&reading(0, HOUR + 10, "a", false));
+        let known = first_state(false);
+        let begun = known.elapsed(&build_reading(0, HOUR, "a", false));
+        let kept = known.at_reading(&build_reading(0, HOUR + 10, "a", false));
         // Only the program restarts: the time between counts, whatever the clock says.
-        let again = Known::go_on(Some(kept.clone()), &reading(5, HOUR + 1000, "a", false));
-        assert_eq!(again.elapsed(&reading(5, HOUR + 1000, "a", false)), begun + 1000);
+        let again =
+            ClockState::continue_at(Some(kept.clone()), &build_reading(5, HOUR + 1000, "a", false));
+        assert_eq!(again.elapsed(&build_reading(5, HOUR + 1000, "a", false)), begun + 1000);
         // The machine restarts, with a clock that is not synchronised: the time between is unknown.
-        let booted = Known::go_on(Some(kept), &reading(START + DAY, 50, "b", false));
-        assert_eq!(booted.elapsed(&reading(0, 60, "b", false)), begun + 20);
+        let booted =
+            ClockState::continue_at(Some(kept), &build_reading(START + DAY, 50, "b", false));
+        assert_eq!(booted.elapsed(&build_reading(0, 60, "b", false)), begun + 20);
     }
 
     #[test]
     fn time_off_counts_once_the_clock_is_synchronised() {
-        let known = first(true);
-        let begun = known.elapsed(&reading(0, HOUR, "a", true));
-        let mut known = Known::go_on(Some(known), &reading(7, 50, "b", false));
-        assert_eq!(known.elapsed(&reading(7, 50, "b", false)), begun);
-        known.move_on(&reading(START + DAY, 60, "b", true));
-        assert_eq!(known.elapsed(&reading(START + DAY, 60, "b", true)), begun + DAY as u64);
+        let known = first_state(true);
+        let begun = known.elapsed(&build_reading(0, HOUR, "a", true));
+        let mut known = ClockState::continue_at(Some(known), &build_reading(7, 50, "b", false));
+        assert_eq!(known.elapsed(&build_reading(7, 50, "b", false)), begun);
+        known.update_known_time(&build_reading(START + DAY, 60, "b", true));
+        assert_eq!(known.elapsed(&build_reading(START + DAY, 60, "b", true)), begun + DAY as u64);
         // It counts once: within the boot the kernel's clock counts.
-        known.move_on(&reading(START + 9 * DAY, 70, "b", true));
-        assert_eq!(known.elapsed(&reading(0, 70, "b", true)), begun + DAY as u64 + 10);
+        known.update_known_time(&build_reading(START + 9 * DAY, 70, "b", true));
+        assert_eq!(known.elapsed(&build_reading(0, 70, "b", true)), begun + DAY as u64 + 10);
     }
 
     #[test]
     fn stamps_never_go_back_and_say_when_they_may_be_wrong() {
-        let mut known = first(false);
-        let mut stamp = |wall, synchronised| known.stamp(&reading(wall, HOUR, "a", synchronised));
+        let mut known = first_state(false);
+        let mut stamp =
+            |wall, synchronised| known.stamp(&build_reading(wall, HOUR, "a", synchronised));
         assert_eq!(stamp(5, false), (5, Some(Doubt::Unsynchronised)));
         assert_eq!(stamp(7, true), (7, Some(Doubt::Unsynchronised)), "a time in 1970 is wrong");
         assert_eq!(stamp(START, true), (START, None));
@@ -522,11 +528,14 @@ mod tests {
         assert_eq!(stamp(START - 1, true), (START, Some(Doubt::Behind)));
         assert_eq!(stamp(START + 1, true), (START + 1, None));
         // The state of the clock is unknown.
-        let untold = Reading { synchronised: None, ..reading(START + 2, HOUR, "a", false) };
+        let untold = Reading { synchronised: None, ..build_reading(START + 2, HOUR, "a", false) };
         assert_eq!(known.stamp(&untold), (START + 2, None));
         // After a restart with the clock at 1970.
-        let mut known = Known::go_on(Some(known), &reading(0, 50, "b", false));
-        assert_eq!(known.stamp(&reading(1, 60, "b", false)), (START + 2, Some(Doubt::Behind)));
+        let mut known = ClockState::continue_at(Some(known), &build_reading(0, 50, "b", false));
+        assert_eq!(
+            known.stamp(&build_reading(1, 60, "b", false)),
+            (START + 2, Some(Doubt::Behind))
+        );
     }
 
     #[test]
@@ -534,13 +543,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("timesync/synchronized");
         let now = Timestamp::now().as_millisecond();
-        assert_eq!(synchronised(&mark, now), None);
+        assert_eq!(check_synchronised(&mark, now), None);
         std::fs::create_dir(mark.parent().unwrap()).unwrap();
-        assert_eq!(synchronised(&mark, now), Some(false));
+        assert_eq!(check_synchronised(&mark, now), Some(false));
         std::fs::write(&mark, "").unwrap();
-        assert_eq!(synchronised(&mark, now), Some(true));
-        assert_eq!(synchronised(&mark, now + 3 * HOUR), Some(false));
-        assert_eq!(synchronised(&mark, now - 3 * HOUR), Some(false));
+        assert_eq!(check_synchronised(&mark, now), Some(true));
+        assert_eq!(check_synchronised(&mark, now + 3 * HOUR), Some(false));
+        assert_eq!(check_synchronised(&mark, now - 3 * HOUR), Some(false));
     }
 
     #[test]
@@ -552,9 +561,9 @@ mod tests {
         };
         let clock = open();
         let begun = clock.elapsed();
-        clock.known().right =
-            Some(Right { wall: START + 30_000 * DAY, elapsed: begun, boot: boot() });
-        clock.save(&NoClient).unwrap();
+        clock.lock_state().right =
+            Some(KnownTime { wall: START + 30_000 * DAY, elapsed: begun, boot: boot_id() });
+        clock.save_state(&NoClient).unwrap();
         drop(clock);
         let clock = open();
         assert!(clock.elapsed() >= begun);

@@ -8,7 +8,7 @@
 //!
 //! The layers above get the store as a [`GuardedStore`]. Reading is unrestricted; the only method that commits needs a
 //! [`CommitCheck`], so a handler without one does not compile.
-use crate::fault::Fault;
+use crate::error::GatewayError;
 use penstock_store::{Commit, Error, ReadStore, Store, Transaction};
 use std::fmt::Debug;
 use std::ops::Deref;
@@ -18,8 +18,8 @@ pub trait CommitCheck: Debug + Send + Sync {
     /// Checks the state that this transaction sees. Runs before any change.
     ///
     /// # Errors
-    /// `Kind::Unauthorized` when the credential has ended; `Kind::Forbidden` when its role no longer suffices.
-    fn check(&self, transaction: &Transaction<'_>) -> Result<(), Fault>;
+    /// `ErrorClass::Unauthorized` when the credential has ended; `ErrorClass::Forbidden` when its role no longer suffices.
+    fn check_commit(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError>;
 }
 
 /// The check of commits by the gateway itself: schedules, retention, and opening the data directory. Never for a
@@ -28,7 +28,7 @@ pub trait CommitCheck: Debug + Send + Sync {
 pub struct NoClient;
 
 impl CommitCheck for NoClient {
-    fn check(&self, _transaction: &Transaction<'_>) -> Result<(), Fault> {
+    fn check_commit(&self, _transaction: &Transaction<'_>) -> Result<(), GatewayError> {
         Ok(())
     }
 }
@@ -37,13 +37,13 @@ impl CommitCheck for NoClient {
 ///
 /// # Errors
 /// The errors of `check`, of `change` and of [`Store::transact`].
-pub fn commit<T, E: From<Error> + From<Fault>>(
+pub fn commit<T, E: From<Error> + From<GatewayError>>(
     store: &Store,
     check: &dyn CommitCheck,
     change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
 ) -> Result<(T, Commit), E> {
     store.transact(|transaction| {
-        check.check(transaction)?;
+        check.check_commit(transaction)?;
         change(transaction)
     })
 }
@@ -57,7 +57,7 @@ impl GuardedStore {
     ///
     /// # Errors
     /// The errors of `check`, of `change` and of [`Store::transact`].
-    pub fn commit<T, E: From<Error> + From<Fault>>(
+    pub fn commit<T, E: From<Error> + From<GatewayError>>(
         &self,
         check: &dyn CommitCheck,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -84,12 +84,14 @@ impl Deref for GuardedStore {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    fn collect_sources(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                sources(&path, found);
-            } else if !path.ends_with("tests.rs") {
+                collect_sources(&path, found);
+            } else if path.extension().is_some_and(|found| found == "rs")
+                && !path.ends_with("tests.rs")
+            {
                 found.push(path);
             }
         }
@@ -102,12 +104,14 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut all = Vec::new();
         for layer in ["http", "graphql"] {
-            sources(&root.join(layer), &mut all);
+            collect_sources(&root.join(layer), &mut all);
         }
         assert!(all.len() > 50, "{all:?}");
         for path in all.iter().filter(|path| !path.ends_with("http/access.rs")) {
             let text = std::fs::read_to_string(path).unwrap();
-            for other in ["NoClient", "By::gateway", "Authorized::local", ".authorize("] {
+            for other in
+                ["NoClient", "ExportRequester::gateway", "Authorized::local", ".authorize("]
+            {
                 assert!(!text.contains(other), "{} names {other}", path.display());
             }
         }

@@ -1,5 +1,5 @@
 //! The free space on the disk of the data directory, and the reserve that is kept free.
-use crate::fault::{Fault, Kind};
+use crate::error::{ErrorClass, GatewayError};
 use penstock_store::DiskFull;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,39 +11,39 @@ pub struct Disk {
     dir: PathBuf,
     reserve: u64,
     /// Whether the log has the warning that the reserve is in use.
-    told: Arc<AtomicBool>,
+    is_warned: Arc<AtomicBool>,
 }
 
 /// Returns the bytes that are free for this process on the disk of a directory; `None` if unknown.
-pub fn free(dir: &Path) -> Option<u64> {
-    penstock_store::free(dir).ok()
+pub fn free_bytes_of(dir: &Path) -> Option<u64> {
+    penstock_store::free_bytes(dir).ok()
 }
 
 impl Disk {
     /// Creates a handle for the disk of `dir`, on which `reserve` bytes (`service.limits.disk-reserve`) are kept free.
     pub fn new(dir: PathBuf, reserve: u64) -> Self {
-        Self { dir, reserve, told: Arc::default() }
+        Self { dir, reserve, is_warned: Arc::default() }
     }
 
     /// Returns the bytes that are free for this process; `None` if unknown.
-    pub fn free(&self) -> Option<u64> {
-        free(&self.dir)
+    pub fn free_bytes(&self) -> Option<u64> {
+        free_bytes_of(&self.dir)
     }
 
     /// Whether less than half of the reserve is left.
     pub fn is_half_used(&self) -> bool {
-        self.free().is_some_and(|free| free < self.reserve / 2)
+        self.free_bytes().is_some_and(|free| free < self.reserve / 2)
     }
 
     /// Whether less than the reserve is free, so that ingestions and definitions are refused.
     pub fn is_in_reserve(&self) -> bool {
-        self.used().is_some()
+        self.free_in_reserve().is_some()
     }
 
     /// Returns the free bytes if they are less than the reserve. Logs each change between the two states.
-    fn used(&self) -> Option<u64> {
-        let used = self.free().filter(|free| *free < self.reserve);
-        if self.told.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
+    fn free_in_reserve(&self) -> Option<u64> {
+        let used = self.free_bytes().filter(|free| *free < self.reserve);
+        if self.is_warned.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
             if let Some(free) = used {
                 tracing::warn!(
                     free,
@@ -63,28 +63,28 @@ impl Disk {
     /// space (`DELETE`, deliveries, compaction) and reads do not call this: the reserve is for them.
     ///
     /// # Errors
-    /// `Kind::NoRoom` while less than the reserve is free.
-    pub fn take_in(&self) -> Result<(), Fault> {
-        let Some(free) = self.used() else { return Ok(()) };
-        Err(Fault::new(
-            Kind::NoRoom,
+    /// `ErrorClass::InsufficientStorage` while less than the reserve is free.
+    pub fn check_reserve(&self) -> Result<(), GatewayError> {
+        let Some(free) = self.free_in_reserve() else { return Ok(()) };
+        Err(GatewayError::new(
+            ErrorClass::InsufficientStorage,
             format!(
                 "the gateway's disk has {} free, less than its reserve of {} \
                  (service.limits.disk-reserve): ingestions and definitions are refused until there is \
                  enough space. Reading, DELETE and exports continue",
-                mebibytes(free),
-                mebibytes(self.reserve)
+                format_mebibytes(free),
+                format_mebibytes(self.reserve)
             ),
         ))
     }
 }
 
 /// Describes how much disk space is needed and how much is free.
-pub fn shortage(DiskFull { needed, free }: DiskFull) -> String {
-    format!("{} are needed, and {} are free", mebibytes(needed), mebibytes(free))
+pub fn describe_shortage(DiskFull { needed, free }: DiskFull) -> String {
+    format!("{} are needed, and {} are free", format_mebibytes(needed), format_mebibytes(free))
 }
 
-fn mebibytes(bytes: u64) -> String {
+fn format_mebibytes(bytes: u64) -> String {
     format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 
@@ -96,13 +96,13 @@ mod tests {
     fn requests_are_refused_only_while_the_reserve_is_in_use() {
         let dir = tempfile::tempdir().unwrap();
         let disk = |reserve| Disk::new(dir.path().to_owned(), reserve);
-        assert_eq!(disk(0).take_in(), Ok(()));
-        assert_eq!(disk(1).take_in(), Ok(()));
-        let refused = disk(u64::MAX).take_in().unwrap_err();
-        assert_eq!(refused.kind, Kind::NoRoom);
+        assert_eq!(disk(0).check_reserve(), Ok(()));
+        assert_eq!(disk(1).check_reserve(), Ok(()));
+        let refused = disk(u64::MAX).check_reserve().unwrap_err();
+        assert_eq!(refused.kind, ErrorClass::InsufficientStorage);
         assert!(refused.detail.contains("service.limits.disk-reserve"), "{refused}");
         // If the free space is unknown, nothing is refused.
-        assert_eq!(Disk::new("/no/such/folder".into(), u64::MAX).take_in(), Ok(()));
-        assert_eq!(mebibytes(1_610_612), "1.5 MiB");
+        assert_eq!(Disk::new("/no/such/folder".into(), u64::MAX).check_reserve(), Ok(()));
+        assert_eq!(format_mebibytes(1_610_612), "1.5 MiB");
     }
 }

@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 
 /// The bus of events. Cheap to clone; publishing never blocks and never fails.
 #[derive(Debug, Clone)]
-pub struct Events {
+pub struct EventBus {
     inner: Arc<Inner>,
 }
 
@@ -31,12 +31,12 @@ struct Inner {
     /// The identifier of the newest event.
     newest: watch::Sender<u64>,
     /// One permit for each listener.
-    room: Arc<Semaphore>,
+    listener_permits: Arc<Semaphore>,
 }
 
 /// The options of a bus.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct EventOptions {
     /// The `source` of every event (`CloudEvents` 1.0, 3.1.1): a URI of the gateway.
     pub source: String,
     /// Identifiers begin after `epoch << 32`. They keep growing if the epoch is greater than all earlier ones.
@@ -50,7 +50,7 @@ pub struct Options {
 /// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum EventKind {
     /// An ingestion was committed; the data is its record.
     Ingestion,
     /// An export changed; the data is its entry.
@@ -69,12 +69,12 @@ pub struct Event {
     /// The identifier.
     pub id: u64,
     /// The kind.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The event in the JSON format of `CloudEvents` 1.0, on one line.
     pub json: Arc<str>,
 }
 
-impl Kind {
+impl EventKind {
     /// The kinds that a listener can ask for.
     pub const ALL: [Self; 3] = [Self::Ingestion, Self::Export, Self::Target];
 
@@ -90,42 +90,42 @@ impl Kind {
     }
 }
 
-impl Default for Options {
+impl Default for EventOptions {
     fn default() -> Self {
         Self { source: "urn:penstock".to_owned(), epoch: 0, depth: 1000, listeners: 32 }
     }
 }
 
-impl Default for Events {
+impl Default for EventBus {
     fn default() -> Self {
-        Self::new(Options::default())
+        Self::new(EventOptions::default())
     }
 }
 
-impl Events {
+impl EventBus {
     /// Creates a bus without events.
-    pub fn new(options: Options) -> Self {
+    pub fn new(options: EventOptions) -> Self {
         let before = u64::from(options.epoch) << 32;
         Self {
             inner: Arc::new(Inner {
                 source: options.source,
                 ring: Mutex::new(Ring::new(before, options.depth)),
                 newest: watch::Sender::new(before),
-                room: Arc::new(Semaphore::new(options.listeners)),
+                listener_permits: Arc::new(Semaphore::new(options.listeners)),
             }),
         }
     }
 
     /// Publishes an event to all listeners. `subject` is the id of the resource that the event is about.
-    pub fn publish(&self, kind: Kind, subject: &str, data: &impl Serialize) {
-        self.publish_in(None, kind, subject, data);
+    pub fn publish(&self, kind: EventKind, subject: &str, data: &impl Serialize) {
+        self.publish_in_trace(None, kind, subject, data);
     }
 
     /// Publishes an event that is part of a trace (the header `traceparent`), as [`Self::publish`].
-    pub fn publish_in(
+    pub fn publish_in_trace(
         &self,
         trace: Option<&str>,
-        kind: Kind,
+        kind: EventKind,
         subject: &str,
         data: &impl Serialize,
     ) {
@@ -136,30 +136,30 @@ impl Events {
                 return;
             }
         };
-        let mut ring = self.ring();
-        let id = ring.newest() + 1;
-        ring.push(self.event(id, trace, kind, subject, &data));
+        let mut ring = self.lock_ring();
+        let id = ring.newest_id() + 1;
+        ring.push(self.build_event(id, trace, kind, subject, &data));
         self.inner.newest.send_replace(id);
     }
 
     /// Creates a listener for new events, or for those after the identifier `after`. Returns `None` when the maximum
     /// number of listeners is reached.
-    pub fn listen(&self, after: Option<u64>, kinds: &[Kind]) -> Option<Listener> {
-        let permit = Arc::clone(&self.inner.room).try_acquire_owned().ok()?;
+    pub fn listen(&self, after: Option<u64>, kinds: &[EventKind]) -> Option<Listener> {
+        let permit = Arc::clone(&self.inner.listener_permits).try_acquire_owned().ok()?;
         let newest = self.inner.newest.subscribe();
-        let after = after.unwrap_or_else(|| self.ring().newest());
+        let after = after.unwrap_or_else(|| self.lock_ring().newest_id());
         Some(Listener::new(self.clone(), newest, after, kinds.to_vec(), permit))
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
+    fn lock_ring(&self) -> MutexGuard<'_, Ring> {
         self.inner.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn event(
+    fn build_event(
         &self,
         id: u64,
         trace: Option<&str>,
-        kind: Kind,
+        kind: EventKind,
         subject: &str,
         data: &impl Serialize,
     ) -> Event {
@@ -169,7 +169,7 @@ impl Events {
             source: &self.inner.source,
             kind: kind.name(),
             subject,
-            time: &time::rfc3339(),
+            time: &time::now_rfc3339(),
             datacontenttype: "application/json",
             traceparent: trace,
             data,

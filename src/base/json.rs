@@ -11,9 +11,9 @@ mod write;
 
 pub use data::parse_data;
 pub use members::Members;
-pub use sample::{Sample, SampleLimits, sample};
+pub use sample::{Sample, SampleLimits, read_sample};
 
-use crate::fault::{Fault, Finding, Kind};
+use crate::error::{ErrorClass, Finding, GatewayError};
 use serde::de::DeserializeSeed;
 
 /// The deepest nesting that can be configured. A thread's stack of 2 MiB suffices for it, even without optimization.
@@ -38,7 +38,7 @@ pub enum Json {
 
 impl Json {
     /// Describes the type: "a string", "an array", ...
-    pub fn kind(&self) -> &'static str {
+    pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
             Self::Bool(_) => "a boolean",
@@ -54,10 +54,12 @@ impl Json {
 /// the outermost being the first, and never deeper than [`MAX_NESTING`].
 ///
 /// # Errors
-/// `Kind::Malformed` with line and column if the text is not UTF-8, not JSON or cut short. Also if a name occurs twice
+/// `ErrorClass::Malformed` with line and column if the text is not UTF-8, not JSON or cut short. Also if a name occurs twice
 /// in an object, or if it nests deeper than `nesting`.
-pub fn parse(text: &[u8], nesting: usize) -> Result<Json, Fault> {
-    reader::read(utf8(text)?, nesting, |cursor, text| reader::Value(cursor).deserialize(text))
+pub fn parse(text: &[u8], nesting: usize) -> Result<Json, GatewayError> {
+    reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
+        reader::Value(cursor).deserialize(text)
+    })
 }
 
 /// Appends one reference token to a JSON Pointer (RFC 6901), escaped.
@@ -72,7 +74,7 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
     }
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
+fn decode_utf8(bytes: &[u8]) -> Result<&str, GatewayError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();
         let before = String::from_utf8_lossy(bytes.get(..at).unwrap_or_default());
@@ -82,20 +84,20 @@ fn utf8(bytes: &[u8]) -> Result<&str, Fault> {
             }
             _ => "the text ends in the middle of a character; it was cut short".to_owned(),
         };
-        malformed(&before, before.len(), &message)
+        malformed_error(&before, before.len(), &message)
     })
 }
 
 /// Creates the error for a place in a text, given in bytes from its start.
-fn malformed(text: &str, at: usize, message: &str) -> Fault {
+fn malformed_error(text: &str, at: usize, message: &str) -> GatewayError {
     let (before, _) = text.split_at(text.floor_char_boundary(at));
     let line = 1 + before.bytes().filter(|&b| b == b'\n').count() as u64;
     let start = before.rfind('\n').map_or(0, |i| i + 1);
     let column = 1 + before.get(start..).unwrap_or_default().chars().count() as u64;
-    Fault::with(
-        Kind::Malformed,
+    GatewayError::with_findings(
+        ErrorClass::Malformed,
         format!("the JSON cannot be read: line {line}, column {column}: {message}"),
-        vec![Finding::line(line, column, message)],
+        vec![Finding::at_line(line, column, message)],
     )
 }
 

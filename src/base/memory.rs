@@ -17,19 +17,19 @@ use tikv_jemallocator::Jemalloc;
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 /// The percentages of the limit from which memory counts as low, and as short.
-const LOW: u64 = 75;
-const SHORT: u64 = 90;
+const LOW_PERCENT: u64 = 75;
+const SHORT_PERCENT: u64 = 90;
 /// How long a measured level stays valid: measuring takes some microseconds, and many requests ask.
-const LOOK: Duration = Duration::from_millis(200);
+const LEVEL_VALIDITY: Duration = Duration::from_millis(200);
 /// The interval at which memory is measured without a request.
-const EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The minimum bytes of index entries in memory that are worth a checkpoint.
-const WORTH: u64 = 1 << 20;
+const MIN_CHECKPOINT_BYTES: u64 = 1 << 20;
 /// Values from this on mean no limit: without a limit, version 1 of the control groups shows the largest number of
 /// whole pages.
-const NO_LIMIT: u64 = 1 << 62;
+const UNLIMITED_BYTES: u64 = 1 << 62;
 /// The root of the control groups (cgroups(7)).
-const GROUPS: &str = "/sys/fs/cgroup";
+const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
 /// How much memory is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -59,26 +59,29 @@ impl Memory {
     }
 
     /// Returns the limit in bytes; `None` without a limit.
-    pub fn limit(&self) -> Option<u64> {
+    pub fn limit_bytes(&self) -> Option<u64> {
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        [self.configured, limit_of(&own, Path::new(GROUPS))].into_iter().flatten().min()
+        [self.configured, find_group_limit(&own, Path::new(CGROUP_ROOT))]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Returns the remaining bytes of the limit; `None` without a limit, or if the memory in use is unknown.
-    pub fn left(&self) -> Option<u64> {
-        Some(self.limit()?.saturating_sub(held()?))
+    pub fn remaining_bytes(&self) -> Option<u64> {
+        Some(self.limit_bytes()?.saturating_sub(unreclaimable_bytes()?))
     }
 
     /// Returns how much memory is left, measured at most 200 ms ago.
-    pub fn level(&self) -> Level {
+    pub fn current_level(&self) -> Level {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, level)) = *looked
-            && at.elapsed() < LOOK
+            && at.elapsed() < LEVEL_VALIDITY
         {
             return level;
         }
-        let level = match (held(), self.limit()) {
-            (Some(held), Some(limit)) => level(held, limit),
+        let level = match (unreclaimable_bytes(), self.limit_bytes()) {
+            (Some(held), Some(limit)) => level_of(held, limit),
             _ => Level::Ample,
         };
         *looked = Some((Instant::now(), level));
@@ -86,16 +89,16 @@ impl Memory {
     }
 
     /// Frees memory while it is low, until this future is dropped: lets the store write out its cache in a checkpoint.
-    pub async fn relieve(self, store: ReadStore) {
+    pub async fn relieve_pressure(self, store: ReadStore) {
         let mut before = Level::Ample;
         loop {
-            tokio::time::sleep(EVERY).await;
-            let level = self.level();
+            tokio::time::sleep(CHECK_INTERVAL).await;
+            let level = self.current_level();
             if level != before {
-                tell(level);
+                log_level_change(level);
                 before = level;
             }
-            if level > Level::Ample && store.stats().write_back_bytes >= WORTH {
+            if level > Level::Ample && store.stats().write_back_bytes >= MIN_CHECKPOINT_BYTES {
                 let store = store.clone();
                 // A store that cannot write logs that itself.
                 let _ = tokio::task::spawn_blocking(move || store.checkpoint()).await;
@@ -104,38 +107,38 @@ impl Memory {
     }
 }
 
-fn tell(level: Level) {
+fn log_level_change(level: Level) {
     match level {
         Level::Ample => tracing::info!("Memory is sufficient again."),
         Level::Low => tracing::info!("Memory is low; the store writes out its cache."),
         Level::Short => tracing::warn!(
-            held = held(),
+            held = unreclaimable_bytes(),
             "Memory is short; requests with large bodies are refused until there is enough memory."
         ),
     }
 }
 
-fn level(held: u64, limit: u64) -> Level {
+fn level_of(held: u64, limit: u64) -> Level {
     let percent = held.saturating_mul(100) / limit.max(1);
     match percent {
-        SHORT.. => Level::Short,
-        LOW.. => Level::Low,
+        SHORT_PERCENT.. => Level::Short,
+        LOW_PERCENT.. => Level::Low,
         _ => Level::Ample,
     }
 }
 
 /// Returns the bytes of this process that the kernel cannot reclaim; `None` if unknown.
-pub fn held() -> Option<u64> {
-    Some(line("RssAnon")? + line("RssShmem").unwrap_or_default())
+pub fn unreclaimable_bytes() -> Option<u64> {
+    Some(read_status_value("RssAnon")? + read_status_value("RssShmem").unwrap_or_default())
 }
 
 /// Returns the resident memory of this process, in bytes; `None` if unknown.
-pub fn resident() -> Option<u64> {
-    line("VmRSS")
+pub fn resident_bytes() -> Option<u64> {
+    read_status_value("VmRSS")
 }
 
 /// Reads a value of `proc_pid_status(5)`, in bytes.
-fn line(name: &str) -> Option<u64> {
+fn read_status_value(name: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -145,13 +148,13 @@ fn line(name: &str) -> Option<u64> {
 /// Returns the lowest limit of the process's control groups and their parents: `memory.high` and `memory.max` of
 /// version 2, `memory.limit_in_bytes` of version 1. `own` is the content of `/proc/self/cgroup`, with lines of the form
 /// `hierarchy:controllers:/group`.
-fn limit_of(own: &str, root: &Path) -> Option<u64> {
+fn find_group_limit(own: &str, root: &Path) -> Option<u64> {
     let limits = own.lines().filter_map(|line| {
         let (controllers, group) = line.split_once(':')?.1.split_once(":/")?;
         if controllers.is_empty() {
-            least(root, group, &["memory.high", "memory.max"])
+            lowest_limit(root, group, &["memory.high", "memory.max"])
         } else if controllers.split(',').any(|controller| controller == "memory") {
-            least(&root.join("memory"), group, &["memory.limit_in_bytes"])
+            lowest_limit(&root.join("memory"), group, &["memory.limit_in_bytes"])
         } else {
             None
         }
@@ -160,14 +163,14 @@ fn limit_of(own: &str, root: &Path) -> Option<u64> {
 }
 
 /// Returns the lowest limit in these files of the group and its parents. `max` means no limit, and so does a value from
-/// [`NO_LIMIT`] on.
-fn least(root: &Path, group: &str, files: &[&str]) -> Option<u64> {
+/// [`UNLIMITED_BYTES`] on.
+fn lowest_limit(root: &Path, group: &str, files: &[&str]) -> Option<u64> {
     let group = root.join(group);
     let groups = group.ancestors().take_while(|group| group.starts_with(root));
     let said = groups.flat_map(|group| files.iter().map(|file| group.join(file)));
     let limits =
         said.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
-    limits.filter(|limit| *limit < NO_LIMIT).min()
+    limits.filter(|limit| *limit < UNLIMITED_BYTES).min()
 }
 
 #[cfg(test)]
@@ -180,16 +183,16 @@ mod tests {
         let group = root.path().join("system.slice/penstock.service");
         std::fs::create_dir_all(&group).unwrap();
         let own = "0::/system.slice/penstock.service\n";
-        assert_eq!(limit_of(own, root.path()), None);
+        assert_eq!(find_group_limit(own, root.path()), None);
         std::fs::write(group.join("memory.max"), "max\n").unwrap();
-        assert_eq!(limit_of(own, root.path()), None);
+        assert_eq!(find_group_limit(own, root.path()), None);
         std::fs::write(group.join("memory.high"), "170000000\n").unwrap();
         std::fs::write(root.path().join("system.slice/memory.max"), "300000000\n").unwrap();
-        assert_eq!(limit_of(own, root.path()), Some(170_000_000));
+        assert_eq!(find_group_limit(own, root.path()), Some(170_000_000));
         std::fs::write(root.path().join("memory.max"), "100000000\n").unwrap();
-        assert_eq!(limit_of(own, root.path()), Some(100_000_000));
-        assert_eq!(limit_of("0::/\n", root.path()), Some(100_000_000));
-        assert_eq!(limit_of("4:cpu,memoryless:/user\n", root.path()), None);
+        assert_eq!(find_group_limit(own, root.path()), Some(100_000_000));
+        assert_eq!(find_group_limit("0::/\n", root.path()), Some(100_000_000));
+        assert_eq!(find_group_limit("4:cpu,memoryless:/user\n", root.path()), None);
     }
 
     #[test]
@@ -198,29 +201,29 @@ mod tests {
         let group = root.path().join("memory/system.slice/penstock.service");
         std::fs::create_dir_all(&group).unwrap();
         let own = "12:pids:/else\n4:cpu,memory:/system.slice/penstock.service\n0::/system.slice\n";
-        assert_eq!(limit_of(own, root.path()), None);
+        assert_eq!(find_group_limit(own, root.path()), None);
         std::fs::write(root.path().join("memory/memory.limit_in_bytes"), "9223372036854771712\n")
             .unwrap();
-        assert_eq!(limit_of(own, root.path()), None);
+        assert_eq!(find_group_limit(own, root.path()), None);
         std::fs::write(group.join("memory.limit_in_bytes"), "134217728\n").unwrap();
-        assert_eq!(limit_of(own, root.path()), Some(134_217_728));
+        assert_eq!(find_group_limit(own, root.path()), Some(134_217_728));
         std::fs::create_dir_all(root.path().join("system.slice")).unwrap();
         std::fs::write(root.path().join("system.slice/memory.max"), "100000000\n").unwrap();
-        assert_eq!(limit_of(own, root.path()), Some(100_000_000));
+        assert_eq!(find_group_limit(own, root.path()), Some(100_000_000));
     }
 
     #[test]
     fn the_level_follows_from_the_memory_in_use() {
-        assert_eq!(level(74, 100), Level::Ample);
-        assert_eq!(level(75, 100), Level::Low);
-        assert_eq!(level(89, 100), Level::Low);
-        assert_eq!(level(90, 100), Level::Short);
-        assert_eq!(level(1, 0), Level::Short);
-        assert!(held().unwrap() <= resident().unwrap());
-        assert_eq!(Memory::new(Some(1)).level(), Level::Short);
+        assert_eq!(level_of(74, 100), Level::Ample);
+        assert_eq!(level_of(75, 100), Level::Low);
+        assert_eq!(level_of(89, 100), Level::Low);
+        assert_eq!(level_of(90, 100), Level::Short);
+        assert_eq!(level_of(1, 0), Level::Short);
+        assert!(unreclaimable_bytes().unwrap() <= resident_bytes().unwrap());
+        assert_eq!(Memory::new(Some(1)).current_level(), Level::Short);
         assert_eq!(
-            Memory::new(Some(u64::MAX)).limit(),
-            Memory::new(None).limit().or(Some(u64::MAX))
+            Memory::new(Some(u64::MAX)).limit_bytes(),
+            Memory::new(None).limit_bytes().or(Some(u64::MAX))
         );
     }
 }

@@ -2,11 +2,11 @@
 
 /// The maximum number of characters that are compared. It is more than the longest known name has, and limits the cost
 /// of external input.
-const LONGEST: usize = 100;
+const MAX_COMPARED_CHARS: usize = 100;
 
 /// Returns the name of `known` that is nearest to `name`, ignoring case, if it is near enough to be meant.
-pub fn nearest<S: AsRef<str>>(name: &str, known: impl IntoIterator<Item = S>) -> Option<S> {
-    let name: String = name.to_lowercase().chars().take(LONGEST).collect();
+pub fn find_nearest<S: AsRef<str>>(name: &str, known: impl IntoIterator<Item = S>) -> Option<S> {
+    let name: String = name.to_lowercase().chars().take(MAX_COMPARED_CHARS).collect();
     known
         .into_iter()
         .map(|known| (strsim::osa_distance(&name, &known.as_ref().to_lowercase()), known))
@@ -22,10 +22,10 @@ mod tests {
     #[test]
     fn finds_the_name_that_was_meant() {
         let known = ["fields", "path", "type", "elements", "pushTargets"];
-        assert_eq!(nearest("feilds", known), Some("fields"));
-        assert_eq!(nearest("Type", known), Some("type"));
-        assert_eq!(nearest("pushtarget", known), Some("pushTargets"));
-        assert_eq!(nearest("colour", known), None);
-        assert_eq!(nearest("", known), None);
+        assert_eq!(find_nearest("feilds", known), Some("fields"));
+        assert_eq!(find_nearest("Type", known), Some("type"));
+        assert_eq!(find_nearest("pushtarget", known), Some("pushTargets"));
+        assert_eq!(find_nearest("colour", known), None);
+        assert_eq!(find_nearest("", known), None);
     }
 }

@@ -3,7 +3,7 @@ use std::net::IpAddr;
 
 /// Returns the address by which a client is counted: the /64 of an IPv6 address, because one host can have all
 /// addresses of it.
-pub fn of(address: IpAddr) -> IpAddr {
+pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         address @ IpAddr::V4(_) => address,
@@ -14,7 +14,7 @@ pub fn of(address: IpAddr) -> IpAddr {
 mod tests {
     #[test]
     fn a_host_has_one_network_of_ipv6() {
-        let of = |text: &str| super::of(text.parse().unwrap()).to_string();
+        let of = |text: &str| super::network_of(text.parse().unwrap()).to_string();
         assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!(of("192.0.2.7"), "192.0.2.7");
         assert_eq!(of("::ffff:192.0.2.7"), "192.0.2.7");

@@ -30,7 +30,7 @@ impl Role {
     }
 
     /// Returns the role with this name, ignoring case.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.name().eq_ignore_ascii_case(name))
     }
 }

@@ -16,7 +16,7 @@ pub use log::LogFormat;
 /// callsite that another thread reaches first without a listener would stay off as long as there is only one
 /// subscriber. Two permanent subscribers prevent that.
 #[cfg(any(test, feature = "testing"))]
-pub fn heard<T>(
+pub fn with_subscriber<T>(
     to: impl tracing::Subscriber + Send + Sync + 'static,
     work: impl FnOnce() -> T,
 ) -> T {

@@ -2,22 +2,22 @@
 use jiff::{Timestamp, Unit};
 
 /// Returns the current time as RFC 3339 in UTC with milliseconds: `2026-03-01T12:00:00.123Z`.
-pub fn rfc3339() -> String {
-    rfc3339_of(Timestamp::now())
+pub fn now_rfc3339() -> String {
+    format_rfc3339(Timestamp::now())
 }
 
-/// Formats a time in the form of [`rfc3339`].
-pub fn rfc3339_of(at: Timestamp) -> String {
+/// Formats a time in the form of [`now_rfc3339`].
+pub fn format_rfc3339(at: Timestamp) -> String {
     format!("{:.3}", at.round(Unit::Millisecond).unwrap_or(at))
 }
 
-/// Returns the time after `wait` from now, in the form of [`rfc3339`].
-pub fn rfc3339_in(wait: std::time::Duration) -> String {
-    rfc3339_of(Timestamp::now().saturating_add(wait).unwrap_or(Timestamp::MAX))
+/// Returns the time after `wait` from now, in the form of [`now_rfc3339`].
+pub fn rfc3339_after(wait: std::time::Duration) -> String {
+    format_rfc3339(Timestamp::now().saturating_add(wait).unwrap_or(Timestamp::MAX))
 }
 
 /// Formats a time in the compact form of the specification (2.4): `20260301T120000Z`.
-pub fn compact(at: Timestamp) -> String {
+pub fn format_compact(at: Timestamp) -> String {
     at.strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
@@ -26,15 +26,15 @@ mod tests {
     use super::*;
 
     /// Returns the text with every digit replaced by `0`.
-    fn form(text: &str) -> String {
+    fn mask_digits(text: &str) -> String {
         text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect()
     }
 
     #[test]
     fn both_forms_are_utc_and_of_fixed_length() {
-        assert_eq!(form(&rfc3339()), "0000-00-00T00:00:00.000Z");
-        assert_eq!(form(&compact(Timestamp::now())), "00000000T000000Z");
-        let parsed: Timestamp = rfc3339().parse().unwrap();
+        assert_eq!(mask_digits(&now_rfc3339()), "0000-00-00T00:00:00.000Z");
+        assert_eq!(mask_digits(&format_compact(Timestamp::now())), "00000000T000000Z");
+        let parsed: Timestamp = now_rfc3339().parse().unwrap();
         assert!(parsed.duration_until(Timestamp::now()).as_secs().abs() < 60);
     }
 }

@@ -14,24 +14,24 @@ impl Zone {
     pub const UTC: Self = Self(TimeZone::UTC);
 
     /// Returns the names of all zones.
-    pub fn names() -> Vec<String> {
+    pub fn all_names() -> Vec<String> {
         TimeZoneDatabase::bundled().available().map(|name| name.to_string()).collect()
     }
 
     /// Returns the offset from UTC at a moment.
-    pub fn offset(&self, at: DateTime<Utc>) -> TimeDelta {
+    pub fn offset_at(&self, at: DateTime<Utc>) -> TimeDelta {
         // Times that only chrono can represent are more than ten thousand years away.
         let at = Timestamp::from_second(at.timestamp());
-        at.map_or(TimeDelta::zero(), |at| seconds(self.0.to_offset(at)))
+        at.map_or(TimeDelta::zero(), |at| offset_to_delta(self.0.to_offset(at)))
     }
 
     /// Returns the local time at a moment.
-    pub fn local(&self, at: DateTime<Utc>) -> NaiveDateTime {
-        at.naive_utc() + self.offset(at)
+    pub fn local_time_at(&self, at: DateTime<Utc>) -> NaiveDateTime {
+        at.naive_utc() + self.offset_at(at)
     }
 
     /// Returns the first moment with this local time; `None` if the clocks are set forward over it.
-    pub fn first(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+    pub fn first_moment_of(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
         let utc = local.and_utc();
         let Ok(shown) = Timestamp::from_second(utc.timestamp()) else { return Some(utc) };
         let offset = match self.0.to_ambiguous_timestamp(Offset::UTC.to_datetime(shown)).offset() {
@@ -39,11 +39,11 @@ impl Zone {
             AmbiguousOffset::Gap { .. } => return None,
             AmbiguousOffset::Fold { before, .. } => before,
         };
-        Some(utc - seconds(offset))
+        Some(utc - offset_to_delta(offset))
     }
 }
 
-fn seconds(offset: Offset) -> TimeDelta {
+fn offset_to_delta(offset: Offset) -> TimeDelta {
     TimeDelta::seconds(offset.seconds().into())
 }
 
@@ -73,15 +73,15 @@ impl fmt::Debug for Zone {
 mod tests {
     use super::*;
 
-    fn zone(name: &str) -> Zone {
+    fn parse_zone(name: &str) -> Zone {
         name.parse().unwrap()
     }
 
-    fn utc(text: &str) -> DateTime<Utc> {
+    fn parse_utc(text: &str) -> DateTime<Utc> {
         DateTime::parse_from_rfc3339(text).unwrap().to_utc()
     }
 
-    fn local(text: &str) -> NaiveDateTime {
+    fn parse_local(text: &str) -> NaiveDateTime {
         text.parse().unwrap()
     }
 
@@ -96,33 +96,51 @@ mod tests {
             "Asia/Calcutta",
             "America/Argentina/Ushuaia",
         ] {
-            assert_eq!(zone(name).to_string(), name);
-            assert!(Zone::names().iter().any(|known| known == name), "{name}");
+            assert_eq!(parse_zone(name).to_string(), name);
+            assert!(Zone::all_names().iter().any(|known| known == name), "{name}");
         }
         for wrong in ["", "europe/berlin", "Europe/Berln", "utc", "+01:00", "../etc/passwd"] {
             assert_eq!(wrong.parse::<Zone>(), Err(()), "{wrong}");
         }
-        assert!(Zone::names().iter().all(|name| name.parse::<Zone>().is_ok()));
+        assert!(Zone::all_names().iter().all(|name| name.parse::<Zone>().is_ok()));
     }
 
     #[test]
     fn clocks_are_set_forward_and_back() {
-        let berlin = zone("Europe/Berlin");
-        assert_eq!(berlin.local(utc("2026-03-29T00:59:59Z")), local("2026-03-29T01:59:59"));
-        assert_eq!(berlin.local(utc("2026-03-29T01:00:00Z")), local("2026-03-29T03:00:00"));
-        assert_eq!(berlin.first(local("2026-03-29T02:30:00")), None);
-        assert_eq!(berlin.first(local("2026-10-25T02:30:00")), Some(utc("2026-10-25T00:30:00Z")));
-        assert_eq!(berlin.first(local("2026-10-25T03:00:00")), Some(utc("2026-10-25T02:00:00Z")));
-        // By rule, long after the years that the database lists.
-        assert_eq!(berlin.local(utc("2150-07-01T00:00:00Z")), local("2150-07-01T02:00:00"));
-        assert_eq!(zone("Pacific/Apia").first(local("2011-12-30T12:00:00")), None);
+        let berlin = parse_zone("Europe/Berlin");
         assert_eq!(
-            zone("Asia/Kolkata").offset(utc("2026-01-01T00:00:00Z")),
+            berlin.local_time_at(parse_utc("2026-03-29T00:59:59Z")),
+            parse_local("2026-03-29T01:59:59")
+        );
+        assert_eq!(
+            berlin.local_time_at(parse_utc("2026-03-29T01:00:00Z")),
+            parse_local("2026-03-29T03:00:00")
+        );
+        assert_eq!(berlin.first_moment_of(parse_local("2026-03-29T02:30:00")), None);
+        assert_eq!(
+            berlin.first_moment_of(parse_local("2026-10-25T02:30:00")),
+            Some(parse_utc("2026-10-25T00:30:00Z"))
+        );
+        assert_eq!(
+            berlin.first_moment_of(parse_local("2026-10-25T03:00:00")),
+            Some(parse_utc("2026-10-25T02:00:00Z"))
+        );
+        // By rule, long after the years that the database lists.
+        assert_eq!(
+            berlin.local_time_at(parse_utc("2150-07-01T00:00:00Z")),
+            parse_local("2150-07-01T02:00:00")
+        );
+        assert_eq!(
+            parse_zone("Pacific/Apia").first_moment_of(parse_local("2011-12-30T12:00:00")),
+            None
+        );
+        assert_eq!(
+            parse_zone("Asia/Kolkata").offset_at(parse_utc("2026-01-01T00:00:00Z")),
             TimeDelta::minutes(330)
         );
         assert_eq!(
-            Zone::UTC.first(local("2026-10-25T02:30:00")),
-            Some(utc("2026-10-25T02:30:00Z"))
+            Zone::UTC.first_moment_of(parse_local("2026-10-25T02:30:00")),
+            Some(parse_utc("2026-10-25T02:30:00Z"))
         );
     }
 }

@@ -1,19 +1,19 @@
 //! `penstock api-key create|list|revoke`: API keys, the credentials of plant systems.
-use super::output::{self, USED_WRONGLY};
+use super::output::{self, STATUS_USAGE};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
 use jiff::{SignedDuration, Timestamp};
 use penstock_auth::Authorized;
-use penstock_auth::keys::New;
-use penstock_base::fault::Fault;
+use penstock_auth::keys::NewApiKey;
+use penstock_base::error::GatewayError;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
@@ -36,7 +36,7 @@ pub(super) fn command() -> Command {
                 )
                 .arg(
                     text("expires", "TIME", "When the key expires: a time in RFC 3339, or a time from now (90d, 12h); without it the key does not expire")
-                        .value_parser(expiry),
+                        .value_parser(parse_expiry),
                 )
                 .arg(text("business-object", "ID", "The id or name of the Business Object that the key is restricted to"))
                 .arg(output::json_flag())
@@ -66,7 +66,7 @@ pub(super) fn command() -> Command {
 }
 
 /// Parses a time, or a duration from now such as 90d, into RFC 3339.
-fn expiry(text: &str) -> Result<String, String> {
+fn parse_expiry(text: &str) -> Result<String, String> {
     let expected =
         || format!("{text:?} is neither a time in RFC 3339 nor a duration such as 90d or 12h");
     let hours = match text.strip_suffix('d') {
@@ -90,11 +90,11 @@ enum Action<'a> {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
-    let Some((name, given)) = given.subcommand() else { return USED_WRONGLY.into() };
+    let Some((name, given)) = given.subcommand() else { return STATUS_USAGE.into() };
     let text = |name: &str| given.try_get_one::<String>(name).ok().flatten();
     let action = match (name, text("ID")) {
         ("create", _) => Action::Create(json!({
@@ -106,58 +106,63 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         ("revoke", Some(id)) => Action::Revoke(id),
         _ => Action::List,
     };
-    let service = async |dir: &Path| by_service(&action, dir).await;
-    let answer = match data_dir::perform(settings, service, |gateway| by_store(&action, gateway)) {
+    let service = async |dir: &Path| perform_by_service(&action, dir).await;
+    let answer = match data_dir::perform_action(settings, service, |gateway| {
+        perform_by_store(&action, gateway)
+    }) {
         Ok(answer) => answer,
-        Err(why) => return output::fail(&why),
+        Err(why) => return output::print_failure(&why),
     };
     let text = match action {
         _ if given.get_flag("json") => answer.to_string(),
-        Action::Create(_) => output::cell(&answer, "key"),
-        Action::List => table(&answer),
+        Action::Create(_) => output::format_cell(&answer, "key"),
+        Action::List => format_keys(&answer),
         Action::Revoke(id) => format!("The API key {id} was revoked."),
     };
-    output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+    output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
 }
 
-async fn by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, String> {
+async fn perform_by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, String> {
     let path = "/api/v1/api-keys";
     match action {
-        Action::Create(body) => control::ask(dir, Method::POST, path, Some(body)).await,
+        Action::Create(body) => {
+            control::request_json_with_body(dir, Method::POST, path, Some(body)).await
+        }
         Action::List => {
-            let items = control::list(dir, path, usize::MAX).await?;
+            let items = control::list_items(dir, path, usize::MAX).await?;
             Ok(items.map(|items| json!({ "items": items })))
         }
         Action::Revoke(id) => {
             let path = format!("{path}/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
-            let done = control::request(dir, Method::DELETE, &path).await?;
+            let done = control::request_json(dir, Method::DELETE, &path).await?;
             Ok(done.map(|_| json!({ "id": id })))
         }
     }
 }
 
-fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
+fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, GatewayError> {
     let (keys, by) = (&gateway.auth.keys, Authorized::local());
     match action {
         Action::Create(body) => {
-            let new = New::read(body.to_string().as_bytes())?
+            let new = NewApiKey::from_json(body.to_string().as_bytes())?
                 .resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
-            let (key, secret) = keys.create(&by, new)?;
+            let (key, secret) = keys.create_key(&by, new)?;
             Ok(json!({ "id": key.id, "key": secret }))
         }
         Action::List => {
             let keys = keys.list(&by, None, usize::MAX);
-            let items: Vec<_> = keys.iter().map(|key| penstock_http::api_key(key)).collect();
+            let items: Vec<_> =
+                keys.iter().map(|key| penstock_http::api_key_to_json(key)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Revoke(id) => {
-            keys.revoke(&by, id)?;
+            keys.revoke_key(&by, id)?;
             Ok(json!({ "id": id }))
         }
     }
 }
 
-fn table(answer: &Value) -> String {
+fn format_keys(answer: &Value) -> String {
     let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     if items.is_empty() {
         return "There are no API keys.".to_owned();
@@ -171,7 +176,7 @@ fn table(answer: &Value) -> String {
         ("EXPIRES", "expiresAt"),
         ("LAST USED", "lastUsed"),
     ];
-    output::table(&columns, items)
+    output::format_table(&columns, items)
 }
 
 #[cfg(test)]
@@ -180,13 +185,13 @@ mod tests {
 
     #[test]
     fn an_expiry_is_a_time_or_a_duration() {
-        assert_eq!(expiry("2027-01-31T12:00:00Z").unwrap(), "2027-01-31T12:00:00Z");
-        assert_eq!(expiry("2027-01-31T12:00:00+02:00").unwrap(), "2027-01-31T10:00:00Z");
-        let at: Timestamp = expiry("90d").unwrap().parse().unwrap();
+        assert_eq!(parse_expiry("2027-01-31T12:00:00Z").unwrap(), "2027-01-31T12:00:00Z");
+        assert_eq!(parse_expiry("2027-01-31T12:00:00+02:00").unwrap(), "2027-01-31T10:00:00Z");
+        let at: Timestamp = parse_expiry("90d").unwrap().parse().unwrap();
         let hours = at.duration_since(Timestamp::now()).as_hours();
         assert!((90 * 24 - 1..=90 * 24).contains(&hours), "{hours}");
         for bad in ["", "d", "0d", "-1d", "90", "tomorrow", "99999999999999999d", "1.5h"] {
-            assert!(expiry(bad).is_err(), "{bad}");
+            assert!(parse_expiry(bad).is_err(), "{bad}");
         }
     }
 }

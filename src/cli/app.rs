@@ -9,14 +9,14 @@ mod systemd;
 mod tls;
 
 pub use backoff::Backoff;
-use connections::Policy;
+use connections::ConnectionPolicy;
 use hyper_util::rt::TokioTimer;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
 use penstock_http::{self as http, State};
-use penstock_service::gateway::{self, Gateway, make_private};
-use penstock_service::mend::{self, Replay};
+use penstock_service::gateway::{self, Gateway, create_private_folder};
+use penstock_service::recovery::{self, ReplayLog};
 use penstock_store::ReadStore;
 use salvo::Server;
 use salvo::conn::rustls::RustlsListener;
@@ -38,40 +38,40 @@ use tokio::time::{Instant, timeout_at};
 
 /// The time that running requests and deliveries get when the service stops. The checkpoint follows; the whole
 /// shutdown takes at most 10 s.
-const GRACE: Duration = Duration::from_secs(8);
+const SHUTDOWN_GRACE_PERIOD: Duration = Duration::from_secs(8);
 /// The interval between attempts to open a store for which disk space was missing.
-const ROOM: Duration = Duration::from_secs(5);
+const DISK_SPACE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The maximum buffer of a connection in bytes; the head of a request must fit.
-const CONNECTION_BUFFER: usize = 64 << 10;
-const CONNECTION_BUFFER_U32: u32 = 64 << 10;
+const CONNECTION_BUFFER_BYTES: usize = 64 << 10;
+const CONNECTION_BUFFER_BYTES_U32: u32 = 64 << 10;
 /// The maximum number of concurrent requests on one HTTP/2 connection.
-const STREAMS: u32 = 32;
+const MAX_STREAMS_PER_CONNECTION: u32 = 32;
 /// The local administration's socket in the data directory.
-const CONTROL_SOCKET: &str = "control.sock";
+const CONTROL_SOCKET_FILE: &str = "control.sock";
 
 /// Reads the configuration again at SIGHUP.
-pub type Reload = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
+pub type ReloadSettings = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
 
 /// Serves until SIGTERM or SIGINT, after the delay that `backoff` asks for. `ready` gets the bound address and the
 /// opened gateway; `reload` reads the settings again at SIGHUP.
 ///
 /// # Errors
-/// `Kind::Forbidden` when the process may not use the address or the data directory; `Kind::NoRoom` or
-/// `Kind::Internal` when the disk or the network fails; `Kind::Conflict` when the address or the data
-/// directory is in use; `Kind::Invalid` when the certificate is not usable.
-pub async fn serve(
+/// `ErrorClass::Forbidden` when the process may not use the address or the data directory; `ErrorClass::InsufficientStorage` or
+/// `ErrorClass::Internal` when the disk or the network fails; `ErrorClass::Conflict` when the address or the data
+/// directory is in use; `ErrorClass::Invalid` when the certificate is not usable.
+pub async fn serve_until_signal(
     settings: Arc<Settings>,
-    reload: Reload,
+    reload: ReloadSettings,
     backoff: &Backoff,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
-) -> Result<(), Fault> {
+) -> Result<(), GatewayError> {
     // A signal that arrives from here on is kept until `serve_until` waits for it.
-    let mut stopped = std::pin::pin!(stop_signal()?);
+    let mut stopped = std::pin::pin!(listen_for_stop_signal()?);
     tokio::select! {
-        () = backoff.wait() => {}
+        () = backoff.wait_for_delay() => {}
         () = &mut stopped => return Ok(()),
     }
-    let forgetting = tokio::spawn(backoff.clone().forget_later());
+    let forgetting = tokio::spawn(backoff.clone().reset_count_later());
     let served = serve_until(settings, reload, ready, stopped).await;
     forgetting.abort();
     served
@@ -80,23 +80,27 @@ pub async fn serve(
 /// Serves until `stop` completes, or SIGTERM or SIGINT arrives.
 ///
 /// # Errors
-/// As [`serve`].
+/// As [`serve_until_signal`].
 pub async fn serve_until(
     settings: Arc<Settings>,
-    reload: Reload,
+    reload: ReloadSettings,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
     stop: impl Future<Output = ()> + Send,
-) -> Result<(), Fault> {
-    let bound = listen::bind(&settings.server).await?;
+) -> Result<(), GatewayError> {
+    let bound = listen::bind_or_take_socket(&settings.server).await?;
     let address = bound.address;
     let state = State::new(settings.clone());
     let mut servers = Servers::default();
-    let certificates = servers.listen(bound, &state).await?;
-    systemd::ready();
+    let certificates = servers.serve_address(bound, &state).await?;
+    systemd::notify_ready();
     tracing::info!(%address, https = certificates.is_some(), "Started listening for HTTP requests.");
-    let telling = tokio::spawn(systemd::run(state.clone()));
-    let reloading =
-        tokio::spawn(reload_at_hangup(hangups()?, reload, settings.clone(), certificates));
+    let telling = tokio::spawn(systemd::report_state(state.clone()));
+    let reloading = tokio::spawn(reload_at_hangup(
+        listen_for_hangups()?,
+        reload,
+        settings.clone(),
+        certificates,
+    ));
     let served = serve_opened(settings, address, state, servers, ready, stop).await;
     reloading.abort();
     telling.abort();
@@ -111,8 +115,8 @@ async fn serve_opened(
     mut servers: Servers,
     ready: impl FnOnce(SocketAddr, Gateway) + Send + 'static,
     stop: impl Future<Output = ()> + Send,
-) -> Result<(), Fault> {
-    let signalled = stop_signal()?;
+) -> Result<(), GatewayError> {
+    let signalled = listen_for_stop_signal()?;
     let mut stop = std::pin::pin!(async {
         tokio::select! {
             () = stop => {}
@@ -120,37 +124,39 @@ async fn serve_opened(
         }
     });
     let opened = tokio::select! {
-        opened = open_with_room(&settings, &state) => opened,
+        opened = open_when_space_allows(&settings, &state) => opened,
         () = &mut stop => {
             // Opening only reads and replays, so it can be interrupted at any moment.
-            servers.stop(Instant::now() + GRACE).await;
+            servers.stop_all(Instant::now() + SHUTDOWN_GRACE_PERIOD).await;
             return Ok(());
         }
     };
     let gateway = match opened {
         Ok(gateway) => gateway,
         Err(fault) => {
-            servers.stop(Instant::now()).await;
+            servers.stop_all(Instant::now()).await;
             return Err(fault);
         }
     };
-    state.opened(gateway.clone());
+    state.set_gateway(gateway.clone());
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_exports, stopped) = watch::channel(false);
-    let mending = tokio::spawn(mend::run(ReadStore::clone(&gateway.store)));
-    let keeping_keys = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.run()));
-    let ticking = tokio::spawn(gateway.clock.clone().run());
-    let relieving = tokio::spawn(gateway.memory.clone().relieve(ReadStore::clone(&gateway.store)));
+    let mending = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
+    let keeping_keys =
+        gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
+    let ticking = tokio::spawn(gateway.clock.clone().run_updates());
+    let relieving =
+        tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
 
     stop.await;
-    systemd::stopping();
+    systemd::notify_stopping();
     tracing::info!("The shutdown began; running requests and deliveries are finished first.");
-    let deadline = Instant::now() + GRACE;
+    let deadline = Instant::now() + SHUTDOWN_GRACE_PERIOD;
     state.stop();
-    gateway.exporter.stop();
+    gateway.exporter.stop_rendering();
     mending.abort();
     ticking.abort();
     relieving.abort();
@@ -159,7 +165,7 @@ async fn serve_opened(
     }
     // Sending fails if the exporter has ended already; then it need not be stopped.
     let _ = stop_exports.send(true);
-    servers.stop(deadline).await;
+    servers.stop_all(deadline).await;
     match timeout_at(deadline, exports).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "The exporter ended unexpectedly."),
@@ -176,8 +182,8 @@ async fn serve_opened(
     }
     let Gateway { store, auth, clock, .. } = gateway.clone();
     let close = move || {
-        auth.flush();
-        clock.close();
+        auth.flush_deferred();
+        clock.save_at_shutdown();
         store.checkpoint()
     };
     match tokio::task::spawn_blocking(close).await {
@@ -194,10 +200,13 @@ async fn serve_opened(
 }
 
 /// Resolves when the process gets SIGTERM or SIGINT.
-fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
+fn listen_for_stop_signal() -> Result<impl Future<Output = ()> + Send, GatewayError> {
     let listen = |kind| {
         signal(kind).map_err(|error| {
-            Fault::new(Kind::Internal, format!("installing a signal handler failed: {error}"))
+            GatewayError::new(
+                ErrorClass::Internal,
+                format!("installing a signal handler failed: {error}"),
+            )
         })
     };
     let (mut terminate, mut interrupt) =
@@ -210,9 +219,12 @@ fn stop_signal() -> Result<impl Future<Output = ()> + Send, Fault> {
     })
 }
 
-fn hangups() -> Result<tokio::signal::unix::Signal, Fault> {
+fn listen_for_hangups() -> Result<tokio::signal::unix::Signal, GatewayError> {
     signal(SignalKind::hangup()).map_err(|error| {
-        Fault::new(Kind::Internal, format!("installing a signal handler failed: {error}"))
+        GatewayError::new(
+            ErrorClass::Internal,
+            format!("installing a signal handler failed: {error}"),
+        )
     })
 }
 
@@ -220,20 +232,20 @@ fn hangups() -> Result<tokio::signal::unix::Signal, Fault> {
 /// not usable, logs the error and keeps the previous value.
 async fn reload_at_hangup(
     mut hangups: tokio::signal::unix::Signal,
-    reload: Reload,
+    reload: ReloadSettings,
     settings: Arc<Settings>,
     certificates: Option<mpsc::Sender<rustls::ServerConfig>>,
 ) {
     let mut settings = settings;
     while hangups.recv().await.is_some() {
-        systemd::reloading(async {
+        systemd::notify_reload(async {
             let Some(read) = reload() else { return };
             telemetry::log::set_level(&read.log_level);
             let read = Arc::new(read);
             if let (Some(certificates), Some(tls)) = (&certificates, read.server.tls.clone()) {
                 let data_dir = settings.data_dir.clone();
                 let config =
-                    tokio::task::spawn_blocking(move || tls::configuration(&tls, &data_dir)).await;
+                    tokio::task::spawn_blocking(move || tls::load_server_config(&tls, &data_dir)).await;
                 match config {
                     Ok(Ok(config)) => {
                         // The receiver ends only with the service.
@@ -256,22 +268,25 @@ async fn reload_at_hangup(
 
 /// Opens the gateway, and retries while the disk is too full for it. Clients learn the reason meanwhile. The process
 /// does not exit, because a restart would free no space.
-async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<Gateway, Fault> {
+async fn open_when_space_allows(
+    settings: &Arc<Settings>,
+    state: &Arc<State>,
+) -> Result<Gateway, GatewayError> {
     let mut told = false;
     loop {
-        match open(settings.clone(), state.clone()).await {
-            Err(fault) if fault.kind == Kind::NoRoom => {
+        match open_on_thread(settings.clone(), state.clone()).await {
+            Err(fault) if fault.kind == ErrorClass::InsufficientStorage => {
                 if !std::mem::replace(&mut told, true) {
                     tracing::error!(
                         "{}; the gateway retries until there is enough space.",
                         fault.detail
                     );
                 }
-                state.waits(Some(waits_for_room(&fault)));
-                tokio::time::sleep(ROOM).await;
+                state.set_wait_reason(Some(describe_missing_space(&fault)));
+                tokio::time::sleep(DISK_SPACE_RETRY_INTERVAL).await;
             }
             opened => {
-                state.waits(None);
+                state.set_wait_reason(None);
                 return opened;
             }
         }
@@ -279,36 +294,39 @@ async fn open_with_room(settings: &Arc<Settings>, state: &Arc<State>) -> Result<
 }
 
 /// Returns why the gateway is not open, for clients. The path is only in the log.
-fn waits_for_room(fault: &Fault) -> String {
+fn describe_missing_space(fault: &GatewayError) -> String {
     let needed = fault.errors.first().map_or_else(String::new, |finding| format!(" ({finding})"));
     format!("the gateway's disk is full; the store opens when there is enough space{needed}")
 }
 
 /// Opens the gateway on a thread of its own, which the end of the process does not wait for.
-async fn open(settings: Arc<Settings>, state: Arc<State>) -> Result<Gateway, Fault> {
+async fn open_on_thread(
+    settings: Arc<Settings>,
+    state: Arc<State>,
+) -> Result<Gateway, GatewayError> {
     let (sender, receiver) = oneshot::channel();
     let opening = std::thread::Builder::new().name("open".into()).spawn(move || {
-        let mut replay = Replay::default();
+        let mut replay = ReplayLog::default();
         let opened = Gateway::open(settings, &mut |progress| {
-            state.progress(progress);
-            replay.tell(progress);
+            state.set_progress(progress);
+            replay.log_progress(progress);
         });
         // The receiver is gone if the shutdown came first.
         let _ = sender.send(opened);
     });
     if let Err(error) = opening {
-        return Err(Fault::new(
-            Kind::Internal,
+        return Err(GatewayError::new(
+            ErrorClass::Internal,
             format!("starting the thread that opens the store failed: {error}"),
         ));
     }
     receiver.await.unwrap_or_else(|_| {
-        Err(Fault::new(Kind::Internal, "opening the store ended without a result"))
+        Err(GatewayError::new(ErrorClass::Internal, "opening the store ended without a result"))
     })
 }
 
 /// Returns the timeouts of client connections.
-fn timeouts() -> FuseConfig {
+fn client_timeouts() -> FuseConfig {
     FuseConfig::default()
         .with_tls_handshake_timeout(Duration::from_secs(10))
         .with_http1_header_timeout(Duration::from_secs(30))
@@ -324,42 +342,46 @@ struct Servers(Vec<(ServerHandle, JoinHandle<()>)>);
 impl Servers {
     /// Serves the bound address, with HTTPS if a certificate is configured. Then returns the sender for later
     /// configurations of HTTPS.
-    async fn listen(
+    async fn serve_address(
         &mut self,
-        bound: listen::Bound,
+        bound: listen::BoundSocket,
         state: &Arc<State>,
-    ) -> Result<Option<mpsc::Sender<rustls::ServerConfig>>, Fault> {
+    ) -> Result<Option<mpsc::Sender<rustls::ServerConfig>>, GatewayError> {
         let address = bound.address;
         let failed = |error: salvo::core::Error| {
-            Fault::new(Kind::Internal, format!("cannot listen on {address}: {error}"))
+            GatewayError::new(ErrorClass::Internal, format!("cannot listen on {address}: {error}"))
         };
-        let policy = |state: &State| Policy {
-            timeouts: timeouts(),
+        let policy = |state: &State| ConnectionPolicy {
+            timeouts: client_timeouts(),
             settings: state.settings().clone(),
-            open: connections::Open::default(),
+            open: connections::OpenConnections::default(),
         };
         let Some(tls) = state.settings().server.tls.clone() else {
             let acceptor = bound.try_bind().await.map_err(failed)?;
-            self.start(acceptor, state.clone(), policy(state));
+            self.start_server(acceptor, state.clone(), policy(state));
             return Ok(None);
         };
         let data_dir = state.settings().data_dir.clone();
         let config = tokio::task::spawn_blocking(move || {
-            make_private(&data_dir)
-                .map_err(|error| gateway::disk(&error, "creating the data directory", &data_dir))?;
-            tls::configuration(&tls, &data_dir)
+            create_private_folder(&data_dir).map_err(|error| {
+                gateway::disk_error(&error, "creating the data directory", &data_dir)
+            })?;
+            tls::load_server_config(&tls, &data_dir)
         });
         let config = config.await.unwrap_or_else(|error| {
-            Err(Fault::new(Kind::Internal, format!("reading the certificate ended: {error}")))
+            Err(GatewayError::new(
+                ErrorClass::Internal,
+                format!("reading the certificate ended: {error}"),
+            ))
         })?;
-        let (configurations, sender) = tls::Configurations::new(config);
+        let (configurations, sender) = tls::ServerConfigs::new(config);
         let acceptor =
             RustlsListener::new(configurations, bound).try_bind().await.map_err(failed)?;
-        self.start(acceptor, state.clone(), policy(state));
+        self.start_server(acceptor, state.clone(), policy(state));
         Ok(Some(sender))
     }
 
-    fn start<A: Acceptor + Send + 'static>(
+    fn start_server<A: Acceptor + Send + 'static>(
         &mut self,
         acceptor: A,
         state: Arc<State>,
@@ -367,20 +389,20 @@ impl Servers {
     ) {
         let connections = state.settings().server.connections;
         let mut server = Server::new(acceptor).fuse_policy(policy).max_connections(connections);
-        server.http1_mut().max_buf_size(CONNECTION_BUFFER);
+        server.http1_mut().max_buf_size(CONNECTION_BUFFER_BYTES);
         server
             .http2_mut()
             .timer(TokioTimer::new())
-            .max_concurrent_streams(STREAMS)
-            .max_header_list_size(CONNECTION_BUFFER_U32)
+            .max_concurrent_streams(MAX_STREAMS_PER_CONNECTION)
+            .max_header_list_size(CONNECTION_BUFFER_BYTES_U32)
             .max_frame_size(16 << 10)
-            .initial_stream_window_size(CONNECTION_BUFFER_U32)
-            .initial_connection_window_size(4 * CONNECTION_BUFFER_U32)
-            .max_send_buf_size(CONNECTION_BUFFER)
+            .initial_stream_window_size(CONNECTION_BUFFER_BYTES_U32)
+            .initial_connection_window_size(4 * CONNECTION_BUFFER_BYTES_U32)
+            .max_send_buf_size(CONNECTION_BUFFER_BYTES)
             .keep_alive_interval(Duration::from_secs(30))
             .keep_alive_timeout(Duration::from_secs(10));
         let handle = server.handle();
-        let service = http::service(state);
+        let service = http::build_service(state);
         let running = tokio::spawn(async move {
             if let Err(error) = server.try_serve(service).await {
                 tracing::error!(%error, "The server ended unexpectedly.");
@@ -392,7 +414,7 @@ impl Servers {
     /// Starts the control socket and returns its path. This process holds the store's lock, so an existing socket
     /// belongs to a process that has died.
     async fn start_control(&mut self, data_dir: &Path, state: &Arc<State>) -> Option<PathBuf> {
-        let path = data_dir.join(CONTROL_SOCKET);
+        let path = data_dir.join(CONTROL_SOCKET_FILE);
         let removed = match std::fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
             _ => Ok(()),
@@ -404,7 +426,7 @@ impl Servers {
         };
         match bound {
             Ok(acceptor) => {
-                self.start(acceptor, state.clone(), timeouts());
+                self.start_server(acceptor, state.clone(), client_timeouts());
                 Some(path)
             }
             Err(error) => {
@@ -418,7 +440,7 @@ impl Servers {
     }
 
     /// Stops accepting connections, finishes running requests until the deadline, and interrupts the rest.
-    async fn stop(self, deadline: Instant) {
+    async fn stop_all(self, deadline: Instant) {
         let left = deadline.saturating_duration_since(Instant::now());
         for (handle, _) in &self.0 {
             handle.stop_graceful(left);
@@ -439,10 +461,11 @@ mod tests {
     fn a_lack_of_disk_space_is_reported_with_amounts_and_without_the_path() {
         let full = DiskFull { needed: 38 << 20, free: 36 << 20 };
         let path = PathBuf::from("/var/lib/penstock/store/index");
-        let fault = gateway::disk(&full.into(), "writing a checkpoint to", &path);
-        assert_eq!(fault.kind, Kind::NoRoom);
-        let refused = Fault::from(Error::Io { action: "writing to", path, source: full.into() });
-        for text in [waits_for_room(&fault), refused.to_string()] {
+        let fault = gateway::disk_error(&full.into(), "writing a checkpoint to", &path);
+        assert_eq!(fault.kind, ErrorClass::InsufficientStorage);
+        let refused =
+            GatewayError::from(Error::Io { action: "writing to", path, source: full.into() });
+        for text in [describe_missing_space(&fault), refused.to_string()] {
             assert!(text.contains("38.0 MiB are needed, and 36.0 MiB are free"), "{text}");
             assert!(!text.contains("/var"), "{text}");
         }

@@ -3,23 +3,25 @@ use super::{control, data_dir, output, owner, serve};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use penstock_base::files::sync_folder;
 use penstock_config::Settings;
-use penstock_service::gateway::{COUNTERS, data_events, make_private, store_of};
-use penstock_store::{Backup, BackupFile, JUMP, Restored};
+use penstock_service::gateway::{
+    COUNTER_COLLECTIONS, create_private_folder, data_events, store_path,
+};
+use penstock_store::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
 use serde_json::json;
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-fn file(help: &'static str) -> Arg {
+fn file_argument(help: &'static str) -> Arg {
     Arg::new("FILE").help(help).required(true).value_parser(value_parser!(PathBuf))
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("backup")
         .about("Back up the whole store into a file, also while the service runs")
         .override_usage("penstock backup FILE [--json] [--name=value]...")
-        .arg(file("The file to create; it must not exist"))
+        .arg(file_argument("The file to create; it must not exist"))
         .arg(output::json_flag())
         .after_help(
             "The file is a compressed snapshot of one moment. The command reads it back before it ends. The \
@@ -28,11 +30,11 @@ pub(super) fn command() -> Command {
         )
 }
 
-pub(super) fn restore_command() -> Command {
+pub(super) fn build_restore_command() -> Command {
     Command::new("restore")
         .about("Restore a backup into an empty data directory")
         .override_usage("penstock restore FILE [--json] [--name=value]...")
-        .arg(file("The file that penstock backup wrote"))
+        .arg(file_argument("The file that penstock backup wrote"))
         .arg(output::json_flag())
         .after_help(
             "Counters and sequences continue 1,000,000 ahead of the backup, so that no number issued since is \
@@ -42,8 +44,8 @@ pub(super) fn restore_command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    act(given, arguments, |settings, path| {
-        let backup = backup(settings, path)?;
+    run_action(given, arguments, |settings, path| {
+        let backup = backup_to_file(settings, path)?;
         let text = format!(
             "{}: {} quads and {} documents at commit {}",
             path.display(),
@@ -63,11 +65,11 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
 }
 
 pub(super) fn run_restore(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    act(given, arguments, |settings, path| {
-        let Restored { backup, sequence, counters, .. } = restore(settings, path)?;
+    run_action(given, arguments, |settings, path| {
+        let Restored { backup, sequence, counters, .. } = restore_backup(settings, path)?;
         let dir = settings.data_dir.display();
         let text = format!(
-            "{dir}: {} quads and {} documents of commit {}; {counters} counters and the commits continue {JUMP} ahead",
+            "{dir}: {} quads and {} documents of commit {}; {counters} counters and the commits continue {SEQUENCE_JUMP} ahead",
             backup.quads, backup.documents, backup.sequence
         );
         let json = json!({
@@ -81,36 +83,36 @@ pub(super) fn run_restore(given: &ArgMatches, arguments: Vec<String>) -> ExitCod
     })
 }
 
-fn act(
+fn run_action(
     given: &ArgMatches,
     arguments: Vec<String>,
     action: impl FnOnce(&Settings, &Path) -> Result<(String, serde_json::Value), String>,
 ) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
-    let Some(path) = given.get_one::<PathBuf>("FILE") else { return output::USED_WRONGLY.into() };
+    let Some(path) = given.get_one::<PathBuf>("FILE") else { return output::STATUS_USAGE.into() };
     match action(&settings, path) {
         Ok((text, json)) => {
             let text = if given.get_flag("json") { json.to_string() } else { text };
-            output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+            output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
         }
-        Err(why) => output::fail(&why),
+        Err(why) => output::print_failure(&why),
     }
 }
 
-fn backup(settings: &Settings, path: &Path) -> Result<Backup, String> {
-    data_dir::must_exist(settings)?;
+fn backup_to_file(settings: &Settings, path: &Path) -> Result<Backup, String> {
+    data_dir::check_exists(settings)?;
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     // Opened before this process may change to another user, who may lack the permission.
     let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(path);
     let mut file = file.map_err(failed)?;
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let written = write(settings, &mut file).and_then(|()| {
+    let written = write_backup(settings, &mut file).and_then(|()| {
         file.sync_all().map_err(failed)?;
         let read_back = file.try_clone().map_err(failed)?;
-        BackupFile::of(read_back, path).check().map_err(|error| error.to_string())
+        BackupFile::from_file(read_back, path).verify_content().map_err(|error| error.to_string())
     });
     match written {
         Ok(backup) => {
@@ -126,25 +128,25 @@ fn backup(settings: &Settings, path: &Path) -> Result<Backup, String> {
 }
 
 /// Writes the backup: through the running service, or from the store itself. The store's lock excludes other processes.
-fn write(settings: &Settings, file: &mut File) -> Result<(), String> {
+fn write_backup(settings: &Settings, file: &mut File) -> Result<(), String> {
     let dir = &settings.data_dir;
-    let runtime = serve::runtime().map_err(|error| error.to_string())?;
-    if runtime.block_on(control::download(dir, "/control/backup", file))? {
+    let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
+    if runtime.block_on(control::download_to(dir, "/control/backup", file))? {
         return Ok(());
     }
-    let store = data_dir::store(settings)?;
-    let result = store.backup(file);
-    data_dir::note(&store.into(), settings, &data_events::backed_up(&result));
+    let store = data_dir::open_store(settings)?;
+    let result = store.write_backup(file);
+    data_dir::record_event(&store.into(), settings, &data_events::backup_event(&result));
     result.map(drop).map_err(|error| error.to_string())
 }
 
-fn restore(settings: &Settings, path: &Path) -> Result<Restored, String> {
+fn restore_backup(settings: &Settings, path: &Path) -> Result<Restored, String> {
     let backup = BackupFile::open(path).map_err(|error| error.to_string())?;
     let dir = &settings.data_dir;
-    make_private(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    create_private_folder(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let entries = fs::read_dir(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     // The store itself refuses a store folder that is not empty.
-    if entries.flatten().any(|entry| entry.path() != store_of(dir)) {
+    if entries.flatten().any(|entry| entry.path() != store_path(dir)) {
         return Err(format!(
             "{} is not empty; stop the service and its socket (systemctl stop penstock.socket penstock.service) \
              and move its content elsewhere, or choose another directory with --service.data-dir=DIR",
@@ -152,8 +154,10 @@ fn restore(settings: &Settings, path: &Path) -> Result<Restored, String> {
         ));
     }
     owner::become_owner(dir)?;
-    let restored = backup.restore(&store_of(dir), &COUNTERS).map_err(|error| error.to_string())?;
-    data_events::note_restored(dir, &restored.backup)
+    let restored = backup
+        .restore_into(&store_path(dir), &COUNTER_COLLECTIONS)
+        .map_err(|error| error.to_string())?;
+    data_events::write_restore_note(dir, &restored.backup)
         .map_err(|error| format!("{}: {error}", dir.display()))?;
     Ok(restored)
 }

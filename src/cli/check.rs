@@ -1,7 +1,7 @@
 //! `penstock check FILE...`: detects the kind of each file, and validates it.
 use super::output;
 use clap::{ArgMatches, Command};
-use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_config as config;
 use penstock_model::mapping::{self, Mapping};
 use penstock_model::resource::Definition;
@@ -12,12 +12,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// The first parts of the names of settings.
-const ROOTS: [&str; 6] = ["service", "server", "framework", "spring", "security", "profiles"];
+const SETTING_ROOTS: [&str; 6] =
+    ["service", "server", "framework", "spring", "security", "profiles"];
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("check")
         .about("Check a mapping, a Business Object or a configuration, without a service")
-        .arg(output::files("YAML, JSON or .properties files"))
+        .arg(output::files_argument("YAML, JSON or .properties files"))
         .arg(output::json_flag().help("Print JSON, one object on a line for each file"))
         .after_help(
             "Exit status: 0 every file is valid, 1 a file is not valid.\n\nExamples:\n  penstock check pumps.yaml\n  \
@@ -26,15 +27,15 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches) -> ExitCode {
-    output::each_file(given, |path, json| {
-        let checked = file(path);
-        let text = if json { checked.json(path) } else { checked.text(path) };
+    output::check_each_file(given, |path, json| {
+        let checked = check_file(path);
+        let text = if json { checked.format_json(path) } else { checked.format_text(path) };
         (checked.faults.is_empty(), text)
     })
 }
 
 /// The result of checking a file.
-struct Checked {
+struct CheckResult {
     kind: &'static str,
     /// A description of the file, if it is valid.
     about: String,
@@ -42,27 +43,28 @@ struct Checked {
     warnings: Vec<Finding>,
 }
 
-impl Checked {
+impl CheckResult {
     fn new(kind: &'static str, about: String) -> Self {
         Self { kind, about, faults: Vec::new(), warnings: Vec::new() }
     }
 
-    fn faulty(kind: &'static str, faults: Vec<Finding>) -> Self {
+    fn with_errors(kind: &'static str, faults: Vec<Finding>) -> Self {
         Self { kind, about: String::new(), faults, warnings: Vec::new() }
     }
 
-    fn text(&self, path: &Path) -> String {
+    fn format_text(&self, path: &Path) -> String {
         let path = path.display();
         let mut lines: Vec<String> =
-            self.faults.iter().map(|f| line(&path, self.kind, "", f)).collect();
-        lines.extend(self.warnings.iter().map(|w| line(&path, self.kind, "warning: ", w)));
+            self.faults.iter().map(|f| format_finding(&path, self.kind, "", f)).collect();
+        lines
+            .extend(self.warnings.iter().map(|w| format_finding(&path, self.kind, "warning: ", w)));
         if self.faults.is_empty() {
             lines.push(format!("{path}: valid: {}", self.about));
         }
         lines.join("\n")
     }
 
-    fn json(&self, path: &Path) -> String {
+    fn format_json(&self, path: &Path) -> String {
         let faults = self.faults.iter().map(|fault| match &fault.place {
             Place::Pointer(pointer) => json!({ "pointer": pointer, "message": fault.message }),
             Place::Line { line, column } => {
@@ -88,7 +90,12 @@ const MALFORMED: &str = "malformed JSON";
 const UNKNOWN: &str = "unknown";
 
 /// Formats a finding as compilers do: `file:line:column: message`, with `severity` before the message.
-fn line(path: &impl std::fmt::Display, kind: &str, severity: &str, fault: &Finding) -> String {
+fn format_finding(
+    path: &impl std::fmt::Display,
+    kind: &str,
+    severity: &str,
+    fault: &Finding,
+) -> String {
     match &fault.place {
         // The line is one of the text in `config`, which is a JSON string on one line of the file.
         Place::Line { line, column } if kind == BUSINESS_OBJECT => {
@@ -102,33 +109,39 @@ fn line(path: &impl std::fmt::Display, kind: &str, severity: &str, fault: &Findi
     }
 }
 
-fn whole(message: String) -> Vec<Finding> {
+fn whole_file_error(message: String) -> Vec<Finding> {
     vec![Finding { place: Place::Whole, message }]
 }
 
-fn file(path: &Path) -> Checked {
+fn check_file(path: &Path) -> CheckResult {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
-            return Checked::faulty(UNKNOWN, whole(format!("reading the file failed: {error}")));
+            return CheckResult::with_errors(
+                UNKNOWN,
+                whole_file_error(format!("reading the file failed: {error}")),
+            );
         }
     };
     let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Checked::faulty(UNKNOWN, whole("the file is not UTF-8".to_owned()));
-    };
-    match kind(path, text) {
-        Some(CONFIGURATION) => configuration(path, text),
-        Some(BUSINESS_OBJECT) if !text.trim_start().starts_with('{') => Checked::faulty(
-            BUSINESS_OBJECT,
-            whole("a Business Object is sent as JSON, but this file is YAML".to_owned()),
-        ),
-        Some(BUSINESS_OBJECT) => business_object(&bytes),
-        Some(_) => mapping(text),
-        None => Checked::faulty(
+        return CheckResult::with_errors(
             UNKNOWN,
-            whole(format!(
+            whole_file_error("the file is not UTF-8".to_owned()),
+        );
+    };
+    match detect_kind(path, text) {
+        Some(CONFIGURATION) => check_configuration(path, text),
+        Some(BUSINESS_OBJECT) if !text.trim_start().starts_with('{') => CheckResult::with_errors(
+            BUSINESS_OBJECT,
+            whole_file_error("a Business Object is sent as JSON, but this file is YAML".to_owned()),
+        ),
+        Some(BUSINESS_OBJECT) => check_business_object(&bytes),
+        Some(_) => check_mapping(text),
+        None => CheckResult::with_errors(
+            UNKNOWN,
+            whole_file_error(format!(
                 "the file is neither a mapping (with `type` at its root), nor a Business Object (`name` and `config`), nor a configuration (names that begin with {})",
-                ROOTS.join(", ")
+                SETTING_ROOTS.join(", ")
             )),
         ),
     }
@@ -136,7 +149,7 @@ fn file(path: &Path) -> Checked {
 
 /// Returns the kind that a file is meant to be; `None` if unknown. Malformed files get the kind whose parser reports
 /// the best error.
-fn kind(path: &Path, text: &str) -> Option<&'static str> {
+fn detect_kind(path: &Path, text: &str) -> Option<&'static str> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if path.extension().is_some_and(|e| e == "properties") {
         return Some(CONFIGURATION);
@@ -157,37 +170,43 @@ fn kind(path: &Path, text: &str) -> Option<&'static str> {
     }
     let is_root = |key: &Value| {
         let first = key.as_str().and_then(|key| key.split(['.', '[']).next()).unwrap_or_default();
-        ROOTS.iter().any(|root| root.eq_ignore_ascii_case(first))
+        SETTING_ROOTS.iter().any(|root| root.eq_ignore_ascii_case(first))
     };
     root.keys().any(is_root).then_some(CONFIGURATION)
 }
 
-fn mapping(text: &str) -> Checked {
+fn check_mapping(text: &str) -> CheckResult {
     match mapping::compile(text) {
         Ok(mapping) => {
-            let about = format!("a mapping {}", of(&mapping));
-            Checked { warnings: mapping.warnings, ..Checked::new(MAPPING, about) }
+            let about = format!("a mapping {}", describe_mapping(&mapping));
+            CheckResult { warnings: mapping.warnings, ..CheckResult::new(MAPPING, about) }
         }
-        Err(faults) => Checked::faulty(MAPPING, faults),
+        Err(faults) => CheckResult::with_errors(MAPPING, faults),
     }
 }
 
-fn business_object(bytes: &[u8]) -> Checked {
-    match Definition::read(bytes) {
+fn check_business_object(bytes: &[u8]) -> CheckResult {
+    match Definition::read_body(bytes) {
         Ok((definition, mapping, conditions)) => {
-            let about =
-                format!("the Business Object {}, a mapping {}", definition.name, of(&mapping));
-            let warnings = warnings::of_definition(&definition, &mapping, &conditions);
-            Checked { warnings, ..Checked::new(BUSINESS_OBJECT, about) }
+            let about = format!(
+                "the Business Object {}, a mapping {}",
+                definition.name,
+                describe_mapping(&mapping)
+            );
+            let warnings = warnings::check_definition(&definition, &mapping, &conditions);
+            CheckResult { warnings, ..CheckResult::new(BUSINESS_OBJECT, about) }
         }
-        Err(Fault { kind, detail, errors }) => {
-            let what = if kind == Kind::Malformed { MALFORMED } else { BUSINESS_OBJECT };
-            Checked::faulty(what, if errors.is_empty() { whole(detail) } else { errors })
+        Err(GatewayError { kind, detail, errors }) => {
+            let what = if kind == ErrorClass::Malformed { MALFORMED } else { BUSINESS_OBJECT };
+            CheckResult::with_errors(
+                what,
+                if errors.is_empty() { whole_file_error(detail) } else { errors },
+            )
         }
     }
 }
 
-fn of(mapping: &Mapping) -> String {
+fn describe_mapping(mapping: &Mapping) -> String {
     let namespaces = mapping.namespaces().join(", ");
     match mapping.root.fields.len() {
         1 => format!("of 1 field, namespaces {namespaces}"),
@@ -195,16 +214,16 @@ fn of(mapping: &Mapping) -> String {
     }
 }
 
-fn configuration(path: &Path, text: &str) -> Checked {
+fn check_configuration(path: &Path, text: &str) -> CheckResult {
     let (faults, warnings) = config::check_file(path, text);
     let faults =
         faults.into_iter().map(|fault| Finding { place: Place::Whole, message: fault.to_string() });
     let warnings =
         warnings.into_iter().map(|message| Finding { place: Place::Whole, message }).collect();
-    Checked {
+    CheckResult {
         warnings,
         faults: faults.collect(),
-        ..Checked::new(
+        ..CheckResult::new(
             CONFIGURATION,
             "a configuration, as far as a single file can be checked".to_owned(),
         )

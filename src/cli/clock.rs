@@ -1,5 +1,5 @@
 //! `penstock clock show|reset`: the gateway's time.
-use super::output::{self, USED_WRONGLY};
+use super::output::{self, STATUS_USAGE};
 use super::{control, data_dir};
 use clap::{ArgMatches, Command};
 use hyper::Method;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("clock")
         .about("Show the gateway's time, and correct it")
         .subcommand_required(true)
@@ -37,27 +37,27 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
-    let Some((action, given)) = given.subcommand() else { return USED_WRONGLY.into() };
-    let answer = match perform(action == "reset", settings) {
+    let Some((action, given)) = given.subcommand() else { return STATUS_USAGE.into() };
+    let answer = match show_or_reset(action == "reset", settings) {
         Ok(answer) => answer,
-        Err(why) => return output::fail(&why),
+        Err(why) => return output::print_failure(&why),
     };
-    let text = if given.get_flag("json") { answer.to_string() } else { lines(&answer) };
-    output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+    let text = if given.get_flag("json") { answer.to_string() } else { format_report(&answer) };
+    output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
 }
 
-fn perform(resets: bool, settings: Settings) -> Result<Value, String> {
+fn show_or_reset(resets: bool, settings: Settings) -> Result<Value, String> {
     let (method, path) = if resets {
         (Method::POST, "/control/clock/reset")
     } else {
         (Method::GET, "/control/clock")
     };
-    let by_service = async |dir: &Path| control::request(dir, method, path).await;
-    data_dir::perform(settings, by_service, |gateway| {
+    let by_service = async |dir: &Path| control::request_json(dir, method, path).await;
+    data_dir::perform_action(settings, by_service, |gateway| {
         if resets {
             gateway.clock.reset(&Authorized::local())?;
         }
@@ -65,7 +65,7 @@ fn perform(resets: bool, settings: Settings) -> Result<Value, String> {
     })
 }
 
-fn lines(report: &Value) -> String {
+fn format_report(report: &Value) -> String {
     let text = |name: &str| report.get(name).and_then(Value::as_str);
     let synchronised = match report.get("synchronised").and_then(Value::as_bool) {
         Some(true) => "yes",
@@ -87,11 +87,13 @@ mod tests {
 
     #[test]
     fn the_report_is_formatted_in_lines() {
-        let text =
-            lines(&json!({"now": "a", "system": "b", "synchronised": null, "lastKnown": null}));
+        let text = format_report(
+            &json!({"now": "a", "system": "b", "synchronised": null, "lastKnown": null}),
+        );
         assert!(text.contains("unknown") && text.ends_with("never"), "{text}");
-        let text =
-            lines(&json!({"now": "a", "system": "b", "synchronised": true, "lastKnown": "c"}));
+        let text = format_report(
+            &json!({"now": "a", "system": "b", "synchronised": true, "lastKnown": "c"}),
+        );
         assert!(text.contains("yes") && text.ends_with('c'), "{text}");
     }
 }

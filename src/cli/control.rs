@@ -18,36 +18,36 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 
 /// Bytes of an upload that are read at once.
-const PIECE: usize = 64 << 10;
+const UPLOAD_CHUNK_BYTES: usize = 64 << 10;
 
 /// The maximum number of items on a page of a list.
-const PAGE: usize = 100;
+const MAX_PAGE_ITEMS: usize = 100;
 
 /// Sends a request without a body to the service, and returns the JSON of the response; `None` if no service runs.
 ///
 /// # Errors
 /// Why there is no response, or the error that the response describes.
-pub(super) async fn request(
+pub(super) async fn request_json(
     data_dir: &Path,
     method: Method,
     path: &str,
 ) -> Result<Option<Value>, String> {
-    ask(data_dir, method, path, None).await
+    request_json_with_body(data_dir, method, path, None).await
 }
 
-/// Sends a request with an optional body, as [`request`]. An empty response gives null.
+/// Sends a request with an optional JSON body, as [`request_json`]. An empty response gives null.
 ///
 /// # Errors
-/// As [`request`].
-pub(super) async fn ask(
+/// As [`request_json`].
+pub(super) async fn request_json_with_body(
     data_dir: &Path,
     method: Method,
     path: &str,
     body: Option<&Value>,
 ) -> Result<Option<Value>, String> {
-    let Some(response) = send(data_dir, method, path, body).await? else { return Ok(None) };
+    let Some(response) = send_request(data_dir, method, path, body).await? else { return Ok(None) };
     let status = response.status();
-    read(status, &whole(response).await?).map(Some)
+    parse_response(status, &read_whole_body(response).await?).map(Some)
 }
 
 /// Whether a service runs.
@@ -55,11 +55,11 @@ pub(super) async fn ask(
 /// # Errors
 /// Why that is unknown.
 pub(super) async fn is_served(data_dir: &Path) -> Result<bool, String> {
-    Ok(connect(data_dir).await?.is_some())
+    Ok(connect_to_service(data_dir).await?.is_some())
 }
 
 /// Builds a path with a query.
-pub(super) fn path(path: &str, query: &[(&str, String)]) -> String {
+pub(super) fn path_with_query(path: &str, query: &[(&str, String)]) -> String {
     let parameters = query
         .iter()
         .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)));
@@ -69,8 +69,8 @@ pub(super) fn path(path: &str, query: &[(&str, String)]) -> String {
 /// Reads at most `limit` items of a list from the service, page by page; `None` if no service runs.
 ///
 /// # Errors
-/// As [`request`].
-pub(super) async fn list(
+/// As [`request_json`].
+pub(super) async fn list_items(
     data_dir: &Path,
     path: &str,
     limit: usize,
@@ -78,9 +78,9 @@ pub(super) async fn list(
     let mut items: Vec<Value> = Vec::new();
     let mut cursor = String::new();
     loop {
-        let count = PAGE.min(limit - items.len());
+        let count = MAX_PAGE_ITEMS.min(limit - items.len());
         let page = format!("{path}?limit={count}{cursor}");
-        let Some(mut page) = request(data_dir, Method::GET, &page).await? else {
+        let Some(mut page) = request_json(data_dir, Method::GET, &page).await? else {
             return Ok(None);
         };
         if let Some(Value::Array(more)) = page.get_mut("items").map(Value::take) {
@@ -99,17 +99,17 @@ pub(super) async fn list(
 ///
 /// # Errors
 /// Why there is no complete response, or the error that the response describes.
-pub(super) async fn download(
+pub(super) async fn download_to(
     data_dir: &Path,
     path: &str,
     out: &mut dyn Write,
 ) -> Result<bool, String> {
-    let Some(mut response) = send(data_dir, Method::GET, path, None).await? else {
+    let Some(mut response) = send_request(data_dir, Method::GET, path, None).await? else {
         return Ok(false);
     };
     let status = response.status();
     if !status.is_success() {
-        return read(status, &whole(response).await?).map(|_| true);
+        return parse_response(status, &read_whole_body(response).await?).map(|_| true);
     }
     while let Some(frame) = response.frame().await {
         let frame = frame.map_err(|error| {
@@ -126,8 +126,8 @@ pub(super) async fn download(
 /// if no service runs.
 ///
 /// # Errors
-/// As [`download`], or that reading the text fails.
-pub(super) async fn upload(
+/// As [`download_to`], or that reading the text fails.
+pub(super) async fn upload_for_lines(
     data_dir: &Path,
     path: &str,
     mut text: impl Read + Send + 'static,
@@ -138,10 +138,10 @@ pub(super) async fn upload(
         receiver.recv().await.map(|frame| (frame, receiver))
     });
     let body = BodyExt::boxed(StreamBody::new(frames));
-    let Some(mut sending) = connect(data_dir).await? else { return Ok(false) };
+    let Some(mut sending) = connect_to_service(data_dir).await? else { return Ok(false) };
     std::thread::spawn(move || {
         loop {
-            let mut piece = vec![0; PIECE];
+            let mut piece = vec![0; UPLOAD_CHUNK_BYTES];
             let read = text.read(&mut piece).map(|read| {
                 piece.truncate(read);
                 Frame::data(Bytes::from(piece))
@@ -155,10 +155,10 @@ pub(super) async fn upload(
             }
         }
     });
-    let mut response = sending.send(Method::POST, path, None, body).await?;
+    let mut response = sending.send_request(Method::POST, path, None, body).await?;
     let status = response.status();
     if !status.is_success() {
-        return read(status, &whole(response).await?).map(|_| true);
+        return parse_response(status, &read_whole_body(response).await?).map(|_| true);
     }
     let mut rest = Vec::new();
     while let Some(frame) = response.frame().await {
@@ -168,7 +168,7 @@ pub(super) async fn upload(
         rest.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let value: Vec<u8> = rest.drain(..=end).collect();
-            if line(read(status, &value)?).is_break() {
+            if line(parse_response(status, &value)?).is_break() {
                 return Ok(true);
             }
         }
@@ -176,23 +176,23 @@ pub(super) async fn upload(
     Ok(true)
 }
 
-async fn whole(response: Response<Incoming>) -> Result<Bytes, String> {
+async fn read_whole_body(response: Response<Incoming>) -> Result<Bytes, String> {
     let body = response.into_body().collect().await;
     Ok(body.map_err(|error| format!("the service's response was interrupted: {error}"))?.to_bytes())
 }
 
-async fn send(
+async fn send_request(
     data_dir: &Path,
     method: Method,
     path: &str,
     body: Option<&Value>,
 ) -> Result<Option<Response<Incoming>>, String> {
-    match connect(data_dir).await? {
+    match connect_to_service(data_dir).await? {
         Some(mut sending) => {
             let json = body.map(|_| "application/json");
             let body = Bytes::from(body.map(Value::to_string).unwrap_or_default());
             let body = Full::new(body).map_err(|never| match never {}).boxed();
-            sending.send(method, path, json, body).await.map(Some)
+            sending.send_request(method, path, json, body).await.map(Some)
         }
         None => Ok(None),
     }
@@ -201,13 +201,13 @@ async fn send(
 type Body = BoxBody<Bytes, io::Error>;
 
 /// A connection to the service.
-struct Sending {
+struct ServiceConnection {
     sender: SendRequest<Body>,
     socket: PathBuf,
 }
 
 /// Connects to the service; `None` if none runs.
-async fn connect(data_dir: &Path) -> Result<Option<Sending>, String> {
+async fn connect_to_service(data_dir: &Path) -> Result<Option<ServiceConnection>, String> {
     let socket = data_dir.join("control.sock");
     let stream = match UnixStream::connect(&socket).await {
         Ok(stream) => stream,
@@ -230,11 +230,11 @@ async fn connect(data_dir: &Path) -> Result<Option<Sending>, String> {
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
     // The task ends with the sender; its error shows in the response too.
     tokio::spawn(connection);
-    Ok(Some(Sending { sender, socket }))
+    Ok(Some(ServiceConnection { sender, socket }))
 }
 
-impl Sending {
-    async fn send(
+impl ServiceConnection {
+    async fn send_request(
         &mut self,
         method: Method,
         path: &str,
@@ -252,7 +252,7 @@ impl Sending {
     }
 }
 
-fn read(status: StatusCode, body: &[u8]) -> Result<Value, String> {
+fn parse_response(status: StatusCode, body: &[u8]) -> Result<Value, String> {
     if status == StatusCode::NO_CONTENT {
         return Ok(Value::Null);
     }
@@ -279,13 +279,13 @@ mod tests {
 
     #[test]
     fn an_error_is_reported_with_its_detail() {
-        let fault = read(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
+        let fault = parse_response(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
         assert_eq!(fault, Err("there is no export x".to_owned()));
-        assert!(read(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
+        assert!(parse_response(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
         let fault = br#"{"detail": "no", "errors": [{"pointer": "/a", "message": "wrong"}]}"#;
-        assert_eq!(read(StatusCode::CONFLICT, fault), Err("no\n  /a: wrong".to_owned()));
-        assert_eq!(read(StatusCode::NO_CONTENT, b""), Ok(Value::Null));
-        assert!(read(StatusCode::OK, b"<html>").is_err());
-        assert_eq!(read(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));
+        assert_eq!(parse_response(StatusCode::CONFLICT, fault), Err("no\n  /a: wrong".to_owned()));
+        assert_eq!(parse_response(StatusCode::NO_CONTENT, b""), Ok(Value::Null));
+        assert!(parse_response(StatusCode::OK, b"<html>").is_err());
+        assert_eq!(parse_response(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));
     }
 }

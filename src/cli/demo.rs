@@ -10,9 +10,9 @@ mod tour;
 use super::output;
 use crate::app;
 use clap::{ArgMatches, Command};
-use client::{Client, Failure};
+use client::{Client, DemoError};
 use penstock_base::telemetry;
-use penstock_config::{self as config, Effective, Security, Sources, Targets};
+use penstock_config::{self as config, EffectiveValue, Security, Sources, Targets};
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -25,11 +25,11 @@ use tour::Tour;
 /// The data directory without `--service.data-dir`.
 const DATA_DIR: &str = "penstock-demo";
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("demo")
         .about("Show the main job on sample data, and keep serving")
         .override_usage("penstock demo [--exit] [--name=value]...")
-        .arg(output::flag("exit", "Exit after the tour"))
+        .arg(output::flag_argument("exit", "Exit after the tour"))
         .after_help(
             "The data is in ./penstock-demo unless --service.data-dir is set. Configured targets are not used.\n\nExamples:\n  \
              penstock demo\n  penstock demo --exit --service.data-dir=demo-data",
@@ -37,16 +37,16 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
-    match demo(settings, given.get_flag("exit")) {
+    match run_demo(settings, given.get_flag("exit")) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => output::fail(&failure),
+        Err(failure) => output::print_failure(&failure),
     }
 }
 
-fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
+fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
     let loaded = config::load(&Sources::of_process(arguments))
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
-    let is_given = |value: &Effective| value.origin.starts_with("--");
+    let is_given = |value: &EffectiveValue| value.origin.starts_with("--");
     let effective = &loaded.settings.effective;
     let given = |name: &str| effective.iter().any(|value| value.name == name && is_given(value));
     let mut out = std::io::stdout();
@@ -68,16 +68,16 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
     }
     let server = &mut settings.server;
     if server.port == 0 || !given("server.port") {
-        server.port = free_port(server.address, server.port)?;
+        server.port = find_free_port(server.address, server.port)?;
     }
     // Minted URIs lead to this gateway.
     if !given("service.base-url") {
         let address = SocketAddr::new(server.address, server.port);
         settings.base_url = Some(format!("http://{address}"));
     }
-    telemetry::log::start(&settings.log_level, settings.log_format);
-    telemetry::metrics::start();
-    super::serve::runtime()?.block_on(async {
+    telemetry::log::start_logging(&settings.log_level, settings.log_format);
+    telemetry::metrics::start_counting();
+    super::serve::build_runtime()?.block_on(async {
         let (ready, started) = oneshot::channel();
         let (end, ended) = oneshot::channel::<()>();
         let mut interrupt = signal(SignalKind::interrupt())?;
@@ -98,14 +98,14 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
             // If the server fails before it is ready, its result has the cause.
             let Ok((address, gateway)) = started.await else { return Ok(()) };
             let made = gateway.clone();
-            let (key, key_file) = tokio::task::spawn_blocking(move || key::make(&made)).await??;
+            let (key, key_file) = tokio::task::spawn_blocking(move || key::create_key(&made)).await??;
             let client = Client { address, key };
             let mut tour = Tour { client, gateway: &gateway, key_file, out: &mut out, step: 0 };
-            let base = tour.run().await?;
+            let base = tour.run_all_steps().await?;
             if exit {
                 return Ok(());
             }
-            tour.look_around(&base)?;
+            tour.print_next_steps(&base)?;
             let dir = gateway.settings.data_dir.display();
             writeln!(
                 out,
@@ -127,7 +127,7 @@ fn demo(arguments: Vec<String>, exit: bool) -> Result<(), Failure> {
 }
 
 /// Returns the given port, or a free one if it is in use.
-fn free_port(address: IpAddr, port: u16) -> Result<u16, Failure> {
+fn find_free_port(address: IpAddr, port: u16) -> Result<u16, DemoError> {
     match TcpListener::bind((address, port)) {
         Ok(listener) => Ok(listener.local_addr()?.port()),
         Err(error) if error.kind() == ErrorKind::AddrInUse => {

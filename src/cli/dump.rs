@@ -4,7 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 use oxrdf::GraphName;
 use penstock_base::files::sync_folder;
 use penstock_config::Settings;
-use penstock_model::rdf::{self, Dump, Format};
+use penstock_model::rdf::{self, DumpOptions, Format};
 use penstock_service::gateway::data_events;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Bytes of the write buffer.
-const BUFFER: usize = 64 << 10;
+const WRITE_BUFFER_BYTES: usize = 64 << 10;
 
 /// `--format`
 pub(super) fn format_option() -> Arg {
@@ -26,15 +26,15 @@ pub(super) fn format_option() -> Arg {
 
 /// `--graph`
 pub(super) fn graph_option(help: &'static str) -> Arg {
-    Arg::new("graph").long("graph").value_name("IRI").help(help).value_parser(rdf::graph)
+    Arg::new("graph").long("graph").value_name("IRI").help(help).value_parser(rdf::parse_graph)
 }
 
 /// Returns the format that was given, or that of the file's extension.
 pub(super) fn format_of(given: &ArgMatches, path: &str) -> Option<Format> {
-    given.get_one("format").copied().or_else(|| Format::of_file(Path::new(path)))
+    given.get_one("format").copied().or_else(|| Format::from_file_name(Path::new(path)))
 }
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("dump")
         .about("Write the graph as RDF, also while the service runs")
         .override_usage("penstock dump [FILE] [--format FORMAT] [--graph IRI] [--name=value]...")
@@ -55,38 +55,42 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
     let path = given.get_one::<String>("FILE").map_or("-", String::as_str);
-    let what = Dump {
+    let what = DumpOptions {
         format: format_of(given, path).unwrap_or(Format::NQuads),
         graph: given.get_one::<GraphName>("graph").cloned(),
     };
     let done = match path {
-        "-" => write(&settings, &what, &mut BufWriter::with_capacity(BUFFER, io::stdout().lock())),
-        path => into_file(&settings, &what, Path::new(path)),
+        "-" => write_dump(
+            &settings,
+            &what,
+            &mut BufWriter::with_capacity(WRITE_BUFFER_BYTES, io::stdout().lock()),
+        ),
+        path => dump_into_file(&settings, &what, Path::new(path)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => output::fail(&why),
+        Err(why) => output::print_failure(&why),
     }
 }
 
-fn into_file(settings: &Settings, what: &Dump, path: &Path) -> Result<(), String> {
-    data_dir::must_exist(settings)?;
+fn dump_into_file(settings: &Settings, what: &DumpOptions, path: &Path) -> Result<(), String> {
+    data_dir::check_exists(settings)?;
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     // Opened before this process may change to another user, who may lack the permission.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
-    let mut file = BufWriter::with_capacity(BUFFER, file.map_err(failed)?);
+    let mut file = BufWriter::with_capacity(WRITE_BUFFER_BYTES, file.map_err(failed)?);
     let written = (|| {
         if path.extension().is_some_and(|extension| extension == "zst") {
             let mut packer = zstd::Encoder::new(&mut file, 0).map_err(failed)?;
-            write(settings, what, &mut packer)?;
+            write_dump(settings, what, &mut packer)?;
             packer.finish().map_err(failed)?;
         } else {
-            write(settings, what, &mut file)?;
+            write_dump(settings, what, &mut file)?;
         }
         file.flush().map_err(failed)?;
         file.get_ref().sync_all().map_err(failed)
@@ -105,22 +109,22 @@ fn into_file(settings: &Settings, what: &Dump, path: &Path) -> Result<(), String
 }
 
 /// Writes the dump: through the running service, or from the store itself. The store's lock excludes other processes.
-fn write(settings: &Settings, what: &Dump, out: &mut dyn Write) -> Result<(), String> {
+fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> Result<(), String> {
     let dir = &settings.data_dir;
-    data_dir::must_exist(settings)?;
+    data_dir::check_exists(settings)?;
     let mut query = vec![("format", what.format.name().to_owned())];
     if let Some(graph) = &what.graph {
         query.push(("graph", graph_text(graph)));
     }
-    let runtime = serve::runtime().map_err(|error| error.to_string())?;
-    let path = control::path("/control/dump", &query);
-    if runtime.block_on(control::download(dir, &path, out))? {
+    let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
+    let path = control::path_with_query("/control/dump", &query);
+    if runtime.block_on(control::download_to(dir, &path, out))? {
         return out.flush().map_err(|error| error.to_string());
     }
-    let store = data_dir::store(settings)?;
-    let mut tell = output::counting("quads");
-    let result = rdf::dump(&store, what, &mut *out, &mut tell);
-    data_dir::note(&store.into(), settings, &data_events::dumped(what, &result));
+    let store = data_dir::open_store(settings)?;
+    let mut tell = output::show_count("quads");
+    let result = rdf::write_dump(&store, what, &mut *out, &mut tell);
+    data_dir::record_event(&store.into(), settings, &data_events::dump_event(what, &result));
     result.map_err(|fault| fault.to_string())?;
     out.flush().map_err(|error| error.to_string())
 }

@@ -1,11 +1,11 @@
 //! `penstock export list|retry|park`: the export queue.
-use super::output::{self, USED_WRONGLY};
+use super::output::{self, STATUS_USAGE};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use hyper::Method;
 use penstock_auth::Authorized;
-use penstock_base::fault::Fault;
-use penstock_export::Entry;
+use penstock_base::error::GatewayError;
+use penstock_export::ExportEntry;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -14,9 +14,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// The number of exports listed without `--limit`.
-const LISTED: usize = 100;
+const DEFAULT_LIST_LIMIT: usize = 100;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     let id = || {
         Arg::new("ID").help("The export's id, as `penstock export list` shows it").required(true)
     };
@@ -58,29 +58,31 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
-    let Some((action, given)) = given.subcommand() else { return USED_WRONGLY.into() };
+    let Some((action, given)) = given.subcommand() else { return STATUS_USAGE.into() };
     let action = match (action, given.try_get_one::<String>("ID")) {
         ("retry", Ok(Some(id))) => Action::Retry(id),
         ("park", Ok(Some(id))) => Action::Park(id),
-        _ => Action::List(given.get_one("limit").map_or(LISTED, |n: &u32| *n as usize)),
+        _ => Action::List(given.get_one("limit").map_or(DEFAULT_LIST_LIMIT, |n: &u32| *n as usize)),
     };
-    let service = async |dir: &Path| by_service(&action, dir).await;
-    let answer = match data_dir::perform(settings, service, |gateway| by_store(&action, gateway)) {
+    let service = async |dir: &Path| perform_by_service(&action, dir).await;
+    let answer = match data_dir::perform_action(settings, service, |gateway| {
+        perform_by_store(&action, gateway)
+    }) {
         Ok(answer) => answer,
-        Err(why) => return output::fail(&why),
+        Err(why) => return output::print_failure(&why),
     };
     let text = match action {
         _ if given.get_flag("json") => answer.to_string(),
         Action::List(_) => {
-            table(answer.get("items").and_then(Value::as_array).map_or(&[], Vec::as_slice))
+            format_exports(answer.get("items").and_then(Value::as_array).map_or(&[], Vec::as_slice))
         }
-        Action::Retry(_) | Action::Park(_) => table(std::slice::from_ref(&answer)),
+        Action::Retry(_) | Action::Park(_) => format_exports(std::slice::from_ref(&answer)),
     };
-    output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+    output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
 }
 
 enum Action<'a> {
@@ -89,22 +91,26 @@ enum Action<'a> {
     Park(&'a str),
 }
 
-async fn by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, String> {
+async fn perform_by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Value>, String> {
     let act = |id: &str, verb: &str| {
         format!("/api/v1/exports/{}/{verb}", utf8_percent_encode(id, NON_ALPHANUMERIC))
     };
     let limit = match action {
-        Action::Retry(id) => return control::request(dir, Method::POST, &act(id, "retry")).await,
-        Action::Park(id) => return control::request(dir, Method::POST, &act(id, "park")).await,
+        Action::Retry(id) => {
+            return control::request_json(dir, Method::POST, &act(id, "retry")).await;
+        }
+        Action::Park(id) => {
+            return control::request_json(dir, Method::POST, &act(id, "park")).await;
+        }
         Action::List(limit) => *limit,
     };
-    let items = control::list(dir, "/api/v1/exports", limit).await?;
+    let items = control::list_items(dir, "/api/v1/exports", limit).await?;
     Ok(items.map(|items| json!({ "items": items })))
 }
 
-fn by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Fault> {
+fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, GatewayError> {
     let exporter = &gateway.exporter;
-    let value = |entry: &Entry| serde_json::to_value(entry).unwrap_or_default();
+    let value = |entry: &ExportEntry| serde_json::to_value(entry).unwrap_or_default();
     let limit = match action {
         Action::Retry(id) => {
             return exporter.retry(&Authorized::local(), id).map(|entry| value(&entry));
@@ -131,15 +137,15 @@ const COLUMNS: [(&str, &str); 9] = [
     ("CREATED", "createdAt"),
 ];
 
-fn table(entries: &[Value]) -> String {
+fn format_exports(entries: &[Value]) -> String {
     if entries.is_empty() {
         return "There are no exports.".to_owned();
     }
-    let mut text = output::table(&COLUMNS, entries);
+    let mut text = output::format_table(&COLUMNS, entries);
     for entry in entries {
         if let Some(why) = entry.get("lastError").and_then(Value::as_str) {
             // Writing into a string cannot fail.
-            let _ = write!(text, "\n{}: {why}", output::cell(entry, "id"));
+            let _ = write!(text, "\n{}: {why}", output::format_cell(entry, "id"));
         }
     }
     text
@@ -156,11 +162,11 @@ mod tests {
             "kind": "full", "status": "blocked", "objectCount": 3, "bytes": 100,
             "createdAt": "2026-03-01T12:00:00.000Z", "lastError": "connection refused",
         });
-        let text = table(&[entry]);
+        let text = format_exports(&[entry]);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
         assert_eq!(lines[0].find("SEQUENCE"), lines[1].find("12"), "{text}");
         assert_eq!(lines[2], "1: connection refused");
-        assert_eq!(table(&[]), "There are no exports.");
+        assert_eq!(format_exports(&[]), "There are no exports.");
     }
 }

@@ -27,14 +27,14 @@ mod manual;
 
 use clap::Command;
 use nix::sys::stat::{Mode, umask};
-use output::USED_WRONGLY;
+use output::STATUS_USAGE;
 use penstock_config as config;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 const ABOUT: &str = "A semantic data gateway for the edge: JSON in, RDF on disk, exports in order";
 
-const AFTER: &str =
+const AFTER_HELP: &str =
     "Settings are given as --name=value, in application.yaml, or in the environment; \
 docs/configuration.md lists them.
 
@@ -45,13 +45,13 @@ penstock serve --help.";
 pub fn main() -> ExitCode {
     // Other users never get write permission to files that Penstock creates.
     umask(umask(Mode::empty()) | Mode::S_IWGRP | Mode::S_IWOTH);
-    let (settings, rest) = split(std::env::args_os());
-    let matches = match command().try_get_matches_from(rest) {
+    let (settings, rest) = split_settings(std::env::args_os());
+    let matches = match build_command().try_get_matches_from(rest) {
         Ok(matches) => matches,
         Err(error) => {
             // Help and version come here too. A reader that closed the pipe is not an error.
             let _ = error.print();
-            return if error.use_stderr() { USED_WRONGLY.into() } else { ExitCode::SUCCESS };
+            return if error.use_stderr() { STATUS_USAGE.into() } else { ExitCode::SUCCESS };
         }
     };
     match matches.subcommand() {
@@ -69,43 +69,45 @@ pub fn main() -> ExitCode {
         Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
-                output::say(&format!("penstock {name} accepts no settings; remove {setting}"));
-                USED_WRONGLY.into()
+                output::print_error_line(&format!(
+                    "penstock {name} accepts no settings; remove {setting}"
+                ));
+                STATUS_USAGE.into()
             }
             ("check", None) => check::run(given),
             (_, None) => version::run(given),
         },
-        None => USED_WRONGLY.into(),
+        None => STATUS_USAGE.into(),
     }
 }
 
-fn command() -> Command {
+fn build_command() -> Command {
     Command::new("penstock")
         .about(ABOUT)
         .version(env!("CARGO_PKG_VERSION"))
-        .after_help(AFTER)
+        .after_help(AFTER_HELP)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommands([
-            serve::command(),
-            demo::command(),
-            check::command(),
-            verify_export::command(),
-            user::command(),
-            api_key::command(),
-            export::command(),
-            clock::command(),
-            verify::command(),
-            backup::command(),
-            backup::restore_command(),
-            dump::command(),
-            load::command(),
-            version::command(),
+            serve::build_command(),
+            demo::build_command(),
+            check::build_command(),
+            verify_export::build_command(),
+            user::build_command(),
+            api_key::build_command(),
+            export::build_command(),
+            clock::build_command(),
+            verify::build_command(),
+            backup::build_command(),
+            backup::build_restore_command(),
+            dump::build_command(),
+            load::build_command(),
+            version::build_command(),
         ])
 }
 
 /// Splits the arguments into settings and the rest. Arguments after `--` are never settings.
-fn split(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsString>) {
+fn split_settings(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsString>) {
     let mut settings = Vec::new();
     let mut rest = Vec::new();
     let mut open = true;
@@ -125,7 +127,7 @@ fn split(arguments: impl Iterator<Item = OsString>) -> (Vec<String>, Vec<OsStrin
 mod tests {
     #[test]
     fn commands_are_consistent() {
-        super::command().debug_assert();
+        super::build_command().debug_assert();
     }
 
     #[test]
@@ -140,7 +142,7 @@ mod tests {
             "--",
             "--a.b",
         ];
-        let (settings, rest) = super::split(given.into_iter().map(Into::into));
+        let (settings, rest) = super::split_settings(given.into_iter().map(Into::into));
         assert_eq!(settings, ["--security=oauth2", "--service.x=a=b"]);
         assert_eq!(rest, ["penstock", "export", "list", "--json", "--", "--a.b"]);
     }

@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Command};
 use oxrdf::{GraphName, NamedNode};
 use penstock_auth::Authorized;
 use penstock_config::Settings;
-use penstock_model::rdf::{self, Failed, Format, Load, Loaded, Target};
+use penstock_model::rdf::{self, Format, LoadError, LoadOptions, LoadProgress, LoadTarget};
 use penstock_service::gateway::data_events;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -14,9 +14,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     let iri = |name: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name("IRI").help(help).value_parser(rdf::iri)
+        Arg::new(name).long(name).value_name("IRI").help(help).value_parser(rdf::parse_iri)
     };
     Command::new("load")
         .about("Load an RDF document into the graph, also while the service runs")
@@ -43,66 +43,73 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
-    let Some(path) = given.get_one::<String>("FILE") else { return output::USED_WRONGLY.into() };
+    let Some(path) = given.get_one::<String>("FILE") else { return output::STATUS_USAGE.into() };
     let Some(format) = format_of(given, path) else {
         let known = Format::ALL.map(Format::name).join(", ");
-        output::say(&format!(
+        output::print_error_line(&format!(
             "penstock: {path}: its extension is not that of a known format; give --format, one of {known}"
         ));
-        return output::USED_WRONGLY.into();
+        return output::STATUS_USAGE.into();
     };
-    let what = Load {
+    let what = LoadOptions {
         format,
         graph: given.get_one("graph").cloned().unwrap_or(GraphName::DefaultGraph),
         base: given.get_one("base").cloned(),
         skolemize: given.get_one("skolemize").cloned(),
     };
-    match load(&settings, &what, path) {
+    match load_document(&settings, &what, path) {
         Ok((loaded, fault)) => {
             let text = if given.get_flag("json") {
-                json(loaded, fault.as_deref()).to_string()
+                result_to_json(loaded, fault.as_deref()).to_string()
             } else {
-                words(path, loaded)
+                format_result(path, loaded)
             };
-            let answered = output::answer(&text);
+            let answered = output::print_result(&text);
             match (answered, fault) {
                 (Err(failed), _) => failed,
                 (Ok(()), None) => ExitCode::SUCCESS,
-                (Ok(()), Some(why)) => output::fail(&format!("{path}: {why}")),
+                (Ok(()), Some(why)) => output::print_failure(&format!("{path}: {why}")),
             }
         }
-        Err(why) => output::fail(&why),
+        Err(why) => output::print_failure(&why),
     }
 }
 
-fn words(path: &str, Loaded { quads, added, commits }: Loaded) -> String {
+fn format_result(path: &str, LoadProgress { quads, added, commits }: LoadProgress) -> String {
     let commits = if commits == 1 { "1 commit".to_owned() } else { format!("{commits} commits") };
     format!("{path}: {quads} quads in {commits}, {added} of them new")
 }
 
-fn json(Loaded { quads, added, commits }: Loaded, fault: Option<&str>) -> Value {
+fn result_to_json(
+    LoadProgress { quads, added, commits }: LoadProgress,
+    fault: Option<&str>,
+) -> Value {
     json!({"quads": quads, "added": added, "commits": commits, "fault": fault})
 }
 
 /// Loads the document, and returns the progress and the error that ended it early.
-fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<String>), String> {
-    data_dir::must_exist(settings)?;
+fn load_document(
+    settings: &Settings,
+    what: &LoadOptions,
+    path: &str,
+) -> Result<(LoadProgress, Option<String>), String> {
+    data_dir::check_exists(settings)?;
     // Opened before this process may change to another user, who may lack the permission.
-    let text = open(path).map_err(|error| format!("{path}: {error}"))?;
-    let query = query(what);
-    let mut tell = output::counting("quads");
-    let mut loaded = Loaded::default();
+    let text = open_document(path).map_err(|error| format!("{path}: {error}"))?;
+    let query = build_query(what);
+    let mut tell = output::show_count("quads");
+    let mut loaded = LoadProgress::default();
     let mut ended = None;
-    let runtime = serve::runtime().map_err(|error| error.to_string())?;
+    let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
     if runtime.block_on(control::is_served(&settings.data_dir))? {
-        let path = control::path("/control/load", &query);
+        let path = control::path_with_query("/control/load", &query);
         let mut line = |line: Value| {
             let number = |name| line.get(name).and_then(Value::as_u64).unwrap_or_default();
-            loaded = Loaded {
+            loaded = LoadProgress {
                 quads: number("quads"),
                 added: number("added"),
                 commits: number("commits"),
@@ -116,7 +123,8 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
             // The rest of the document is not sent.
             if ended.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        let sent = runtime.block_on(control::upload(&settings.data_dir, &path, text, &mut line));
+        let sent =
+            runtime.block_on(control::upload_for_lines(&settings.data_dir, &path, text, &mut line));
         return match (sent, ended) {
             (_, Some(fault)) => Ok((loaded, fault)),
             (Ok(_), None) => {
@@ -125,25 +133,25 @@ fn load(settings: &Settings, what: &Load, path: &str) -> Result<(Loaded, Option<
             (Err(why), None) => Ok((loaded, Some(why))),
         };
     }
-    let gateway = data_dir::gateway(settings)?;
-    let target = Target {
+    let gateway = data_dir::open_gateway(settings)?;
+    let target = LoadTarget {
         store: &gateway.store,
         check: &Authorized::local(),
         disk: &gateway.disk,
         watch: gateway.catalogue.watch(),
     };
-    let result = rdf::load(&target, what, text, &mut |loaded| {
+    let result = rdf::load_document(&target, what, text, &mut |loaded| {
         tell(loaded.quads);
         Ok(())
     });
-    data_dir::note(&gateway.store, settings, &data_events::loaded(what, &result));
+    data_dir::record_event(&gateway.store, settings, &data_events::load_event(what, &result));
     match result {
         Ok(loaded) => Ok((loaded, None)),
-        Err(Failed { fault, loaded }) => Ok((loaded, Some(fault.to_string()))),
+        Err(LoadError { fault, loaded }) => Ok((loaded, Some(fault.to_string()))),
     }
 }
 
-fn open(path: &str) -> io::Result<Box<dyn Read + Send>> {
+fn open_document(path: &str) -> io::Result<Box<dyn Read + Send>> {
     Ok(match path {
         "-" => Box::new(io::stdin()),
         path if Path::new(path).extension().is_some_and(|end| end == "zst") => {
@@ -153,7 +161,7 @@ fn open(path: &str) -> io::Result<Box<dyn Read + Send>> {
     })
 }
 
-fn query(what: &Load) -> Vec<(&'static str, String)> {
+fn build_query(what: &LoadOptions) -> Vec<(&'static str, String)> {
     let mut query =
         vec![("format", what.format.name().to_owned()), ("graph", graph_text(&what.graph))];
     let mut iri = |name, iri: &Option<NamedNode>| {

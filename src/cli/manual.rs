@@ -1,7 +1,7 @@
 //! Generates the packages' manual pages and shell completion from the commands and settings. The test compares them;
 //! `UPDATE=1 cargo test -p penstock-cli manual` writes them.
-use super::command;
-use penstock_config::{Setting, TABLE};
+use super::build_command;
+use penstock_config::{SETTINGS, Setting};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -9,10 +9,10 @@ use std::path::Path;
 fn the_packaged_manuals_and_completion_are_up_to_date() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
     let mut made = vec![
-        ("man/penstock.yaml.5".to_owned(), settings().into_bytes()),
-        ("completion/penstock".to_owned(), completion()),
+        ("man/penstock.yaml.5".to_owned(), render_settings_page().into_bytes()),
+        ("completion/penstock".to_owned(), render_completion()),
     ];
-    made.extend(commands());
+    made.extend(render_command_pages());
     let update = std::env::var_os("UPDATE").is_some();
     for (name, text) in &made {
         let path = folder.join(name);
@@ -29,8 +29,8 @@ fn the_packaged_manuals_and_completion_are_up_to_date() {
 }
 
 /// Renders a manual page for each command.
-fn commands() -> Vec<(String, Vec<u8>)> {
-    let mut whole = command().disable_help_subcommand(true);
+fn render_command_pages() -> Vec<(String, Vec<u8>)> {
+    let mut whole = build_command().disable_help_subcommand(true);
     whole.build();
     let subcommands: Vec<_> = whole.get_subcommands().cloned().collect();
     let main = whole.clone();
@@ -55,14 +55,19 @@ fn commands() -> Vec<(String, Vec<u8>)> {
     pages.map(page).collect()
 }
 
-fn completion() -> Vec<u8> {
+fn render_completion() -> Vec<u8> {
     let mut text = Vec::new();
-    clap_complete::generate(clap_complete::Shell::Bash, &mut command(), "penstock", &mut text);
+    clap_complete::generate(
+        clap_complete::Shell::Bash,
+        &mut build_command(),
+        "penstock",
+        &mut text,
+    );
     text
 }
 
 /// Renders the manual page of the settings.
-fn settings() -> String {
+fn render_settings_page() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut page = format!(
         ".TH penstock.yaml 5 \"\" \"penstock {version}\" \"Penstock\"\n\
@@ -78,18 +83,19 @@ fn settings() -> String {
          A value that is not valid stops the start with status 78 and a line that names the setting, \
          where it came from, and what is expected. A secret is never shown.\n.SH SETTINGS\n"
     );
-    for setting in TABLE {
-        entry(&mut page, setting);
+    for setting in SETTINGS {
+        render_setting(&mut page, setting);
     }
     page.push_str(".SH SEE ALSO\n.BR penstock (1)\n");
     page
 }
 
-fn entry(page: &mut String, setting: &Setting) {
-    let _ = writeln!(page, ".TP\n.B {}\n{}", roff(setting.name), roff(setting.meaning));
-    let _ = write!(page, "Value: {}.", roff(&setting.kind.to_string()));
+fn render_setting(page: &mut String, setting: &Setting) {
+    let _ =
+        writeln!(page, ".TP\n.B {}\n{}", escape_roff(setting.name), escape_roff(setting.meaning));
+    let _ = write!(page, "Value: {}.", escape_roff(&setting.kind.to_string()));
     if let Some(default) = setting.default {
-        let _ = write!(page, " Default: {}.", roff(default));
+        let _ = write!(page, " Default: {}.", escape_roff(default));
     }
     if setting.secret {
         page.push_str(" Secret.");
@@ -98,7 +104,7 @@ fn entry(page: &mut String, setting: &Setting) {
 }
 
 /// Escapes text for roff; text in backticks becomes bold.
-fn roff(text: &str) -> String {
+fn escape_roff(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let mut bold = false;
     let mut out = String::new();

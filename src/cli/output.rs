@@ -1,6 +1,6 @@
 //! The output of all commands, and their exit statuses.
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
-use penstock_config::ConfigFault;
+use penstock_config::ConfigError;
 use serde_json::Value;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -8,30 +8,30 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// The command failed.
-pub(super) const FAILED: u8 = 1;
+pub(super) const STATUS_FAILED: u8 = 1;
 /// The command line is wrong.
-pub(super) const USED_WRONGLY: u8 = 2;
+pub(super) const STATUS_USAGE: u8 = 2;
 /// `EX_DATAERR` of sysexits(3): the data directory is damaged, or of a newer version.
-pub(super) const DATA: u8 = 65;
+pub(super) const STATUS_DATA: u8 = 65;
 /// `EX_IOERR` of sysexits(3).
-pub(super) const DISK: u8 = 74;
+pub(super) const STATUS_IO: u8 = 74;
 /// `EX_NOPERM` of sysexits(3).
-pub(super) const PERMISSION: u8 = 77;
+pub(super) const STATUS_PERMISSION: u8 = 77;
 /// `EX_CONFIG` of sysexits(3).
-pub(super) const CONFIGURATION: u8 = 78;
+pub(super) const STATUS_CONFIGURATION: u8 = 78;
 
 /// Builds an option without a value.
-pub(super) fn flag(name: &'static str, help: &'static str) -> Arg {
+pub(super) fn flag_argument(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).help(help).action(ArgAction::SetTrue)
 }
 
 /// Builds the option `--json`.
 pub(super) fn json_flag() -> Arg {
-    flag("json", "Print JSON")
+    flag_argument("json", "Print JSON")
 }
 
 /// Builds the argument `FILE...`.
-pub(super) fn files(help: &'static str) -> Arg {
+pub(super) fn files_argument(help: &'static str) -> Arg {
     Arg::new("FILE")
         .help(help)
         .required(true)
@@ -40,9 +40,9 @@ pub(super) fn files(help: &'static str) -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// Runs `look` on each file of the arguments [`files`] and [`json_flag`], and prints its text. `look` returns whether
-/// the file is valid, and the text. The status is [`FAILED`] if any file is not.
-pub(super) fn each_file(
+/// Runs `look` on each file of the arguments [`files_argument`] and [`json_flag`], and prints its text. `look` returns whether
+/// the file is valid, and the text. The status is [`STATUS_FAILED`] if any file is not.
+pub(super) fn check_each_file(
     given: &ArgMatches,
     look: impl Fn(&Path, bool) -> (bool, String),
 ) -> ExitCode {
@@ -51,9 +51,9 @@ pub(super) fn each_file(
     for path in given.get_many::<PathBuf>("FILE").into_iter().flatten() {
         let (right, text) = look(path, json);
         if !right {
-            status = FAILED.into();
+            status = STATUS_FAILED.into();
         }
-        if let Err(failed) = answer(&text) {
+        if let Err(failed) = print_result(&text) {
             return failed;
         }
     }
@@ -61,7 +61,7 @@ pub(super) fn each_file(
 }
 
 /// Writes the result to standard output, with a line end. A closed pipe is not an error.
-pub(super) fn answer(text: &str) -> Result<(), ExitCode> {
+pub(super) fn print_result(text: &str) -> Result<(), ExitCode> {
     let mut stdout = std::io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())
@@ -69,43 +69,46 @@ pub(super) fn answer(text: &str) -> Result<(), ExitCode> {
         .and_then(|()| stdout.flush())
     {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            say(&format!("penstock: standard output: {error}"));
-            Err(FAILED.into())
+            print_error_line(&format!("penstock: standard output: {error}"));
+            Err(STATUS_FAILED.into())
         }
         _ => Ok(()),
     }
 }
 
 /// Writes a line to standard error.
-pub(super) fn say(text: &str) {
+pub(super) fn print_error_line(text: &str) {
     // If standard error fails, there is nowhere left to report it.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// Writes a prompt to standard error.
-pub(super) fn prompt(text: &str) {
+pub(super) fn print_prompt(text: &str) {
     // If standard error fails, there is nowhere left to report it.
     let _ = write!(std::io::stderr().lock(), "{text}");
 }
 
 /// Writes to standard error why a command failed, and returns the exit status.
-pub(super) fn fail(why: &impl std::fmt::Display) -> ExitCode {
-    say(&format!("penstock: {why}"));
-    FAILED.into()
+pub(super) fn print_failure(why: &impl std::fmt::Display) -> ExitCode {
+    print_error_line(&format!("penstock: {why}"));
+    STATUS_FAILED.into()
 }
 
 /// Writes all errors of the configuration to standard error.
-pub(super) fn configuration_faults(faults: &[ConfigFault]) {
+pub(super) fn print_configuration_errors(faults: &[ConfigError]) {
     let count =
         if faults.len() == 1 { "1 error".to_owned() } else { format!("{} errors", faults.len()) };
     let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    say(&format!("penstock: the configuration has {count}:\n  {}", lines.join("\n  ")));
+    print_error_line(&format!(
+        "penstock: the configuration has {count}:\n  {}",
+        lines.join("\n  ")
+    ));
 }
 
 /// Formats items as a table; `columns` are the headings and the members below them.
-pub(super) fn table(columns: &[(&str, &str)], items: &[Value]) -> String {
+pub(super) fn format_table(columns: &[(&str, &str)], items: &[Value]) -> String {
     let headings = columns.iter().map(|(heading, _)| (*heading).to_owned()).collect();
-    let row = |item| columns.iter().map(|(_, member)| cell(item, member)).collect();
+    let row = |item| columns.iter().map(|(_, member)| format_cell(item, member)).collect();
     let rows: Vec<Vec<String>> = std::iter::once(headings).chain(items.iter().map(row)).collect();
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|c| c.chars().count()).max().unwrap_or(0)
@@ -119,7 +122,7 @@ pub(super) fn table(columns: &[(&str, &str)], items: &[Value]) -> String {
 }
 
 /// Formats a member of an item for a table.
-pub(super) fn cell(item: &Value, member: &str) -> String {
+pub(super) fn format_cell(item: &Value, member: &str) -> String {
     match item.get(member) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Null) | None => "-".to_owned(),
@@ -136,24 +139,27 @@ pub(super) fn cell(item: &Value, member: &str) -> String {
 }
 
 /// Shows the progress of opening a store on a terminal, each second from the first on.
-pub(super) fn progress() -> impl FnMut(penstock_store::Progress) {
+pub(super) fn show_replay_progress() -> impl FnMut(penstock_store::Progress) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
     move |progress| {
         if terminal && Instant::now() >= next {
-            say(&format!("replaying the journal: {} of {} frames", progress.done, progress.total));
+            print_error_line(&format!(
+                "replaying the journal: {} of {} frames",
+                progress.done, progress.total
+            ));
             next = Instant::now() + Duration::from_secs(1);
         }
     }
 }
 
 /// Shows a count on a terminal, each second from the first on.
-pub(super) fn counting(what: &'static str) -> impl FnMut(u64) {
+pub(super) fn show_count(what: &'static str) -> impl FnMut(u64) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
     move |count| {
         if terminal && Instant::now() >= next {
-            say(&format!("{count} {what}"));
+            print_error_line(&format!("{count} {what}"));
             next = Instant::now() + Duration::from_secs(1);
         }
     }

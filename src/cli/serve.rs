@@ -1,10 +1,12 @@
 //! `penstock serve`: runs the service.
-use super::output::{self, CONFIGURATION, DATA, DISK, FAILED, PERMISSION};
+use super::output::{
+    self, STATUS_CONFIGURATION, STATUS_DATA, STATUS_FAILED, STATUS_IO, STATUS_PERMISSION,
+};
 use super::owner;
 use crate::app;
 use crate::app::Backoff;
 use clap::Command;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
 use penstock_base::telemetry;
 use penstock_base::telemetry::LogFormat;
@@ -12,7 +14,7 @@ use penstock_config::{self as config, Loaded, Settings, Sources};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("serve")
         .about("Serve the HTTP API and deliver exports, until SIGTERM or SIGINT")
         .override_usage("penstock serve [--name=value]...")
@@ -32,18 +34,18 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
         Ok(loaded) => loaded,
         Err(faults) => {
             if telemetry::log::is_journal() {
-                telemetry::log::start("error", LogFormat::Text);
+                telemetry::log::start_logging("error", LogFormat::Text);
                 for fault in &faults {
                     tracing::error!("{fault}");
                 }
             } else {
-                output::configuration_faults(&faults);
+                output::print_configuration_errors(&faults);
             }
-            return CONFIGURATION.into();
+            return STATUS_CONFIGURATION.into();
         }
     };
-    telemetry::log::start(&settings.log_level, settings.log_format);
-    telemetry::metrics::start();
+    telemetry::log::start_logging(&settings.log_level, settings.log_format);
+    telemetry::metrics::start_counting();
     for warning in warnings {
         tracing::warn!("{warning}");
     }
@@ -55,26 +57,26 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
             "A setting was read."
         );
     }
-    let settings = within_memory(settings);
-    let backoff = Backoff::of_service();
-    let (ended, status) = match serve(settings, sources, &backoff) {
+    let settings = limit_to_memory(settings);
+    let backoff = Backoff::count_start_of_service();
+    let (ended, status) = match run_service(settings, sources, &backoff) {
         Ok(()) => (true, 0),
         Err(fault) => {
             tracing::error!("{fault}");
-            let status = status(&fault);
-            (matches!(status, DATA | PERMISSION | CONFIGURATION), status)
+            let status = exit_status(&fault);
+            (matches!(status, STATUS_DATA | STATUS_PERMISSION | STATUS_CONFIGURATION), status)
         }
     };
     if ended {
-        backoff.forget();
+        backoff.reset_count();
     }
     status.into()
 }
 
 /// Reduces the limits of requests to what the available memory can hold.
-fn within_memory(settings: Settings) -> Settings {
-    let Some(memory) = Memory::new(settings.limits.memory).limit() else { return settings };
-    let limits = settings.limits.within(memory);
+fn limit_to_memory(settings: Settings) -> Settings {
+    let Some(memory) = Memory::new(settings.limits.memory).limit_bytes() else { return settings };
+    let limits = settings.limits.fit_into_memory(memory);
     if limits != settings.limits {
         tracing::info!(
             memory,
@@ -88,18 +90,18 @@ fn within_memory(settings: Settings) -> Settings {
 }
 
 /// Returns the exit status for an error that ends the service.
-fn status(fault: &Fault) -> u8 {
+fn exit_status(fault: &GatewayError) -> u8 {
     match fault.kind {
-        Kind::NoRoom | Kind::Internal => DISK,
-        Kind::Damaged => DATA,
-        Kind::Forbidden => PERMISSION,
-        Kind::Invalid | Kind::Malformed => CONFIGURATION,
-        _ => FAILED,
+        ErrorClass::InsufficientStorage | ErrorClass::Internal => STATUS_IO,
+        ErrorClass::Damaged => STATUS_DATA,
+        ErrorClass::Forbidden => STATUS_PERMISSION,
+        ErrorClass::Invalid | ErrorClass::Malformed => STATUS_CONFIGURATION,
+        _ => STATUS_FAILED,
     }
 }
 
 /// Reads the configuration again. If it has errors, logs them and returns `None`; the previous settings stay in use.
-fn read_again(sources: &Sources) -> Option<Settings> {
+fn reload_settings(sources: &Sources) -> Option<Settings> {
     match config::load(sources) {
         Ok(loaded) => Some(loaded.settings),
         Err(faults) => {
@@ -114,33 +116,39 @@ fn read_again(sources: &Sources) -> Option<Settings> {
     }
 }
 
-fn serve(settings: Settings, sources: Sources, backoff: &Backoff) -> Result<(), Fault> {
-    let runtime = runtime().map_err(|error| {
-        Fault::new(
-            Kind::Unavailable(std::time::Duration::ZERO),
+fn run_service(
+    settings: Settings,
+    sources: Sources,
+    backoff: &Backoff,
+) -> Result<(), GatewayError> {
+    let runtime = build_runtime().map_err(|error| {
+        GatewayError::new(
+            ErrorClass::Unavailable(std::time::Duration::ZERO),
             format!("starting threads failed: {error}"),
         )
     })?;
     // The owner could not open files that root creates there.
-    owner::become_owner(&settings.data_dir).map_err(|why| Fault::new(Kind::Forbidden, why))?;
+    owner::become_owner(&settings.data_dir)
+        .map_err(|why| GatewayError::new(ErrorClass::Forbidden, why))?;
     let data_dir = settings.data_dir.display().to_string();
     let scheme = if settings.server.tls.is_some() { "https" } else { "http" };
-    let reload = Box::new(move || read_again(&sources));
+    let reload = Box::new(move || reload_settings(&sources));
     let ready = move |address, _| {
         // Printed at every log level, because `server.port` may be 0. A closed standard output is not an error.
-        let _ = output::answer(&format!(
+        let _ = output::print_result(&format!(
             "Penstock {} listens on {scheme}://{address} with its data in {data_dir}",
             env!("CARGO_PKG_VERSION")
         ));
     };
-    let served = runtime.block_on(app::serve(Arc::new(settings), reload, backoff, ready));
+    let served =
+        runtime.block_on(app::serve_until_signal(Arc::new(settings), reload, backoff, ready));
     // Blocking work that still runs may be interrupted: everything acknowledged is synced.
     runtime.shutdown_timeout(std::time::Duration::from_secs(2));
     served
 }
 
 /// Creates the runtime. It has few threads, because each costs memory and the disk limits the throughput.
-pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+pub(super) fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.clamp(2, 4))

@@ -1,14 +1,14 @@
 //! `penstock user add|passwd|list|enable|disable|delete`: accounts.
-use super::output::{self, USED_WRONGLY};
+use super::output::{self, STATUS_USAGE};
 use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
-use penstock_auth::accounts::{Edit, New, NewPassword};
+use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
 use penstock_auth::password::{self, Hash};
 use penstock_auth::{Account, Authorized};
 use penstock_base::IfMatch;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_config::Settings;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -17,14 +17,15 @@ use std::io::{BufRead, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     let email = || {
         Arg::new("EMAIL")
             .help("The account's email or other sign-in name, or its id")
             .required(true)
     };
-    let generate =
-        || output::flag("generate", "Generate a random password, and print only the password");
+    let generate = || {
+        output::flag_argument("generate", "Generate a random password, and print only the password")
+    };
     let text = |name: &'static str, value: &'static str, help: &'static str| {
         Arg::new(name).long(name).value_name(value).help(help)
     };
@@ -93,14 +94,16 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
-    let Some((name, given)) = given.subcommand() else { return USED_WRONGLY.into() };
-    match act(name, given, settings) {
-        Ok(text) => output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS),
-        Err(why) => output::fail(&why),
+    let Some((name, given)) = given.subcommand() else { return STATUS_USAGE.into() };
+    match run_action(name, given, settings) {
+        Ok(text) => {
+            output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+        }
+        Err(why) => output::print_failure(&why),
     }
 }
 
@@ -113,14 +116,14 @@ enum Action {
     List,
 }
 
-fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, String> {
-    data_dir::must_exist(&settings)?;
+fn run_action(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, String> {
+    data_dir::check_exists(&settings)?;
     let email = given.try_get_one::<String>("EMAIL").ok().flatten().cloned().unwrap_or_default();
     let mut generated = None;
     let action = match name {
         "add" => {
             let text = |name: &str| given.get_one::<String>(name);
-            let password = password(given, &email, &mut generated)?;
+            let password = read_new_password(given, &email, &mut generated)?;
             Action::Add(json!({
                 "email": email,
                 "roles": [text("role")],
@@ -131,15 +134,16 @@ fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, Str
             }))
         }
         "passwd" => {
-            let password = password(given, &email, &mut generated)?;
+            let password = read_new_password(given, &email, &mut generated)?;
             Action::Password { id: email.clone(), password }
         }
         "enable" | "disable" => Action::Enable { id: email.clone(), enabled: name == "enable" },
         "delete" => Action::Delete { id: email.clone() },
         _ => Action::List,
     };
-    let service = async |dir: &Path| by_service(&action, dir).await;
-    let mut answer = data_dir::perform(settings, service, |gateway| by_store(&action, gateway))?;
+    let service = async |dir: &Path| perform_by_service(&action, dir).await;
+    let mut answer =
+        data_dir::perform_action(settings, service, |gateway| perform_by_store(&action, gateway))?;
     if let (Some(password), Some(answer)) = (&generated, answer.as_object_mut()) {
         answer.insert("password".to_owned(), password.as_str().into());
     }
@@ -149,9 +153,9 @@ fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, Str
     let done = |what: &str| format!("The account {email} {what}.");
     Ok(match (&action, generated) {
         (_, Some(password)) => password,
-        (Action::List, None) => table(&answer),
+        (Action::List, None) => format_accounts(&answer),
         (Action::Add(_), None) => {
-            format!("{} Its id is {}.", done("was created"), output::cell(&answer, "id"))
+            format!("{} Its id is {}.", done("was created"), output::format_cell(&answer, "id"))
         }
         (Action::Password { .. }, None) => done("has a new password; its sessions have ended"),
         (Action::Enable { enabled: true, .. }, None) => done("was enabled"),
@@ -162,59 +166,69 @@ fn act(name: &str, given: &ArgMatches, settings: Settings) -> Result<String, Str
     })
 }
 
-async fn by_service(action: &Action, dir: &Path) -> Result<Option<Value>, String> {
+async fn perform_by_service(action: &Action, dir: &Path) -> Result<Option<Value>, String> {
     let path = |id: &str| format!("/api/v1/users/{}", utf8_percent_encode(id, NON_ALPHANUMERIC));
     match action {
         Action::List => {
-            let items = control::list(dir, "/api/v1/users", usize::MAX).await?;
+            let items = control::list_items(dir, "/api/v1/users", usize::MAX).await?;
             Ok(items.map(|items| json!({ "items": items })))
         }
-        Action::Add(body) => control::ask(dir, Method::POST, "/api/v1/users", Some(body)).await,
+        Action::Add(body) => {
+            control::request_json_with_body(dir, Method::POST, "/api/v1/users", Some(body)).await
+        }
         Action::Password { id, password } => {
             let path = format!("{}/password", path(id));
             let body = json!({ "password": password });
-            let done = control::ask(dir, Method::POST, &path, Some(&body)).await?;
+            let done =
+                control::request_json_with_body(dir, Method::POST, &path, Some(&body)).await?;
             Ok(done.map(|_| json!({ "email": id })))
         }
         Action::Enable { id, enabled } => {
-            let Some(mut account) = control::request(dir, Method::GET, &path(id)).await? else {
+            let Some(mut account) = control::request_json(dir, Method::GET, &path(id)).await?
+            else {
                 return Ok(None);
             };
             if let Some(account) = account.as_object_mut() {
                 account.insert("enabled".to_owned(), (*enabled).into());
             }
-            control::ask(dir, Method::PUT, &path(id), Some(&account)).await
+            control::request_json_with_body(dir, Method::PUT, &path(id), Some(&account)).await
         }
         Action::Delete { id } => {
-            let done = control::request(dir, Method::DELETE, &path(id)).await?;
+            let done = control::request_json(dir, Method::DELETE, &path(id)).await?;
             Ok(done.map(|_| json!({ "email": id })))
         }
     }
 }
 
-fn by_store(action: &Action, gateway: &Gateway) -> Result<Value, Fault> {
+fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, GatewayError> {
     let (accounts, by) = (&gateway.auth.accounts, Authorized::local());
     match action {
         Action::List => {
-            let items: Vec<_> = accounts.list(None, usize::MAX)?.iter().map(|a| value(a)).collect();
+            let items: Vec<_> =
+                accounts.list(None, usize::MAX)?.iter().map(|a| render_account(a)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Add(body) => {
-            let new = New::read(body.to_string().as_bytes())?;
-            let hash = Hash::of(&new.password)?;
-            Ok(value(&*accounts.create(&by, new, hash)?))
+            let new = NewAccount::from_json(body.to_string().as_bytes())?;
+            let hash = Hash::from_password(&new.password)?;
+            Ok(render_account(&*accounts.create(&by, new, hash)?))
         }
         Action::Password { id, password } => {
-            let email = accounts.named(id).map_or_else(|| id.clone(), |found| found.email.clone());
+            let email = accounts
+                .find_by_id_or_email(id)
+                .map_or_else(|| id.clone(), |found| found.email.clone());
             let body = json!({ "password": password }).to_string();
-            let read = NewPassword::read(body.as_bytes(), &email)?;
-            accounts.set_password(&by, id, Hash::of(&read.password)?)?;
+            let read = NewPassword::from_json(body.as_bytes(), &email)?;
+            accounts.set_password(&by, id, Hash::from_password(&read.password)?)?;
             Ok(json!({ "email": email }))
         }
         Action::Enable { id, enabled } => {
-            let edit = accounts.named(id).map(|account| Edit::of(&account)).unwrap_or_default();
-            let edit = Edit { enabled: Some(*enabled), ..edit };
-            Ok(value(&*accounts.change(&by, id, IfMatch::Any, edit)?))
+            let edit = accounts
+                .find_by_id_or_email(id)
+                .map(|account| AccountEdit::unchanged_from(&account))
+                .unwrap_or_default();
+            let edit = AccountEdit { enabled: Some(*enabled), ..edit };
+            Ok(render_account(&*accounts.change(&by, id, IfMatch::Any, edit)?))
         }
         Action::Delete { id } => {
             gateway.auth.delete_account(&by, id, IfMatch::Any)?;
@@ -224,11 +238,11 @@ fn by_store(action: &Action, gateway: &Gateway) -> Result<Value, Fault> {
 }
 
 /// Converts an account to the JSON that the service returns.
-fn value(account: &Account) -> Value {
-    penstock_http::user(account)
+fn render_account(account: &Account) -> Value {
+    penstock_http::account_to_json(account)
 }
 
-fn table(answer: &Value) -> String {
+fn format_accounts(answer: &Value) -> String {
     let items = answer.get("items").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     if items.is_empty() {
         return "There are no accounts.".to_owned();
@@ -243,32 +257,33 @@ fn table(answer: &Value) -> String {
         ("LAST LOGIN", "lastLogin"),
         ("ID", "id"),
     ];
-    output::table(&columns, items)
+    output::format_table(&columns, items)
 }
 
 /// Returns the new password: a random one, one that a person types twice, or the first line of standard input.
-fn password(
+fn read_new_password(
     given: &ArgMatches,
     email: &str,
     generated: &mut Option<String>,
 ) -> Result<String, String> {
     if given.get_flag("generate") {
-        return Ok(generated.insert(password::random()).clone());
+        return Ok(generated.insert(password::generate_password()).clone());
     }
     if !std::io::stdin().is_terminal() {
-        return line();
+        return read_stdin_line();
     }
-    let first = hidden(&format!("New password of {email}: "))?;
+    let first = read_hidden_line(&format!("New password of {email}: "))?;
     // Checked before the person has to type it again.
-    password::check(&first, email).map_err(|why| format!("this password cannot be set: {why}"))?;
-    if hidden("Confirm new password: ")? == first {
+    password::check_password(&first, email)
+        .map_err(|why| format!("this password cannot be set: {why}"))?;
+    if read_hidden_line("Confirm new password: ")? == first {
         Ok(first)
     } else {
         Err("the two passwords differ; nothing was changed".to_owned())
     }
 }
 
-fn line() -> Result<String, String> {
+fn read_stdin_line() -> Result<String, String> {
     let mut line = String::new();
     let read = std::io::stdin().lock().read_line(&mut line);
     read.map_err(|error| format!("reading standard input failed: {error}"))?;
@@ -280,7 +295,7 @@ fn line() -> Result<String, String> {
 }
 
 /// Reads a line from the terminal without showing it.
-fn hidden(prompt: &str) -> Result<String, String> {
+fn read_hidden_line(prompt: &str) -> Result<String, String> {
     let failed = |error: nix::Error| format!("configuring the terminal failed: {error}");
     let stdin = std::io::stdin();
     let shown = tcgetattr(&stdin).map_err(failed)?;
@@ -288,8 +303,8 @@ fn hidden(prompt: &str) -> Result<String, String> {
     unseen.local_flags.remove(LocalFlags::ECHO);
     unseen.local_flags.insert(LocalFlags::ECHONL);
     tcsetattr(&stdin, SetArg::TCSAFLUSH, &unseen).map_err(failed)?;
-    output::prompt(prompt);
-    let line = line();
+    output::print_prompt(prompt);
+    let line = read_stdin_line();
     // Restored even if reading failed.
     tcsetattr(&stdin, SetArg::TCSAFLUSH, &shown).map_err(failed)?;
     line
@@ -305,11 +320,11 @@ mod tests {
             "email": "admin", "roles": ["Admin"], "enabled": true, "source": "built-in",
             "givenName": null, "id": "1",
         });
-        let text = table(&json!({ "items": [account] }));
+        let text = format_accounts(&json!({ "items": [account] }));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
         assert_eq!(lines[0].find("SOURCE"), lines[1].find("built-in"), "{text}");
         assert!(lines[1].contains("Admin  yes"), "{text}");
-        assert_eq!(table(&json!({ "items": [] })), "There are no accounts.");
+        assert_eq!(format_accounts(&json!({ "items": [] })), "There are no accounts.");
     }
 }

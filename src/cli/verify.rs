@@ -1,14 +1,14 @@
 //! `penstock verify`: checks whether the store is whole.
-use super::output::{self, FAILED};
+use super::output::{self, STATUS_FAILED};
 use super::{data_dir, owner};
 use clap::{ArgMatches, Command};
 use penstock_config::Settings;
-use penstock_service::gateway::store_of;
-use penstock_store::{Error, Verified, verify};
+use penstock_service::gateway::store_path;
+use penstock_store::{Error, Verified};
 use serde_json::json;
 use std::process::ExitCode;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("verify")
         .about("Check the store: every frame, every block, and the index against the journal")
         .override_usage("penstock verify [--json] [--name=value]...")
@@ -21,31 +21,31 @@ pub(super) fn command() -> Command {
 }
 
 pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
-    let settings = match data_dir::settings(arguments) {
+    let settings = match data_dir::load_settings(arguments) {
         Ok(settings) => settings,
         Err(failed) => return failed,
     };
-    let verified = match perform(&settings) {
+    let verified = match verify_store(&settings) {
         Ok(verified) => verified,
-        Err(why) => return output::fail(&why),
+        Err(why) => return output::print_failure(&why),
     };
     let text = if given.get_flag("json") { as_json(&verified) } else { as_text(&verified) };
-    match output::answer(&text) {
+    match output::print_result(&text) {
         Ok(()) if verified.faults.is_empty() => ExitCode::SUCCESS,
-        Ok(()) => FAILED.into(),
+        Ok(()) => STATUS_FAILED.into(),
         Err(failed) => failed,
     }
 }
 
-fn perform(settings: &Settings) -> Result<Verified, String> {
-    data_dir::must_exist(settings)?;
+fn verify_store(settings: &Settings) -> Result<Verified, String> {
+    data_dir::check_exists(settings)?;
     owner::become_owner(&settings.data_dir)?;
-    let store = store_of(&settings.data_dir);
-    verify(&store, &mut output::progress()).map_err(|error| match error {
+    let store = store_path(&settings.data_dir);
+    penstock_store::verify_store(&store, &mut output::show_replay_progress()).map_err(|error| match error {
         Error::InUse { .. } => {
             format!("{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (a connection to the socket would start it again)")
         }
-        error if error.is_no_room() => {
+        error if error.is_disk_full() => {
             format!("{error}; verifying needs disk space for a second quad index")
         }
         error => error.to_string(),

@@ -1,23 +1,23 @@
 //! `penstock verify-export FILE...` checks export files; with `--bucket` it checks whole buckets.
 use super::{data_dir, output};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_export::verify;
-use penstock_export::walk::{self, Finding, Place, Reader, Walked};
+use penstock_export::walk::{self, BucketFinding, BucketLocation, ReadCredentials, WalkSummary};
 use serde_json::json;
 use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("verify-export")
         .about("Check export files, or a whole bucket for missing, duplicate, damaged and foreign objects")
         .override_usage(
             "penstock verify-export [--json] FILE...\n       \
              penstock verify-export --bucket NAME|URL|DIRECTORY... [--keys-only] [--json] [--name=value]...",
         )
-        .arg(output::files("Export files").required(false).required_unless_present("bucket").conflicts_with("bucket"))
+        .arg(output::files_argument("Export files").required(false).required_unless_present("bucket").conflicts_with("bucket"))
         .arg(
             Arg::new("bucket")
                 .long("bucket")
@@ -26,7 +26,7 @@ pub(super) fn command() -> Command {
                 .action(ArgAction::Append)
                 .help("A bucketName of the configuration, https://HOST/BUCKET[/PREFIX], or a directory with a / in its name"),
         )
-        .arg(output::flag("keys-only", "Check only the keys for gaps and duplicates, without reading objects").requires("bucket"))
+        .arg(output::flag_argument("keys-only", "Check only the keys for gaps and duplicates, without reading objects").requires("bucket"))
         .arg(output::json_flag().help("Print JSON, one object on a line"))
         .after_help(
             "For a bucket given by its URL, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment. \
@@ -43,43 +43,45 @@ pub(super) fn command() -> Command {
 pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
     let Some(places) = given.get_many::<String>("bucket") else {
         if let Some(setting) = settings.first() {
-            output::say(&format!(
+            output::print_error_line(&format!(
                 "penstock verify-export of files accepts no settings; remove {setting}"
             ));
-            return output::USED_WRONGLY.into();
+            return output::STATUS_USAGE.into();
         }
-        return output::each_file(given, one);
+        return output::check_each_file(given, check_file);
     };
     let (json, keys_only) = (given.get_flag("json"), given.get_flag("keys-only"));
     let mut status = ExitCode::SUCCESS;
     let mut loaded = None;
     for name in places {
         let place = if name.contains("://") {
-            of_url(name)
+            place_of_url(name)
         } else if name.contains('/') {
-            Ok(Place::directory(name.into()))
+            Ok(BucketLocation::of_directory(name.into()))
         } else {
-            let settings =
-                match loaded.take().map_or_else(|| data_dir::settings(settings.to_vec()), Ok) {
-                    Ok(settings) => loaded.insert(settings),
-                    Err(failed) => return failed,
-                };
-            Place::target(&settings.targets, &settings.data_dir, name)
+            let settings = match loaded
+                .take()
+                .map_or_else(|| data_dir::load_settings(settings.to_vec()), Ok)
+            {
+                Ok(settings) => loaded.insert(settings),
+                Err(failed) => return failed,
+            };
+            BucketLocation::of_target(&settings.targets, &settings.data_dir, name)
         };
-        match place.and_then(|place| bucket(name, &place, keys_only, json)) {
+        match place.and_then(|place| check_bucket(name, &place, keys_only, json)) {
             Ok(Some(walked)) if walked.findings == 0 => {}
-            Ok(Some(_)) => status = output::FAILED.into(),
+            Ok(Some(_)) => status = output::STATUS_FAILED.into(),
             // The reader closed the pipe.
-            Ok(None) => return output::FAILED.into(),
-            Err(fault) => status = output::fail(&format!("{name}: {fault}")),
+            Ok(None) => return output::STATUS_FAILED.into(),
+            Err(fault) => status = output::print_failure(&format!("{name}: {fault}")),
         }
     }
     status
 }
 
-fn of_url(url: &str) -> Result<Place, Fault> {
+fn place_of_url(url: &str) -> Result<BucketLocation, GatewayError> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
-    let reader = Reader {
+    let reader = ReadCredentials {
         access_key_id: variable("AWS_ACCESS_KEY_ID"),
         secret_access_key: variable("AWS_SECRET_ACCESS_KEY"),
         region: Some(variable("AWS_REGION"))
@@ -87,24 +89,29 @@ fn of_url(url: &str) -> Result<Place, Fault> {
             .unwrap_or_else(|| "us-east-1".to_owned()),
     };
     if reader.access_key_id.is_empty() || reader.secret_access_key.is_empty() {
-        return Err(Fault::new(
-            Kind::Invalid,
+        return Err(GatewayError::new(
+            ErrorClass::Invalid,
             "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to read the bucket",
         ));
     }
-    Place::url(url, reader)
+    BucketLocation::of_url(url, reader)
 }
 
 /// Checks one bucket and prints the findings as they come; `None` if the reader closed the pipe.
-fn bucket(name: &str, place: &Place, keys_only: bool, json: bool) -> Result<Option<Walked>, Fault> {
+fn check_bucket(
+    name: &str,
+    place: &BucketLocation,
+    keys_only: bool,
+    json: bool,
+) -> Result<Option<WalkSummary>, GatewayError> {
     let mut gone = false;
-    let mut told = |line: String| gone |= output::answer(&line).is_err();
-    let mut progress = progress();
-    let walked = walk::walk(place, keys_only, &mut progress, &mut |finding| {
+    let mut told = |line: String| gone |= output::print_result(&line).is_err();
+    let mut progress = show_progress();
+    let walked = walk::walk_bucket(place, keys_only, &mut progress, &mut |finding| {
         told(if json {
-            finding_json(name, finding)
+            finding_to_json(name, finding)
         } else {
-            format!("{name}: {}", in_words(finding))
+            format!("{name}: {}", describe_finding(finding))
         });
     })?;
     if json {
@@ -122,7 +129,7 @@ fn bucket(name: &str, place: &Place, keys_only: bool, json: bool) -> Result<Opti
             told(format!(
                 "{name}: {}: {}, the last with sequence {}{}",
                 folder.folder,
-                counted(folder.exports, "export"),
+                format_count(folder.exports, "export"),
                 folder.last,
                 gateway.unwrap_or_default()
             ));
@@ -130,20 +137,20 @@ fn bucket(name: &str, place: &Place, keys_only: bool, json: bool) -> Result<Opti
         let verdict = if walked.findings == 0 {
             "whole".to_owned()
         } else {
-            counted(walked.findings, "finding")
+            format_count(walked.findings, "finding")
         };
         let read =
             if keys_only { "not read".to_owned() } else { format!("{} bytes", walked.bytes) };
-        told(format!("{name}: {verdict}: {}, {read}", counted(walked.objects, "object")));
+        told(format!("{name}: {verdict}: {}, {read}", format_count(walked.objects, "object")));
     }
     Ok((!gone).then_some(walked))
 }
 
-fn counted(count: u64, what: &str) -> String {
+fn format_count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn finding_json(bucket: &str, finding: &Finding) -> String {
+fn finding_to_json(bucket: &str, finding: &BucketFinding) -> String {
     let mut line = json!({ "bucket": bucket });
     if let (Some(fields), Ok(serde_json::Value::Object(said))) =
         (line.as_object_mut(), serde_json::to_value(finding))
@@ -153,40 +160,42 @@ fn finding_json(bucket: &str, finding: &Finding) -> String {
     line.to_string()
 }
 
-fn in_words(finding: &Finding) -> String {
+fn describe_finding(finding: &BucketFinding) -> String {
     match finding {
-        Finding::Gap { folder, from, to } if from == to => {
+        BucketFinding::Gap { folder, from, to } if from == to => {
             format!("gap: {folder}: sequence {from} is missing: parked at the gateway, or removed")
         }
-        Finding::Gap { folder, from, to } => format!(
+        BucketFinding::Gap { folder, from, to } => format!(
             "gap: {folder}: sequences {from} to {to} are missing: parked at the gateway, or removed"
         ),
-        Finding::Double { key, sequence } => {
+        BucketFinding::Double { key, sequence } => {
             format!("double: {key}: sequence {sequence} exists under another key too")
         }
-        Finding::Damaged { key, cause } => format!("damaged: {key}: {cause}"),
-        Finding::Foreign { key } => format!("foreign: {key}: this is not the key of an export"),
-        Finding::Mixed { key, gateway, expected } => format!(
+        BucketFinding::Damaged { key, cause } => format!("damaged: {key}: {cause}"),
+        BucketFinding::Foreign { key } => {
+            format!("foreign: {key}: this is not the key of an export")
+        }
+        BucketFinding::Mixed { key, gateway, expected } => format!(
             "mixed: {key}: it comes from the gateway {gateway}, but others in this folder from {expected}"
         ),
     }
 }
 
 /// Shows the progress on a terminal, each second from the first on.
-fn progress() -> impl FnMut(u64, u64) {
+fn show_progress() -> impl FnMut(u64, u64) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
     move |objects, bytes| {
         if terminal && Instant::now() >= next {
-            output::say(&format!("read {objects} objects, {bytes} bytes"));
+            output::print_error_line(&format!("read {objects} objects, {bytes} bytes"));
             next = Instant::now() + Duration::from_secs(1);
         }
     }
 }
 
-fn one(path: &Path, json: bool) -> (bool, String) {
+fn check_file(path: &Path, json: bool) -> (bool, String) {
     let shown = path.display();
-    match verify::file(path) {
+    match verify::verify_file(path) {
         Ok(verified) if json => {
             let mut line = serde_json::to_value(&verified).unwrap_or_default();
             if let Some(fields) = line.as_object_mut() {
@@ -198,7 +207,7 @@ fn one(path: &Path, json: bool) -> (bool, String) {
         Ok(verified) => {
             let text = format!(
                 "{shown}: whole: {} of {}, exported {}, SHA-256 {}",
-                counted(verified.object_count, "object"),
+                format_count(verified.object_count, "object"),
                 verified.object_type,
                 verified.export_date,
                 verified.data_checksum
@@ -210,7 +219,7 @@ fn one(path: &Path, json: bool) -> (bool, String) {
             json!({ "file": shown.to_string(), "whole": false, "fault": fault.to_string() })
                 .to_string(),
         ),
-        Err(fault) if fault.kind == Kind::Invalid => (false, format!("{shown}: {fault}")),
+        Err(fault) if fault.kind == ErrorClass::Invalid => (false, format!("{shown}: {fault}")),
         // The error names the file.
         Err(fault) => (false, fault.to_string()),
     }

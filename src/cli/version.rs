@@ -4,7 +4,7 @@ use clap::{ArgMatches, Command};
 use std::env::consts::{ARCH, OS};
 use std::process::ExitCode;
 
-pub(super) fn command() -> Command {
+pub(super) fn build_command() -> Command {
     Command::new("version")
         .about("Print the version")
         .arg(output::json_flag())
@@ -18,5 +18,5 @@ pub(super) fn run(given: &ArgMatches) -> ExitCode {
     } else {
         format!("penstock {version} ({ARCH}-{OS}), API v1")
     };
-    output::answer(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
+    output::print_result(&text).map_or_else(|status| status, |()| ExitCode::SUCCESS)
 }

@@ -1,6 +1,6 @@
 //! Generates docs/configuration.md from the table of settings; a test compares the two.
-use super::kind::Kind;
-use super::table::TABLE;
+use super::kind::SettingKind;
+use super::table::SETTINGS;
 use std::fmt::Write;
 
 const HEAD: &str = "# Configuration
@@ -60,9 +60,9 @@ const AZUREAD: &str = "## The profile `azuread`
 ";
 
 /// Renders the documentation of all settings as Markdown.
-fn markdown() -> String {
+fn render_markdown() -> String {
     let mut text = HEAD.to_owned();
-    settings(&mut text);
+    render_settings(&mut text);
     text.push_str("\nIf no target is configured, each bucketName is a directory under `<data-dir>/buckets`.\n\n");
     text.push_str(AZUREAD);
     let placeholders = |name: &str| match name {
@@ -70,31 +70,31 @@ fn markdown() -> String {
         name if name.ends_with(".client-id") => Some("<client-id>".to_owned()),
         _ => None,
     };
-    for (name, value) in super::security::presets(placeholders) {
+    for (name, value) in super::security::list_presets(placeholders) {
         let _ = writeln!(text, "| `{name}` | `{value}` |");
     }
     text
 }
 
-fn settings(text: &mut String) {
+fn render_settings(text: &mut String) {
     text.push_str("## Settings\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
-    for setting in TABLE {
+    for setting in SETTINGS {
         let default = setting.default.map_or(String::new(), |default| format!("`{default}`"));
         let secret = if setting.secret { " Secret." } else { "" };
         let _ = writeln!(
             text,
             "| `{}` | {default} | {} | {}{secret} |",
             setting.name,
-            value(setting.kind),
+            describe_kind(setting.kind),
             setting.meaning
         );
     }
 }
 
-fn value(kind: Kind) -> String {
+fn describe_kind(kind: SettingKind) -> String {
     match kind {
-        Kind::Text => "text".to_owned(),
-        Kind::Choice(words) => {
+        SettingKind::Text => "text".to_owned(),
+        SettingKind::Choice(words) => {
             words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
         }
         kind => kind.to_string().replace('*', "\\*"),
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn the_page_matches_the_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
-        let expected = super::markdown();
+        let expected = super::render_markdown();
         if std::env::var_os("UPDATE").is_some() {
             std::fs::write(path, &expected).unwrap();
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 /// The kind of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     /// Any text.
     Text,
     /// The path of a file in PEM, or its text.
@@ -101,7 +101,7 @@ impl Raw {
     }
 
     /// Returns the items of a list. A text is split at its commas.
-    pub(super) fn items(&self) -> Vec<String> {
+    pub(super) fn split_items(&self) -> Vec<String> {
         let items: Vec<&str> = match self {
             Self::Text(text) => text.split(',').collect(),
             Self::List(items) => items.iter().map(String::as_str).collect(),
@@ -119,35 +119,35 @@ impl fmt::Display for Raw {
     }
 }
 
-impl Kind {
+impl SettingKind {
     /// Parses a value.
     ///
     /// # Errors
     /// Describes the expected value, to follow "expected ".
     pub(super) fn parse(self, raw: &Raw) -> Result<Value, String> {
-        self.read(raw).ok_or_else(|| self.to_string())
+        self.try_parse(raw).ok_or_else(|| self.to_string())
     }
 
     /// Whether a text is a valid value of this kind.
-    pub fn accepts(self, text: &str) -> bool {
+    pub fn accepts_text(self, text: &str) -> bool {
         self.parse(&Raw::Text(text.to_owned())).is_ok()
     }
 
-    fn read(self, raw: &Raw) -> Option<Value> {
+    fn try_parse(self, raw: &Raw) -> Option<Value> {
         match self {
-            Self::List => return Some(Value::List(raw.items())),
-            Self::Profiles => return list(raw, is_profile),
-            Self::Origins => return list(raw, is_origin),
+            Self::List => return Some(Value::List(raw.split_items())),
+            Self::Profiles => return parse_list(raw, is_profile),
+            Self::Origins => return parse_list(raw, is_origin),
             Self::Choices(words) => {
-                let items = raw.items();
+                let items = raw.split_items();
                 let valid = items.iter().all(|item| words.contains(&item.as_str()));
                 return valid.then_some(Value::List(items));
             }
             Self::Networks => {
                 return raw
-                    .items()
+                    .split_items()
                     .iter()
-                    .map(|i| network(i))
+                    .map(|i| parse_network(i))
                     .collect::<Option<_>>()
                     .map(Value::Networks);
             }
@@ -163,10 +163,10 @@ impl Kind {
                 text.parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
             Self::Size { min, max } => {
-                size(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+                parse_size(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
             Self::Duration { min, max } => {
-                duration(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+                parse_duration(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
             }
             Self::Choice(words) => words
                 .iter()
@@ -201,7 +201,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for SettingKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text => f.write_str("text without control characters"),
@@ -211,14 +211,14 @@ impl fmt::Display for Kind {
             Self::Size { min, max } => write!(
                 f,
                 "a size in bytes from {} to {}, such as 16777216 or 16MiB",
-                in_units(*min),
-                in_units(*max)
+                format_size(*min),
+                format_size(*max)
             ),
             Self::Duration { min, max } => write!(
                 f,
                 "a time from {} to {}, such as 90s, 30m, 12h or 7d",
-                in_time_units(*min),
-                in_time_units(*max)
+                format_duration(*min),
+                format_duration(*max)
             ),
             Self::Choice([word]) => f.write_str(word),
             Self::Choice(words) => write!(f, "one of {}", words.join(", ")),
@@ -232,7 +232,7 @@ impl fmt::Display for Kind {
             Self::Networks => f.write_str("IP addresses or networks, such as 10.0.0.0/8, with commas"),
             Self::Origins => f.write_str("origins, such as https://app.example:8443, or *, with commas"),
             Self::Filter => f.write_str(
-                "error, warn, info, debug, trace or off, also per part, such as info,penstock::http=debug",
+                "error, warn, info, debug, trace or off, also per part, such as info,penstock_http=debug",
             ),
             Self::GatewayId => f.write_str("1 to 64 of A-Z a-z 0-9 . _ -"),
             Self::Bucket => f.write_str(
@@ -260,8 +260,8 @@ impl fmt::Display for Kind {
     }
 }
 
-fn list(raw: &Raw, valid: fn(&str) -> bool) -> Option<Value> {
-    let items = raw.items();
+fn parse_list(raw: &Raw, valid: fn(&str) -> bool) -> Option<Value> {
+    let items = raw.split_items();
     items.iter().all(|item| valid(item)).then_some(Value::List(items))
 }
 
@@ -279,11 +279,11 @@ pub fn check_bucket_name(name: &str) -> Result<(), String> {
         && edge(name.chars().next_back())
         && !name.contains("..")
         && name.parse::<std::net::Ipv4Addr>().is_err();
-    if valid { Ok(()) } else { Err(format!("{name:?} is not {}", Kind::Bucket)) }
+    if valid { Ok(()) } else { Err(format!("{name:?} is not {}", SettingKind::Bucket)) }
 }
 
 /// Parses a size in bytes: a number and a unit. As in Spring, MB means MiB.
-fn size(text: &str) -> Option<u64> {
+fn parse_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim().to_ascii_lowercase().as_str() {
@@ -297,7 +297,7 @@ fn size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-fn in_units(bytes: u64) -> String {
+fn format_size(bytes: u64) -> String {
     [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")]
         .into_iter()
         .find(|(shift, _)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift)
@@ -309,7 +309,7 @@ const TIME_UNITS: [(u64, &str); 5] =
     [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
 
 /// Parses a time span: a number and its unit. Returns milliseconds.
-fn duration(text: &str) -> Option<u64> {
+fn parse_duration(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim().to_ascii_lowercase();
@@ -317,14 +317,14 @@ fn duration(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(milliseconds)
 }
 
-fn in_time_units(milliseconds: u64) -> String {
+fn format_duration(milliseconds: u64) -> String {
     TIME_UNITS
         .into_iter()
         .find(|(unit, _)| milliseconds >= *unit && milliseconds.is_multiple_of(*unit))
         .map_or_else(|| "0s".to_owned(), |(unit, name)| format!("{}{name}", milliseconds / unit))
 }
 
-fn network(text: &str) -> Option<(IpAddr, u8)> {
+fn parse_network(text: &str) -> Option<(IpAddr, u8)> {
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(bits)),
         None => (text, None),
@@ -424,7 +424,7 @@ fn is_prefix(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn is_valid(kind: Kind, text: &str) -> bool {
+    fn is_valid(kind: SettingKind, text: &str) -> bool {
         kind.parse(&Raw::Text(text.to_owned())).is_ok()
     }
 
@@ -438,15 +438,15 @@ mod tests {
             ("1k", 1024),
             ("0", 0),
         ] {
-            assert_eq!(size(text), Some(bytes), "{text}");
+            assert_eq!(parse_size(text), Some(bytes), "{text}");
         }
         for text in
             ["", "MiB", "1.5MiB", "-1", "16 megs", "99999999999999TiB", "99999999999999999999"]
         {
-            assert_eq!(size(text), None, "{text}");
+            assert_eq!(parse_size(text), None, "{text}");
         }
-        assert_eq!(in_units(16 << 20), "16MiB");
-        assert_eq!(in_units(1500), "1500");
+        assert_eq!(format_size(16 << 20), "16MiB");
+        assert_eq!(format_size(1500), "1500");
     }
 
     #[test]
@@ -458,14 +458,14 @@ mod tests {
             ("5S", 5000),
             ("0ms", 0),
         ] {
-            assert_eq!(duration(text), Some(milliseconds), "{text}");
+            assert_eq!(parse_duration(text), Some(milliseconds), "{text}");
         }
         for text in ["", "30", "m", "1.5h", "-1s", "1w", "99999999999999999d"] {
-            assert_eq!(duration(text), None, "{text}");
+            assert_eq!(parse_duration(text), None, "{text}");
         }
-        assert_eq!(in_time_units(1_800_000), "30m");
-        assert_eq!(in_time_units(90_000), "90s");
-        assert_eq!(in_time_units(0), "0s");
+        assert_eq!(format_duration(1_800_000), "30m");
+        assert_eq!(format_duration(90_000), "90s");
+        assert_eq!(format_duration(0), "0s");
     }
 
     #[test]
@@ -494,23 +494,23 @@ mod tests {
 
     #[test]
     fn each_kind_rejects_invalid_values() {
-        assert!(is_valid(Kind::Url, "https://gateway.example/penstock/"));
+        assert!(is_valid(SettingKind::Url, "https://gateway.example/penstock/"));
         for url in
             ["gateway.example", "ftp://x", "http://", "http://u:p@x", "http://x?y", "http://x y"]
         {
-            assert!(!is_valid(Kind::Url, url), "{url}");
+            assert!(!is_valid(SettingKind::Url, url), "{url}");
         }
-        assert!(is_valid(Kind::Filter, "info,penstock::http=debug"));
-        assert!(!is_valid(Kind::Filter, "verbose"));
-        assert!(is_valid(Kind::Networks, "10.0.0.0/8, ::1"));
-        assert!(!is_valid(Kind::Networks, "10.0.0.0/33"));
-        assert!(is_valid(Kind::Origins, "https://a.example:8443,*"));
-        assert!(!is_valid(Kind::Origins, "https://a.example/"));
-        assert!(is_valid(Kind::Prefix, "plant/1/"));
+        assert!(is_valid(SettingKind::Filter, "info,penstock_http=debug"));
+        assert!(!is_valid(SettingKind::Filter, "verbose"));
+        assert!(is_valid(SettingKind::Networks, "10.0.0.0/8, ::1"));
+        assert!(!is_valid(SettingKind::Networks, "10.0.0.0/33"));
+        assert!(is_valid(SettingKind::Origins, "https://a.example:8443,*"));
+        assert!(!is_valid(SettingKind::Origins, "https://a.example/"));
+        assert!(is_valid(SettingKind::Prefix, "plant/1/"));
         for prefix in ["/a", "a/../b", "a//b", "a\u{7}", "..", "/"] {
-            assert!(!is_valid(Kind::Prefix, prefix), "{prefix}");
+            assert!(!is_valid(SettingKind::Prefix, prefix), "{prefix}");
         }
-        assert!(!is_valid(Kind::Profiles, "../../etc"));
+        assert!(!is_valid(SettingKind::Profiles, "../../etc"));
         for url in [
             "https://sts.windows.net/t/",
             "http://127.0.0.1:5710",
@@ -518,7 +518,7 @@ mod tests {
             "http://[::1]/",
             "http://localhost:1",
         ] {
-            assert!(is_valid(Kind::Endpoint, url), "{url}");
+            assert!(is_valid(SettingKind::Endpoint, url), "{url}");
         }
         for url in [
             "http://login.example",
@@ -529,14 +529,14 @@ mod tests {
             "https://",
             "http://127.0.0.1.example",
         ] {
-            assert!(!is_valid(Kind::Endpoint, url), "{url}");
+            assert!(!is_valid(SettingKind::Endpoint, url), "{url}");
         }
         for uri in [
             "{baseUrl}/login/oauth2/code/{registrationId}",
             "{baseUrl}/login/oauth2/code/azure",
             "https://gw.example/a/login/oauth2/code/azure",
         ] {
-            assert!(is_valid(Kind::RedirectUri, uri), "{uri}");
+            assert!(is_valid(SettingKind::RedirectUri, uri), "{uri}");
         }
         for uri in [
             "{baseUrl}/callback",
@@ -545,23 +545,23 @@ mod tests {
             "https://gw.example/login/oauth2/code/a?b",
             "{baseUrl}x/login/oauth2/code/{registrationId}{registrationId}",
         ] {
-            assert!(!is_valid(Kind::RedirectUri, uri), "{uri}");
+            assert!(!is_valid(SettingKind::RedirectUri, uri), "{uri}");
         }
-        assert!(is_valid(Kind::Registration, "keycloak"));
+        assert!(is_valid(SettingKind::Registration, "keycloak"));
         for id in ["Azure", "a1", "a-b", "", "ä"] {
-            assert!(!is_valid(Kind::Registration, id), "{id}");
+            assert!(!is_valid(SettingKind::Registration, id), "{id}");
         }
-        assert!(is_valid(Kind::Tenant, "9188040d-6c67-4c5b-b112-36a304b66dad"));
+        assert!(is_valid(SettingKind::Tenant, "9188040d-6c67-4c5b-b112-36a304b66dad"));
         for tenant in ["common", "Organizations", "a/b", "a b"] {
-            assert!(!is_valid(Kind::Tenant, tenant), "{tenant}");
+            assert!(!is_valid(SettingKind::Tenant, tenant), "{tenant}");
         }
-        assert!(is_valid(Kind::EmailDomain, "@machines.example"));
+        assert!(is_valid(SettingKind::EmailDomain, "@machines.example"));
         for domain in ["machines.example", "@", "@a@b", "@a b"] {
-            assert!(!is_valid(Kind::EmailDomain, domain), "{domain}");
+            assert!(!is_valid(SettingKind::EmailDomain, domain), "{domain}");
         }
-        assert!(!is_valid(Kind::GatewayId, "a b"));
-        assert!(!is_valid(Kind::Flag, "yes"));
-        assert!(!is_valid(Kind::Whole { min: 1, max: 2 }, "3"));
-        assert!(Kind::Text.parse(&Raw::List(vec!["a".into()])).is_err());
+        assert!(!is_valid(SettingKind::GatewayId, "a b"));
+        assert!(!is_valid(SettingKind::Flag, "yes"));
+        assert!(!is_valid(SettingKind::Whole { min: 1, max: 2 }, "3"));
+        assert!(SettingKind::Text.parse(&Raw::List(vec!["a".into()])).is_err());
     }
 }

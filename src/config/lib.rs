@@ -19,7 +19,7 @@
 
 #[cfg(test)]
 mod document;
-mod fault;
+mod error;
 mod kind;
 mod load;
 mod name;
@@ -32,22 +32,22 @@ mod typed;
 mod window;
 mod yaml;
 
-pub use fault::ConfigFault;
-pub use kind::{Kind, check_bucket_name};
+pub use error::ConfigError;
+pub use kind::{SettingKind, check_bucket_name};
 pub use load::{Loaded, check_file, load};
 pub use settings::{
-    Claims, ClientAuthentication, Compression, Effective, ForwardHeaders, GraphqlLimits, Limits,
-    Oidc, ResourceServer, RoleValues, Security, Server, SessionLimits, Settings, Target,
-    TargetKind, Targets, Times, Tls,
+    Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ForwardHeaders,
+    GraphqlLimits, Limits, Oidc, ResourceServer, RoleValues, Security, Server, SessionLimits,
+    Settings, Target, TargetKind, Targets, Tls,
 };
 pub use sources::Sources;
-pub use table::{Setting, TABLE};
-pub use window::{NoWindow, Window};
+pub use table::{SETTINGS, Setting};
+pub use window::{Window, WindowParseError};
 
 /// Whether a command-line argument, up to its `=`, is the name of a setting: it contains a dot, or it is a known
 /// name without one.
 pub fn is_setting_argument(argument: &str) -> bool {
     let Some(rest) = argument.strip_prefix("--") else { return false };
     let name = rest.split('=').next().unwrap_or_default();
-    name.contains('.') || name::resolve(name).is_some()
+    name.contains('.') || name::resolve_name(name).is_some()
 }

@@ -1,10 +1,10 @@
 //! Loads the configuration: reads the sources, merges their values, and checks them.
-use super::fault::ConfigFault;
-use super::kind::{Kind, Raw, Value};
-use super::name::{self, Known};
-use super::settings::{Effective, Settings};
-use super::sources::{self, Found, Source, Sources};
-use super::table::{self, SIGN_IN_PROFILES, Setting, TABLE};
+use super::error::ConfigError;
+use super::kind::{Raw, SettingKind, Value};
+use super::name::{self, KnownName};
+use super::settings::{EffectiveValue, Settings};
+use super::sources::{self, FoundValue, Source, Sources};
+use super::table::{self, SETTINGS, SIGN_IN_PROFILES, Setting};
 use super::{security, typed};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Returns the value for display, with secrets masked.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn display_value(&self) -> String {
         if self.setting.secret {
             return "******".to_owned();
         }
@@ -49,8 +49,8 @@ impl Entry {
     }
 
     /// Returns a warning if this is a secret that every user of the machine can read.
-    fn exposed(&self, name: &str) -> Option<String> {
-        let is_path = self.setting.kind == Kind::Pem
+    fn describe_exposure(&self, name: &str) -> Option<String> {
+        let is_path = self.setting.kind == SettingKind::Pem
             && !self.raw.to_string().trim_start().starts_with("-----BEGIN ");
         (self.setting.secret && !is_path && self.source == Some(Source::Argument)).then(|| {
             format!(
@@ -62,10 +62,10 @@ impl Entry {
     }
 
     /// Creates an error about this value.
-    pub(super) fn fault(&self, name: &str, message: String) -> ConfigFault {
-        ConfigFault {
+    pub(super) fn to_error(&self, name: &str, message: String) -> ConfigError {
+        ConfigError {
             name: Some(name.to_owned()),
-            value: Some(self.shown()),
+            value: Some(self.display_value()),
             origin: Some(self.origin.clone()),
             message,
         }
@@ -82,20 +82,20 @@ pub(super) struct Typed {
 ///
 /// # Errors
 /// Returns every fault found.
-pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
+pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
     let mut faults = Vec::new();
     let mut warnings = Vec::new();
-    let found = gather(sources, &mut faults, &mut warnings);
-    let merged = merge(found, sources, &mut faults, &mut warnings);
-    let typed = read(merged, &mut faults);
-    warnings.extend(typed.iter().filter_map(|(name, typed)| typed.entry.exposed(name)));
-    let mut settings = typed::settings(&typed, &mut faults, &mut warnings);
+    let found = read_sources(sources, &mut faults, &mut warnings);
+    let merged = merge_values(found, sources, &mut faults, &mut warnings);
+    let typed = parse_values(merged, &mut faults);
+    warnings.extend(typed.iter().filter_map(|(name, typed)| typed.entry.describe_exposure(name)));
+    let mut settings = typed::build_settings(&typed, &mut faults, &mut warnings);
     if !faults.is_empty() {
         return Err(faults);
     }
-    let effective = typed.into_iter().map(|(name, typed)| Effective {
+    let effective = typed.into_iter().map(|(name, typed)| EffectiveValue {
         name,
-        value: typed.entry.shown(),
+        value: typed.entry.display_value(),
         origin: typed.entry.origin,
     });
     settings.effective = effective.collect();
@@ -104,37 +104,39 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigFault>> {
 }
 
 /// Checks one file, as far as that is possible without the other sources. Returns its faults and warnings.
-pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigFault>, Vec<String>) {
+pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigError>, Vec<String>) {
     let mut faults = Vec::new();
     let mut warnings = Vec::new();
-    let found = sources::file(path, text, &mut faults);
-    let merged = merge(found, &Sources::default(), &mut faults, &mut warnings);
-    let typed = read(merged, &mut faults);
+    let found = sources::parse_file(path, text, &mut faults);
+    let merged = merge_values(found, &Sources::default(), &mut faults, &mut warnings);
+    let typed = parse_values(merged, &mut faults);
     typed::check_ids(&typed, &mut faults);
     (faults, warnings)
 }
 
 /// Reads all sources. Later values override earlier ones.
-fn gather(
+fn read_sources(
     sources: &Sources,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
-) -> Vec<Found> {
-    let mut found = sources::files(sources, None, faults, warnings);
-    let mut late = sources::environment(sources);
-    late.extend(sources::credentials(sources, faults));
-    late.extend(sources::arguments(sources, faults));
-    let is_profiles = |found: &&Found| {
+) -> Vec<FoundValue> {
+    let mut found = sources::read_files(sources, None, faults, warnings);
+    let mut late = sources::read_environment(sources);
+    late.extend(sources::read_credentials(sources, faults));
+    late.extend(sources::read_arguments(sources, faults));
+    let is_profiles = |found: &&FoundValue| {
         let known = match found.source {
             Source::Environment => name::resolve_variable(&found.name),
-            _ => name::resolve(&found.name),
+            _ => name::resolve_name(&found.name),
         };
-        known.is_some_and(|known| known.setting.kind == Kind::Profiles)
+        known.is_some_and(|known| known.setting.kind == SettingKind::Profiles)
     };
     let profiles = found.iter().chain(&late).rfind(is_profiles).cloned();
-    if let Some(Ok(Value::List(names))) = profiles.map(|found| Kind::Profiles.parse(&found.value)) {
+    if let Some(Ok(Value::List(names))) =
+        profiles.map(|found| SettingKind::Profiles.parse(&found.value))
+    {
         for profile in names {
-            let of_profile = sources::files(sources, Some(&profile), faults, warnings);
+            let of_profile = sources::read_files(sources, Some(&profile), faults, warnings);
             if of_profile.is_empty() && !SIGN_IN_PROFILES.contains(&profile.as_str()) {
                 warnings.push(format!(
                     "the profile {profile} is active, but there are no settings in an application-{profile}.yaml or .properties in {} or {}",
@@ -143,7 +145,7 @@ fn gather(
                 ));
             }
             if let Some(inner) = of_profile.iter().find(is_profiles) {
-                faults.push(ConfigFault::of_source(
+                faults.push(ConfigError::of_source(
                     inner.origin.clone(),
                     "profiles.active has no effect in the file of a profile; list all profiles where the first one is set".into(),
                 ));
@@ -156,56 +158,56 @@ fn gather(
 }
 
 /// Merges the values: for each name the last one, or else the default.
-fn merge(
-    found: Vec<Found>,
+fn merge_values(
+    found: Vec<FoundValue>,
     sources: &Sources,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> BTreeMap<String, Entry> {
-    let mut merged = defaults(sources);
+    let mut merged = list_defaults(sources);
     let ids: Vec<String> = found
         .iter()
         .filter(|f| f.source != Source::Environment)
-        .filter_map(|f| name::resolve(&f.name)?.id)
+        .filter_map(|f| name::resolve_name(&f.name)?.id)
         .collect();
     for found in found {
         let known = match found.source {
             Source::Environment => {
-                let known = variable(&found, &ids, faults);
+                let known = find_variable_setting(&found, &ids, faults);
                 if known.is_none() {
-                    warnings.extend(unknown_variable(&found.name));
+                    warnings.extend(describe_unknown_variable(&found.name));
                     continue;
                 }
                 known
             }
-            _ => name::resolve(&found.name),
+            _ => name::resolve_name(&found.name),
         };
         match known {
-            Some(known) => put(&mut merged, &known, found),
-            None => warnings.push(unknown(&found)),
+            Some(known) => insert_value(&mut merged, &known, found),
+            None => warnings.push(describe_unknown(&found)),
         }
     }
     merged.retain(|_, entry| !entry.raw.is_empty());
-    for (name, default) in defaults(sources) {
+    for (name, default) in list_defaults(sources) {
         merged.entry(name).or_insert(default);
     }
-    preset(&mut merged);
+    apply_presets(&mut merged);
     merged
 }
 
 /// Replaces defaults by the values that a bundled profile presets.
-fn preset(merged: &mut BTreeMap<String, Entry>) {
+fn apply_presets(merged: &mut BTreeMap<String, Entry>) {
     let is_active = |profile: &str| {
         merged
             .get("profiles.active")
-            .is_some_and(|active| active.raw.items().iter().any(|name| name == profile))
+            .is_some_and(|active| active.raw.split_items().iter().any(|name| name == profile))
     };
     if !is_active(security::AZUREAD) {
         return;
     }
     let given = |name: &str| merged.get(name).map(|entry| entry.raw.to_string().trim().to_owned());
-    for (name, value) in security::presets(given) {
-        let known = name::resolve(&name).expect("presets are settings");
+    for (name, value) in security::list_presets(given) {
+        let known = name::resolve_name(&name).expect("presets are settings");
         let entry = Entry {
             setting: known.setting,
             id: known.id,
@@ -228,15 +230,15 @@ fn preset(merged: &mut BTreeMap<String, Entry>) {
     }
 }
 
-fn unknown(found: &Found) -> String {
-    let near = name::nearest(&found.name);
+fn describe_unknown(found: &FoundValue) -> String {
+    let near = name::find_nearest(&found.name);
     let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
     format!("{} is not a known setting (from {}){near}", found.name, found.origin)
 }
 
 /// Returns a warning only for a near miss, because the environment contains many variables of other programs.
-fn unknown_variable(variable: &str) -> Option<String> {
-    let near = name::nearest_variable(variable)
+fn describe_unknown_variable(variable: &str) -> Option<String> {
+    let near = name::find_nearest_variable(variable)
         .filter(|_| variable.starts_with("SERVICE_") || variable.starts_with("FRAMEWORK_"))?;
     Some(format!(
         "the environment variable {variable} is not a known setting; the nearest is {near}"
@@ -244,13 +246,17 @@ fn unknown_variable(variable: &str) -> Option<String> {
 }
 
 /// Finds the setting for an environment variable, with its `<...>` among `ids`.
-fn variable(found: &Found, ids: &[String], faults: &mut Vec<ConfigFault>) -> Option<Known<String>> {
+fn find_variable_setting(
+    found: &FoundValue,
+    ids: &[String],
+    faults: &mut Vec<ConfigError>,
+) -> Option<KnownName<String>> {
     let known = name::resolve_variable(&found.name)?;
     let Some(spelled) = &known.id else { return Some(known) };
     match name::id_of_variable(spelled, ids.iter().map(String::as_str)) {
-        Ok(id) => Some(Known { id: Some(id), ..known }),
+        Ok(id) => Some(KnownName { id: Some(id), ..known }),
         Err(several) => {
-            faults.push(ConfigFault::of_source(
+            faults.push(ConfigError::of_source(
                 found.origin.clone(),
                 format!("it could mean any of {}; set it in a file", several.join(", ")),
             ));
@@ -259,20 +265,24 @@ fn variable(found: &Found, ids: &[String], faults: &mut Vec<ConfigFault>) -> Opt
     }
 }
 
-fn put(merged: &mut BTreeMap<String, Entry>, known: &Known<String>, found: Found) {
-    let name = known.name();
+fn insert_value(
+    merged: &mut BTreeMap<String, Entry>,
+    known: &KnownName<String>,
+    found: FoundValue,
+) {
+    let name = known.canonical_name();
     if known.index.is_some()
         && let Some(entry) = merged.get_mut(&name)
         && entry.indexed
         && entry.source.as_ref() == Some(&found.source)
     {
-        let mut items = entry.raw.items();
-        items.extend(found.value.items());
+        let mut items = entry.raw.split_items();
+        items.extend(found.value.split_items());
         entry.raw = Raw::List(items);
         return;
     }
     let raw = match known.index {
-        Some(_) => Raw::List(found.value.items()),
+        Some(_) => Raw::List(found.value.split_items()),
         None => found.value,
     };
     let entry = Entry {
@@ -286,37 +296,42 @@ fn put(merged: &mut BTreeMap<String, Entry>, known: &Known<String>, found: Found
     merged.insert(name, entry);
 }
 
-fn defaults(sources: &Sources) -> BTreeMap<String, Entry> {
-    let of_table = TABLE.iter().filter(|s| name::placeholder(s.name).is_none()).filter_map(|s| {
-        let entry = |value: &str, origin: &str| Entry {
-            setting: s,
-            id: None,
-            raw: Raw::Text(value.to_owned()),
-            origin: origin.to_owned(),
-            source: None,
-            indexed: false,
-        };
-        // `STATE_DIRECTORY` has the directories of `StateDirectory=`, separated by colons (systemd.exec(5)).
-        let state = sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
-        let entry = match (s.name, state) {
-            ("service.data-dir", Some(dir)) if !dir.is_empty() => {
-                entry(dir, "environment variable STATE_DIRECTORY")
-            }
-            _ => entry(s.default?, "default"),
-        };
-        Some((s.name.to_owned(), entry))
-    });
+fn list_defaults(sources: &Sources) -> BTreeMap<String, Entry> {
+    let of_table =
+        SETTINGS.iter().filter(|s| name::split_placeholder(s.name).is_none()).filter_map(|s| {
+            let entry = |value: &str, origin: &str| Entry {
+                setting: s,
+                id: None,
+                raw: Raw::Text(value.to_owned()),
+                origin: origin.to_owned(),
+                source: None,
+                indexed: false,
+            };
+            // `STATE_DIRECTORY` has the directories of `StateDirectory=`, separated by colons (systemd.exec(5)).
+            let state =
+                sources.environment.get("STATE_DIRECTORY").and_then(|d| d.split(':').next());
+            let entry = match (s.name, state) {
+                ("service.data-dir", Some(dir)) if !dir.is_empty() => {
+                    entry(dir, "environment variable STATE_DIRECTORY")
+                }
+                _ => entry(s.default?, "default"),
+            };
+            Some((s.name.to_owned(), entry))
+        });
     of_table.collect()
 }
 
 /// Parses the values.
-fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTreeMap<String, Typed> {
+fn parse_values(
+    merged: BTreeMap<String, Entry>,
+    faults: &mut Vec<ConfigError>,
+) -> BTreeMap<String, Typed> {
     let mut typed = BTreeMap::new();
     for (name, entry) in merged {
         let value = match entry.setting.kind.parse(&entry.raw) {
             Ok(value) => value,
             Err(expected) => {
-                faults.push(entry.fault(&name, format!("expected {expected}")));
+                faults.push(entry.to_error(&name, format!("expected {expected}")));
                 continue;
             }
         };
@@ -327,6 +342,6 @@ fn read(merged: BTreeMap<String, Entry>, faults: &mut Vec<ConfigFault>) -> BTree
 
 /// Returns the parsed default of a setting.
 pub(super) fn default_of(name: &str) -> Option<Value> {
-    let setting = table::find(name)?;
+    let setting = table::find_setting(name)?;
     setting.kind.parse(&Raw::Text(setting.default?.to_owned())).ok()
 }

@@ -2,11 +2,11 @@
 //!
 //! A name is a path of parts separated by dots. A part that contains dots is in brackets. Case, `-` and `_` are
 //! ignored (`tenantId`, `tenant-id`), except in the part that replaces a `<...>` of the table.
-use super::table::{Setting, TABLE};
+use super::table::{SETTINGS, Setting};
 
 /// A name that matches a setting of the table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Known<T> {
+pub(super) struct KnownName<T> {
     pub(super) setting: &'static Setting,
     /// The part that replaces the `<...>` of the table.
     pub(super) id: Option<T>,
@@ -14,18 +14,18 @@ pub(super) struct Known<T> {
     pub(super) index: Option<usize>,
 }
 
-impl Known<String> {
+impl KnownName<String> {
     /// Returns the name in the spelling of the documentation.
-    pub(super) fn name(&self) -> String {
-        match (&self.id, placeholder(self.setting.name)) {
-            (Some(id), Some((before, after))) => concrete(before, id, after),
+    pub(super) fn canonical_name(&self) -> String {
+        match (&self.id, split_placeholder(self.setting.name)) {
+            (Some(id), Some((before, after))) => fill_placeholder(before, id, after),
             _ => self.setting.name.to_owned(),
         }
     }
 }
 
 /// Replaces the placeholder by `id`. `before` ends with a dot, and `after` begins with one.
-fn concrete(before: &str, id: &str, after: &str) -> String {
+fn fill_placeholder(before: &str, id: &str, after: &str) -> String {
     if id.contains('.') {
         format!("{}[{id}]{after}", before.trim_end_matches('.'))
     } else {
@@ -34,19 +34,19 @@ fn concrete(before: &str, id: &str, after: &str) -> String {
 }
 
 /// Splits a name at its `<...>` and returns the parts before and after it.
-pub(super) fn placeholder(name: &str) -> Option<(&str, &str)> {
+pub(super) fn split_placeholder(name: &str) -> Option<(&str, &str)> {
     let (before, rest) = name.split_once('<')?;
     let (_, after) = rest.split_once('>')?;
     Some((before, after))
 }
 
 /// Returns the name without case and punctuation.
-fn plain(text: &str) -> String {
+fn normalize_name(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '-' | '_' | '.')).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Splits a name into its parts. Text in brackets is one part.
-fn parts(name: &str) -> Vec<&str> {
+fn split_parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = name;
     while !rest.is_empty() {
@@ -66,7 +66,7 @@ fn parts(name: &str) -> Vec<&str> {
 /// Replaces aliases: `spring.` by `framework.`, `framework.profiles.active` by `profiles.active`, and
 /// `security.mode` by `security`. The last one exists because a YAML key has either a value or keys below it, and
 /// `security.role` is below `security`.
-fn canonical(mut parts: Vec<&str>) -> Vec<&str> {
+fn replace_aliases(mut parts: Vec<&str>) -> Vec<&str> {
     if let Some(first) = parts.first_mut()
         && first.eq_ignore_ascii_case("spring")
     {
@@ -88,36 +88,40 @@ fn canonical(mut parts: Vec<&str>) -> Vec<&str> {
 }
 
 /// Finds the setting for a name in a file, a credential or an argument.
-pub(super) fn resolve(name: &str) -> Option<Known<String>> {
-    let parts = canonical(parts(name));
-    if let Some(known) = matching(&parts, None) {
+pub(super) fn resolve_name(name: &str) -> Option<KnownName<String>> {
+    let parts = replace_aliases(split_parts(name));
+    if let Some(known) = find_matching(&parts, None) {
         return Some(known);
     }
     let (last, front) = parts.split_last()?;
     let index = last.parse().ok().filter(|_| name.ends_with(']'))?;
-    matching(front, Some(index))
+    find_matching(front, Some(index))
 }
 
-fn matching(parts: &[&str], index: Option<usize>) -> Option<Known<String>> {
-    TABLE.iter().find_map(|setting| {
-        let id = match placeholder(setting.name) {
+fn find_matching(parts: &[&str], index: Option<usize>) -> Option<KnownName<String>> {
+    SETTINGS.iter().find_map(|setting| {
+        let id = match split_placeholder(setting.name) {
             None => {
-                let same = setting.name.split('.').map(plain).eq(parts.iter().map(|p| plain(p)));
-                return same.then_some(Known { setting, id: None, index });
+                let same = setting
+                    .name
+                    .split('.')
+                    .map(normalize_name)
+                    .eq(parts.iter().map(|p| normalize_name(p)));
+                return same.then_some(KnownName { setting, id: None, index });
             }
-            Some((before, after)) => between(parts, before, after)?,
+            Some((before, after)) => match_placeholder(parts, before, after)?,
         };
-        Some(Known { setting, id: Some(id), index })
+        Some(KnownName { setting, id: Some(id), index })
     })
 }
 
 /// Returns the parts that replace the `<...>`. The parts of an unbracketed name with dots are joined.
-fn between(parts: &[&str], before: &str, after: &str) -> Option<String> {
-    let before: Vec<_> = before.split_terminator('.').map(plain).collect();
-    let after: Vec<_> = after.split('.').skip(1).map(plain).collect();
+fn match_placeholder(parts: &[&str], before: &str, after: &str) -> Option<String> {
+    let before: Vec<_> = before.split_terminator('.').map(normalize_name).collect();
+    let after: Vec<_> = after.split('.').skip(1).map(normalize_name).collect();
     let middle = parts.get(before.len()..parts.len().checked_sub(after.len())?)?;
     let same = |expected: &[String], found: &[&str]| {
-        expected.iter().eq(found.iter().map(|p| plain(p)).collect::<Vec<_>>().iter())
+        expected.iter().eq(found.iter().map(|p| normalize_name(p)).collect::<Vec<_>>().iter())
     };
     let (front, back) = (parts.get(..before.len())?, parts.get(parts.len() - after.len()..)?);
     (!middle.is_empty() && same(&before, front) && same(&after, back)).then(|| middle.join("."))
@@ -125,36 +129,38 @@ fn between(parts: &[&str], before: &str, after: &str) -> Option<String> {
 
 /// Finds the setting for an environment variable. Its `<...>` part keeps the spelling of the variable;
 /// [`id_of_variable`] finds the actual one.
-pub(super) fn resolve_variable(variable: &str) -> Option<Known<String>> {
+pub(super) fn resolve_variable(variable: &str) -> Option<KnownName<String>> {
     if !variable.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         return None;
     }
     let words: Vec<&str> = variable.split('_').collect();
-    let words = canonical(words);
-    let whole = plain(&words.concat());
-    if let Some(setting) =
-        TABLE.iter().find(|s| placeholder(s.name).is_none() && plain(s.name) == whole)
+    let words = replace_aliases(words);
+    let whole = normalize_name(&words.concat());
+    if let Some(setting) = SETTINGS
+        .iter()
+        .find(|s| split_placeholder(s.name).is_none() && normalize_name(s.name) == whole)
     {
-        return Some(Known { setting, id: None, index: None });
+        return Some(KnownName { setting, id: None, index: None });
     }
-    TABLE
+    SETTINGS
         .iter()
         .filter_map(|setting| {
-            let (before, after) = placeholder(setting.name)?;
-            let start = boundary(&words, &plain(before), false)?;
-            let end = words.len().checked_sub(boundary(&words, &plain(after), true)?)?;
+            let (before, after) = split_placeholder(setting.name)?;
+            let start = count_words(&words, &normalize_name(before), false)?;
+            let end =
+                words.len().checked_sub(count_words(&words, &normalize_name(after), true)?)?;
             let middle = words.get(start..end).filter(|m| m.iter().any(|w| !w.is_empty()))?;
-            Some(Known { setting, id: Some(middle.join("_")), index: None })
+            Some(KnownName { setting, id: Some(middle.join("_")), index: None })
         })
         // The longest ending wins: `..._SECRET_ACCESS_KEY` before an id that ends in `_SECRET`.
         .min_by_key(|known| known.id.as_ref().map_or(0, String::len))
 }
 
 /// Returns how many words, from the front or the back, form `expected`.
-fn boundary(words: &[&str], expected: &str, from_back: bool) -> Option<usize> {
+fn count_words(words: &[&str], expected: &str, from_back: bool) -> Option<usize> {
     (1..words.len()).find(|count| {
         let taken = if from_back { words.get(words.len() - count..) } else { words.get(..*count) };
-        taken.is_some_and(|taken| plain(&taken.concat()) == expected)
+        taken.is_some_and(|taken| normalize_name(&taken.concat()) == expected)
     })
 }
 
@@ -167,8 +173,10 @@ pub(super) fn id_of_variable<'a>(
     spelled: &str,
     others: impl Iterator<Item = &'a str>,
 ) -> Result<String, Vec<String>> {
-    let mut meant: Vec<String> =
-        others.filter(|id| plain(id) == plain(spelled)).map(str::to_owned).collect();
+    let mut meant: Vec<String> = others
+        .filter(|id| normalize_name(id) == normalize_name(spelled))
+        .map(str::to_owned)
+        .collect();
     meant.sort();
     meant.dedup();
     match meant.as_slice() {
@@ -179,23 +187,26 @@ pub(super) fn id_of_variable<'a>(
 }
 
 /// Returns the known name nearest to an unknown one, if any is near.
-pub(super) fn nearest(name: &str) -> Option<String> {
-    let parts = canonical(parts(name));
-    let known = TABLE.iter().map(|setting| match placeholder(setting.name) {
+pub(super) fn find_nearest(name: &str) -> Option<String> {
+    let parts = replace_aliases(split_parts(name));
+    let known = SETTINGS.iter().map(|setting| match split_placeholder(setting.name) {
         Some((before, after)) => {
             let at = before.matches('.').count();
-            concrete(before, parts.get(at).copied().unwrap_or("name"), after)
+            fill_placeholder(before, parts.get(at).copied().unwrap_or("name"), after)
         }
         None => setting.name.to_owned(),
     });
-    penstock_base::nearest::nearest(&parts.join("."), known)
+    penstock_base::nearest::find_nearest(&parts.join("."), known)
 }
 
 /// Returns the environment variable of the known name nearest to an unknown one, if any is near.
-pub(super) fn nearest_variable(variable: &str) -> Option<String> {
+pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
     let spelled =
         |name: &str| name.replace('.', "_").replace(['-', '<', '>'], "").to_ascii_uppercase();
-    penstock_base::nearest::nearest(variable, TABLE.iter().map(|setting| spelled(setting.name)))
+    penstock_base::nearest::find_nearest(
+        variable,
+        SETTINGS.iter().map(|setting| spelled(setting.name)),
+    )
 }
 
 #[cfg(test)]
@@ -203,7 +214,7 @@ mod tests {
     use super::*;
 
     fn resolved_name(text: &str) -> Option<String> {
-        resolve(text).map(|known| known.name())
+        resolve_name(text).map(|known| known.canonical_name())
     }
 
     #[test]
@@ -245,8 +256,11 @@ mod tests {
         ] {
             assert_eq!(resolved_name(spelling).as_deref(), Some(bracketed), "{spelling}");
         }
-        let item = resolve("server.cors.allowed-origins[1]").unwrap();
-        assert_eq!((item.name().as_str(), item.index), ("server.cors.allowed-origins", Some(1)));
+        let item = resolve_name("server.cors.allowed-origins[1]").unwrap();
+        assert_eq!(
+            (item.canonical_name().as_str(), item.index),
+            ("server.cors.allowed-origins", Some(1))
+        );
     }
 
     #[test]
@@ -280,24 +294,24 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn known_names_resolve_to_themselves(id in "[a-z0-9.-]{1,12}", text in "[a-z.\\[\\]_<>-]{0,40}") {
-            for setting in TABLE {
-                let Some((before, after)) = placeholder(setting.name) else { continue };
-                let known = resolve(&concrete(before, &id, after)).unwrap();
+            for setting in SETTINGS {
+                let Some((before, after)) = split_placeholder(setting.name) else { continue };
+                let known = resolve_name(&fill_placeholder(before, &id, after)).unwrap();
                 proptest::prop_assert_eq!((known.setting.name, known.id), (setting.name, Some(id.clone())));
             }
-            let (_, _) = (resolve(&text), nearest(&text));
-            let (_, _) = (resolve_variable(&text), nearest_variable(&text));
+            let (_, _) = (resolve_name(&text), find_nearest(&text));
+            let (_, _) = (resolve_variable(&text), find_nearest_variable(&text));
         }
     }
 
     #[test]
     fn the_nearest_name_is_found() {
-        assert_eq!(nearest("service.data-dri").as_deref(), Some("service.data-dir"));
+        assert_eq!(find_nearest("service.data-dri").as_deref(), Some("service.data-dir"));
         assert_eq!(
-            nearest("service.export.targets.plant.endpont").as_deref(),
+            find_nearest("service.export.targets.plant.endpont").as_deref(),
             Some("service.export.targets.plant.endpoint")
         );
-        assert_eq!(nearest("completely.different.thing"), None);
-        assert_eq!(nearest_variable("SERVICE_DATADRI").as_deref(), Some("SERVICE_DATADIR"));
+        assert_eq!(find_nearest("completely.different.thing"), None);
+        assert_eq!(find_nearest_variable("SERVICE_DATADRI").as_deref(), Some("SERVICE_DATADIR"));
     }
 }

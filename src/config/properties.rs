@@ -18,7 +18,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Property>, Vec<(usize, String)>> {
     let mut found = Vec::new();
     let mut faults = Vec::new();
     for (line, logical) in logical_lines(text.strip_prefix('\u{feff}').unwrap_or(text)) {
-        match property(&logical) {
+        match parse_property(&logical) {
             Ok((name, value)) => found.push(Property { line, name, value }),
             Err(fault) => faults.push((line, fault)),
         }
@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Property>, Vec<(usize, String)>> {
     if faults.is_empty() { Ok(found) } else { Err(faults) }
 }
 
-fn blank(c: char) -> bool {
+fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\u{c}')
 }
 
@@ -36,7 +36,7 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = normal.split('\n').enumerate();
     let mut found = Vec::new();
     while let Some((number, line)) = lines.next() {
-        let line = line.trim_start_matches(blank);
+        let line = line.trim_start_matches(is_blank);
         if line.is_empty() || line.starts_with(['#', '!']) {
             continue;
         }
@@ -44,45 +44,45 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
         while logical.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1 {
             logical.pop();
             let Some((_, next)) = lines.next() else { break };
-            logical.push_str(next.trim_start_matches(blank));
+            logical.push_str(next.trim_start_matches(is_blank));
         }
         found.push((number + 1, logical));
     }
     found
 }
 
-fn property(line: &str) -> Result<(String, String), String> {
+fn parse_property(line: &str) -> Result<(String, String), String> {
     let mut chars = line.chars().peekable();
     let mut name = String::new();
-    while let Some(c) = chars.next_if(|c| !blank(*c) && !matches!(c, '=' | ':')) {
-        unescape(c, &mut chars, &mut name)?;
+    while let Some(c) = chars.next_if(|c| !is_blank(*c) && !matches!(c, '=' | ':')) {
+        unescape_char(c, &mut chars, &mut name)?;
     }
-    while chars.next_if(|c| blank(*c)).is_some() {}
+    while chars.next_if(|c| is_blank(*c)).is_some() {}
     if chars.next_if(|c| matches!(c, '=' | ':')).is_some() {
-        while chars.next_if(|c| blank(*c)).is_some() {}
+        while chars.next_if(|c| is_blank(*c)).is_some() {}
     }
     let mut value = String::new();
     while let Some(c) = chars.next() {
-        unescape(c, &mut chars, &mut value)?;
+        unescape_char(c, &mut chars, &mut value)?;
     }
     Ok((name, value))
 }
 
-fn unescape(c: char, rest: &mut Peekable<Chars<'_>>, into: &mut String) -> Result<(), String> {
+fn unescape_char(c: char, rest: &mut Peekable<Chars<'_>>, into: &mut String) -> Result<(), String> {
     if c != '\\' {
         into.push(c);
         return Ok(());
     }
     match rest.next() {
         Some('u') => {
-            let mut unit = unit(rest)?;
+            let mut unit = parse_utf16_unit(rest)?;
             if (0xd800..0xdc00).contains(&unit)
                 && rest.next_if_eq(&'\\').is_some()
                 && rest.next_if_eq(&'u').is_some()
             {
                 // Combine the two halves of a surrogate pair (UTF-16). A high half without a low half remains and
                 // fails below.
-                let low = self::unit(rest)?.checked_sub(0xdc00).filter(|low| *low < 0x400);
+                let low = parse_utf16_unit(rest)?.checked_sub(0xdc00).filter(|low| *low < 0x400);
                 unit = low.map_or(unit, |low| 0x10000 + ((unit - 0xd800) << 10) + low);
             }
             let c = char::from_u32(unit);
@@ -100,7 +100,7 @@ fn unescape(c: char, rest: &mut Peekable<Chars<'_>>, into: &mut String) -> Resul
     Ok(())
 }
 
-fn unit(rest: &mut Peekable<Chars<'_>>) -> Result<u32, String> {
+fn parse_utf16_unit(rest: &mut Peekable<Chars<'_>>) -> Result<u32, String> {
     let digits: String = (0..4).map_while(|_| rest.next_if(char::is_ascii_hexdigit)).collect();
     match u32::from_str_radix(&digits, 16) {
         Ok(unit) if digits.len() == 4 => Ok(unit),

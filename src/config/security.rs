@@ -1,11 +1,11 @@
 //! Builds the settings of authentication and authorization, for people and machines (specification, 5).
-use super::fault::ConfigFault;
+use super::error::ConfigError;
 use super::load::Typed;
 use super::settings::{
     Claims, ClientAuthentication, Oidc, ResourceServer, RoleValues, Security, SessionLimits,
 };
 use super::table::SIGN_IN_PROFILES;
-use super::typed::{Values, absent};
+use super::typed::{Values, report_missing};
 use penstock_base::Role;
 use std::path::PathBuf;
 
@@ -16,15 +16,15 @@ const MODE: &str = "security";
 const REGISTRATION: &str = "service.security.registration";
 const TENANT: &str = "service.security.tenant-id";
 const DEFAULT_ROLE: &str = "service.security.defaultServiceAccountRole";
-const CLIENT: &str = "framework.security.oauth2.client.";
+const CLIENT_PREFIX: &str = "framework.security.oauth2.client.";
 const CLIENT_ID: &str = "framework.security.oauth2.client.registration.<id>.client-id";
-const JWT: &str = "framework.security.oauth2.resourceserver.jwt.";
+const JWT_PREFIX: &str = "framework.security.oauth2.resourceserver.jwt.";
 
 /// Returns what the profile `azuread` presets, derived from the given values. A preset is omitted if it depends on a
 /// value that is not set; that value is then reported as missing.
-pub(super) fn presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+pub(super) fn list_presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let id = given(REGISTRATION).unwrap_or_else(|| "azure".to_owned());
-    let provider = |property: &str| format!("{CLIENT}provider.{id}.{property}");
+    let provider = |property: &str| format!("{CLIENT_PREFIX}provider.{id}.{property}");
     let mut presets = vec![
         (MODE.to_owned(), "oauth2".to_owned()),
         (REGISTRATION.to_owned(), id.clone()),
@@ -38,62 +38,62 @@ pub(super) fn presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, St
             (provider("authorization-uri"), format!("{login}/oauth2/v2.0/authorize")),
             (provider("token-uri"), format!("{login}/oauth2/v2.0/token")),
             (provider("jwk-set-uri"), format!("{login}/discovery/v2.0/keys")),
-            (format!("{JWT}issuer-uri"), format!("https://sts.windows.net/{tenant}/")),
-            (format!("{JWT}jwk-set-uri"), format!("{login}/discovery/v2.0/keys")),
+            (format!("{JWT_PREFIX}issuer-uri"), format!("https://sts.windows.net/{tenant}/")),
+            (format!("{JWT_PREFIX}jwk-set-uri"), format!("{login}/discovery/v2.0/keys")),
         ]);
     }
-    if let Some(client) = given(&format!("{CLIENT}registration.{id}.client-id")) {
-        presets.push((format!("{JWT}audiences"), format!("api://{client}")));
+    if let Some(client) = given(&format!("{CLIENT_PREFIX}registration.{id}.client-id")) {
+        presets.push((format!("{JWT_PREFIX}audiences"), format!("api://{client}")));
     }
     presets
 }
 
 /// Builds the settings of authentication and authorization.
-pub(super) fn security(
+pub(super) fn build_security(
     values: &Values<'_>,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Security {
-    let role_values = role_values(values, faults);
+    let role_values = build_role_values(values, faults);
     let session = SessionLimits {
-        idle: values.duration("service.security.session.idle"),
-        absolute: values.duration("service.security.session.absolute"),
+        idle: values.get_duration("service.security.session.idle"),
+        absolute: values.get_duration("service.security.session.absolute"),
     };
     if session.absolute < session.idle {
-        fault(
+        report_error(
             values,
             faults,
             "service.security.session.absolute",
             "expected at least service.security.session.idle",
         );
     }
-    let oidc = sign_in(values, faults, warnings);
-    let mut resource_server = resource_server(values, &role_values, faults, warnings);
+    let oidc = build_sign_in(values, faults, warnings);
+    let mut resource_server = build_resource_server(values, &role_values, faults, warnings);
     if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
-        && is_one_provider(oidc, server, values.text(TENANT).as_deref())
+        && is_one_provider(oidc, server, values.get_text(TENANT).as_deref())
     {
         server.sign_in_issuer = Some(oidc.identity_issuer().to_owned());
     }
     if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
-        && values.list("profiles.active").iter().any(|name| name == AZUREAD)
+        && values.get_list("profiles.active").iter().any(|name| name == AZUREAD)
     {
-        server.client_id_audience = client_id_audience(oidc, server, values.text(TENANT));
+        server.client_id_audience = client_id_audience(oidc, server, values.get_text(TENANT));
     }
     let client_ids = values.0.iter().filter(|(_, typed)| typed.entry.setting.name == CLIENT_ID);
     Security {
-        client_ids: client_ids.filter_map(|(name, _)| values.text(name)).collect(),
+        client_ids: client_ids.filter_map(|(name, _)| values.get_text(name)).collect(),
         oidc,
         resource_server,
-        algorithms: values.list("service.security.jwt.algorithms"),
+        algorithms: values.get_list("service.security.jwt.algorithms"),
         claims: Claims {
-            first_name: values.list("service.security.claims.firstName"),
-            last_name: values.list("service.security.claims.lastName"),
-            email: values.list("service.security.claims.email"),
-            organization: values.list("service.security.claims.organization"),
-            roles: values.list("service.security.claims.roles"),
+            first_name: values.get_list("service.security.claims.firstName"),
+            last_name: values.get_list("service.security.claims.lastName"),
+            email: values.get_list("service.security.claims.email"),
+            organization: values.get_list("service.security.claims.organization"),
+            roles: values.get_list("service.security.claims.roles"),
         },
         role_values,
-        ca_file: ca_file(values, faults),
+        ca_file: check_ca_file(values, faults),
         session,
     }
 }
@@ -127,21 +127,21 @@ fn is_one_provider(oidc: &Oidc, server: &ResourceServer, tenant: Option<&str>) -
 }
 
 /// Builds the settings of sign-in, which `security=oauth2` turns on together with one of its profiles.
-fn sign_in(
+fn build_sign_in(
     values: &Values<'_>,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<Oidc> {
-    let profiles = values.list("profiles.active");
+    let profiles = values.get_list("profiles.active");
     let has_profile = profiles.iter().any(|name| SIGN_IN_PROFILES.contains(&name.as_str()));
-    let has_mode = values.text(MODE).is_some();
+    let has_mode = values.get_text(MODE).is_some();
     match (has_mode, has_profile) {
         (true, true) => {
-            registration(values, profiles.iter().any(|p| p == AZUREAD), faults, warnings)
+            build_registration(values, profiles.iter().any(|p| p == AZUREAD), faults, warnings)
         }
         (false, false) => {
             let unused = |name: &&String| {
-                name.starts_with(CLIENT) || [REGISTRATION, TENANT].contains(&name.as_str())
+                name.starts_with(CLIENT_PREFIX) || [REGISTRATION, TENANT].contains(&name.as_str())
             };
             if let Some(name) = values.0.keys().find(unused) {
                 warnings.push(format!(
@@ -152,28 +152,28 @@ fn sign_in(
         }
         (true, false) => {
             let message = "it needs the profile oauth2 (profiles.active=oauth2) or azuread";
-            fault(values, faults, MODE, message);
+            report_error(values, faults, MODE, message);
             None
         }
         (false, true) => {
             // If another value is set, it has been reported already.
             let message = "it is missing: the profile oauth2 is active and needs security=oauth2";
-            absent(faults, MODE.to_owned(), message.to_owned());
+            report_missing(faults, MODE.to_owned(), message.to_owned());
             None
         }
     }
 }
 
-fn registration(
+fn build_registration(
     values: &Values<'_>,
     is_azuread: bool,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<Oidc> {
     let mut require = |name: String, why: &str| {
-        let value = values.text(&name);
+        let value = values.get_text(&name);
         if value.is_none() {
-            absent(faults, name, format!("it is missing: {why}"));
+            report_missing(faults, name, format!("it is missing: {why}"));
         }
         value
     };
@@ -183,11 +183,11 @@ fn registration(
     );
     let tenant = is_azuread.then(|| require(TENANT.to_owned(), "the profile azuread needs it"));
     let id = id?;
-    let registered = |property: &str| format!("{CLIENT}registration.{id}.{property}");
-    let provided = |property: &str| format!("{CLIENT}provider.{id}.{property}");
+    let registered = |property: &str| format!("{CLIENT_PREFIX}registration.{id}.{property}");
+    let provided = |property: &str| format!("{CLIENT_PREFIX}provider.{id}.{property}");
     let client_id = require(registered("client-id"), "the provider assigns it");
     let client_secret = require(registered("client-secret"), "the provider assigns it");
-    let issuer_uri = values.text(&provided("issuer-uri"));
+    let issuer_uri = values.get_text(&provided("issuer-uri"));
     // With `azuread`, the missing value is the tenant.
     if issuer_uri.is_none() && tenant != Some(None) {
         for property in ["authorization-uri", "token-uri", "jwk-set-uri"] {
@@ -199,33 +199,34 @@ fn registration(
     }
     let of = |part: &str, property: &str| {
         values
-            .text(&format!("{CLIENT}{part}.{id}.{property}"))
-            .or_else(|| values.text(&format!("{CLIENT}{part}.<id>.{property}")))
+            .get_text(&format!("{CLIENT_PREFIX}{part}.{id}.{property}"))
+            .or_else(|| values.get_text(&format!("{CLIENT_PREFIX}{part}.<id>.{property}")))
     };
     let client_authentication =
-        values.text(&registered("client-authentication-method")).map(|method| {
+        values.get_text(&registered("client-authentication-method")).map(|method| {
             match method.as_str() {
                 "client_secret_post" => ClientAuthentication::Post,
                 _ => ClientAuthentication::Basic,
             }
         });
-    let mut scopes = values.list(&registered("scope"));
+    let mut scopes = values.get_list(&registered("scope"));
     if scopes.is_empty() {
-        scopes = values.list(&format!("{CLIENT}registration.<id>.scope"));
+        scopes = values.get_list(&format!("{CLIENT_PREFIX}registration.<id>.scope"));
     }
     if !scopes.iter().any(|scope| scope == "openid") {
         let message = "sign-in requires the scope openid";
-        fault(values, faults, &registered("scope"), message);
+        report_error(values, faults, &registered("scope"), message);
     }
     let redirect_uri = of("registration", "redirect-uri").unwrap_or_default();
     let redirect_uri = redirect_uri.replace("{registrationId}", &id);
     if !redirect_uri.ends_with(&format!("/{id}")) {
         let message =
             format!("it must end with /login/oauth2/code/{id}, because {REGISTRATION} is {id}");
-        fault(values, faults, &registered("redirect-uri"), &message);
+        report_error(values, faults, &registered("redirect-uri"), &message);
     }
     let is_foreign = |name: &&String| {
-        name.strip_prefix(CLIENT).is_some_and(|rest| rest.split('.').nth(1) != Some(id.as_str()))
+        name.strip_prefix(CLIENT_PREFIX)
+            .is_some_and(|rest| rest.split('.').nth(1) != Some(id.as_str()))
     };
     for name in values.0.keys().filter(is_foreign) {
         warnings.push(format!("{name} does nothing: {REGISTRATION} is {id}"));
@@ -246,26 +247,26 @@ fn registration(
     })
 }
 
-fn resource_server(
+fn build_resource_server(
     values: &Values<'_>,
     roles: &RoleValues,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<ResourceServer> {
-    let audiences = values.list(&format!("{JWT}audiences"));
-    let jwk_set_uri = values.text(&format!("{JWT}jwk-set-uri"));
-    let default_role = default_role(values, roles, faults);
-    let email_domain = values.text("service.security.serviceAccount.emailDomain");
-    let Some(issuer_uri) = values.text(&format!("{JWT}issuer-uri")) else {
+    let audiences = values.get_list(&format!("{JWT_PREFIX}audiences"));
+    let jwk_set_uri = values.get_text(&format!("{JWT_PREFIX}jwk-set-uri"));
+    let default_role = find_default_role(values, roles, faults);
+    let email_domain = values.get_text("service.security.serviceAccount.emailDomain");
+    let Some(issuer_uri) = values.get_text(&format!("{JWT_PREFIX}issuer-uri")) else {
         for (name, is_given) in [
-            (format!("{JWT}audiences"), !audiences.is_empty()),
-            (format!("{JWT}jwk-set-uri"), jwk_set_uri.is_some()),
+            (format!("{JWT_PREFIX}audiences"), !audiences.is_empty()),
+            (format!("{JWT_PREFIX}jwk-set-uri"), jwk_set_uri.is_some()),
             (DEFAULT_ROLE.to_owned(), default_role.is_some()),
             ("service.security.serviceAccount.emailDomain".to_owned(), email_domain.is_some()),
         ] {
-            if is_given && !values.list("profiles.active").iter().any(|name| name == AZUREAD) {
+            if is_given && !values.get_list("profiles.active").iter().any(|name| name == AZUREAD) {
                 warnings.push(format!(
-                    "{name} does nothing: machine access is off, because {JWT}issuer-uri is not set"
+                    "{name} does nothing: machine access is off, because {JWT_PREFIX}issuer-uri is not set"
                 ));
             }
         }
@@ -275,15 +276,15 @@ fn resource_server(
     let is_reported =
         faults.iter().any(|f| f.name.as_deref().is_some_and(|name| name.ends_with(".client-id")));
     if audiences.is_empty() && !is_reported {
-        absent(
+        report_missing(
             faults,
-            format!("{JWT}audiences"),
+            format!("{JWT_PREFIX}audiences"),
             format!(
-                "it is missing: {JWT}issuer-uri is set, and tokens for other services must be refused (example: api://<client_id>)"
+                "it is missing: {JWT_PREFIX}issuer-uri is set, and tokens for other services must be refused (example: api://<client_id>)"
             ),
         );
     }
-    let max_stale = values.duration("service.security.jwks.max-stale");
+    let max_stale = values.get_duration("service.security.jwks.max-stale");
     Some(ResourceServer {
         sign_in_issuer: None,
         issuer_uri,
@@ -297,12 +298,12 @@ fn resource_server(
 }
 
 /// Finds the role by the value that is mapped to it, or else by its name.
-fn default_role(
+fn find_default_role(
     values: &Values<'_>,
     roles: &RoleValues,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
 ) -> Option<Role> {
-    let given = values.text(DEFAULT_ROLE)?;
+    let given = values.get_text(DEFAULT_ROLE)?;
     let named = [
         (roles.user.as_str(), Role::User),
         (roles.contributor.as_str(), Role::Contributor),
@@ -317,13 +318,13 @@ fn default_role(
             "expected a role: Admin, Contributor, User, or a value that security.role.* maps to one ({}, {}, {})",
             roles.admin, roles.contributor, roles.user
         );
-        fault(values, faults, DEFAULT_ROLE, &message);
+        report_error(values, faults, DEFAULT_ROLE, &message);
     }
     role.map(|(_, role)| role)
 }
 
-fn role_values(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> RoleValues {
-    let value = |role: &str| values.text(&format!("security.role.{role}")).unwrap_or_default();
+fn build_role_values(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> RoleValues {
+    let value = |role: &str| values.get_text(&format!("security.role.{role}")).unwrap_or_default();
     let roles = RoleValues {
         admin: value("admin"),
         contributor: value("contributor"),
@@ -336,27 +337,27 @@ fn role_values(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> RoleValues
     ] {
         if same {
             let message = format!("expected a value different from security.role.{other}");
-            fault(values, faults, &format!("security.role.{role}"), &message);
+            report_error(values, faults, &format!("security.role.{role}"), &message);
         }
     }
     roles
 }
 
-fn ca_file(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<PathBuf> {
+fn check_ca_file(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Option<PathBuf> {
     let name = "service.security.ca-file";
-    let path = PathBuf::from(values.text(name)?);
+    let path = PathBuf::from(values.get_text(name)?);
     match std::fs::read(&path).map(|bytes| reqwest::Certificate::from_pem_bundle(&bytes)) {
         Ok(Ok(certificates)) if !certificates.is_empty() => {}
-        Ok(_) => fault(values, faults, name, "it contains no PEM certificate"),
-        Err(error) => fault(values, faults, name, &format!("it cannot be read: {error}")),
+        Ok(_) => report_error(values, faults, name, "it contains no PEM certificate"),
+        Err(error) => report_error(values, faults, name, &format!("it cannot be read: {error}")),
     }
     Some(path)
 }
 
 /// Reports an error about a value, or about the default if no value is set.
-fn fault(values: &Values<'_>, faults: &mut Vec<ConfigFault>, name: &str, message: &str) {
+fn report_error(values: &Values<'_>, faults: &mut Vec<ConfigError>, name: &str, message: &str) {
     faults.push(match values.0.get(name) {
-        Some(Typed { entry, .. }) => entry.fault(name, message.to_owned()),
-        None => ConfigFault::absent(name.to_owned(), message.to_owned()),
+        Some(Typed { entry, .. }) => entry.to_error(name, message.to_owned()),
+        None => ConfigError::missing_value(name.to_owned(), message.to_owned()),
     });
 }

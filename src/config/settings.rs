@@ -36,12 +36,12 @@ pub struct Settings {
     /// The warnings about the configuration, a sentence each.
     pub warnings: Vec<String>,
     /// Every value in force, by name, with secrets masked.
-    pub effective: Vec<Effective>,
+    pub effective: Vec<EffectiveValue>,
 }
 
 /// A value in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effective {
+pub struct EffectiveValue {
     /// The setting.
     pub name: String,
     /// Its value; secrets are masked.
@@ -78,7 +78,7 @@ pub struct Server {
 impl Server {
     /// Returns an error if this address must not be served, because credentials would go over the network in the
     /// clear.
-    pub fn may_serve(&self, address: IpAddr) -> Result<(), String> {
+    pub fn check_serving_address(&self, address: IpAddr) -> Result<(), String> {
         if address.to_canonical().is_loopback() || self.tls.is_some() || self.insecure_http {
             return Ok(());
         }
@@ -187,7 +187,7 @@ impl Limits {
     /// for one body. A third is for the values of the running change, at a kilobyte each. The results are never
     /// below those of a small gateway.
     #[must_use]
-    pub fn within(self, memory: u64) -> Self {
+    pub fn fit_into_memory(self, memory: u64) -> Self {
         let bodies = (memory / 16).max(8 << 20);
         let values = usize::try_from(memory / (3 << 10)).unwrap_or(usize::MAX).max(10_000);
         Self {
@@ -357,14 +357,14 @@ pub struct Targets {
     /// `service.export.bandwidth`: bytes per second for all targets together.
     pub bandwidth: Option<u64>,
     /// `service.export.window` and its time zone.
-    pub times: Option<Times>,
+    pub times: Option<DeliveryWindow>,
     /// `service.export.spool`: the maximum bytes of files that wait for their targets.
     pub spool_bytes: u64,
 }
 
 /// The times of day at which exports are delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Times {
+pub struct DeliveryWindow {
     /// `service.export.window`
     pub window: Window,
     /// `service.export.timezone`
@@ -456,15 +456,15 @@ mod tests {
     fn limits_shrink_to_fit_memory() {
         let sources = crate::Sources::default();
         let configured = crate::load(&sources).unwrap().settings.limits;
-        assert_eq!(configured.within(1 << 30), configured);
-        let of_a_gateway = configured.within(150 << 20);
+        assert_eq!(configured.fit_into_memory(1 << 30), configured);
+        let of_a_gateway = configured.fit_into_memory(150 << 20);
         assert_eq!(of_a_gateway.in_flight, (150 << 20) / 16);
         assert_eq!(of_a_gateway.body, (150 << 20) / 32);
         assert_eq!(of_a_gateway.values, 51_200);
-        let of_a_small_one = configured.within(1 << 20);
+        let of_a_small_one = configured.fit_into_memory(1 << 20);
         assert_eq!((of_a_small_one.in_flight, of_a_small_one.body), (8 << 20, 4 << 20));
         assert_eq!(of_a_small_one.values, 10_000);
         let modest = Limits { body: 1 << 20, in_flight: 2 << 20, values: 100, ..configured };
-        assert_eq!(modest.within(1 << 20), modest);
+        assert_eq!(modest.fit_into_memory(1 << 20), modest);
     }
 }

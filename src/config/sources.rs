@@ -1,5 +1,5 @@
 //! Reads values from the configuration sources.
-use super::fault::ConfigFault;
+use super::error::ConfigError;
 use super::kind::Raw;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
@@ -66,7 +66,7 @@ impl std::fmt::Debug for Sources {
 
 /// A name and its value from a source.
 #[derive(Clone)]
-pub(super) struct Found {
+pub(super) struct FoundValue {
     pub(super) name: String,
     pub(super) value: Raw,
     /// The origin, for display.
@@ -86,12 +86,12 @@ pub(super) enum Source {
 
 /// Reads `application.*`, or with a profile `application-<profile>.*`, from both directories. In one directory,
 /// `.properties` overrides `.yml`, which overrides `.yaml`.
-pub(super) fn files(
+pub(super) fn read_files(
     sources: &Sources,
     profile: Option<&str>,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
-) -> Vec<Found> {
+) -> Vec<FoundValue> {
     let stem = profile.map_or("application".to_owned(), |p| format!("application-{p}"));
     let mut found = Vec::new();
     for (dir, only_of_root) in
@@ -100,22 +100,22 @@ pub(super) fn files(
         for extension in ["yaml", "yml", "properties"] {
             let path = dir.join(format!("{stem}.{extension}"));
             let read = if only_of_root {
-                text_of_root(dir, &path)
+                read_root_file(dir, &path)
             } else {
-                text(&path).map_err(Unread::from)
+                read_optional_file(&path).map_err(ReadError::from)
             };
             match read {
-                Ok(Some(text)) => found.extend(file(&path, &text, faults)),
+                Ok(Some(text)) => found.extend(parse_file(&path, &text, faults)),
                 Ok(None) => {}
-                Err(Unread::Untrusted(why)) => warnings.push(format!(
+                Err(ReadError::Untrusted(why)) => warnings.push(format!(
                     "{} was ignored: run by root, Penstock reads configuration in the working directory only if \
                      no other user can change it, but {why}; move the file to {}, or give file and folder to root \
                      (chown root, chmod go-w)",
                     std::path::absolute(&path).unwrap_or(path).display(),
                     sources.system_dir.display(),
                 )),
-                Err(Unread::Failed(why)) => {
-                    faults.push(ConfigFault::of_source(shown(&path), why));
+                Err(ReadError::Failed(why)) => {
+                    faults.push(ConfigError::of_source(display_path(&path), why));
                 }
             }
         }
@@ -124,18 +124,22 @@ pub(super) fn files(
 }
 
 /// Parses the text of one file into names and values.
-pub(super) fn file(path: &Path, text: &str, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
-    let origin = shown(path);
+pub(super) fn parse_file(
+    path: &Path,
+    text: &str,
+    faults: &mut Vec<ConfigError>,
+) -> Vec<FoundValue> {
+    let origin = display_path(path);
     let source = Source::File(path.to_owned());
     if path.extension().is_some_and(|e| e == "properties") {
         let properties =
             properties::parse(text).unwrap_or_else(|lines| {
                 faults.extend(lines.into_iter().map(|(line, why)| {
-                    ConfigFault::of_source(format!("{origin}, line {line}"), why)
+                    ConfigError::of_source(format!("{origin}, line {line}"), why)
                 }));
                 Vec::new()
             });
-        let found = properties.into_iter().map(|property| Found {
+        let found = properties.into_iter().map(|property| FoundValue {
             name: property.name,
             value: Raw::Text(property.value),
             origin: format!("{origin}, line {}", property.line),
@@ -144,10 +148,10 @@ pub(super) fn file(path: &Path, text: &str, faults: &mut Vec<ConfigFault>) -> Ve
         found.collect()
     } else {
         let pairs = yaml::parse(text).unwrap_or_else(|why| {
-            faults.push(ConfigFault::of_source(origin.clone(), why));
+            faults.push(ConfigError::of_source(origin.clone(), why));
             Vec::new()
         });
-        let found = pairs.into_iter().map(|(name, value)| Found {
+        let found = pairs.into_iter().map(|(name, value)| FoundValue {
             name,
             value,
             origin: origin.clone(),
@@ -159,13 +163,16 @@ pub(super) fn file(path: &Path, text: &str, faults: &mut Vec<ConfigFault>) -> Ve
 
 /// Reads the files in the credentials directory. A file's name is the name of the setting, with or without the
 /// prefix `penstock_`. A trailing line end is not part of the value.
-pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
+pub(super) fn read_credentials(
+    sources: &Sources,
+    faults: &mut Vec<ConfigError>,
+) -> Vec<FoundValue> {
     let Some(dir) = &sources.credentials_dir else { return Vec::new() };
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
-            faults.push(ConfigFault::of_source(shown(dir), error.to_string()));
+            faults.push(ConfigError::of_source(display_path(dir), error.to_string()));
             return Vec::new();
         }
     };
@@ -177,27 +184,27 @@ pub(super) fn credentials(sources: &Sources, faults: &mut Vec<ConfigFault>) -> V
         // `LoadCredential=penstock:FOLDER` adds this prefix to the names of the folder's files.
         let name = file.strip_prefix("penstock_").unwrap_or(&file).to_owned();
         // Other files, such as keys of other programs, may be binary or unreadable.
-        if super::name::resolve(&name).is_none() && !is_ours(&name) {
+        if super::name::resolve_name(&name).is_none() && !looks_like_setting(&name) {
             continue;
         }
-        let origin = format!("credential {}", shown(&dir.join(&file)));
-        match text(&dir.join(&file)) {
-            Ok(Some(text)) => found.push(Found {
+        let origin = format!("credential {}", display_path(&dir.join(&file)));
+        match read_optional_file(&dir.join(&file)) {
+            Ok(Some(text)) => found.push(FoundValue {
                 value: Raw::Text(trim_line_end(&text).to_owned()),
                 name,
                 origin,
                 source: Source::Credential,
             }),
             Ok(None) => {}
-            Err(error) => faults.push(ConfigFault::of_source(origin, why_unread(&error))),
+            Err(error) => faults.push(ConfigError::of_source(origin, describe_read_error(&error))),
         }
     }
     found
 }
 
 /// Reads all environment variables.
-pub(super) fn environment(sources: &Sources) -> Vec<Found> {
-    let found = sources.environment.iter().map(|(name, value)| Found {
+pub(super) fn read_environment(sources: &Sources) -> Vec<FoundValue> {
+    let found = sources.environment.iter().map(|(name, value)| FoundValue {
         name: name.clone(),
         value: Raw::Text(value.clone()),
         origin: format!("environment variable {name}"),
@@ -207,25 +214,25 @@ pub(super) fn environment(sources: &Sources) -> Vec<Found> {
 }
 
 /// Reads arguments of the form `--name=value`.
-pub(super) fn arguments(sources: &Sources, faults: &mut Vec<ConfigFault>) -> Vec<Found> {
+pub(super) fn read_arguments(sources: &Sources, faults: &mut Vec<ConfigError>) -> Vec<FoundValue> {
     let mut found = Vec::new();
     for argument in &sources.arguments {
         match argument.strip_prefix("--").and_then(|a| a.split_once('=')) {
-            Some((name, value)) => found.push(Found {
+            Some((name, value)) => found.push(FoundValue {
                 name: name.to_owned(),
                 value: Raw::Text(value.to_owned()),
                 origin: format!("--{name}"),
                 source: Source::Argument,
             }),
             None => faults
-                .push(ConfigFault::of_source(argument.clone(), "expected --name=value".into())),
+                .push(ConfigError::of_source(argument.clone(), "expected --name=value".into())),
         }
     }
     found
 }
 
 /// Whether a name looks like a setting of Penstock.
-pub(super) fn is_ours(name: &str) -> bool {
+pub(super) fn looks_like_setting(name: &str) -> bool {
     let first = name.split(['.', '[']).next().unwrap_or_default();
     ["service", "framework", "spring", "server"].iter().any(|own| first.eq_ignore_ascii_case(own))
         && first.len() < name.len()
@@ -237,20 +244,20 @@ fn trim_line_end(text: &str) -> &str {
 }
 
 /// Why the text of an existing file is not available.
-enum Unread {
+enum ReadError {
     /// Another user than root could have written it.
     Untrusted(String),
     /// It cannot be read.
     Failed(String),
 }
 
-impl From<io::Error> for Unread {
+impl From<io::Error> for ReadError {
     fn from(error: io::Error) -> Self {
-        Self::Failed(why_unread(&error))
+        Self::Failed(describe_read_error(&error))
     }
 }
 
-fn text(path: &Path) -> io::Result<Option<String>> {
+fn read_optional_file(path: &Path) -> io::Result<Option<String>> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -259,40 +266,40 @@ fn text(path: &Path) -> io::Result<Option<String>> {
 }
 
 /// Reads a file in this folder if only root can change both.
-fn text_of_root(folder: &Path, path: &Path) -> Result<Option<String>, Unread> {
+fn read_root_file(folder: &Path, path: &Path) -> Result<Option<String>, ReadError> {
     if !path.is_symlink() && !path.try_exists()? {
         return Ok(None);
     }
     // Check the folder first: opening a file of another user could block forever (a named pipe).
-    check_of_root(&std::fs::metadata(folder)?, "its folder")?;
+    check_root_owned(&std::fs::metadata(folder)?, "its folder")?;
     let mut file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         file => file?,
     };
-    check_of_root(&file.metadata()?, "it")?;
+    check_root_owned(&file.metadata()?, "it")?;
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(Some(text))
 }
 
-fn check_of_root(metadata: &Metadata, what: &str) -> Result<(), Unread> {
+fn check_root_owned(metadata: &Metadata, what: &str) -> Result<(), ReadError> {
     let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     if owner != 0 {
-        return Err(Unread::Untrusted(format!("{what} belongs to user {owner}")));
+        return Err(ReadError::Untrusted(format!("{what} belongs to user {owner}")));
     }
     if mode & 0o022 != 0 {
-        return Err(Unread::Untrusted(format!("others can write {what} (mode {mode:o})")));
+        return Err(ReadError::Untrusted(format!("others can write {what} (mode {mode:o})")));
     }
     Ok(())
 }
 
-fn why_unread(error: &io::Error) -> String {
+fn describe_read_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::InvalidData => "it is not UTF-8".to_owned(),
         _ => format!("it cannot be read: {error}"),
     }
 }
 
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.strip_prefix(".").unwrap_or(path).display().to_string()
 }

@@ -1,6 +1,6 @@
 //! The table of all settings. Validation, the documentation of the settings, and suggestions for unknown names use
 //! it.
-use super::kind::Kind;
+use super::kind::SettingKind;
 
 /// A setting.
 #[derive(Debug, Clone, Copy)]
@@ -8,7 +8,7 @@ pub struct Setting {
     /// Its name. A part in angle brackets is a placeholder for any name.
     pub name: &'static str,
     /// The kind of its value.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Its default, in the form of a configuration file.
     pub default: Option<&'static str>,
     /// Whether its value is masked wherever it would be shown.
@@ -17,16 +17,16 @@ pub struct Setting {
     pub meaning: &'static str,
 }
 
-const fn setting(name: &'static str, kind: Kind, meaning: &'static str) -> Setting {
+const fn setting(name: &'static str, kind: SettingKind, meaning: &'static str) -> Setting {
     Setting { name, kind, default: None, secret: false, meaning }
 }
 
 impl Setting {
-    const fn or(self, default: &'static str) -> Self {
+    const fn with_default(self, default: &'static str) -> Self {
         Self { default: Some(default), ..self }
     }
 
-    const fn secret(self) -> Self {
+    const fn as_secret(self) -> Self {
         Self { secret: true, ..self }
     }
 }
@@ -43,116 +43,116 @@ const MINUTE: u64 = 60_000;
 const DAY: u64 = 24 * 60 * MINUTE;
 
 /// All settings, in the order of the documentation.
-pub static TABLE: &[Setting] = &[
-    setting("profiles.active", Kind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
-    setting("server.address", Kind::Address, "The IP address to listen on. Beyond loopback it needs HTTPS (`server.ssl.*`), or `server.insecure-http`. A socket passed by systemd takes precedence.").or("127.0.0.1"),
-    setting("server.port", Kind::Whole { min: 0, max: 65_535 }, "The TCP port to listen on; with 0 the system chooses one, and the log says which.").or("8080"),
-    setting("server.forward-headers-strategy", Kind::Choice(&["none", "native", "framework"]), "Whether the gateway uses `Forwarded` and `X-Forwarded-*` of trusted proxies; `native` and `framework` are the same.").or("none"),
-    setting("server.cors.allowed-origins", Kind::Origins, "Origins whose pages may call the API (CORS); `*` is any."),
-    setting("server.insecure-http", Kind::Flag, "Allows plain HTTP beyond loopback. Passwords and keys then cross the network unencrypted, so use it only in a private network behind a proxy that terminates HTTPS.").or("false"),
-    setting("server.ssl.certificate", Kind::Pem, "HTTPS with this certificate chain, the server's certificate first. Files are read again at SIGHUP."),
-    setting("server.ssl.certificate-private-key", Kind::Pem, "The certificate's private key.").secret(),
-    setting("server.ssl.self-signed", Kind::Flag, "HTTPS with a self-signed certificate, created at the first start and kept in `<data-dir>/tls`. Not together with `server.ssl.certificate`.").or("false"),
-    setting("server.ssl.client-auth", Kind::Choice(&["none", "want", "need"]), "Whether clients present a certificate: `need` refuses clients without a valid one, `want` only clients with an invalid one. A client certificate never replaces the credentials of a request.").or("none"),
-    setting("server.ssl.trust-certificate", Kind::Pem, "The certificates of the authorities that issue client certificates."),
-    setting("server.connections", Kind::Whole { min: 1, max: 65_535 }, "Connections at once; more wait in the system's queue.").or("512"),
-    setting("server.connections-per-address", Kind::Whole { min: 1, max: 65_535 }, "Connections at once from one address (IPv6: from one /64); more are closed. `service.trusted-proxies` are not counted.").or("128"),
-    setting("server.hsts.max-age", Kind::Duration { min: 0, max: 3650 * DAY }, "How long browsers that used HTTPS refuse plain HTTP to this host (`Strict-Transport-Security`, RFC 6797). It holds for every port of the host. Not sent to an IP address, to `localhost`, or with `server.ssl.self-signed`, unless a trusted proxy terminates HTTPS; `0s` makes browsers forget it.").or("365d"),
-    setting("service.base-url", Kind::Url, "The public URL of the service. New namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
-    setting("service.data-dir", Kind::Text, "The directory for all data. Defaults to `$STATE_DIRECTORY`, which systemd sets, if that is present.").or("/var/lib/penstock"),
-    setting("service.gateway-id", Kind::GatewayId, "The name of this gateway in export metadata and in default URI bases. Created at the first start, and kept."),
-    setting("service.trusted-proxies", Kind::Networks, "Addresses or networks (`10.0.0.0/8`) of the proxies whose forwarded headers are trusted."),
-    setting("service.namespace.auto-create", Kind::Flag, "Whether to create undefined namespaces that a mapping names.").or("true"),
-    setting("service.limits.body", Kind::Size { min: KIB, max: GIB }, "The maximum size of a request body, or of a line of NDJSON. Less if memory is small, see `service.limits.memory`.").or("16MiB"),
-    setting("service.limits.nesting", Kind::Whole { min: 1, max: 1000 }, "The maximum nesting of JSON in a request.").or("128"),
-    setting("service.limits.objects", Kind::Whole { min: 1, max: 1_000_000 }, "The maximum number of objects in one JSON request.").or("10000"),
-    setting("service.limits.values", Kind::Whole { min: 1, max: 100_000_000 }, "The maximum number of JSON values in one JSON request, or in a chunk of NDJSON. Each number, string, array and object counts. It bounds the memory of a request, at up to a kilobyte a value. Less if memory is small.").or("150000"),
-    setting("service.limits.in-flight", Kind::Size { min: KIB, max: TIB }, "Bytes of all request bodies at once, and as many of answers that wait to be read, half of them for one account or key. Past it requests get 503. At least `service.limits.body`. Less if memory is small.").or("64MiB"),
-    setting("service.limits.memory", Kind::Size { min: 1 << 20, max: TIB }, "The memory limit of the process. From 75 % on, changes waiting in memory are written to the index. From 90 % on, a body of more than 1 MiB gets 503, and smaller ones are taken one at a time. Defaults to the limit of the control group (systemd's `MemoryHigh=` and `MemoryMax=`), otherwise none. What requests may hold is derived from it: a sixteenth for all bodies at once (at least 8 MiB), half of that for one body, and a JSON value for each 3 KiB (at least 10,000). `GET /api/v1/limits` answers the results."),
-    setting("service.limits.disk-reserve", Kind::Size { min: 0, max: TIB }, "Disk space in `service.data-dir` that ingestions and definitions leave free. If less is free they get 507; reading, `DELETE`, exports and compaction continue. The default is enough for a checkpoint and for deletions. A compaction takes about as much as the journal's base, so set more for large stores. 0 keeps nothing free.").or("64MiB"),
-    setting("service.limits.idempotency-keys", Kind::Whole { min: 0, max: 1_000_000 }, "The number of answers kept, for 24 h, for requests with an `Idempotency-Key`. Past it the oldest are dropped.").or("1000"),
-    setting("service.limits.idempotency-bytes", Kind::Size { min: 0, max: TIB }, "The total size of those answers. Past it the oldest are dropped. The newest is always kept.").or("16MiB"),
-    setting("service.limits.history", Kind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").or("10000"),
-    setting("service.limits.audit", Kind::Whole { min: 0, max: 10_000_000 }, "Events of the audit log kept. Changes to accounts and API keys, other changes, sign-ins and refusals are guaranteed a quarter each. Past it the oldest are deleted.").or("10000"),
-    setting("service.limits.graphql.depth", Kind::Whole { min: 1, max: 50 }, "The maximum levels of fields of a GraphQL query. Introspection may always have 20.").or("20"),
-    setting("service.limits.graphql.complexity", Kind::Whole { min: 1, max: 100_000_000 }, "The number of fields that a GraphQL query may ask for, computed before it is executed. Fields below a page count times the items of the page (`first`), those below a list 5 times.").or("100000"),
-    setting("service.limits.graphql.rows", Kind::Whole { min: 1, max: 10_000_000 }, "The number of objects that a GraphQL query may ask for: those of its pages before it is executed, nested ones too during execution.").or("10000"),
-    setting("service.limits.graphql.scan", Kind::Whole { min: 1, max: 1_000_000_000 }, "The number of objects that a GraphQL query may look at if no index answers it. Past it there is an error, never a shorter list.").or("1000000"),
-    setting("service.limits.graphql.time", Kind::Duration { min: 100, max: 60 * MINUTE }, "The time limit of a GraphQL query. It also waits this long for one of 4 slots.").or("10s"),
-    setting("service.limits.graphql.answer", Kind::Size { min: KIB, max: GIB }, "The approximate maximum size of an answer to a GraphQL query.").or("4MiB"),
-    setting("service.limits.graphql.fields", Kind::Whole { min: 0, max: 1_000_000 }, "The maximum number of fields of all Business Objects in the GraphQL schema, including nested ones. The newest Business Objects that do not fit have no type there. Introspection and the SDL need about 10 KB of memory a field, and get 503 if less is available. Queries need only the types that they name.").or("20000"),
-    setting("service.events.depth", Kind::Whole { min: 1, max: 100_000 }, "The number of events kept in memory, at most 4 MiB, for listeners that reconnect. A listener that missed more is notified.").or("1000"),
-    setting("service.events.listeners", Kind::Whole { min: 0, max: 256 }, "The number of concurrent listeners to events. Past it the answer is 503.").or("32"),
-    setting("service.export.history", Kind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay. Past it the oldest are deleted.").or("64MiB"),
-    setting("service.export.spool", Kind::Size { min: 0, max: TIB }, "Bytes of files that wait for their targets; each file counts once for each target. When it is full, automatic exports wait and later changes join them, and a push gets 507. The export that reaches the limit is completed.").or("256MiB"),
-    setting("service.export.bandwidth", Kind::Size { min: KIB, max: TIB }, "Bytes per second for all deliveries together, averaged over a second. The overhead of headers and TLS does not count. Without it, deliveries use the whole link."),
-    setting("service.export.window", Kind::Window, "Times of day at which exports are delivered. At the end of one, the running request (a file of up to 8 MiB, or a part of a longer one) is finished, and the rest waits for the next. A clock that is set takes effect within a minute. A wrong clock moves the window and loses nothing. Without it, always."),
-    setting("service.export.timezone", Kind::TimeZone, "The time zone of `service.export.window`. Times that a change of the clocks skips or repeats count as the clock shows them.").or("UTC"),
-    setting("service.export.targets.<bucketName>.type", Kind::Choice(&["s3", "directory"]), "The kind of target: an S3-compatible bucket, or a directory."),
-    setting("service.export.targets.<bucketName>.endpoint", Kind::Url, "s3: the URL of the server. Required."),
-    setting("service.export.targets.<bucketName>.region", Kind::Text, "s3: the region. Defaults to `us-east-1`."),
-    setting("service.export.targets.<bucketName>.bucket", Kind::Bucket, "s3: the bucket's name on the server. Defaults to the bucketName."),
-    setting("service.export.targets.<bucketName>.prefix", Kind::Prefix, "The prefix of every key."),
-    setting("service.export.targets.<bucketName>.access-key-id", Kind::Text, "s3: the access key's id. Required."),
-    setting("service.export.targets.<bucketName>.secret-access-key", Kind::Text, "s3: the access key's secret. Required.").secret(),
-    setting("service.export.targets.<bucketName>.path-style", Kind::Flag, "s3: `endpoint/bucket/key` rather than `bucket.endpoint/key`. Defaults to `true`."),
-    setting("service.export.targets.<bucketName>.ca-file", Kind::Text, "s3: a PEM file of certificates to trust for this target."),
-    setting("service.export.targets.<bucketName>.compression", Kind::Choice(&["none", "gzip", "zstd"]), "s3: the compression of the object. The object then has a `Content-Encoding`; its key stays the same, and `sha256` in its metadata is that of the uncompressed file. Defaults to `none`."),
-    setting("service.export.targets.<bucketName>.path", Kind::Text, "directory: the directory that holds the bucket's directory. Defaults to `<data-dir>/buckets`. The package's unit lets the service write only into its data directory. To allow another one, run `systemctl edit penstock` and add `[Service]` and `ReadWritePaths=/the/directory`."),
-    setting("service.export.default.type", Kind::Choice(&["s3", "directory"]), "The kind of target for every bucketName without an entry."),
-    setting("service.export.default.endpoint", Kind::Url, "`endpoint` of every bucketName without an entry."),
-    setting("service.export.default.region", Kind::Text, "`region` of every bucketName without an entry."),
-    setting("service.export.default.bucket", Kind::Bucket, "`bucket` of every bucketName without an entry: one bucket for all of them."),
-    setting("service.export.default.prefix", Kind::Prefix, "`prefix` of every bucketName without an entry."),
-    setting("service.export.default.access-key-id", Kind::Text, "`access-key-id` of every bucketName without an entry."),
-    setting("service.export.default.secret-access-key", Kind::Text, "`secret-access-key` of every bucketName without an entry.").secret(),
-    setting("service.export.default.path-style", Kind::Flag, "`path-style` of every bucketName without an entry."),
-    setting("service.export.default.ca-file", Kind::Text, "`ca-file` of every bucketName without an entry."),
-    setting("service.export.default.compression", Kind::Choice(&["none", "gzip", "zstd"]), "`compression` of every bucketName without an entry."),
-    setting("service.export.default.path", Kind::Text, "`path` of every bucketName without an entry."),
-    setting("service.log.level", Kind::Filter, "What is logged: `error`, `warn`, `info`, `debug`, `trace` or `off`, also per part (`info,penstock::http=debug`).").or("info"),
-    setting("service.log.format", Kind::Choice(&["text", "json"]), "How it is logged: readable lines, or a JSON object a line.").or("text"),
-    setting("security", Kind::Choice(&["oauth2"]), "`oauth2` for sign-in through an OpenID provider, together with the profile `oauth2`; the profile `azuread` implies it. Without it the accounts are built in. Also `security.mode`: beside `security.role` in nested YAML it is `security: {mode: oauth2, role: {…}}`."),
-    setting("service.security.registration", Kind::Registration, "The registration identifier: 1 to 64 lowercase letters. `azure` with the profile `azuread`."),
-    setting("service.security.tenant-id", Kind::Tenant, "The tenant, for the profile `azuread`. Required there."),
-    setting("service.security.ca-file", Kind::Text, "A PEM file of certificates that are trusted for identity providers, beside the system's."),
-    setting("service.security.claims.firstName", Kind::List, "Claims with the given name. The first one present counts.").or("given_name"),
-    setting("service.security.claims.lastName", Kind::List, "Claims with the family name.").or("family_name"),
-    setting("service.security.claims.email", Kind::List, "Claims with the email. `email,preferred_username` with the profile `azuread`.").or("user_email,preferred_username"),
-    setting("service.security.claims.organization", Kind::List, "Claims with the organization.").or("organization,companyname"),
-    setting("service.security.claims.roles", Kind::List, "Claims with the roles. Dots lead into a claim that is an object (`realm_access.roles`), unless a claim has the whole name.").or("roles"),
-    setting("service.security.defaultServiceAccountRole", Kind::Text, "The role of clients without an assigned one: `Admin`, `Contributor`, `User`, or the value that `security.role.*` maps to it, in any case. Without it they are rejected."),
-    setting("service.security.serviceAccount.emailDomain", Kind::EmailDomain, "The domain (`@...`) of the emails of service accounts. Without it their email is only the `sub`."),
-    setting("service.security.jwks.max-stale", Kind::Duration { min: MINUTE, max: 365 * DAY }, "How long the provider's keys are used while the provider is unreachable.").or("7d"),
-    setting("service.security.jwt.algorithms", Kind::Choices(ALGORITHMS), "The algorithms (RFC 7518, 3.1; RFC 8037) that access tokens and ID tokens may be signed with.").or("RS256"),
-    setting("service.security.session.idle", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session without a request ends after this time.").or("30m"),
-    setting("service.security.session.absolute", Kind::Duration { min: MINUTE, max: 365 * DAY }, "A session ends this long after its start, however much it is used. At least `service.security.session.idle`. Sessions survive a restart of the service, but not of the machine.").or("12h"),
-    setting("security.role.admin", Kind::Text, "The role value of an Admin.").or("ACCURIDS_ADMIN"),
-    setting("security.role.contributor", Kind::Text, "The role value of a Contributor.").or("ACCURIDS_CONTRIBUTOR"),
-    setting("security.role.user", Kind::Text, "The role value of a User.").or("ACCURIDS_USER"),
-    setting("framework.security.oauth2.client.registration.<id>.client-id", Kind::Text, "The client id from the provider. Required for sign-in."),
-    setting("framework.security.oauth2.client.registration.<id>.client-secret", Kind::Text, "The client secret from the provider. Required for sign-in.").secret(),
-    setting("framework.security.oauth2.client.registration.<id>.client-authentication-method", Kind::Choice(&["client_secret_basic", "client_secret_post"]), "How the token endpoint gets the client secret: in the header `Authorization`, or in the body. Without it: what discovery says, else `client_secret_basic`."),
-    setting("framework.security.oauth2.client.registration.<id>.redirect-uri", Kind::RedirectUri, "The redirect URI. `{baseUrl}` is `service.base-url`, or without it the address that the request was sent to, by the forwarded headers of trusted proxies; `{registrationId}` is the registration identifier.").or("{baseUrl}/login/oauth2/code/{registrationId}"),
-    setting("framework.security.oauth2.client.registration.<id>.scope", Kind::List, "The requested scopes, which must include `openid`.").or("profile,openid"),
-    setting("framework.security.oauth2.client.registration.<id>.authorization-grant-type", Kind::Choice(&["authorization_code"]), "Always `authorization_code`.").or("authorization_code"),
-    setting("framework.security.oauth2.client.provider.<id>.issuer-uri", Kind::Endpoint, "The issuer. The gateway discovers the endpoints there (those given below override them), and checks the issuer of answers and ID tokens. Without it the three endpoints below are required, and no issuer is checked."),
-    setting("framework.security.oauth2.client.provider.<id>.authorization-uri", Kind::Endpoint, "The authorization endpoint."),
-    setting("framework.security.oauth2.client.provider.<id>.token-uri", Kind::Endpoint, "The token endpoint."),
-    setting("framework.security.oauth2.client.provider.<id>.jwk-set-uri", Kind::Endpoint, "The JWKS endpoint."),
-    setting("framework.security.oauth2.client.provider.<id>.user-info-uri", Kind::Endpoint, "The userinfo endpoint, for claims that the ID token lacks."),
-    setting("framework.security.oauth2.client.provider.<id>.user-name-attribute", Kind::Text, "The claim that permanently identifies the user and the account. `oid` with the profile `azuread`.").or("sub"),
-    setting("framework.security.oauth2.resourceserver.jwt.issuer-uri", Kind::Endpoint, "The issuer of access tokens, exactly as in their `iss`. Without it access tokens are refused."),
-    setting("framework.security.oauth2.resourceserver.jwt.jwk-set-uri", Kind::Endpoint, "The issuer's JWKS endpoint. Discovered if it is not set."),
-    setting("framework.security.oauth2.resourceserver.jwt.audiences", Kind::List, "The expected `aud` claim: one of these. Required with `issuer-uri`."),
+pub static SETTINGS: &[Setting] = &[
+    setting("profiles.active", SettingKind::Profiles, "Profiles whose `application-<profile>.*` files are read too, later ones win."),
+    setting("server.address", SettingKind::Address, "The IP address to listen on. Beyond loopback it needs HTTPS (`server.ssl.*`), or `server.insecure-http`. A socket passed by systemd takes precedence.").with_default("127.0.0.1"),
+    setting("server.port", SettingKind::Whole { min: 0, max: 65_535 }, "The TCP port to listen on; with 0 the system chooses one, and the log says which.").with_default("8080"),
+    setting("server.forward-headers-strategy", SettingKind::Choice(&["none", "native", "framework"]), "Whether the gateway uses `Forwarded` and `X-Forwarded-*` of trusted proxies; `native` and `framework` are the same.").with_default("none"),
+    setting("server.cors.allowed-origins", SettingKind::Origins, "Origins whose pages may call the API (CORS); `*` is any."),
+    setting("server.insecure-http", SettingKind::Flag, "Allows plain HTTP beyond loopback. Passwords and keys then cross the network unencrypted, so use it only in a private network behind a proxy that terminates HTTPS.").with_default("false"),
+    setting("server.ssl.certificate", SettingKind::Pem, "HTTPS with this certificate chain, the server's certificate first. Files are read again at SIGHUP."),
+    setting("server.ssl.certificate-private-key", SettingKind::Pem, "The certificate's private key.").as_secret(),
+    setting("server.ssl.self-signed", SettingKind::Flag, "HTTPS with a self-signed certificate, created at the first start and kept in `<data-dir>/tls`. Not together with `server.ssl.certificate`.").with_default("false"),
+    setting("server.ssl.client-auth", SettingKind::Choice(&["none", "want", "need"]), "Whether clients present a certificate: `need` refuses clients without a valid one, `want` only clients with an invalid one. A client certificate never replaces the credentials of a request.").with_default("none"),
+    setting("server.ssl.trust-certificate", SettingKind::Pem, "The certificates of the authorities that issue client certificates."),
+    setting("server.connections", SettingKind::Whole { min: 1, max: 65_535 }, "Connections at once; more wait in the system's queue.").with_default("512"),
+    setting("server.connections-per-address", SettingKind::Whole { min: 1, max: 65_535 }, "Connections at once from one address (IPv6: from one /64); more are closed. `service.trusted-proxies` are not counted.").with_default("128"),
+    setting("server.hsts.max-age", SettingKind::Duration { min: 0, max: 3650 * DAY }, "How long browsers that used HTTPS refuse plain HTTP to this host (`Strict-Transport-Security`, RFC 6797). It holds for every port of the host. Not sent to an IP address, to `localhost`, or with `server.ssl.self-signed`, unless a trusted proxy terminates HTTPS; `0s` makes browsers forget it.").with_default("365d"),
+    setting("service.base-url", SettingKind::Url, "The public URL of the service. New namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
+    setting("service.data-dir", SettingKind::Text, "The directory for all data. Defaults to `$STATE_DIRECTORY`, which systemd sets, if that is present.").with_default("/var/lib/penstock"),
+    setting("service.gateway-id", SettingKind::GatewayId, "The name of this gateway in export metadata and in default URI bases. Created at the first start, and kept."),
+    setting("service.trusted-proxies", SettingKind::Networks, "Addresses or networks (`10.0.0.0/8`) of the proxies whose forwarded headers are trusted."),
+    setting("service.namespace.auto-create", SettingKind::Flag, "Whether to create undefined namespaces that a mapping names.").with_default("true"),
+    setting("service.limits.body", SettingKind::Size { min: KIB, max: GIB }, "The maximum size of a request body, or of a line of NDJSON. Less if memory is small, see `service.limits.memory`.").with_default("16MiB"),
+    setting("service.limits.nesting", SettingKind::Whole { min: 1, max: 1000 }, "The maximum nesting of JSON in a request.").with_default("128"),
+    setting("service.limits.objects", SettingKind::Whole { min: 1, max: 1_000_000 }, "The maximum number of objects in one JSON request.").with_default("10000"),
+    setting("service.limits.values", SettingKind::Whole { min: 1, max: 100_000_000 }, "The maximum number of JSON values in one JSON request, or in a chunk of NDJSON. Each number, string, array and object counts. It bounds the memory of a request, at up to a kilobyte a value. Less if memory is small.").with_default("150000"),
+    setting("service.limits.in-flight", SettingKind::Size { min: KIB, max: TIB }, "Bytes of all request bodies at once, and as many of answers that wait to be read, half of them for one account or key. Past it requests get 503. At least `service.limits.body`. Less if memory is small.").with_default("64MiB"),
+    setting("service.limits.memory", SettingKind::Size { min: 1 << 20, max: TIB }, "The memory limit of the process. From 75 % on, changes waiting in memory are written to the index. From 90 % on, a body of more than 1 MiB gets 503, and smaller ones are taken one at a time. Defaults to the limit of the control group (systemd's `MemoryHigh=` and `MemoryMax=`), otherwise none. What requests may hold is derived from it: a sixteenth for all bodies at once (at least 8 MiB), half of that for one body, and a JSON value for each 3 KiB (at least 10,000). `GET /api/v1/limits` answers the results."),
+    setting("service.limits.disk-reserve", SettingKind::Size { min: 0, max: TIB }, "Disk space in `service.data-dir` that ingestions and definitions leave free. If less is free they get 507; reading, `DELETE`, exports and compaction continue. The default is enough for a checkpoint and for deletions. A compaction takes about as much as the journal's base, so set more for large stores. 0 keeps nothing free.").with_default("64MiB"),
+    setting("service.limits.idempotency-keys", SettingKind::Whole { min: 0, max: 1_000_000 }, "The number of answers kept, for 24 h, for requests with an `Idempotency-Key`. Past it the oldest are dropped.").with_default("1000"),
+    setting("service.limits.idempotency-bytes", SettingKind::Size { min: 0, max: TIB }, "The total size of those answers. Past it the oldest are dropped. The newest is always kept.").with_default("16MiB"),
+    setting("service.limits.history", SettingKind::Whole { min: 0, max: 10_000_000 }, "Records of ingestions, and of delivered exports, kept.").with_default("10000"),
+    setting("service.limits.audit", SettingKind::Whole { min: 0, max: 10_000_000 }, "Events of the audit log kept. Changes to accounts and API keys, other changes, sign-ins and refusals are guaranteed a quarter each. Past it the oldest are deleted.").with_default("10000"),
+    setting("service.limits.graphql.depth", SettingKind::Whole { min: 1, max: 50 }, "The maximum levels of fields of a GraphQL query. Introspection may always have 20.").with_default("20"),
+    setting("service.limits.graphql.complexity", SettingKind::Whole { min: 1, max: 100_000_000 }, "The number of fields that a GraphQL query may ask for, computed before it is executed. Fields below a page count times the items of the page (`first`), those below a list 5 times.").with_default("100000"),
+    setting("service.limits.graphql.rows", SettingKind::Whole { min: 1, max: 10_000_000 }, "The number of objects that a GraphQL query may ask for: those of its pages before it is executed, nested ones too during execution.").with_default("10000"),
+    setting("service.limits.graphql.scan", SettingKind::Whole { min: 1, max: 1_000_000_000 }, "The number of objects that a GraphQL query may look at if no index answers it. Past it there is an error, never a shorter list.").with_default("1000000"),
+    setting("service.limits.graphql.time", SettingKind::Duration { min: 100, max: 60 * MINUTE }, "The time limit of a GraphQL query. It also waits this long for one of 4 slots.").with_default("10s"),
+    setting("service.limits.graphql.answer", SettingKind::Size { min: KIB, max: GIB }, "The approximate maximum size of an answer to a GraphQL query.").with_default("4MiB"),
+    setting("service.limits.graphql.fields", SettingKind::Whole { min: 0, max: 1_000_000 }, "The maximum number of fields of all Business Objects in the GraphQL schema, including nested ones. The newest Business Objects that do not fit have no type there. Introspection and the SDL need about 10 KB of memory a field, and get 503 if less is available. Queries need only the types that they name.").with_default("20000"),
+    setting("service.events.depth", SettingKind::Whole { min: 1, max: 100_000 }, "The number of events kept in memory, at most 4 MiB, for listeners that reconnect. A listener that missed more is notified.").with_default("1000"),
+    setting("service.events.listeners", SettingKind::Whole { min: 0, max: 256 }, "The number of concurrent listeners to events. Past it the answer is 503.").with_default("32"),
+    setting("service.export.history", SettingKind::Size { min: 0, max: TIB }, "Bytes of delivered files kept for reading and replay. Past it the oldest are deleted.").with_default("64MiB"),
+    setting("service.export.spool", SettingKind::Size { min: 0, max: TIB }, "Bytes of files that wait for their targets; each file counts once for each target. When it is full, automatic exports wait and later changes join them, and a push gets 507. The export that reaches the limit is completed.").with_default("256MiB"),
+    setting("service.export.bandwidth", SettingKind::Size { min: KIB, max: TIB }, "Bytes per second for all deliveries together, averaged over a second. The overhead of headers and TLS does not count. Without it, deliveries use the whole link."),
+    setting("service.export.window", SettingKind::Window, "Times of day at which exports are delivered. At the end of one, the running request (a file of up to 8 MiB, or a part of a longer one) is finished, and the rest waits for the next. A clock that is set takes effect within a minute. A wrong clock moves the window and loses nothing. Without it, always."),
+    setting("service.export.timezone", SettingKind::TimeZone, "The time zone of `service.export.window`. Times that a change of the clocks skips or repeats count as the clock shows them.").with_default("UTC"),
+    setting("service.export.targets.<bucketName>.type", SettingKind::Choice(&["s3", "directory"]), "The kind of target: an S3-compatible bucket, or a directory."),
+    setting("service.export.targets.<bucketName>.endpoint", SettingKind::Url, "s3: the URL of the server. Required."),
+    setting("service.export.targets.<bucketName>.region", SettingKind::Text, "s3: the region. Defaults to `us-east-1`."),
+    setting("service.export.targets.<bucketName>.bucket", SettingKind::Bucket, "s3: the bucket's name on the server. Defaults to the bucketName."),
+    setting("service.export.targets.<bucketName>.prefix", SettingKind::Prefix, "The prefix of every key."),
+    setting("service.export.targets.<bucketName>.access-key-id", SettingKind::Text, "s3: the access key's id. Required."),
+    setting("service.export.targets.<bucketName>.secret-access-key", SettingKind::Text, "s3: the access key's secret. Required.").as_secret(),
+    setting("service.export.targets.<bucketName>.path-style", SettingKind::Flag, "s3: `endpoint/bucket/key` rather than `bucket.endpoint/key`. Defaults to `true`."),
+    setting("service.export.targets.<bucketName>.ca-file", SettingKind::Text, "s3: a PEM file of certificates to trust for this target."),
+    setting("service.export.targets.<bucketName>.compression", SettingKind::Choice(&["none", "gzip", "zstd"]), "s3: the compression of the object. The object then has a `Content-Encoding`; its key stays the same, and `sha256` in its metadata is that of the uncompressed file. Defaults to `none`."),
+    setting("service.export.targets.<bucketName>.path", SettingKind::Text, "directory: the directory that holds the bucket's directory. Defaults to `<data-dir>/buckets`. The package's unit lets the service write only into its data directory. To allow another one, run `systemctl edit penstock` and add `[Service]` and `ReadWritePaths=/the/directory`."),
+    setting("service.export.default.type", SettingKind::Choice(&["s3", "directory"]), "The kind of target for every bucketName without an entry."),
+    setting("service.export.default.endpoint", SettingKind::Url, "`endpoint` of every bucketName without an entry."),
+    setting("service.export.default.region", SettingKind::Text, "`region` of every bucketName without an entry."),
+    setting("service.export.default.bucket", SettingKind::Bucket, "`bucket` of every bucketName without an entry: one bucket for all of them."),
+    setting("service.export.default.prefix", SettingKind::Prefix, "`prefix` of every bucketName without an entry."),
+    setting("service.export.default.access-key-id", SettingKind::Text, "`access-key-id` of every bucketName without an entry."),
+    setting("service.export.default.secret-access-key", SettingKind::Text, "`secret-access-key` of every bucketName without an entry.").as_secret(),
+    setting("service.export.default.path-style", SettingKind::Flag, "`path-style` of every bucketName without an entry."),
+    setting("service.export.default.ca-file", SettingKind::Text, "`ca-file` of every bucketName without an entry."),
+    setting("service.export.default.compression", SettingKind::Choice(&["none", "gzip", "zstd"]), "`compression` of every bucketName without an entry."),
+    setting("service.export.default.path", SettingKind::Text, "`path` of every bucketName without an entry."),
+    setting("service.log.level", SettingKind::Filter, "What is logged: `error`, `warn`, `info`, `debug`, `trace` or `off`, also per part (`info,penstock_http=debug`).").with_default("info"),
+    setting("service.log.format", SettingKind::Choice(&["text", "json"]), "How it is logged: readable lines, or a JSON object a line.").with_default("text"),
+    setting("security", SettingKind::Choice(&["oauth2"]), "`oauth2` for sign-in through an OpenID provider, together with the profile `oauth2`; the profile `azuread` implies it. Without it the accounts are built in. Also `security.mode`: beside `security.role` in nested YAML it is `security: {mode: oauth2, role: {…}}`."),
+    setting("service.security.registration", SettingKind::Registration, "The registration identifier: 1 to 64 lowercase letters. `azure` with the profile `azuread`."),
+    setting("service.security.tenant-id", SettingKind::Tenant, "The tenant, for the profile `azuread`. Required there."),
+    setting("service.security.ca-file", SettingKind::Text, "A PEM file of certificates that are trusted for identity providers, beside the system's."),
+    setting("service.security.claims.firstName", SettingKind::List, "Claims with the given name. The first one present counts.").with_default("given_name"),
+    setting("service.security.claims.lastName", SettingKind::List, "Claims with the family name.").with_default("family_name"),
+    setting("service.security.claims.email", SettingKind::List, "Claims with the email. `email,preferred_username` with the profile `azuread`.").with_default("user_email,preferred_username"),
+    setting("service.security.claims.organization", SettingKind::List, "Claims with the organization.").with_default("organization,companyname"),
+    setting("service.security.claims.roles", SettingKind::List, "Claims with the roles. Dots lead into a claim that is an object (`realm_access.roles`), unless a claim has the whole name.").with_default("roles"),
+    setting("service.security.defaultServiceAccountRole", SettingKind::Text, "The role of clients without an assigned one: `Admin`, `Contributor`, `User`, or the value that `security.role.*` maps to it, in any case. Without it they are rejected."),
+    setting("service.security.serviceAccount.emailDomain", SettingKind::EmailDomain, "The domain (`@...`) of the emails of service accounts. Without it their email is only the `sub`."),
+    setting("service.security.jwks.max-stale", SettingKind::Duration { min: MINUTE, max: 365 * DAY }, "How long the provider's keys are used while the provider is unreachable.").with_default("7d"),
+    setting("service.security.jwt.algorithms", SettingKind::Choices(ALGORITHMS), "The algorithms (RFC 7518, 3.1; RFC 8037) that access tokens and ID tokens may be signed with.").with_default("RS256"),
+    setting("service.security.session.idle", SettingKind::Duration { min: MINUTE, max: 365 * DAY }, "A session without a request ends after this time.").with_default("30m"),
+    setting("service.security.session.absolute", SettingKind::Duration { min: MINUTE, max: 365 * DAY }, "A session ends this long after its start, however much it is used. At least `service.security.session.idle`. Sessions survive a restart of the service, but not of the machine.").with_default("12h"),
+    setting("security.role.admin", SettingKind::Text, "The role value of an Admin.").with_default("ACCURIDS_ADMIN"),
+    setting("security.role.contributor", SettingKind::Text, "The role value of a Contributor.").with_default("ACCURIDS_CONTRIBUTOR"),
+    setting("security.role.user", SettingKind::Text, "The role value of a User.").with_default("ACCURIDS_USER"),
+    setting("framework.security.oauth2.client.registration.<id>.client-id", SettingKind::Text, "The client id from the provider. Required for sign-in."),
+    setting("framework.security.oauth2.client.registration.<id>.client-secret", SettingKind::Text, "The client secret from the provider. Required for sign-in.").as_secret(),
+    setting("framework.security.oauth2.client.registration.<id>.client-authentication-method", SettingKind::Choice(&["client_secret_basic", "client_secret_post"]), "How the token endpoint gets the client secret: in the header `Authorization`, or in the body. Without it: what discovery says, else `client_secret_basic`."),
+    setting("framework.security.oauth2.client.registration.<id>.redirect-uri", SettingKind::RedirectUri, "The redirect URI. `{baseUrl}` is `service.base-url`, or without it the address that the request was sent to, by the forwarded headers of trusted proxies; `{registrationId}` is the registration identifier.").with_default("{baseUrl}/login/oauth2/code/{registrationId}"),
+    setting("framework.security.oauth2.client.registration.<id>.scope", SettingKind::List, "The requested scopes, which must include `openid`.").with_default("profile,openid"),
+    setting("framework.security.oauth2.client.registration.<id>.authorization-grant-type", SettingKind::Choice(&["authorization_code"]), "Always `authorization_code`.").with_default("authorization_code"),
+    setting("framework.security.oauth2.client.provider.<id>.issuer-uri", SettingKind::Endpoint, "The issuer. The gateway discovers the endpoints there (those given below override them), and checks the issuer of answers and ID tokens. Without it the three endpoints below are required, and no issuer is checked."),
+    setting("framework.security.oauth2.client.provider.<id>.authorization-uri", SettingKind::Endpoint, "The authorization endpoint."),
+    setting("framework.security.oauth2.client.provider.<id>.token-uri", SettingKind::Endpoint, "The token endpoint."),
+    setting("framework.security.oauth2.client.provider.<id>.jwk-set-uri", SettingKind::Endpoint, "The JWKS endpoint."),
+    setting("framework.security.oauth2.client.provider.<id>.user-info-uri", SettingKind::Endpoint, "The userinfo endpoint, for claims that the ID token lacks."),
+    setting("framework.security.oauth2.client.provider.<id>.user-name-attribute", SettingKind::Text, "The claim that permanently identifies the user and the account. `oid` with the profile `azuread`.").with_default("sub"),
+    setting("framework.security.oauth2.resourceserver.jwt.issuer-uri", SettingKind::Endpoint, "The issuer of access tokens, exactly as in their `iss`. Without it access tokens are refused."),
+    setting("framework.security.oauth2.resourceserver.jwt.jwk-set-uri", SettingKind::Endpoint, "The issuer's JWKS endpoint. Discovered if it is not set."),
+    setting("framework.security.oauth2.resourceserver.jwt.audiences", SettingKind::List, "The expected `aud` claim: one of these. Required with `issuer-uri`."),
 ];
 
 /// The profiles that turn on sign-in (specification, 5.1 and 5.6).
 pub(super) const SIGN_IN_PROFILES: [&str; 2] = ["oauth2", "azuread"];
 
 /// Finds the setting of this exact name.
-pub(super) fn find(name: &str) -> Option<&'static Setting> {
-    TABLE.iter().find(|setting| setting.name == name)
+pub(super) fn find_setting(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| setting.name == name)
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn defaults_are_valid_and_names_are_distinct_even_as_environment_variables() {
         let mut seen = BTreeSet::new();
-        for setting in TABLE {
+        for setting in SETTINGS {
             if let Some(default) = setting.default {
                 let parsed = setting.kind.parse(&Raw::Text(default.to_owned()));
                 assert!(parsed.is_ok(), "{}: {:?}", setting.name, parsed.err());

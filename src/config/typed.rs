@@ -1,64 +1,64 @@
 //! Builds [`Settings`] from the values, and checks what depends on several values.
-use super::fault::ConfigFault;
+use super::error::ConfigError;
 use super::kind::{Value, check_bucket_name};
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
-    Compression, Events, ForwardHeaders, GraphqlLimits, Limits, Server, Settings, Target,
-    TargetKind, Targets, Times, Tls,
+    Compression, DeliveryWindow, Events, ForwardHeaders, GraphqlLimits, Limits, Server, Settings,
+    Target, TargetKind, Targets, Tls,
 };
 use penstock_base::telemetry::LogFormat;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-const TARGETS: &str = "service.export.targets.";
-const DEFAULT_TARGET: &str = "service.export.default.";
+const TARGETS_PREFIX: &str = "service.export.targets.";
+const DEFAULT_TARGET_PREFIX: &str = "service.export.default.";
 
 /// Builds the settings. If there are faults already, defaults replace the missing values, and the caller discards
 /// the result.
-pub(super) fn settings(
+pub(super) fn build_settings(
     typed: &BTreeMap<String, Typed>,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Settings {
     let values = Values(typed);
     let settings = Settings {
-        server: server(&values, faults),
-        data_dir: values.text("service.data-dir").unwrap_or_default().into(),
-        base_url: values.text("service.base-url"),
-        gateway_id: values.text("service.gateway-id"),
-        auto_create_namespaces: values.flag("service.namespace.auto-create"),
+        server: build_server(&values, faults),
+        data_dir: values.get_text("service.data-dir").unwrap_or_default().into(),
+        base_url: values.get_text("service.base-url"),
+        gateway_id: values.get_text("service.gateway-id"),
+        auto_create_namespaces: values.get_flag("service.namespace.auto-create"),
         limits: Limits {
-            body: values.number("service.limits.body"),
-            nesting: values.count("service.limits.nesting"),
-            objects: values.count("service.limits.objects"),
-            values: values.count("service.limits.values"),
-            in_flight: values.number("service.limits.in-flight"),
-            memory: Some(values.number("service.limits.memory")).filter(|bytes| *bytes > 0),
-            disk_reserve: values.number("service.limits.disk-reserve"),
-            idempotency_keys: values.count("service.limits.idempotency-keys"),
-            idempotency_bytes: values.number("service.limits.idempotency-bytes"),
-            history: values.count("service.limits.history"),
-            audit: values.count("service.limits.audit"),
+            body: values.get_number("service.limits.body"),
+            nesting: values.get_count("service.limits.nesting"),
+            objects: values.get_count("service.limits.objects"),
+            values: values.get_count("service.limits.values"),
+            in_flight: values.get_number("service.limits.in-flight"),
+            memory: Some(values.get_number("service.limits.memory")).filter(|bytes| *bytes > 0),
+            disk_reserve: values.get_number("service.limits.disk-reserve"),
+            idempotency_keys: values.get_count("service.limits.idempotency-keys"),
+            idempotency_bytes: values.get_number("service.limits.idempotency-bytes"),
+            history: values.get_count("service.limits.history"),
+            audit: values.get_count("service.limits.audit"),
             graphql: GraphqlLimits {
-                depth: values.count("service.limits.graphql.depth"),
-                complexity: values.number("service.limits.graphql.complexity"),
-                rows: values.number("service.limits.graphql.rows"),
-                scan: values.number("service.limits.graphql.scan"),
-                time: values.duration("service.limits.graphql.time"),
-                answer: values.number("service.limits.graphql.answer"),
-                fields: values.count("service.limits.graphql.fields"),
+                depth: values.get_count("service.limits.graphql.depth"),
+                complexity: values.get_number("service.limits.graphql.complexity"),
+                rows: values.get_number("service.limits.graphql.rows"),
+                scan: values.get_number("service.limits.graphql.scan"),
+                time: values.get_duration("service.limits.graphql.time"),
+                answer: values.get_number("service.limits.graphql.answer"),
+                fields: values.get_count("service.limits.graphql.fields"),
             },
         },
-        security: security::security(&values, faults, warnings),
+        security: security::build_security(&values, faults, warnings),
         events: Events {
-            depth: values.count("service.events.depth"),
-            listeners: values.count("service.events.listeners"),
+            depth: values.get_count("service.events.depth"),
+            listeners: values.get_count("service.events.listeners"),
         },
-        targets: targets(&values, faults, warnings),
-        log_level: values.text("service.log.level").unwrap_or_default(),
-        log_format: match values.text("service.log.format").as_deref() {
+        targets: build_targets(&values, faults, warnings),
+        log_level: values.get_text("service.log.level").unwrap_or_default(),
+        log_format: match values.get_text("service.log.format").as_deref() {
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
@@ -70,15 +70,15 @@ pub(super) fn settings(
 }
 
 /// Checks the names that replace a `<...>`.
-pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<ConfigFault>) {
+pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<ConfigError>) {
     let mut seen = BTreeSet::new();
     for (name, Typed { entry, .. }) in typed {
-        if entry.setting.name.starts_with(TARGETS)
+        if entry.setting.name.starts_with(TARGETS_PREFIX)
             && let Some(id) = &entry.id
             && seen.insert(id)
             && let Err(why) = check_bucket_name(id)
         {
-            faults.push(entry.fault(name, format!("the bucketName {why}")));
+            faults.push(entry.to_error(name, format!("the bucketName {why}")));
         }
     }
 }
@@ -86,17 +86,17 @@ pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<Config
 fn check_together(
     settings: &Settings,
     values: &Values<'_>,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) {
     check_ids(values.0, faults);
     let mut fault = |name: &str, message: String| {
         if let Some(Typed { entry, .. }) = values.0.get(name) {
-            faults.push(entry.fault(name, message));
+            faults.push(entry.to_error(name, message));
         }
     };
     let address = settings.server.address;
-    if let Err(why) = settings.server.may_serve(address) {
+    if let Err(why) = settings.server.check_serving_address(address) {
         fault("server.address", why);
     } else if !address.is_loopback() && settings.server.tls.is_none() {
         warnings.push(format!(
@@ -121,14 +121,14 @@ fn check_together(
     }
 }
 
-fn server(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Server {
+fn build_server(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Server {
     Server {
         address: match values.get("server.address") {
             Some(Value::Address(address)) => address,
             _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
         },
-        port: u16::try_from(values.number("server.port")).unwrap_or_default(),
-        forward_headers: match values.text("server.forward-headers-strategy").as_deref() {
+        port: u16::try_from(values.get_number("server.port")).unwrap_or_default(),
+        forward_headers: match values.get_text("server.forward-headers-strategy").as_deref() {
             Some("native" | "framework") => ForwardHeaders::Trusted,
             _ => ForwardHeaders::None,
         },
@@ -136,31 +136,31 @@ fn server(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Server {
             Some(Value::Networks(networks)) => networks,
             _ => Vec::new(),
         },
-        cors_allowed_origins: values.list("server.cors.allowed-origins"),
-        tls: tls(values, faults),
-        insecure_http: values.flag("server.insecure-http"),
-        hsts_max_age: values.duration("server.hsts.max-age"),
-        connections: values.count("server.connections"),
-        connections_per_address: values.count("server.connections-per-address"),
+        cors_allowed_origins: values.get_list("server.cors.allowed-origins"),
+        tls: build_tls(values, faults),
+        insecure_http: values.get_flag("server.insecure-http"),
+        hsts_max_age: values.get_duration("server.hsts.max-age"),
+        connections: values.get_count("server.connections"),
+        connections_per_address: values.get_count("server.connections-per-address"),
     }
 }
 
 /// Builds `server.ssl.*`. Contradictory settings are faults, so that an operator never relies on protection that is
 /// not active.
-fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
-    let certificate = values.text("server.ssl.certificate");
-    let private_key = values.text("server.ssl.certificate-private-key");
-    let self_signed = values.flag("server.ssl.self-signed");
-    let client_auth = values.text("server.ssl.client-auth").unwrap_or_default();
-    let trust = values.text("server.ssl.trust-certificate");
+fn build_tls(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Option<Tls> {
+    let certificate = values.get_text("server.ssl.certificate");
+    let private_key = values.get_text("server.ssl.certificate-private-key");
+    let self_signed = values.get_flag("server.ssl.self-signed");
+    let client_auth = values.get_text("server.ssl.client-auth").unwrap_or_default();
+    let trust = values.get_text("server.ssl.trust-certificate");
     let asks = client_auth != "none";
     match (&certificate, &private_key) {
-        (Some(_), None) => absent(
+        (Some(_), None) => report_missing(
             faults,
             "server.ssl.certificate-private-key".to_owned(),
             "it is missing: server.ssl.certificate needs its private key".to_owned(),
         ),
-        (None, Some(_)) => absent(
+        (None, Some(_)) => report_missing(
             faults,
             "server.ssl.certificate".to_owned(),
             "it is missing: server.ssl.certificate-private-key needs it".to_owned(),
@@ -169,7 +169,7 @@ fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
     }
     let mut fault = |name: &str, message: &str| {
         if let Some(Typed { entry, .. }) = values.0.get(name) {
-            faults.push(entry.fault(name, message.to_owned()));
+            faults.push(entry.to_error(name, message.to_owned()));
         }
     };
     if certificate.is_some() && self_signed {
@@ -204,56 +204,60 @@ fn tls(values: &Values<'_>, faults: &mut Vec<ConfigFault>) -> Option<Tls> {
     })
 }
 
-fn targets(
+fn build_targets(
     values: &Values<'_>,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Targets {
     let entries = values.0.values().map(|typed| &typed.entry);
     let names: BTreeSet<String> = entries
-        .filter(|entry| entry.setting.name.starts_with(TARGETS))
+        .filter(|entry| entry.setting.name.starts_with(TARGETS_PREFIX))
         .filter_map(|entry| entry.id.clone())
         .collect();
     let mut named = BTreeMap::new();
     for name in names {
         let prefix = if name.contains('.') {
-            format!("{}[{name}].", TARGETS.trim_end_matches('.'))
+            format!("{}[{name}].", TARGETS_PREFIX.trim_end_matches('.'))
         } else {
-            format!("{TARGETS}{name}.")
+            format!("{TARGETS_PREFIX}{name}.")
         };
-        named.extend(target(values, &prefix, faults, warnings).map(|target| (name, target)));
+        named.extend(build_target(values, &prefix, faults, warnings).map(|target| (name, target)));
     }
-    let default = target(values, DEFAULT_TARGET, faults, warnings);
+    let default = build_target(values, DEFAULT_TARGET_PREFIX, faults, warnings);
     Targets {
         named,
         default,
-        history_bytes: values.number("service.export.history"),
-        spool_bytes: values.number("service.export.spool"),
-        bandwidth: Some(values.number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
-        times: times(values),
+        history_bytes: values.get_number("service.export.history"),
+        spool_bytes: values.get_number("service.export.spool"),
+        bandwidth: Some(values.get_number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
+        times: build_times(values),
     }
 }
 
-fn times(values: &Values<'_>) -> Option<Times> {
-    let window = values.text("service.export.window")?.parse().ok()?;
-    let zone = values.text("service.export.timezone")?.parse().ok()?;
-    Some(Times { window, zone })
+fn build_times(values: &Values<'_>) -> Option<DeliveryWindow> {
+    let window = values.get_text("service.export.window")?.parse().ok()?;
+    let zone = values.get_text("service.export.timezone")?.parse().ok()?;
+    Some(DeliveryWindow { window, zone })
 }
 
 /// Builds the target whose properties begin with `prefix`. Returns `None` if there are none, or if one has a fault.
-fn target(
+fn build_target(
     values: &Values<'_>,
     prefix: &str,
-    faults: &mut Vec<ConfigFault>,
+    faults: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<Target> {
     let given: Vec<&str> = values.0.keys().filter_map(|name| name.strip_prefix(prefix)).collect();
     if given.is_empty() {
         return None;
     }
-    let text = |property: &str| values.text(&format!("{prefix}{property}"));
+    let text = |property: &str| values.get_text(&format!("{prefix}{property}"));
     let Some(kind) = text("type") else {
-        absent(faults, format!("{prefix}type"), "it is missing: s3 or directory".to_owned());
+        report_missing(
+            faults,
+            format!("{prefix}type"),
+            "it is missing: s3 or directory".to_owned(),
+        );
         return None;
     };
     let (required, foreign): (&[&str], &[&str]) = match kind.as_str() {
@@ -274,7 +278,7 @@ fn target(
     };
     for property in required.iter().filter(|property| !given.contains(property)) {
         let message = format!("it is missing: an s3 target needs {}", required.join(", "));
-        absent(faults, format!("{prefix}{property}"), message);
+        report_missing(faults, format!("{prefix}{property}"), message);
     }
     for property in foreign.iter().filter(|property| given.contains(property)) {
         warnings.push(format!("{prefix}{property} does nothing: the target's type is {kind}"));
@@ -284,8 +288,9 @@ fn target(
         && let Err(error) = std::fs::File::open(path)
         && let Some(Typed { entry, .. }) = values.0.get(&format!("{prefix}ca-file"))
     {
-        faults
-            .push(entry.fault(&format!("{prefix}ca-file"), format!("it cannot be read: {error}")));
+        faults.push(
+            entry.to_error(&format!("{prefix}ca-file"), format!("it cannot be read: {error}")),
+        );
     }
     let kind = match kind.as_str() {
         "s3" => TargetKind::S3 {
@@ -308,9 +313,9 @@ fn target(
 }
 
 /// Reports a missing value, unless the name already has a fault.
-pub(super) fn absent(faults: &mut Vec<ConfigFault>, name: String, message: String) {
+pub(super) fn report_missing(faults: &mut Vec<ConfigError>, name: String, message: String) {
     if faults.iter().all(|fault| fault.name.as_ref() != Some(&name)) {
-        faults.push(ConfigFault::absent(name, message));
+        faults.push(ConfigError::missing_value(name, message));
     }
 }
 
@@ -322,36 +327,36 @@ impl Values<'_> {
         self.0.get(name).map(|typed| typed.value.clone()).or_else(|| default_of(name))
     }
 
-    pub(super) fn text(&self, name: &str) -> Option<String> {
+    pub(super) fn get_text(&self, name: &str) -> Option<String> {
         match self.get(name) {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
     }
 
-    pub(super) fn list(&self, name: &str) -> Vec<String> {
+    pub(super) fn get_list(&self, name: &str) -> Vec<String> {
         match self.get(name) {
             Some(Value::List(items)) => items,
             _ => Vec::new(),
         }
     }
 
-    pub(super) fn flag(&self, name: &str) -> bool {
+    pub(super) fn get_flag(&self, name: &str) -> bool {
         matches!(self.get(name), Some(Value::Flag(true)))
     }
 
-    pub(super) fn number(&self, name: &str) -> u64 {
+    pub(super) fn get_number(&self, name: &str) -> u64 {
         match self.get(name) {
             Some(Value::Number(number)) => number,
             _ => 0,
         }
     }
 
-    pub(super) fn duration(&self, name: &str) -> Duration {
-        Duration::from_millis(self.number(name))
+    pub(super) fn get_duration(&self, name: &str) -> Duration {
+        Duration::from_millis(self.get_number(name))
     }
 
-    pub(super) fn count(&self, name: &str) -> usize {
-        usize::try_from(self.number(name)).unwrap_or(usize::MAX)
+    pub(super) fn get_count(&self, name: &str) -> usize {
+        usize::try_from(self.get_number(name)).unwrap_or(usize::MAX)
     }
 }

@@ -10,7 +10,7 @@ pub struct Window(Vec<(u16, u16)>);
 
 impl Window {
     /// Whether this minute of the day is in one of the ranges.
-    pub fn holds(&self, minute: u16) -> bool {
+    pub fn contains_minute(&self, minute: u16) -> bool {
         self.0.iter().any(|&(from, to)| {
             if from < to { (from..to).contains(&minute) } else { minute >= from || minute < to }
         })
@@ -20,15 +20,16 @@ impl Window {
 /// The error for a text that is not a list of times of day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("expected times of day, such as 22:00-06:00")]
-pub struct NoWindow;
+pub struct WindowParseError;
 
 impl FromStr for Window {
-    type Err = NoWindow;
+    type Err = WindowParseError;
 
     /// Parses `HH:MM-HH:MM`; several ranges are separated by commas.
-    fn from_str(text: &str) -> Result<Self, NoWindow> {
-        let ranges: Option<Vec<_>> = text.split(',').map(|range| range_of(range.trim())).collect();
-        ranges.map(Self).ok_or(NoWindow)
+    fn from_str(text: &str) -> Result<Self, WindowParseError> {
+        let ranges: Option<Vec<_>> =
+            text.split(',').map(|range| parse_range(range.trim())).collect();
+        ranges.map(Self).ok_or(WindowParseError)
     }
 }
 
@@ -42,14 +43,14 @@ impl fmt::Display for Window {
     }
 }
 
-fn range_of(text: &str) -> Option<(u16, u16)> {
+fn parse_range(text: &str) -> Option<(u16, u16)> {
     let (from, to) = text.split_once('-')?;
-    let (from, to) = (minute_of(from.trim())?, minute_of(to.trim())?);
+    let (from, to) = (parse_minute(from.trim())?, parse_minute(to.trim())?);
     (from != to && from < DAY).then_some((from, to))
 }
 
 /// Parses a time as the minute of the day; `24:00` is the end of the day.
-fn minute_of(text: &str) -> Option<u16> {
+fn parse_minute(text: &str) -> Option<u16> {
     let (hours, minutes) = text.split_once(':')?;
     let digits = |text: &str| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
     if !digits(hours) || !digits(minutes) {
@@ -77,11 +78,11 @@ mod tests {
             (1320, true),
             (1439, true),
         ] {
-            assert_eq!(window.holds(minute), within, "{minute}");
+            assert_eq!(window.contains_minute(minute), within, "{minute}");
         }
         assert_eq!(window.to_string(), "22:00-06:00,12:30-13:00");
-        assert!("00:00-24:00".parse::<Window>().unwrap().holds(1439));
-        assert!(!"18:00-24:00".parse::<Window>().unwrap().holds(0));
+        assert!("00:00-24:00".parse::<Window>().unwrap().contains_minute(1439));
+        assert!(!"18:00-24:00".parse::<Window>().unwrap().contains_minute(0));
         for text in [
             "",
             "22-06",
@@ -93,7 +94,7 @@ mod tests {
             "25:00-01:00",
             "a:bc-de:fg",
         ] {
-            assert_eq!(text.parse::<Window>(), Err(NoWindow), "{text}");
+            assert_eq!(text.parse::<Window>(), Err(WindowParseError), "{text}");
         }
     }
 }

@@ -14,14 +14,14 @@ use std::fmt;
 /// Describes the error, with its line and column.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
     let shape: Value = serde_yaml::from_str(text)
-        .map_err(|error| duplicate_key(text).unwrap_or_else(|| error.to_string()))?;
-    let tree = Like(&shape)
+        .map_err(|error| describe_duplicate_key(text).unwrap_or_else(|| error.to_string()))?;
+    let tree = TreeSeed(&shape)
         .deserialize(serde_yaml::Deserializer::from_str(text))
         .map_err(|e| e.to_string())?;
     let mut found = Vec::new();
     match tree {
         Tree::Nothing => {}
-        Tree::Map(_) => flatten(String::new(), tree, &mut found),
+        Tree::Map(_) => flatten_tree(String::new(), tree, &mut found),
         Tree::Scalar(_) | Tree::List(_) => {
             return Err(
                 "expected names with values at the top level, such as `server.port: 8080`".into()
@@ -32,7 +32,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
 }
 
 /// Describes the first key that occurs twice in a mapping, because `serde_yaml` names neither line.
-fn duplicate_key(text: &str) -> Option<String> {
+fn describe_duplicate_key(text: &str) -> Option<String> {
     /// The keys of an open mapping with their lines, and whether the next node is one.
     struct Keys {
         lines: HashMap<String, usize>,
@@ -90,7 +90,7 @@ enum Tree {
     Map(Vec<(String, Tree)>),
 }
 
-fn flatten(name: String, tree: Tree, into: &mut Vec<(String, Raw)>) {
+fn flatten_tree(name: String, tree: Tree, into: &mut Vec<(String, Raw)>) {
     match tree {
         Tree::Nothing => into.push((name, Raw::Text(String::new()))),
         Tree::Scalar(text) => into.push((name, Raw::Text(text))),
@@ -103,22 +103,22 @@ fn flatten(name: String, tree: Tree, into: &mut Vec<(String, Raw)>) {
         }
         Tree::List(items) => {
             for (index, item) in items.into_iter().enumerate() {
-                flatten(format!("{name}[{index}]"), item, into);
+                flatten_tree(format!("{name}[{index}]"), item, into);
             }
         }
         Tree::Map(entries) => {
             for (key, value) in entries {
                 let name = if name.is_empty() { key } else { format!("{name}.{key}") };
-                flatten(name, value, into);
+                flatten_tree(name, value, into);
             }
         }
     }
 }
 
 /// Reads a document with the shape of this value, which has the types of the scalars.
-struct Like<'a>(&'a Value);
+struct TreeSeed<'a>(&'a Value);
 
-impl<'de> DeserializeSeed<'de> for Like<'_> {
+impl<'de> DeserializeSeed<'de> for TreeSeed<'_> {
     type Value = Tree;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
@@ -137,7 +137,7 @@ impl<'de> DeserializeSeed<'de> for Like<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Like<'_> {
+impl<'de> Visitor<'de> for TreeSeed<'_> {
     type Value = Tree;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,7 +147,7 @@ impl<'de> Visitor<'de> for Like<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Tree, A::Error> {
         let mut items = Vec::new();
         for value in self.0.as_sequence().into_iter().flatten() {
-            items.extend(access.next_element_seed(Like(value))?);
+            items.extend(access.next_element_seed(TreeSeed(value))?);
         }
         Ok(Tree::List(items))
     }
@@ -156,7 +156,7 @@ impl<'de> Visitor<'de> for Like<'_> {
         let mut entries = Vec::new();
         for (_, value) in self.0.as_mapping().into_iter().flatten() {
             if let Some(key) = access.next_key()? {
-                entries.push((key, access.next_value_seed(Like(value))?));
+                entries.push((key, access.next_value_seed(TreeSeed(value))?));
             }
         }
         Ok(Tree::Map(entries))

@@ -21,7 +21,7 @@ use uuid::Uuid;
 pub(super) struct Alarm {
     scheduler: Option<JobScheduler>,
     set: Option<(DateTime<Utc>, Uuid)>,
-    rang: Arc<Notify>,
+    fired: Arc<Notify>,
 }
 
 impl Alarm {
@@ -34,7 +34,7 @@ impl Alarm {
         let Some(at) = at else { return Ok(()) };
         // The scheduler counts in whole seconds, and the timer must not fire early.
         let left = (at - Utc::now()).num_milliseconds().max(0).cast_unsigned().div_ceil(1000);
-        let rang = Arc::clone(&self.rang);
+        let rang = Arc::clone(&self.fired);
         let job = Job::new_one_shot_async(Duration::from_secs(left), move |_, _| {
             rang.notify_one();
             Box::pin(std::future::ready(()))
@@ -62,12 +62,12 @@ impl Alarm {
     }
 
     /// Waits until the timer fires.
-    pub(super) async fn rang(&self) {
-        self.rang.notified().await;
+    pub(super) async fn wait_until_fired(&self) {
+        self.fired.notified().await;
     }
 
     /// Shuts down the scheduler.
-    pub(super) async fn end(&mut self) {
+    pub(super) async fn shut_down(&mut self) {
         if let Some(mut scheduler) = self.scheduler.take()
             && let Err(error) = scheduler.shutdown().await
         {
@@ -89,12 +89,12 @@ mod tests {
         }
         let at = Utc::now() + TimeDelta::milliseconds(1200);
         alarm.set(Some(at)).await.unwrap();
-        alarm.rang().await;
+        alarm.wait_until_fired().await;
         assert!(Utc::now() >= at);
         // A time in the past fires immediately.
         alarm.set(Some(Utc::now() - TimeDelta::hours(1))).await.unwrap();
-        alarm.rang().await;
+        alarm.wait_until_fired().await;
         alarm.set(None).await.unwrap();
-        alarm.end().await;
+        alarm.shut_down().await;
     }
 }

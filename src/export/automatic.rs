@@ -5,10 +5,10 @@
 //! in the meantime become part of it.
 use super::alarm::Alarm;
 use super::entry::Kind;
-use super::{By, Inner, Push, make, retention, room, schedule};
+use super::{ExportRequester, Inner, PushResult, capacity, make, retention, schedule};
 use chrono::{DateTime, Utc};
-use penstock_base::fault::{self, Fault};
-use penstock_model::changes::{self, Cursor, Mark};
+use penstock_base::error::{self, GatewayError};
+use penstock_model::change_feed::{self, ChangeMark, ExportCursor};
 use penstock_model::resource::{Compiled, Schedule};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -18,28 +18,28 @@ use tokio::sync::watch;
 use tokio::task;
 
 /// The interval at which schedules and waiting exports are checked again.
-const LOOK: Duration = Duration::from_secs(5);
+const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// The maximum drift between the clock and the elapsed time before the clock counts as set.
-const SET: Duration = Duration::from_secs(2);
+const CLOCK_SET_THRESHOLD: Duration = Duration::from_secs(2);
 /// The maximum delay of an export during a steady stream of changes, as a multiple of `debounce`.
-const MOST_DEBOUNCES: u32 = 10;
+const MAX_DEBOUNCES: u32 = 10;
 /// The delay after the first failed export. It doubles with each failure.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The maximum delay after a failed export.
-const LONGEST_WAIT: Duration = Duration::from_mins(5);
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 /// The maximum delay after an export ran out of disk space. Each attempt writes up to the free space again.
-const LONGEST_WAIT_FOR_ROOM: Duration = Duration::from_hours(1);
+const MAX_RETRY_DELAY_NO_SPACE: Duration = Duration::from_hours(1);
 
 /// The planned automatic exports by Business Object id.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct ExportPlan {
     /// The catalogue version that the plan was built from, `None` before the first.
     version: Option<u64>,
-    by_id: BTreeMap<String, Planned>,
+    by_id: BTreeMap<String, PlannedExports>,
 }
 
 /// The automatic exports of one Business Object.
-struct Planned {
+struct PlannedExports {
     business_object: Arc<Compiled>,
     schedule: Option<Schedule>,
     /// When the next scheduled run is due.
@@ -47,7 +47,7 @@ struct Planned {
     debounce: Duration,
     retention: Option<Duration>,
     /// When to check next for objects past their retention.
-    sweep_at: Instant,
+    retention_check_at: Instant,
     /// Whether a target may still need its first full export.
     is_new: bool,
     /// Failures since the last success.
@@ -60,7 +60,7 @@ struct Planned {
 
 /// The events to wait for before the next round.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Next {
+pub(super) struct WakeConditions {
     clock: Option<DateTime<Utc>>,
     passed: Option<Instant>,
     has_schedules: bool,
@@ -68,24 +68,24 @@ pub(super) struct Next {
 }
 
 #[cfg(test)]
-impl Next {
+impl WakeConditions {
     /// Returns whether the next round is due now.
-    pub(super) fn is_now(&self) -> bool {
+    pub(super) fn is_due_now(&self) -> bool {
         self.passed.is_some_and(|passed| passed <= Instant::now())
     }
 }
 
 /// Creates due exports until `stop` becomes true.
-pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run_automatic_exports(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let watch = inner.options.catalogue.watch().clone();
     let mut alarm = Alarm::default();
-    let mut clock = Clock::now();
-    let mut plan = Plan::default();
+    let mut clock = ClockWatch::now();
+    let mut plan = ExportPlan::default();
     while !*stop.borrow_and_update() {
         let moved = {
             let inner = Arc::clone(&inner);
             task::spawn_blocking(move || {
-                let next = turn(&inner, &mut plan);
+                let next = run_due_exports(&inner, &mut plan);
                 (plan, next)
             })
         };
@@ -102,18 +102,25 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             Ok(turned) => turned,
             Err(error) => {
                 tracing::error!(%error, "A task of the exporter failed.");
-                (Plan::default(), Next { passed: Some(Instant::now() + LOOK), ..Next::default() })
+                (
+                    ExportPlan::default(),
+                    WakeConditions {
+                        passed: Some(Instant::now() + CHECK_INTERVAL),
+                        ..WakeConditions::default()
+                    },
+                )
             }
         };
         if let Err(error) = alarm.set(next.clock).await {
             tracing::warn!(%error, "The scheduler failed; the gateway checks schedules every few seconds instead.");
         }
-        let look = (next.has_schedules || next.waits_for_room).then(|| Instant::now() + LOOK);
+        let look =
+            (next.has_schedules || next.waits_for_room).then(|| Instant::now() + CHECK_INTERVAL);
         let until = next.passed.into_iter().chain(look).min();
         tokio::select! {
-            () = watch.marked() => {}
-            () = alarm.rang() => {}
-            () = inner.queue.room.notified(), if next.waits_for_room => {}
+            () = watch.wait_for_mark() => {}
+            () = alarm.wait_until_fired() => {}
+            () = inner.queue.capacity_freed.notified(), if next.waits_for_room => {}
             () = sleep_until(until) => {}
             _ = stop.wait_for(|stop| *stop) => break,
         }
@@ -126,7 +133,7 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
             }
         }
     }
-    alarm.end().await;
+    alarm.shut_down().await;
 }
 
 async fn sleep_until(until: Option<Instant>) {
@@ -137,12 +144,12 @@ async fn sleep_until(until: Option<Instant>) {
 }
 
 /// Compares the wall clock with the elapsed time.
-struct Clock {
+struct ClockWatch {
     wall: SystemTime,
     passed: Instant,
 }
 
-impl Clock {
+impl ClockWatch {
     fn now() -> Self {
         Self { wall: SystemTime::now(), passed: Instant::now() }
     }
@@ -156,36 +163,39 @@ impl Clock {
             Ok(by) => (1, by),
             Err(error) => (-1, error.duration()),
         };
-        (by > SET).then(|| ahead * i64::try_from(by.as_secs()).unwrap_or(i64::MAX))
+        (by > CLOCK_SET_THRESHOLD).then(|| ahead * i64::try_from(by.as_secs()).unwrap_or(i64::MAX))
     }
 }
 
 /// Creates the due exports and returns the events to wait for. Blocking.
-pub(super) fn turn(inner: &Inner, plan: &mut Plan) -> Next {
+pub(super) fn run_due_exports(inner: &Inner, plan: &mut ExportPlan) -> WakeConditions {
     let version = inner.options.catalogue.watch().version();
     if plan.version != Some(version) {
-        match plan.renew(inner) {
+        match plan.rebuild_plan(inner) {
             Ok(()) => plan.version = Some(version),
             Err(fault) => {
                 tracing::warn!(%fault, "Planning the automatic exports failed; the gateway retries in a few seconds.");
-                return Next { passed: Some(Instant::now() + LOOK), ..Next::default() };
+                return WakeConditions {
+                    passed: Some(Instant::now() + CHECK_INTERVAL),
+                    ..WakeConditions::default()
+                };
             }
         }
     }
-    let is_asked = inner.waiting.take_asked();
+    let is_asked = inner.waiting.take_retry_request();
     for (id, planned) in &mut plan.by_id {
-        if is_asked && inner.waiting.has(id) {
+        if is_asked && inner.waiting.has_export_of(id) {
             planned.not_before = None;
         }
         if !inner.stopping.load(Ordering::Relaxed) {
-            planned.make_due(inner);
-            planned.sweep(inner);
+            planned.create_due_export(inner);
+            planned.remove_expired_if_due(inner);
         }
     }
-    plan.next(inner)
+    plan.next_wake(inner)
 }
 
-impl Plan {
+impl ExportPlan {
     /// Sets the time since which a scheduled run of this Business Object is due.
     #[cfg(test)]
     pub(super) fn run_now(&mut self, id: &str, since: DateTime<Utc>) {
@@ -197,25 +207,26 @@ impl Plan {
     /// Ends the delays after failures.
     #[cfg(test)]
     pub(super) fn try_now(&mut self) {
-        let over =
-            |planned: &mut Planned| planned.not_before = planned.not_before.map(|_| Instant::now());
+        let over = |planned: &mut PlannedExports| {
+            planned.not_before = planned.not_before.map(|_| Instant::now());
+        };
         self.by_id.values_mut().for_each(over);
     }
 
     /// Simulates that disk space was freed since the last attempt.
     #[cfg(test)]
-    pub(super) fn has_more_room(&mut self) {
+    pub(super) fn simulate_freed_space(&mut self) {
         self.by_id.values_mut().for_each(|planned| planned.had = planned.had.map(|_| 0));
     }
 
     /// Returns the number of failed attempts since the last success, over all Business Objects.
     #[cfg(test)]
-    pub(super) fn failures(&self) -> u32 {
+    pub(super) fn count_failures(&self) -> u32 {
         self.by_id.values().map(|planned| planned.failures).sum()
     }
 
     /// Rebuilds the plan from the current definitions.
-    fn renew(&mut self, inner: &Inner) -> Result<(), Fault> {
+    fn rebuild_plan(&mut self, inner: &Inner) -> Result<(), GatewayError> {
         let store = &inner.queue.store;
         let mut by_id = BTreeMap::new();
         let listed = inner.options.catalogue.list();
@@ -229,7 +240,7 @@ impl Plan {
             if !may_run || !asks {
                 continue;
             }
-            let automatic = match definition.automatic() {
+            let automatic = match definition.parse_automatic() {
                 Ok(automatic) => automatic,
                 Err(wrong) => {
                     let cause = wrong.first().map_or("", |wrong| wrong.cause.as_str());
@@ -242,19 +253,19 @@ impl Plan {
                 }
             };
             let before = self.by_id.remove(&id);
-            let mut planned = Planned {
+            let mut planned = PlannedExports {
                 business_object: Arc::clone(business_object),
                 schedule: automatic.schedule,
                 next: None,
                 debounce: automatic.debounce,
                 retention: automatic.retention,
-                sweep_at: Instant::now(),
+                retention_check_at: Instant::now(),
                 is_new: definition.export_on_change,
                 failures: before.as_ref().map_or(0, |before| before.failures),
                 not_before: None,
                 had: None,
             };
-            planned.look_at_clock(inner)?;
+            planned.update_next_run(inner)?;
             if planned.has_changes(inner)? {
                 inner.options.catalogue.watch().mark_unless_marked(&id);
             }
@@ -262,24 +273,25 @@ impl Plan {
         }
         self.by_id = by_id;
         let has_schedule = |id: &str| self.by_id.get(id).is_some_and(|p| p.schedule.is_some());
-        schedule::retain(store, has_schedule)?;
+        schedule::retain_schedules(store, has_schedule)?;
         inner.waiting.retain(|id| self.by_id.contains_key(id));
-        changes::sweep_all(store)?;
+        change_feed::clean_up_all(store)?;
         Ok(())
     }
 
-    fn next(&self, inner: &Inner) -> Next {
+    fn next_wake(&self, inner: &Inner) -> WakeConditions {
         let watch = inner.options.catalogue.watch();
-        let mut next = Next { waits_for_room: inner.waiting.any(), ..Next::default() };
+        let mut next =
+            WakeConditions { waits_for_room: inner.waiting.has_any(), ..WakeConditions::default() };
         for (id, planned) in &self.by_id {
             next.has_schedules |= planned.schedule.is_some();
-            let held_up = planned.not_before.is_some() || inner.waiting.has(id);
+            let held_up = planned.not_before.is_some() || inner.waiting.has_export_of(id);
             let due = match planned.not_before {
                 Some(not_before) => Some(not_before),
                 None if held_up => None,
-                None => planned.due(watch.marked_at(id).as_ref()),
+                None => planned.changes_due_at(watch.find_mark(id).as_ref()),
             };
-            let sweep = planned.retention.map(|_| planned.sweep_at);
+            let sweep = planned.retention.map(|_| planned.retention_check_at);
             next.passed = next.passed.into_iter().chain(due).chain(sweep).min();
             if !held_up {
                 next.clock = next.clock.into_iter().chain(planned.next).min();
@@ -289,38 +301,39 @@ impl Plan {
     }
 }
 
-impl Planned {
+impl PlannedExports {
     /// Returns when changes are due for export.
-    fn due(&self, mark: Option<&Mark>) -> Option<Instant> {
+    fn changes_due_at(&self, mark: Option<&ChangeMark>) -> Option<Instant> {
         if !self.business_object.object.definition.export_on_change {
             return None;
         }
         let mark = mark?;
-        let latest = mark.first + self.debounce * MOST_DEBOUNCES;
+        let latest = mark.first + self.debounce * MAX_DEBOUNCES;
         Some((mark.last + self.debounce).min(latest))
     }
 
     /// Updates the time of the next scheduled run.
-    fn look_at_clock(&mut self, inner: &Inner) -> Result<(), Fault> {
+    fn update_next_run(&mut self, inner: &Inner) -> Result<(), GatewayError> {
         let object = &self.business_object.object;
         let Some(schedule) = &self.schedule else { return Ok(()) };
         let store = &inner.queue.store;
-        self.next = schedule::next(store, &object.id, &object.definition, schedule, Utc::now())?;
+        self.next =
+            schedule::next_run(store, &object.id, &object.definition, schedule, Utc::now())?;
         Ok(())
     }
 
     /// Creates the due export, if any.
-    fn make_due(&mut self, inner: &Inner) {
+    fn create_due_export(&mut self, inner: &Inner) {
         let business_object = Arc::clone(&self.business_object);
         let id = business_object.object.id.as_str();
         let name = business_object.object.definition.name.as_str();
-        if self.is_put_off(inner) {
+        if self.is_delayed(inner) {
             return;
         }
         self.not_before = None;
-        let mark = inner.options.catalogue.watch().marked_at(id);
+        let mark = inner.options.catalogue.watch().find_mark(id);
         let is_run = self.next.is_some_and(|next| next <= Utc::now());
-        let due = self.due(mark.as_ref());
+        let due = self.changes_due_at(mark.as_ref());
         let is_due = due.is_some_and(|due| due <= Instant::now());
         if !is_run && !is_due && !self.is_new {
             // A new definition may have removed the reason for the waiting export.
@@ -329,7 +342,7 @@ impl Planned {
             }
             return;
         }
-        match self.make(inner, is_run, is_due) {
+        match self.create_export(inner, is_run, is_due) {
             Ok(()) => {
                 (self.failures, self.had) = (0, None);
                 if inner.waiting.remove(id) {
@@ -339,14 +352,14 @@ impl Planned {
                     );
                 }
             }
-            Err(Delay::NoRoom { kind, cause, had }) => {
+            Err(DelayReason::NoSpace { kind, cause, had }) => {
                 self.had = had;
                 if had.is_some() {
-                    self.put_off(LOOK, LONGEST_WAIT_FOR_ROOM);
+                    self.delay_next_attempt(CHECK_INTERVAL, MAX_RETRY_DELAY_NO_SPACE);
                 }
                 if inner.waiting.add(&business_object, kind, &cause) {
-                    for entry in inner.waiting.of(id) {
-                        inner.queue.tell(&entry);
+                    for entry in inner.waiting.exports_of(id) {
+                        inner.queue.publish_entry(&entry);
                     }
                     tracing::warn!(
                         business_object = name,
@@ -355,9 +368,9 @@ impl Planned {
                     );
                 }
             }
-            Err(Delay::Fault(fault)) => {
+            Err(DelayReason::Fault(fault)) => {
                 self.had = None;
-                self.put_off(FIRST_WAIT, LONGEST_WAIT);
+                self.delay_next_attempt(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
                 if self.failures.is_power_of_two() && !inner.stopping.load(Ordering::Relaxed) {
                     tracing::warn!(
                         business_object = name,
@@ -371,7 +384,7 @@ impl Planned {
     }
 
     /// Delays the next attempt. The delay doubles with each failure.
-    fn put_off(&mut self, first: Duration, longest: Duration) {
+    fn delay_next_attempt(&mut self, first: Duration, longest: Duration) {
         let doublings = self.failures.min(16);
         self.failures = self.failures.saturating_add(1);
         let wait = first.saturating_mul(1 << doublings).min(longest);
@@ -380,22 +393,22 @@ impl Planned {
 
     /// Returns whether the next attempt is still delayed. After a lack of disk space the delay also ends when
     /// clearly more space is free.
-    fn is_put_off(&self, inner: &Inner) -> bool {
+    fn is_delayed(&self, inner: &Inner) -> bool {
         let has_more_room = |had: u64| {
-            inner.options.disk.free().is_some_and(|free| free > had.saturating_add(had / 8))
+            inner.options.disk.free_bytes().is_some_and(|free| free > had.saturating_add(had / 8))
         };
         self.not_before.is_some_and(|not_before| Instant::now() < not_before)
             && !self.had.is_some_and(has_more_room)
     }
 
     /// Removes objects past their retention if the check is due.
-    fn sweep(&mut self, inner: &Inner) {
+    fn remove_expired_if_due(&mut self, inner: &Inner) {
         let Some(time) = self.retention else { return };
-        if Instant::now() < self.sweep_at {
+        if Instant::now() < self.retention_check_at {
             return;
         }
-        self.sweep_at = Instant::now() + retention::interval(time);
-        if let Err(fault) = retention::sweep(inner, &self.business_object, time) {
+        self.retention_check_at = Instant::now() + retention::check_interval(time);
+        if let Err(fault) = retention::remove_expired(inner, &self.business_object, time) {
             tracing::warn!(
                 business_object = self.business_object.object.definition.name,
                 cause = %fault,
@@ -404,16 +417,21 @@ impl Planned {
         }
     }
 
-    fn make(&mut self, inner: &Inner, is_run: bool, is_due: bool) -> Result<(), Delay> {
+    fn create_export(
+        &mut self,
+        inner: &Inner,
+        is_run: bool,
+        is_due: bool,
+    ) -> Result<(), DelayReason> {
         let business_object = Arc::clone(&self.business_object);
         let object = &business_object.object;
         let id = object.id.as_str();
         let store = &inner.queue.store;
         let watch = inner.options.catalogue.watch();
-        let making = inner.making(id);
+        let making = inner.export_lock(id);
         let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
-        let lacking = match self.cursor(inner)? {
-            Some(cursor) => make::without_full(inner, &business_object, &cursor)?,
+        let lacking = match self.read_change_cursor(inner)? {
+            Some(cursor) => make::targets_without_full(inner, &business_object, &cursor)?,
             None => Vec::new(),
         };
         let full = if is_run { make::all_targets(&business_object) } else { lacking };
@@ -421,32 +439,45 @@ impl Planned {
             self.is_new = false;
             return Ok(());
         }
-        make::check(inner, &business_object)?;
+        make::check_exportable(inner, &business_object)?;
         let kind = if full.is_empty() { Kind::Incremental } else { Kind::Full };
         if (!full.is_empty() || self.has_changes(inner)?)
-            && let Some(cause) = room::by_itself(inner)
+            && let Some(cause) = capacity::automatic_block_reason(inner)
         {
-            return Err(Delay::NoRoom { kind, cause, had: None });
+            return Err(DelayReason::NoSpace { kind, cause, had: None });
         }
-        let free = inner.options.disk.free().unwrap_or(u64::MAX);
+        let free = inner.options.disk.free_bytes().unwrap_or(u64::MAX);
         if is_due {
             // Every commit that set the mark so far is visible to the reads that follow.
             watch.unmark(id);
         }
         let made = if full.is_empty() {
-            make::incremental(inner, &business_object).map(|exports| Push { exports, reason: None })
+            make::create_incremental_export(inner, &business_object)
+                .map(|exports| PushResult { exports, reason: None })
         } else {
             let now = Utc::now();
-            make::full(inner, &business_object, &full, By::gateway(), &mut |t| {
-                if is_run { schedule::put(t, id, &object.definition, now) } else { Ok(()) }
-            })
+            make::create_full_export(
+                inner,
+                &business_object,
+                &full,
+                ExportRequester::gateway(),
+                &mut |t| {
+                    if is_run {
+                        schedule::record_runs(t, id, &object.definition, now)
+                    } else {
+                        Ok(())
+                    }
+                },
+            )
         };
         if is_due && made.is_err() {
             watch.mark_unless_marked(id);
         }
         let made = made.map_err(|fault| match fault.kind {
-            fault::Kind::NoRoom => Delay::NoRoom { kind, cause: fault.detail, had: Some(free) },
-            _ => Delay::Fault(fault),
+            error::ErrorClass::InsufficientStorage => {
+                DelayReason::NoSpace { kind, cause: fault.detail, had: Some(free) }
+            }
+            _ => DelayReason::Fault(fault),
         });
         if let Some(reason) = made?.reason
             && is_run
@@ -458,8 +489,8 @@ impl Planned {
             );
         }
         self.is_new = false;
-        self.look_at_clock(inner)?;
-        changes::sweep(store, id)?;
+        self.update_next_run(inner)?;
+        change_feed::clean_up(store, id)?;
         if self.has_changes(inner)? {
             watch.mark_unless_marked(id);
         }
@@ -467,40 +498,40 @@ impl Planned {
     }
 
     /// Returns the cursor of the changes, or `None` if the Business Object does not export on change.
-    fn cursor(&self, inner: &Inner) -> Result<Option<Cursor>, Fault> {
+    fn read_change_cursor(&self, inner: &Inner) -> Result<Option<ExportCursor>, GatewayError> {
         let object = &self.business_object.object;
         if !object.definition.export_on_change {
             return Ok(None);
         }
-        Ok(changes::cursor(&inner.queue.store.read(), &object.id)?)
+        Ok(change_feed::read_cursor(&inner.queue.store.read(), &object.id)?)
     }
 
-    fn has_changes(&self, inner: &Inner) -> Result<bool, Fault> {
-        let Some(cursor) = self.cursor(inner)? else { return Ok(false) };
+    fn has_changes(&self, inner: &Inner) -> Result<bool, GatewayError> {
+        let Some(cursor) = self.read_change_cursor(inner)? else { return Ok(false) };
         let id = &self.business_object.object.id;
-        Ok(changes::has_changes(&inner.queue.store.read(), id, &cursor)?)
+        Ok(change_feed::has_changes(&inner.queue.store.read(), id, &cursor)?)
     }
 }
 
 /// The reason why an export was delayed.
-enum Delay {
-    NoRoom {
+enum DelayReason {
+    NoSpace {
         kind: Kind,
         cause: String,
         /// The free disk space in bytes before the failed attempt, `None` if it was not attempted.
         had: Option<u64>,
     },
-    Fault(Fault),
+    Fault(GatewayError),
 }
 
-impl From<Fault> for Delay {
-    fn from(fault: Fault) -> Self {
+impl From<GatewayError> for DelayReason {
+    fn from(fault: GatewayError) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<penstock_store::Error> for Delay {
+impl From<penstock_store::Error> for DelayReason {
     fn from(error: penstock_store::Error) -> Self {
-        Fault::from(error).into()
+        GatewayError::from(error).into()
     }
 }

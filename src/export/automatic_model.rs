@@ -6,19 +6,19 @@ mod reopened;
 mod retention;
 mod room;
 
-use super::automatic::{Plan, turn};
-use super::entry::{Entry, Kind, Status};
-use super::{By, Exporter, Inner, Options};
+use super::automatic::{ExportPlan, run_due_exports};
+use super::entry::{ExportEntry, Kind, Status};
+use super::{ExportOptions, ExportRequester, Exporter, Inner};
 use chrono::{TimeDelta, Utc};
 use oxrdf::{Literal, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
-use penstock_base::events::Events;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
+use penstock_base::events::EventBus;
 use penstock_config::Targets;
-use penstock_model::catalogue::{Catalogue, Defaults, IfMatch, Requester};
-use penstock_model::changes;
+use penstock_model::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
+use penstock_model::change_feed;
 use penstock_model::ingest::{Body, Limits, Mode, Request, ingest};
 use penstock_model::{members, view};
 use penstock_store::{Read as _, Store};
@@ -43,7 +43,7 @@ const LIMITS: Limits = Limits {
 const SPOOL: u64 = 1500;
 
 #[derive(Debug, Clone)]
-enum Act {
+enum TestAction {
     Ingest { of: usize, mode: Mode, objects: Vec<(usize, usize, Vec<usize>)> },
     Load { quads: Vec<(bool, usize, usize, usize)> },
     Push { of: usize },
@@ -51,14 +51,14 @@ enum Act {
     Turn,
     LeftOff { push: Option<usize> },
     Deliver { target: usize },
-    Define { of: usize, definition: Defined },
+    Define { of: usize, definition: TestDefinition },
     Remove { of: usize },
     Restart,
 }
 
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "it is what a definition may say")]
-struct Defined {
+struct TestDefinition {
     on_change: bool,
     scheduled: bool,
     enabled: bool,
@@ -67,9 +67,9 @@ struct Defined {
     targets: Vec<usize>,
 }
 
-impl Defined {
+impl TestDefinition {
     /// Exports to these targets on each change.
-    fn to(targets: &[usize]) -> Self {
+    fn exporting_to(targets: &[usize]) -> Self {
         Self {
             on_change: true,
             scheduled: false,
@@ -80,7 +80,7 @@ impl Defined {
         }
     }
 
-    fn json(&self, of: usize) -> Value {
+    fn to_json(&self, of: usize) -> Value {
         // Parts are top-level objects in one view and nested in the other, two levels deep.
         let config = match (of, self.other_mapping) {
             (0, false) => {
@@ -122,7 +122,7 @@ impl Defined {
     }
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
+fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
     let objects =
         prop::collection::vec((0..3usize, 0..3usize, prop::collection::vec(0..3usize, 0..3)), 1..4);
     let mode = prop_oneof![
@@ -136,32 +136,34 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
         any::<bool>(),
         prop::collection::btree_set(0..2usize, 0..3),
     )
-        .prop_map(|(on_change, scheduled, enabled, conditions, other_mapping, targets)| Defined {
-            on_change,
-            scheduled,
-            enabled,
-            conditions,
-            other_mapping,
-            targets: targets.into_iter().collect(),
+        .prop_map(|(on_change, scheduled, enabled, conditions, other_mapping, targets)| {
+            TestDefinition {
+                on_change,
+                scheduled,
+                enabled,
+                conditions,
+                other_mapping,
+                targets: targets.into_iter().collect(),
+            }
         });
     let act = prop_oneof![
-        8 => (0..2usize, mode, objects).prop_map(|(of, mode, objects)| Act::Ingest { of, mode, objects }),
+        8 => (0..2usize, mode, objects).prop_map(|(of, mode, objects)| TestAction::Ingest { of, mode, objects }),
         3 => prop::collection::vec((any::<bool>(), 0..9usize, 0..3usize, 0..9usize), 1..4)
-            .prop_map(|quads| Act::Load { quads }),
-        2 => (0..2usize).prop_map(|of| Act::Push { of }),
-        1 => (0..2usize).prop_map(|of| Act::Run { of }),
-        6 => Just(Act::Turn),
-        1 => prop::option::of(0..2usize).prop_map(|push| Act::LeftOff { push }),
-        4 => (0..2usize).prop_map(|target| Act::Deliver { target }),
-        2 => (0..2usize, defined).prop_map(|(of, definition)| Act::Define { of, definition }),
-        1 => (0..2usize).prop_map(|of| Act::Remove { of }),
-        1 => Just(Act::Restart),
+            .prop_map(|quads| TestAction::Load { quads }),
+        2 => (0..2usize).prop_map(|of| TestAction::Push { of }),
+        1 => (0..2usize).prop_map(|of| TestAction::Run { of }),
+        6 => Just(TestAction::Turn),
+        1 => prop::option::of(0..2usize).prop_map(|push| TestAction::LeftOff { push }),
+        4 => (0..2usize).prop_map(|target| TestAction::Deliver { target }),
+        2 => (0..2usize, defined).prop_map(|(of, definition)| TestAction::Define { of, definition }),
+        1 => (0..2usize).prop_map(|of| TestAction::Remove { of }),
+        1 => Just(TestAction::Restart),
     ];
     prop::collection::vec(act, 1..60)
 }
 
 /// Returns the URI of a plant, a part or a maker.
-fn uri(number: usize) -> String {
+fn test_uri(number: usize) -> String {
     let kind = ["x-plant", "x-part", "x-maker"][number / 3 % 3];
     format!("urn:{kind}:{}", number % 3)
 }
@@ -170,7 +172,7 @@ struct Fixture {
     dir: tempfile::TempDir,
     catalogue: Catalogue,
     exporter: Exporter,
-    plan: Plan,
+    plan: ExportPlan,
     consumer: Consumer,
     /// The elapsed time in milliseconds that ages are measured with.
     elapsed: Arc<AtomicU64>,
@@ -188,13 +190,13 @@ type Files = BTreeMap<u64, (Kind, Vec<Value>)>;
 
 impl Consumer {
     /// Returns the kinds of the plants' files in order.
-    fn kinds(&self, target: &str) -> Vec<Kind> {
+    fn plant_kinds(&self, target: &str) -> Vec<Kind> {
         let files = &self.files[&(target.to_owned(), "Plant".to_owned())];
         files.values().map(|(kind, _)| *kind).collect()
     }
 
     /// Returns the consumer's objects of one name in one target, by URI.
-    fn objects(&self, target: &str, name: &str) -> BTreeMap<String, Value> {
+    fn objects_of(&self, target: &str, name: &str) -> BTreeMap<String, Value> {
         let mut held = BTreeMap::new();
         let files = self.files.get(&(target.to_owned(), name.to_owned()));
         for (expected, (sequence, (kind, data))) in (1..).zip(files.into_iter().flatten()) {
@@ -216,10 +218,14 @@ impl Consumer {
     }
 }
 
-fn open(dir: &Path, elapsed: &Arc<AtomicU64>, most_holders: usize) -> (Catalogue, Exporter) {
+fn open_exporter(
+    dir: &Path,
+    elapsed: &Arc<AtomicU64>,
+    most_holders: usize,
+) -> (Catalogue, Exporter) {
     let options = penstock_store::Options::default();
     let store = Store::open(&dir.join("store"), options, &mut |_| {}).unwrap();
-    let defaults = Defaults {
+    let defaults = CatalogueSettings {
         base_url: Some("https://plant.example".to_owned()),
         gateway_id: "gateway-1".to_owned(),
         auto_create_namespaces: true,
@@ -228,14 +234,14 @@ fn open(dir: &Path, elapsed: &Arc<AtomicU64>, most_holders: usize) -> (Catalogue
     let catalogue = Catalogue::open(store.clone(), defaults)
         .unwrap()
         .with_elapsed(move || elapsed.load(Ordering::Relaxed))
-        .with_most_holders(most_holders);
-    let options = Options {
+        .with_max_holders(most_holders);
+    let options = ExportOptions {
         targets: Targets { history_bytes: 1 << 30, ..Targets::default() },
         gateway_id: "gateway-1".to_owned(),
         data_dir: dir.to_owned(),
         history: 10_000,
-        pace: super::Pace::default(),
-        events: Events::default(),
+        pace: super::DeliveryTimings::default(),
+        events: EventBus::default(),
         spool: SPOOL,
         disk: Disk::new(dir.to_owned(), 0),
         catalogue: catalogue.clone(),
@@ -251,16 +257,19 @@ impl Fixture {
     fn with_max_holders(most_holders: usize) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let elapsed = Arc::new(AtomicU64::new(1_000_000));
-        let (catalogue, exporter) = open(dir.path(), &elapsed, most_holders);
-        let (plan, consumer) = (Plan::default(), Consumer::default());
+        let (catalogue, exporter) = open_exporter(dir.path(), &elapsed, most_holders);
+        let (plan, consumer) = (ExportPlan::default(), Consumer::default());
         let mut fixture = Self { dir, catalogue, exporter, plan, consumer, elapsed, most_holders };
         for of in 0..2 {
-            fixture.define(of, &Defined { scheduled: of == 0, ..Defined::to(&[0, 1]) });
+            fixture.define_object(
+                of,
+                &TestDefinition { scheduled: of == 0, ..TestDefinition::exporting_to(&[0, 1]) },
+            );
         }
         fixture
     }
 
-    fn inner(&self) -> Arc<Inner> {
+    fn exporter_inner(&self) -> Arc<Inner> {
         Arc::clone(&self.exporter.inner)
     }
 
@@ -268,8 +277,8 @@ impl Fixture {
         self.exporter.inner.queue.store.clone()
     }
 
-    fn define(&mut self, of: usize, definition: &Defined) {
-        let body = definition.json(of).to_string();
+    fn define_object(&mut self, of: usize, definition: &TestDefinition) {
+        let body = definition.to_json(of).to_string();
         // Membership changes at random here.
         let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
         self.catalogue.put(by, body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
@@ -278,24 +287,32 @@ impl Fixture {
     fn restart(self) -> Self {
         let Self { dir, catalogue, exporter, consumer, elapsed, most_holders, .. } = self;
         drop((catalogue, exporter));
-        let (catalogue, exporter) = open(dir.path(), &elapsed, most_holders);
-        Self { dir, catalogue, exporter, plan: Plan::default(), consumer, elapsed, most_holders }
+        let (catalogue, exporter) = open_exporter(dir.path(), &elapsed, most_holders);
+        Self {
+            dir,
+            catalogue,
+            exporter,
+            plan: ExportPlan::default(),
+            consumer,
+            elapsed,
+            most_holders,
+        }
     }
 
-    fn turn(&mut self) {
-        turn(&self.inner(), &mut self.plan);
-        self.consume();
+    fn run_round(&mut self) {
+        run_due_exports(&self.exporter_inner(), &mut self.plan);
+        self.consume_files();
     }
 
-    fn consume(&mut self) {
+    fn consume_files(&mut self) {
         for entry in self.exporter.list(None, 100_000).unwrap() {
             if entry.status == Status::Waiting {
                 continue;
             }
-            let Entry { target, business_object_name: name, .. } = &entry;
+            let ExportEntry { target, business_object_name: name, .. } = &entry;
             let files = self.consumer.files.entry((target.clone(), name.clone())).or_default();
             files.entry(entry.sequence).or_insert_with(|| {
-                let content = self.exporter.content(&entry.id).unwrap();
+                let content = self.exporter.open_content(&entry.id).unwrap();
                 let file: Value = serde_json::from_reader(content.file).unwrap();
                 let data = file["data"].as_array().unwrap().clone();
                 assert_eq!(data.len() as u64, entry.object_count);
@@ -304,28 +321,28 @@ impl Fixture {
         }
     }
 
-    fn deliver(&mut self, target: &str) -> bool {
+    fn deliver_next(&mut self, target: &str) -> bool {
         let queue = &self.exporter.inner.queue;
-        let Some(job) = queue.begin(target).unwrap() else { return false };
-        queue.delivered(job.order, Stamp::of_system()).unwrap();
+        let Some(job) = queue.begin_delivery(target).unwrap() else { return false };
+        queue.record_delivery(job.order, Stamp::of_system()).unwrap();
         true
     }
 
-    fn ingest(&self, of: usize, mode: Mode, objects: &[(usize, usize, Vec<usize>)]) {
+    fn ingest_objects(&self, of: usize, mode: Mode, objects: &[(usize, usize, Vec<usize>)]) {
         let Some(business_object) = self.catalogue.get(NAMES[of]) else { return };
         let data: Vec<Value> = objects
             .iter()
             .map(|(number, name, parts)| {
-                let named = uri(number + 3 * of);
-                let maker = |maker: &usize| json!({"uri": uri(6 + maker), "name": format!("m{name}")});
+                let named = test_uri(number + 3 * of);
+                let maker = |maker: &usize| json!({"uri": test_uri(6 + maker), "name": format!("m{name}")});
                 match (mode, of) {
                     (Mode::Delete, _) => json!({ "uri": named }),
                     (_, 0) => json!({
                         "uri": named,
                         "name": format!("n{name}"),
                         "parts": parts.iter().map(|part| match name {
-                            0 => json!({"uri": uri(3 + part)}),
-                            _ => json!({"uri": uri(3 + part), "name": format!("p{name}"), "maker": maker(part)}),
+                            0 => json!({"uri": test_uri(3 + part)}),
+                            _ => json!({"uri": test_uri(3 + part), "name": format!("p{name}"), "maker": maker(part)}),
                         }).collect::<Vec<_>>(),
                     }),
                     _ => json!({"uri": named, "name": format!("n{name}"), "maker": parts.first().map(maker)}),
@@ -341,7 +358,7 @@ impl Fixture {
             api_key: None,
             traceparent: None,
             idempotency_key: None,
-            tells_objects: true,
+            lists_objects: true,
             watch: self.catalogue.watch(),
             events: None,
             body: Body::Json(body.as_bytes()),
@@ -350,10 +367,10 @@ impl Fixture {
         let _ = ingest(&self.store().into(), &LIMITS, &request);
     }
 
-    fn load(&self, quads: &[(bool, usize, usize, usize)]) {
+    fn load_quads(&self, quads: &[(bool, usize, usize, usize)]) {
         let node = |iri: String| NamedNode::new(iri).unwrap();
         self.store()
-            .transact::<_, Fault>(|t| {
+            .transact::<_, GatewayError>(|t| {
                 for (add, subject, property, object) in quads {
                     let graph = ["Plant", "Part", "Maker"][subject / 3];
                     let graph = node(format!("https://plant.example/id/{graph}/"));
@@ -361,9 +378,9 @@ impl Fixture {
                     let value: Term = if property == "urn:name" {
                         Literal::from(format!("l{object}")).into()
                     } else {
-                        node(uri(*object)).into()
+                        node(test_uri(*object)).into()
                     };
-                    let subject: NamedOrBlankNode = node(uri(*subject)).into();
+                    let subject: NamedOrBlankNode = node(test_uri(*subject)).into();
                     let quad = Quad::new(subject, node(property.to_owned()), value, graph);
                     if *add {
                         t.insert(quad.as_ref())?;
@@ -371,66 +388,70 @@ impl Fixture {
                         t.remove(quad.as_ref())?;
                     }
                 }
-                changes::note(t, self.catalogue.watch())
+                change_feed::record_changes(t, self.catalogue.watch())
             })
             .unwrap();
     }
 
-    fn act(mut self, act: Act) -> Self {
+    fn apply_action(mut self, act: TestAction) -> Self {
         match act {
-            Act::Ingest { of, mode, objects } => self.ingest(of, mode, &objects),
-            Act::Load { quads } => self.load(&quads),
-            Act::Push { of } => {
+            TestAction::Ingest { of, mode, objects } => self.ingest_objects(of, mode, &objects),
+            TestAction::Load { quads } => self.load_quads(&quads),
+            TestAction::Push { of } => {
                 if let Some(business_object) = self.catalogue.get(NAMES[of]) {
                     // It may be disabled, without a target, or without spool capacity.
-                    let _ = self.exporter.push(&business_object, By::gateway());
+                    let _ = self.exporter.push(&business_object, ExportRequester::gateway());
                 }
-                self.consume();
+                self.consume_files();
             }
-            Act::Run { of } => {
+            TestAction::Run { of } => {
                 if let Some(business_object) = self.catalogue.get(NAMES[of]) {
                     self.plan.run_now(&business_object.object.id, Utc::now() - TimeDelta::hours(1));
                 }
-                self.turn();
+                self.run_round();
             }
-            Act::Turn => self.turn(),
-            Act::LeftOff { push } => {
+            TestAction::Turn => self.run_round(),
+            TestAction::LeftOff { push } => {
                 self.exporter.inner.stopping.store(true, Ordering::Relaxed);
                 match push.and_then(|of| self.catalogue.get(NAMES[of])) {
                     Some(business_object) => {
-                        assert!(self.exporter.push(&business_object, By::gateway()).is_err());
+                        assert!(
+                            self.exporter
+                                .push(&business_object, ExportRequester::gateway())
+                                .is_err()
+                        );
                     }
-                    None => self.turn(),
+                    None => self.run_round(),
                 }
                 self.exporter.inner.stopping.store(false, Ordering::Relaxed);
             }
-            Act::Deliver { target } => {
-                self.deliver(TARGETS[target]);
+            TestAction::Deliver { target } => {
+                self.deliver_next(TARGETS[target]);
             }
-            Act::Define { of, definition } => self.define(of, &definition),
-            Act::Remove { of } => {
+            TestAction::Define { of, definition } => self.define_object(of, &definition),
+            TestAction::Remove { of } => {
                 let by = Requester::new(&NoClient, "local");
                 let _ = self.catalogue.delete(by, NAMES[of], IfMatch::Any);
             }
-            Act::Restart => return self.restart(),
+            TestAction::Restart => return self.restart(),
         }
         self
     }
 
     /// Delivers everything and runs all due exports.
-    fn settle(&mut self) {
+    fn settle_all(&mut self) {
         for _ in 0..30 {
             for target in TARGETS {
-                while self.deliver(target) {}
+                while self.deliver_next(target) {}
             }
             self.plan.try_now();
-            self.turn();
+            self.run_round();
         }
-        let waiting: Vec<_> = self.exporter.inner.waiting.entries();
+        let waiting: Vec<_> = self.exporter.inner.waiting.list_entries();
         assert_eq!(waiting, []);
     }
 
-    fn check(&mut self) {
+    fn assert_consumers_match(&mut self) {
         let store = self.store();
         for business_object in self.catalogue.list() {
             let definition = &business_object.object.definition;
@@ -439,16 +460,16 @@ impl Fixture {
             }
             let read = store.read();
             let mut shown = BTreeMap::new();
-            for uri in members::page(&read, &business_object, None, 1000).unwrap() {
+            for uri in members::list_members(&read, &business_object, None, 1000).unwrap() {
                 let mut out = Vec::new();
                 let root = &business_object.mapping.root;
-                view::render(&read, root, &uri, &mut out, &mut Vec::new()).unwrap();
+                view::render_object(&read, root, &uri, &mut out, &mut Vec::new()).unwrap();
                 let object: Value = serde_json::from_slice(&out).unwrap();
                 shown.insert(uri.into_string(), object);
             }
             drop(read);
             for target in &definition.push_targets {
-                let held = self.consumer.objects(&target.bucket_name, &definition.name);
+                let held = self.consumer.objects_of(&target.bucket_name, &definition.name);
                 assert_eq!(held, shown, "{} in {}", definition.name, target.bucket_name);
             }
         }
@@ -461,7 +482,7 @@ impl Fixture {
             .filter(|b| b.object.definition.enabled && !b.object.definition.push_targets.is_empty())
             .map(|b| b.object.id.clone())
             .collect();
-        for (key, _) in store.read().documents("changes", range).unwrap() {
+        for (key, _) in store.read().read_documents("changes", range).unwrap() {
             let id = String::from_utf8(key.split(|b| *b == 0).next().unwrap().to_vec()).unwrap();
             assert!(!exported.contains(&id), "{key:?}");
         }
@@ -469,30 +490,30 @@ impl Fixture {
 }
 
 /// Returns the number of test cases, by default 40. `PENSTOCK_MODEL_CASES` overrides it.
-fn cases() -> u32 {
+fn case_count() -> u32 {
     std::env::var("PENSTOCK_MODEL_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: case_count(), ..ProptestConfig::default() })]
 
     #[test]
-    fn a_consumer_that_applies_the_files_in_order_matches_the_view(acts in acts()) {
+    fn a_consumer_that_applies_the_files_in_order_matches_the_view(acts in arbitrary_actions()) {
         assert_consumer_matches_view(Fixture::new(), acts);
     }
 
     #[test]
-    fn the_consumer_matches_the_view_when_a_change_affects_more_objects_than_are_recorded(acts in acts()) {
+    fn the_consumer_matches_the_view_when_a_change_affects_more_objects_than_are_recorded(acts in arbitrary_actions()) {
         assert_consumer_matches_view(Fixture::with_max_holders(1), acts);
     }
 }
 
-fn assert_consumer_matches_view(mut fixture: Fixture, acts: Vec<Act>) {
+fn assert_consumer_matches_view(mut fixture: Fixture, acts: Vec<TestAction>) {
     for act in acts {
-        fixture = fixture.act(act);
+        fixture = fixture.apply_action(act);
     }
-    fixture.settle();
-    fixture.check();
+    fixture.settle_all();
+    fixture.assert_consumers_match();
 }
 
 #[test]
@@ -506,19 +527,18 @@ fn changes_to_more_objects_than_are_recorded_are_not_missed() {
 }
 
 fn write_changes_during_exports(mut fixture: Fixture) {
-    fixture.load(&[(true, 0, 0, 0)]);
+    fixture.load_quads(&[(true, 0, 0, 0)]);
     let (store, catalogue) = (fixture.store(), fixture.catalogue.clone());
     let writer = std::thread::spawn(move || {
         for round in 0..400_usize {
             let parts: Vec<Value> = (0..3)
                 .filter(|part| (round >> part) % 2 == 0)
-                .map(|part| json!({"uri": uri(3 + part), "name": format!("p{round}")}))
+                .map(|part| json!({"uri": test_uri(3 + part), "name": format!("p{round}")}))
                 .collect();
             let (mode, data) = if round % 5 == 4 {
-                (Mode::Delete, json!({ "uri": uri(round % 3) }))
+                (Mode::Delete, json!({ "uri": test_uri(round % 3) }))
             } else {
-                let data =
-                    json!({"uri": uri(round % 3), "name": format!("n{round}"), "parts": parts});
+                let data = json!({"uri": test_uri(round % 3), "name": format!("n{round}"), "parts": parts});
                 (Mode::Replace, data)
             };
             let body = json!({ "data": [data] }).to_string();
@@ -530,7 +550,7 @@ fn write_changes_during_exports(mut fixture: Fixture) {
                 api_key: None,
                 traceparent: None,
                 idempotency_key: None,
-                tells_objects: true,
+                lists_objects: true,
                 watch: catalogue.watch(),
                 events: None,
                 body: Body::Json(body.as_bytes()),
@@ -540,13 +560,13 @@ fn write_changes_during_exports(mut fixture: Fixture) {
     });
     while !writer.is_finished() {
         for target in TARGETS {
-            while fixture.deliver(target) {}
+            while fixture.deliver_next(target) {}
         }
-        fixture.turn();
+        fixture.run_round();
     }
     writer.join().unwrap();
-    fixture.settle();
-    fixture.check();
+    fixture.settle_all();
+    fixture.assert_consumers_match();
     let exports = fixture.consumer.files.values().map(BTreeMap::len).sum::<usize>();
     assert!(exports > 20, "{exports} exports ran during the changes");
 }
@@ -554,51 +574,51 @@ fn write_changes_during_exports(mut fixture: Fixture) {
 #[test]
 fn an_object_added_and_removed_between_two_exports_is_not_exported() {
     let mut fixture = Fixture::new();
-    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    fixture.settle();
-    fixture.ingest(0, Mode::Add, &[(1, 1, vec![])]);
-    fixture.ingest(0, Mode::Delete, &[(1, 1, vec![])]);
-    fixture.settle();
-    fixture.check();
-    assert_eq!(fixture.consumer.kinds("north"), [Kind::Full]);
-    fixture.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
-    fixture.settle();
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle_all();
+    fixture.ingest_objects(0, Mode::Add, &[(1, 1, vec![])]);
+    fixture.ingest_objects(0, Mode::Delete, &[(1, 1, vec![])]);
+    fixture.settle_all();
+    fixture.assert_consumers_match();
+    assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full]);
+    fixture.ingest_objects(0, Mode::Delete, &[(0, 1, vec![])]);
+    fixture.settle_all();
     let files = &fixture.consumer.files[&("north".to_owned(), "Plant".to_owned())];
     let (kind, data) = &files[&2];
-    assert_eq!((*kind, data), (Kind::Deleted, &vec![json!({ "uri": uri(0) })]));
+    assert_eq!((*kind, data), (Kind::Deleted, &vec![json!({ "uri": test_uri(0) })]));
 }
 
 #[test]
 fn a_target_that_was_removed_and_added_again_gets_a_full_export() {
     let mut fixture = Fixture::new();
-    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    fixture.settle();
-    fixture.define(0, &Defined::to(&[0]));
-    fixture.ingest(0, Mode::Add, &[(1, 1, vec![])]);
-    fixture.settle();
-    fixture.define(0, &Defined::to(&[0, 1]));
-    fixture.settle();
-    fixture.check();
-    assert_eq!(fixture.consumer.kinds("north"), [Kind::Full, Kind::Incremental]);
-    assert_eq!(fixture.consumer.kinds("south"), [Kind::Full, Kind::Full]);
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.settle_all();
+    fixture.define_object(0, &TestDefinition::exporting_to(&[0]));
+    fixture.ingest_objects(0, Mode::Add, &[(1, 1, vec![])]);
+    fixture.settle_all();
+    fixture.define_object(0, &TestDefinition::exporting_to(&[0, 1]));
+    fixture.settle_all();
+    fixture.assert_consumers_match();
+    assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full, Kind::Incremental]);
+    assert_eq!(fixture.consumer.plant_kinds("south"), [Kind::Full, Kind::Full]);
 }
 
 #[test]
 fn a_new_target_does_not_block_deletions_while_there_are_no_objects() {
     for is_left_off in [false, true] {
         let mut fixture = Fixture::new();
-        fixture.define(0, &Defined::to(&[0]));
-        fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-        fixture.settle();
-        fixture.ingest(0, Mode::Delete, &[(0, 1, vec![])]);
+        fixture.define_object(0, &TestDefinition::exporting_to(&[0]));
+        fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+        fixture.settle_all();
+        fixture.ingest_objects(0, Mode::Delete, &[(0, 1, vec![])]);
         if is_left_off {
             // The failed push has closed the generation that contains the deletion.
-            fixture = fixture.act(Act::LeftOff { push: Some(0) });
+            fixture = fixture.apply_action(TestAction::LeftOff { push: Some(0) });
         }
-        fixture.define(0, &Defined::to(&[0, 1]));
-        fixture.settle();
-        fixture.check();
-        assert_eq!(fixture.consumer.kinds("north"), [Kind::Full, Kind::Deleted]);
-        assert_eq!(fixture.consumer.kinds("south")[0], Kind::Full);
+        fixture.define_object(0, &TestDefinition::exporting_to(&[0, 1]));
+        fixture.settle_all();
+        fixture.assert_consumers_match();
+        assert_eq!(fixture.consumer.plant_kinds("north"), [Kind::Full, Kind::Deleted]);
+        assert_eq!(fixture.consumer.plant_kinds("south")[0], Kind::Full);
     }
 }

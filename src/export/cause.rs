@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The class of a failure. Its serialized name is used by the API and the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Class {
+pub enum FailureClass {
     /// The server cannot be reached: DNS failure, no route, connection refused, or connect timeout.
     Unreachable,
     /// The connection broke, or no answer arrived in time.
@@ -35,9 +35,9 @@ pub enum Class {
     Closed,
 }
 
-impl Class {
+impl FailureClass {
     /// Returns whether the failure may recover without an operator.
-    pub(super) fn passes(self) -> bool {
+    pub(super) fn is_transient(self) -> bool {
         matches!(self, Self::Unreachable | Self::Broken | Self::Busy)
     }
 
@@ -47,7 +47,7 @@ impl Class {
     }
 
     /// Returns whether the target was reached, or `None` if it was not contacted.
-    pub(super) fn reached(self) -> Option<bool> {
+    pub(super) fn target_reached(self) -> Option<bool> {
         match self {
             Self::Unreachable | Self::Broken | Self::Certificate => Some(false),
             Self::Gateway | Self::Closed => None,
@@ -58,25 +58,25 @@ impl Class {
 
 /// The failure of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Failure {
+pub(super) struct DeliveryFailure {
     /// The class.
-    pub(super) class: Class,
+    pub(super) class: FailureClass,
     /// The cause and what to do about it, as text without secrets.
     pub(super) cause: String,
     /// The server's `Retry-After`.
-    pub(super) patience: Option<Duration>,
+    pub(super) retry_after: Option<Duration>,
     /// Whether the server received the whole file but the result is unknown or not recorded. The object may
     /// exist or appear later.
-    pub(super) unanswered: bool,
+    pub(super) outcome_unknown: bool,
 }
 
-impl Failure {
-    pub(super) fn new(class: Class, cause: impl Into<String>) -> Self {
-        Self { class, cause: cause.into(), patience: None, unanswered: false }
+impl DeliveryFailure {
+    pub(super) fn new(class: FailureClass, cause: impl Into<String>) -> Self {
+        Self { class, cause: cause.into(), retry_after: None, outcome_unknown: false }
     }
 
     /// Creates a failure that the gateway itself causes.
-    pub(super) fn gateway(cause: impl Into<String>) -> Self {
-        Self::new(Class::Gateway, cause)
+    pub(super) fn of_gateway(cause: impl Into<String>) -> Self {
+        Self::new(FailureClass::Gateway, cause)
     }
 }

@@ -1,13 +1,13 @@
 //! Delivery. Each target with queued entries has one worker, which delivers the oldest entry and retries until
 //! it succeeds.
-use super::backoff::Announcements;
-use super::cause::{Class, Failure};
-use super::entry::Entry;
-use super::parcel::Parcel;
-use super::queue::Job;
-use super::target::{self, Target};
+use super::backoff::FailureLogLimit;
+use super::cause::{DeliveryFailure, FailureClass};
+use super::delivery::Delivery;
+use super::entry::ExportEntry;
+use super::queue::DeliveryJob;
+use super::target::{self, OpenTarget};
 use super::{Inner, sweep};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_base::telemetry::metrics;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,26 +16,26 @@ use tokio::sync::{Notify, watch};
 use tokio::task::{self, JoinSet};
 
 /// The time that a delivery in progress has to finish when the gateway stops.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 /// The interval at which a closed window is checked again, because the clock may be set.
-const LOOK_AT_THE_CLOCK: Duration = Duration::from_secs(20);
+const WINDOW_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Delivers until `stop` becomes true. A blocked target does not block the others.
-pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
+pub(super) async fn run_deliveries(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut workers = JoinSet::new();
     let mut targets: HashMap<task::Id, String> = HashMap::new();
     let mut sweeping = JoinSet::new();
-    sweeping.spawn(sweep::run(Arc::clone(&inner)));
+    sweeping.spawn(sweep::run_cleanup(Arc::clone(&inner)));
     while !*stop.borrow_and_update() {
-        let waiting = blocking(&inner, |inner| Ok(inner.queue.targets_waiting())).await;
+        let waiting = run_blocking(&inner, |inner| Ok(inner.queue.list_queued_targets())).await;
         for target in waiting.unwrap_or_default() {
             if !targets.values().any(|running| *running == target) {
-                let worker = Worker::new(Arc::clone(&inner), target.clone(), stop.clone());
-                targets.insert(workers.spawn(worker.run()).id(), target);
+                let worker = DeliveryWorker::new(Arc::clone(&inner), target.clone(), stop.clone());
+                targets.insert(workers.spawn(worker.deliver_queue()).id(), target);
             }
         }
         tokio::select! {
-            () = inner.queue.added.notified() => {}
+            () = inner.queue.entry_added.notified() => {}
             changed = stop.changed() => if changed.is_err() { break },
             Some(ended) = workers.join_next_with_id() => {
                 let id = match ended {
@@ -53,33 +53,44 @@ pub(super) async fn run(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
 }
 
 /// Delivers the queue of one target, and ends when it is empty.
-struct Worker {
+struct DeliveryWorker {
     inner: Arc<Inner>,
     name: String,
     stop: watch::Receiver<bool>,
     /// Reopened after each failure, so that fixes (a certificate, a DNS address) take effect.
-    opened: Option<Target>,
-    announcements: Announcements,
+    opened: Option<OpenTarget>,
+    announcements: FailureLogLimit,
 }
 
-impl Worker {
+impl DeliveryWorker {
     fn new(inner: Arc<Inner>, name: String, stop: watch::Receiver<bool>) -> Self {
-        Self { inner, name, stop, opened: None, announcements: Announcements::default() }
+        Self { inner, name, stop, opened: None, announcements: FailureLogLimit::default() }
     }
 
-    async fn run(mut self) {
+    async fn deliver_queue(mut self) {
         let name = self.name.clone();
-        let wake = blocking(&self.inner, move |inner| Ok(inner.queue.wake(&name))).await;
+        let wake = run_blocking(&self.inner, move |inner| Ok(inner.queue.wake_signal(&name))).await;
         let Ok(wake) = wake else { return };
-        while self.opens().await {
+        while self.wait_for_window().await {
             let name = self.name.clone();
-            let job = match blocking(&self.inner, move |inner| inner.queue.begin(&name)).await {
+            let job = match run_blocking(&self.inner, move |inner| {
+                inner.queue.begin_delivery(&name)
+            })
+            .await
+            {
                 Ok(Some(job)) => job,
                 Ok(None) => return,
                 Err(fault) => {
                     tracing::error!(target_name = self.name, %fault, "The export queue could not be read.");
-                    let longest = self.inner.options.pace.longest;
-                    if !wait(longest, &wake, &mut self.stop, None::<std::future::Ready<()>>).await {
+                    let longest = self.inner.options.pace.max_delay;
+                    if !wait_for_retry(
+                        longest,
+                        &wake,
+                        &mut self.stop,
+                        None::<std::future::Ready<()>>,
+                    )
+                    .await
+                    {
                         return;
                     }
                     continue;
@@ -89,27 +100,27 @@ impl Worker {
             let result = {
                 let mut stop = self.stop.clone();
                 tokio::select! {
-                    result = self.deliver(&job) => result,
-                    () = grace(&mut stop) => Err(Failure::new(Class::Closed, "the gateway stops")),
+                    result = self.deliver_job(&job) => result,
+                    () = wait_for_grace_end(&mut stop) => Err(DeliveryFailure::new(FailureClass::Closed, "the gateway stops")),
                 }
             };
             let result = match result {
-                Err(Failure { class: Class::Closed, cause, .. }) => {
-                    self.leave_off(&job.entry, &cause).await;
+                Err(DeliveryFailure { class: FailureClass::Closed, cause, .. }) => {
+                    self.interrupt_delivery(&job.entry, &cause).await;
                     continue;
                 }
                 result => result,
             };
             let seconds = started.elapsed().as_secs_f64();
-            metrics::delivery(&self.name, result.is_ok(), job.entry.bytes, seconds);
+            metrics::count_delivery(&self.name, result.is_ok(), job.entry.bytes, seconds);
             let noted = match result {
-                Ok(()) => self.note(job.order).await,
+                Ok(()) => self.record_delivery(job.order).await,
                 Err(failure) => Err(failure),
             };
             match noted {
-                Ok(entry) => self.delivered(&entry, started.elapsed()).await,
+                Ok(entry) => self.log_delivery(&entry, started.elapsed()).await,
                 Err(failure) => {
-                    if !self.failed(&job, failure, &wake).await {
+                    if !self.handle_failure(&job, failure, &wake).await {
                         return;
                     }
                 }
@@ -118,35 +129,36 @@ impl Worker {
     }
 
     /// Waits until the delivery window is open. Returns false if the gateway stops.
-    async fn opens(&mut self) -> bool {
+    async fn wait_for_window(&mut self) -> bool {
         let mut paused = false;
         while !*self.stop.borrow() {
             if self.inner.uplink.is_open() {
                 return true;
             }
             if !std::mem::replace(&mut paused, true) {
-                let why = self.inner.uplink.paused().unwrap_or_default();
+                let why = self.inner.uplink.pause_reason().unwrap_or_default();
                 tracing::info!(target_name = self.name, why, "Deliveries are paused.");
             }
             tokio::select! {
-                () = tokio::time::sleep(LOOK_AT_THE_CLOCK) => {}
+                () = tokio::time::sleep(WINDOW_CHECK_INTERVAL) => {}
                 _ = self.stop.wait_for(|stop| *stop) => {}
             }
         }
         false
     }
 
-    async fn deliver(&mut self, job: &Job) -> Result<(), Failure> {
+    async fn deliver_job(&mut self, job: &DeliveryJob) -> Result<(), DeliveryFailure> {
         let entry = &job.entry;
         let options = &self.inner.options;
         target::check_embedded(&options.targets, &entry.target, job.made_for.as_deref())?;
         let target = match self.opened.take() {
             Some(target) => target,
-            None => Target::open(options, &entry.target)?,
+            None => OpenTarget::open(options, &entry.target)?,
         };
         let target = self.opened.insert(target);
-        let file = self.inner.queue.spool.file(&super::record::file_name(&entry.id), entry.bytes);
-        let parcel = Parcel {
+        let file =
+            self.inner.queue.spool.open_file(&super::record::file_name(&entry.id), entry.bytes);
+        let parcel = Delivery {
             entry,
             file,
             unclear: job.unclear,
@@ -158,20 +170,20 @@ impl Worker {
     }
 
     /// Commits that the export is delivered.
-    async fn note(&self, order: u64) -> Result<Entry, Failure> {
-        let noted = blocking(&self.inner, move |inner| {
-            let entry = inner.queue.delivered(order, inner.stamp())?;
-            inner.uploads.sent(&entry.id);
+    async fn record_delivery(&self, order: u64) -> Result<ExportEntry, DeliveryFailure> {
+        let noted = run_blocking(&self.inner, move |inner| {
+            let entry = inner.queue.record_delivery(order, inner.current_stamp())?;
+            inner.uploads.remove_sent_files(&entry.id);
             Ok(entry)
         });
         noted.await.map_err(|fault| {
             let cause =
                 format!("the target stored the file, but recording the delivery failed: {fault}");
-            Failure { unanswered: true, ..Failure::gateway(cause) }
+            DeliveryFailure { outcome_unknown: true, ..DeliveryFailure::of_gateway(cause) }
         })
     }
 
-    async fn delivered(&mut self, entry: &Entry, time: Duration) {
+    async fn log_delivery(&mut self, entry: &ExportEntry, time: Duration) {
         tracing::info!(
             export_id = entry.id,
             business_object = entry.business_object_name,
@@ -183,21 +195,28 @@ impl Worker {
             attempts = entry.attempts,
             "An export was delivered."
         );
-        if self.announcements.over() {
-            self.tell().await;
+        if self.announcements.reset_after_success() {
+            self.publish_target().await;
         }
     }
 
     /// Records and reports a failure, then waits for the next attempt. Returns false if the gateway stops.
-    async fn failed(&mut self, job: &Job, failure: Failure, wake: &Notify) -> bool {
+    async fn handle_failure(
+        &mut self,
+        job: &DeliveryJob,
+        failure: DeliveryFailure,
+        wake: &Notify,
+    ) -> bool {
         let (name, order, pace) = (self.name.clone(), job.order, self.inner.options.pace);
         let (class, cause) = (failure.class, failure.cause.clone());
-        let (failures, time) = blocking(&self.inner, move |inner| {
-            Ok(inner.queue.failed(&name, order, &failure, |failures| pace.wait(&failure, failures)))
+        let (failures, time) = run_blocking(&self.inner, move |inner| {
+            Ok(inner.queue.record_failure(&name, order, &failure, |failures| {
+                pace.next_delay(&failure, failures)
+            }))
         })
         .await
         .unwrap_or((1, pace.first));
-        if self.announcements.is_due(class, Instant::now()) {
+        if self.announcements.should_log(class, Instant::now()) {
             tracing::warn!(
                 export_id = job.entry.id,
                 business_object = job.entry.business_object_name,
@@ -209,19 +228,19 @@ impl Worker {
             );
         }
         if failures == 1 {
-            self.tell().await;
+            self.publish_target().await;
         }
         let link = self.opened.as_ref().filter(|_| class.is_link());
-        let probing = link.map(|target| back(target, pace.probe));
-        let goes_on = wait(time, wake, &mut self.stop, probing).await;
+        let probing = link.map(|target| wait_until_reachable(target, pace.probe));
+        let goes_on = wait_for_retry(time, wake, &mut self.stop, probing).await;
         self.opened = None;
         goes_on
     }
 
-    async fn leave_off(&self, entry: &Entry, why: &str) {
+    async fn interrupt_delivery(&self, entry: &ExportEntry, why: &str) {
         let name = self.name.clone();
-        let _ = blocking(&self.inner, move |inner| {
-            inner.queue.left_off(&name);
+        let _ = run_blocking(&self.inner, move |inner| {
+            inner.queue.interrupt_delivery(&name);
             Ok(())
         })
         .await;
@@ -234,10 +253,10 @@ impl Worker {
     }
 
     /// Publishes the state of the target after it became reachable or unreachable.
-    async fn tell(&self) {
+    async fn publish_target(&self) {
         let name = self.name.clone();
-        let _ = blocking(&self.inner, move |inner| {
-            inner.tell_target(&name);
+        let _ = run_blocking(&self.inner, move |inner| {
+            inner.publish_target(&name);
             Ok(())
         })
         .await;
@@ -245,11 +264,11 @@ impl Worker {
 }
 
 /// Probes the target and returns once it answers again after it was unreachable.
-async fn back(target: &Target, every: Duration) {
+async fn wait_until_reachable(target: &OpenTarget, every: Duration) {
     let mut away = false;
     loop {
         let asked = Instant::now();
-        if target.is_answered().await {
+        if target.is_reachable().await {
             if away {
                 return;
             }
@@ -262,7 +281,7 @@ async fn back(target: &Target, every: Duration) {
 
 /// Waits until the time is over, an attempt is requested, or the link is back. Returns false if the gateway
 /// stops.
-async fn wait(
+async fn wait_for_retry(
     time: Duration,
     wake: &Notify,
     stop: &mut watch::Receiver<bool>,
@@ -282,20 +301,20 @@ async fn wait(
     }
 }
 
-async fn grace(stop: &mut watch::Receiver<bool>) {
+async fn wait_for_grace_end(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
-    tokio::time::sleep(GRACE).await;
+    tokio::time::sleep(SHUTDOWN_GRACE).await;
 }
 
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     inner: &Arc<Inner>,
-    work: impl FnOnce(&Inner) -> Result<T, Fault> + Send + 'static,
-) -> Result<T, Fault> {
+    work: impl FnOnce(&Inner) -> Result<T, GatewayError> + Send + 'static,
+) -> Result<T, GatewayError> {
     let inner = Arc::clone(inner);
     task::spawn_blocking(move || work(&inner)).await.unwrap_or_else(|error| {
         tracing::error!(%error, "A task of the exporter failed.");
-        Err(Fault::new(
-            penstock_base::fault::Kind::Internal,
+        Err(GatewayError::new(
+            penstock_base::error::ErrorClass::Internal,
             "the exporter failed; the gateway's log says why",
         ))
     })

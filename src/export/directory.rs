@@ -1,7 +1,7 @@
 //! A directory as a target. Files appear atomically: complete or not at all.
-use super::cause::{Class, Failure};
+use super::cause::{DeliveryFailure, FailureClass};
+use super::delivery::{self, Delivery};
 use super::file;
-use super::parcel::{self, Parcel};
 use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
 use penstock_base::disk;
@@ -25,34 +25,34 @@ impl Directory {
     }
 
     /// Checks whether files can be written to the folder, or whether the folder can be created.
-    pub(super) fn probe(&self) -> Result<Option<&'static str>, Failure> {
+    pub(super) fn test_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
         let there = self.root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
         if !there.is_dir() {
-            return Err(Failure::gateway(
+            return Err(DeliveryFailure::of_gateway(
                 "the path of the directory is a file; remove it or change the target's `path`",
             ));
         }
         access(there, AccessFlags::W_OK | AccessFlags::X_OK)
-            .map_err(|errno| failure(&io::Error::from(errno)))?;
-        if disk::free(there) == Some(0) {
-            return Err(failure(&io::ErrorKind::StorageFull.into()));
+            .map_err(|errno| to_failure(&io::Error::from(errno)))?;
+        if disk::free_bytes_of(there) == Some(0) {
+            return Err(to_failure(&io::ErrorKind::StorageFull.into()));
         }
         let is_made = there == self.root;
         Ok((!is_made).then_some("the directory does not exist yet; the first delivery creates it"))
     }
 
     /// Copies the file under a temporary name, syncs it, and renames it. Dropping the future cancels the copy.
-    pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
+    pub(super) async fn deliver(&self, parcel: Delivery<'_>) -> Result<(), DeliveryFailure> {
         let entry = parcel.entry;
         if Path::new(&entry.key).components().any(|part| !matches!(part, Component::Normal(_))) {
-            return Err(Failure::gateway(format!(
+            return Err(DeliveryFailure::of_gateway(format!(
                 "the key `{}` leads out of the directory; correct the target's `prefix`",
                 entry.key
             )));
         }
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(Arc::clone(&cancelled));
-        let copying = Copying {
+        let copying = FileCopy {
             path: self.root.join(&entry.key),
             id: entry.id.clone(),
             sha256: entry.sha256.clone(),
@@ -60,27 +60,29 @@ impl Directory {
             cancelled,
         };
         let file = parcel.file;
-        let task = tokio::task::spawn_blocking(move || copying.deliver(file));
-        task.await.unwrap_or_else(|error| Err(failure(&io::Error::other(error))))
+        let task = tokio::task::spawn_blocking(move || copying.copy_unless_stored(file));
+        task.await.unwrap_or_else(|error| Err(to_failure(&io::Error::other(error))))
     }
 }
 
 /// Converts an I/O error into a failure with a hint for the operator.
-fn failure(error: &io::Error) -> Failure {
+fn to_failure(error: &io::Error) -> DeliveryFailure {
     let (class, mend) = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            (Class::Quota, "; free space there")
+            (FailureClass::Quota, "; free space there")
         }
-        io::ErrorKind::PermissionDenied => (Class::Policy, "; let the gateway's user write there"),
+        io::ErrorKind::PermissionDenied => {
+            (FailureClass::Policy, "; let the gateway's user write there")
+        }
         // The systemd unit lets the service write only into its own directories.
         io::ErrorKind::ReadOnlyFilesystem => (
-            Class::Policy,
+            FailureClass::Policy,
             "; under systemd, allow the service to write there: run systemctl edit penstock and add [Service] and \
              ReadWritePaths=/the/folder; a failed disk is also mounted read-only, see the kernel log",
         ),
-        _ => (Class::Broken, ""),
+        _ => (FailureClass::Broken, ""),
     };
-    Failure::new(class, format!("writing to the directory failed: {error}{mend}"))
+    DeliveryFailure::new(class, format!("writing to the directory failed: {error}{mend}"))
 }
 
 struct CancelOnDrop(Arc<AtomicBool>);
@@ -92,7 +94,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// The copy of one file.
-struct Copying {
+struct FileCopy {
     path: PathBuf,
     id: String,
     sha256: String,
@@ -100,13 +102,13 @@ struct Copying {
     cancelled: Arc<AtomicBool>,
 }
 
-impl Copying {
-    fn deliver(self, source: Result<File, String>) -> Result<(), Failure> {
-        match self.found().map_err(|error| failure(&error))? {
+impl FileCopy {
+    fn copy_unless_stored(self, source: Result<File, String>) -> Result<(), DeliveryFailure> {
+        match self.find_existing().map_err(|error| to_failure(&error))? {
             Some(true) => return Ok(()),
             Some(false) => {
-                return Err(Failure::new(
-                    Class::Conflict,
+                return Err(DeliveryFailure::new(
+                    FailureClass::Conflict,
                     format!(
                         "the directory already has another file `{}`, which is not overwritten; give each gateway \
                          a `prefix` of its own, or move that file away",
@@ -116,21 +118,21 @@ impl Copying {
             }
             None => {}
         }
-        let source = source.map_err(|cause| parcel::missing(&cause))?;
-        let copied = self.copy(source);
+        let source = source.map_err(|cause| delivery::missing_file_failure(&cause))?;
+        let copied = self.copy_file(source);
         copied.map_err(|error| match error {
-            Stopped::Failed(error) => failure(&error),
-            Stopped::Damaged => Failure::gateway(parcel::DAMAGED),
+            CopyError::Failed(error) => to_failure(&error),
+            CopyError::Damaged => DeliveryFailure::of_gateway(delivery::DAMAGED_FILE),
         })
     }
 
     /// Returns whether the existing file is the same export, or `None` if there is no file.
-    fn found(&self) -> io::Result<Option<bool>> {
+    fn find_existing(&self) -> io::Result<Option<bool>> {
         let mut file = match File::open(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        let same = file::digest(&mut file)?.1 == self.sha256;
+        let same = file::digest_to_end(&mut file)?.1 == self.sha256;
         if same {
             // A crash may have happened between the rename and the sync of the folder.
             self.path.parent().map_or(Ok(()), files::sync_folder)?;
@@ -138,13 +140,13 @@ impl Copying {
         Ok(Some(same))
     }
 
-    fn copy(&self, source: File) -> Result<(), Stopped> {
+    fn copy_file(&self, source: File) -> Result<(), CopyError> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         files::create_folders(folder)?;
         // The name starts with a dot and does not end in `.json`, so that no consumer reads it as an export.
         let temporary = folder.join(format!(".{}.part", self.id));
         let copied = self
-            .write(source, &temporary)
+            .write_temporary(source, &temporary)
             .and_then(|()| Ok(files::rename_synced(&temporary, &self.path)?));
         if copied.is_err() {
             let _ = fs::remove_file(&temporary);
@@ -152,10 +154,10 @@ impl Copying {
         copied
     }
 
-    fn write(&self, mut source: File, temporary: &Path) -> Result<(), Stopped> {
+    fn write_temporary(&self, mut source: File, temporary: &Path) -> Result<(), CopyError> {
         let mut target = File::create(temporary)?;
         let mut hasher = Sha256::new();
-        let mut buffer = vec![0; self.uplink.chunk()];
+        let mut buffer = vec![0; self.uplink.chunk_bytes()];
         loop {
             if self.cancelled.load(Ordering::Relaxed) {
                 return Err(io::Error::other("the gateway is stopping").into());
@@ -165,24 +167,24 @@ impl Copying {
             if chunk.is_empty() {
                 break;
             }
-            std::thread::sleep(self.uplink.wait_for(chunk.len()));
+            std::thread::sleep(self.uplink.reserve_bytes(chunk.len()));
             hasher.update(chunk);
             target.write_all(chunk)?;
         }
-        if file::hex(&hasher.finalize()) != self.sha256 {
-            return Err(Stopped::Damaged);
+        if file::to_hex(&hasher.finalize()) != self.sha256 {
+            return Err(CopyError::Damaged);
         }
         Ok(target.sync_all()?)
     }
 }
 
 /// The reason why a copy did not finish.
-enum Stopped {
+enum CopyError {
     Failed(io::Error),
     Damaged,
 }
 
-impl From<io::Error> for Stopped {
+impl From<io::Error> for CopyError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error)
     }

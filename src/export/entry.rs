@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// An export: one file for one Business Object and one target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct ExportEntry {
     /// The identifier (a UUID).
     pub id: String,
     /// The Business Object's id.

@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-const BUFFER: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Writes an export file.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct FileWriter {
     path: PathBuf,
     file: File,
     /// Buffered data that is not written yet.
-    waiting: Vec<u8>,
+    buffered: Vec<u8>,
     export_date: String,
     object_type: String,
     header_length: usize,
@@ -27,7 +27,7 @@ pub(super) struct FileWriter {
 
 /// The metadata of a finished file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finished {
+pub(super) struct FinishedFile {
     /// `metadata.object_count`
     pub(super) objects: u64,
     /// The size of the whole file in bytes.
@@ -42,11 +42,11 @@ impl FileWriter {
     /// Creates a file at `path`, which must not exist.
     pub(super) fn create(path: &Path, object_type: &str, export_date: &str) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        let longest = header(export_date, object_type, u64::MAX, &hex(&[0; 32]), 0);
+        let longest = render_header(export_date, object_type, u64::MAX, &to_hex(&[0; 32]), 0);
         let mut writer = Self {
             path: path.to_owned(),
             file,
-            waiting: Vec::with_capacity(BUFFER),
+            buffered: Vec::with_capacity(BUFFER_BYTES),
             export_date: export_date.to_owned(),
             object_type: object_type.to_owned(),
             header_length: longest.len(),
@@ -55,31 +55,31 @@ impl FileWriter {
             data: Sha256::new(),
         };
         writer.file.write_all(&vec![b' '; longest.len()])?;
-        writer.data(b"[")?;
+        writer.buffer_data(b"[")?;
         Ok(writer)
     }
 
     /// Appends one object as JSON.
-    pub(super) fn object(&mut self, json: &[u8]) -> io::Result<()> {
+    pub(super) fn append_object(&mut self, json: &[u8]) -> io::Result<()> {
         if self.objects > 0 {
-            self.data(b",")?;
+            self.buffer_data(b",")?;
         }
         self.objects += 1;
-        self.data(json)
+        self.buffer_data(json)
     }
 
     /// Returns the bytes of data written so far.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn written_bytes(&self) -> u64 {
         self.data_bytes
     }
 
     /// Writes the metadata, syncs the file, and reads it back to compute the checksum of the whole file.
-    pub(super) fn finish(mut self) -> io::Result<Finished> {
-        self.data(b"]")?;
-        self.write_out()?;
+    pub(super) fn finish(mut self) -> io::Result<FinishedFile> {
+        self.buffer_data(b"]")?;
+        self.flush_buffer()?;
         self.file.write_all(b"}")?;
-        let data_checksum = hex(&self.data.finalize());
-        let header = header(
+        let data_checksum = to_hex(&self.data.finalize());
+        let header = render_header(
             &self.export_date,
             &self.object_type,
             self.objects,
@@ -91,7 +91,7 @@ impl FileWriter {
         let mut file = self.file;
         file.sync_all()?;
         file.seek(SeekFrom::Start(0))?;
-        let (bytes, sha256) = digest(&mut file)?;
+        let (bytes, sha256) = digest_to_end(&mut file)?;
         let expected = self.header_length as u64 + self.data_bytes + 1;
         if bytes != expected {
             return Err(io::Error::other(format!(
@@ -99,29 +99,29 @@ impl FileWriter {
                 self.path.display()
             )));
         }
-        Ok(Finished { objects: self.objects, bytes, data_checksum, sha256 })
+        Ok(FinishedFile { objects: self.objects, bytes, data_checksum, sha256 })
     }
 
-    fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.waiting.len() + bytes.len() > BUFFER {
-            self.write_out()?;
+    fn buffer_data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.buffered.len() + bytes.len() > BUFFER_BYTES {
+            self.flush_buffer()?;
         }
-        if bytes.len() > BUFFER {
-            return self.write(bytes);
+        if bytes.len() > BUFFER_BYTES {
+            return self.write_data(bytes);
         }
-        self.waiting.extend_from_slice(bytes);
+        self.buffered.extend_from_slice(bytes);
         Ok(())
     }
 
-    fn write_out(&mut self) -> io::Result<()> {
-        let mut waiting = std::mem::take(&mut self.waiting);
-        self.write(&waiting)?;
+    fn flush_buffer(&mut self) -> io::Result<()> {
+        let mut waiting = std::mem::take(&mut self.buffered);
+        self.write_data(&waiting)?;
         waiting.clear();
-        self.waiting = waiting;
+        self.buffered = waiting;
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write_data(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.data.update(bytes);
         self.data_bytes += bytes.len() as u64;
         self.file.write_all(bytes)
@@ -129,7 +129,13 @@ impl FileWriter {
 }
 
 /// Returns the start of the file up to its data, padded to at least `length` bytes.
-fn header(date: &str, object_type: &str, objects: u64, checksum: &str, length: usize) -> String {
+fn render_header(
+    date: &str,
+    object_type: &str,
+    objects: u64,
+    checksum: &str,
+    length: usize,
+) -> String {
     let object_type = serde_json::Value::from(object_type);
     let start = format!(
         "{{\"metadata\":{{\"export_date\":\"{date}\",\"object_type\":{object_type},\"object_count\":{objects},\
@@ -144,13 +150,13 @@ fn header(date: &str, object_type: &str, objects: u64, checksum: &str, length: u
 }
 
 /// Reads to the end and returns the number of bytes and their SHA-256.
-pub(super) fn digest(read: &mut impl Read) -> io::Result<(u64, String)> {
+pub(super) fn digest_to_end(read: &mut impl Read) -> io::Result<(u64, String)> {
     let mut hasher = Sha256::new();
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; BUFFER_BYTES];
     let mut bytes = 0;
     loop {
         match read.read(&mut buffer) {
-            Ok(0) => return Ok((bytes, hex(&hasher.finalize()))),
+            Ok(0) => return Ok((bytes, to_hex(&hasher.finalize()))),
             Ok(n) => {
                 hasher.update(buffer.get(..n).unwrap_or_default());
                 bytes += n as u64;
@@ -162,7 +168,7 @@ pub(super) fn digest(read: &mut impl Read) -> io::Result<(u64, String)> {
 }
 
 /// Formats bytes as lowercase hexadecimal.
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(super) fn to_hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
@@ -183,7 +189,7 @@ mod tests {
             let path = dir.path().join("x.json");
             let mut writer = FileWriter::create(&path, name, "20260301T120000Z").unwrap();
             for object in &objects {
-                writer.object(object.as_bytes()).unwrap();
+                writer.append_object(object.as_bytes()).unwrap();
             }
             let finished = writer.finish().unwrap();
             let bytes = std::fs::read(&path).unwrap();
@@ -193,8 +199,8 @@ mod tests {
                 "{\"metadata\":{\"export_date\":\"20260301T120000Z\",\"object_type\":"
             ));
             assert!(text.ends_with(&format!("}},\"data\":{data}}}")));
-            assert_eq!(finished.data_checksum, hex(&Sha256::digest(&data)));
-            assert_eq!(finished.sha256, hex(&Sha256::digest(&bytes)));
+            assert_eq!(finished.data_checksum, to_hex(&Sha256::digest(&data)));
+            assert_eq!(finished.sha256, to_hex(&Sha256::digest(&bytes)));
             assert_eq!(
                 (finished.bytes, finished.objects),
                 (bytes.len() as u64, objects.len() as u64)

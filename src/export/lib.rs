@@ -13,7 +13,7 @@
 //! | `retention` | removes objects once every target has them. |
 //! | `room` | the capacity of the spool, and the exports that wait for capacity. |
 //! | `deliver`, `backoff`, `cause`, `uplink` | the delivery worker of each target, retries, errors, bandwidth. |
-//! | `parcel`, `uploads`, `sweep` | one delivery, recorded multipart uploads, and their cleanup. |
+//! | `delivery`, `uploads`, `sweep` | one delivery, recorded multipart uploads, and their cleanup. |
 //! | `target`, `directory`, `s3` | the target that a bucketName refers to. |
 //! | `probe` | tests whether a target would accept files. |
 //! | `targets` | the state of each target. |
@@ -24,8 +24,10 @@ mod automatic;
 #[cfg(test)]
 mod automatic_model;
 mod backoff;
+mod capacity;
 mod cause;
 mod deliver;
+mod delivery;
 mod directory;
 pub mod entry;
 mod file;
@@ -34,14 +36,12 @@ mod make;
 #[cfg(test)]
 mod model;
 mod operate;
-mod parcel;
 mod probe;
 mod pushes;
 mod queue;
 mod record;
 mod render;
 mod retention;
-mod room;
 mod s3;
 mod schedule;
 mod spool;
@@ -55,26 +55,26 @@ mod uploads;
 pub mod verify;
 pub mod walk;
 
-pub use backoff::Pace;
-pub use cause::Class;
-pub use entry::{Entry, Kind, Status};
-pub use probe::Probe;
-pub use pushes::Turn;
-pub use record::SEQUENCES;
+pub use backoff::DeliveryTimings;
+pub use cause::FailureClass;
+pub use entry::{ExportEntry, Kind, Status};
+pub use probe::ProbeResult;
+pub use pushes::PushPermit;
+pub use record::EXPORT_SEQUENCES;
 pub use targets::TargetState;
 
+use capacity::WaitingExports;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::disk::Disk;
-use penstock_base::events::{self, Events};
-use penstock_base::fault::{self, Fault};
+use penstock_base::error::{self, GatewayError};
+use penstock_base::events::{self, EventBus};
 use penstock_config::Targets;
 use penstock_model::catalogue::Catalogue;
 use penstock_model::resource::Compiled;
 use penstock_store::Store;
-use pushes::Pushes;
-use queue::Queue;
-use room::Waiting;
+use pushes::PushLimiter;
+use queue::ExportQueue;
 use spool::Spool;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -82,11 +82,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use uplink::Uplink;
-use uploads::Uploads;
+use uploads::UploadFolder;
 
 /// The part of the configuration that exports use.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ExportOptions {
     /// `service.export.*`
     pub targets: Targets,
     /// `service.gateway-id`
@@ -96,9 +96,9 @@ pub struct Options {
     /// `service.limits.history`
     pub history: usize,
     /// Timeouts and retry intervals of deliveries.
-    pub pace: Pace,
+    pub pace: DeliveryTimings,
     /// Receives an event for each change of an export or a target.
-    pub events: Events,
+    pub events: EventBus,
     /// `service.export.spool`: the maximum bytes of undelivered files. At this limit no further exports are
     /// created.
     pub spool: u64,
@@ -116,30 +116,30 @@ pub struct Exporter {
 
 #[derive(Debug)]
 struct Inner {
-    options: Options,
-    queue: Queue,
+    options: ExportOptions,
+    queue: ExportQueue,
     uplink: Arc<Uplink>,
-    uploads: Uploads,
+    uploads: UploadFolder,
     /// One lock for each Business Object id. Its exports are created one after the other, so that sequences
     /// follow the content.
-    making: Mutex<HashMap<String, Arc<Mutex<()>>>>,
-    pushes: Pushes,
-    waiting: Waiting,
+    export_locks: Mutex<HashMap<String, Arc<Mutex<()>>>>,
+    pushes: PushLimiter,
+    waiting: WaitingExports,
     /// Whether the gateway is stopping.
     stopping: AtomicBool,
 }
 
 impl Inner {
     /// Returns the lock to hold while an export of this Business Object is created.
-    fn making(&self, id: &str) -> Arc<Mutex<()>> {
-        let mut making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+    fn export_lock(&self, id: &str) -> Arc<Mutex<()>> {
+        let mut making = self.export_locks.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(making.entry(id.to_owned()).or_default())
     }
 }
 
 /// The requester of an export.
 #[derive(Debug, Clone, Copy)]
-pub struct By<'a> {
+pub struct ExportRequester<'a> {
     /// The authorization check of the requester. It runs inside the commit.
     pub check: &'a dyn CommitCheck,
     /// The account of the requester.
@@ -148,7 +148,7 @@ pub struct By<'a> {
     pub traceparent: Option<&'a str>,
 }
 
-impl By<'_> {
+impl ExportRequester<'_> {
     /// Returns the gateway itself as the requester.
     pub fn gateway() -> Self {
         Self { check: &NoClient, account: None, traceparent: None }
@@ -157,16 +157,16 @@ impl By<'_> {
 
 /// The result of a push.
 #[derive(Debug, Clone)]
-pub struct Push {
+pub struct PushResult {
     /// The queued exports, one for each target.
-    pub exports: Vec<Entry>,
+    pub exports: Vec<ExportEntry>,
     /// The reason why no export was queued.
     pub reason: Option<String>,
 }
 
 /// The usage of the spool in bytes. A file counts once for each target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct SpoolUsage {
     /// Undelivered exports.
     pub waiting: u64,
     /// The maximum of `waiting` (`service.export.spool`). At this limit no further exports are created.
@@ -179,9 +179,9 @@ pub struct Room {
 
 /// The content of an export's file.
 #[derive(Debug)]
-pub struct Content {
+pub struct OpenedExport {
     /// The entry.
-    pub entry: Entry,
+    pub entry: ExportEntry,
     /// The spool file. It stays readable while this handle is open, even after the file is removed.
     pub file: std::fs::File,
     /// Its length in bytes.
@@ -190,21 +190,21 @@ pub struct Content {
 
 impl Exporter {
     /// Opens the spool and the queue, and removes spool files that no entry refers to.
-    pub fn open(store: Store, options: Options) -> Result<Self, Fault> {
+    pub fn open(store: Store, options: ExportOptions) -> Result<Self, GatewayError> {
         let spool = Spool::open(options.data_dir.join("spool"))?;
         let limits =
-            queue::Limits { records: options.history, bytes: options.targets.history_bytes };
+            queue::HistoryLimits { records: options.history, bytes: options.targets.history_bytes };
         let uplink = Uplink::new(options.targets.bandwidth, options.targets.times.clone());
-        let uploads = Uploads::new(options.data_dir.join("uploads"));
-        let queue = Queue::open(store, spool, limits, options.events.clone())?;
+        let uploads = UploadFolder::new(options.data_dir.join("uploads"));
+        let queue = ExportQueue::open(store, spool, limits, options.events.clone())?;
         let inner = Inner {
             options,
             queue,
             uplink: Arc::new(uplink),
             uploads,
-            making: Mutex::default(),
-            pushes: Pushes::default(),
-            waiting: Waiting::default(),
+            export_locks: Mutex::default(),
+            pushes: PushLimiter::default(),
+            waiting: WaitingExports::default(),
             stopping: AtomicBool::new(false),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -212,7 +212,7 @@ impl Exporter {
 
     /// Checks that a bucketName refers to a target. The error is the reason.
     pub fn check_target(&self, bucket_name: &str) -> Result<(), String> {
-        target::check(&self.inner.options, bucket_name)
+        target::check_target(&self.inner.options, bucket_name)
     }
 
     /// Renders all members of the Business Object and queues the export for each of its targets. When it
@@ -220,31 +220,39 @@ impl Exporter {
     /// acquire a push permit.
     ///
     /// # Errors
-    /// `Kind::Conflict` if the Business Object is disabled or has no target. `Kind::Invalid` if a bucketName no
-    /// longer refers to a target. `Kind::NoRoom` if the disk or the spool is full.
-    pub fn push(&self, business_object: &Compiled, by: By<'_>) -> Result<Push, Fault> {
+    /// `ErrorClass::Conflict` if the Business Object is disabled or has no target. `ErrorClass::Invalid` if a bucketName no
+    /// longer refers to a target. `ErrorClass::InsufficientStorage` if the disk or the spool is full.
+    pub fn push(
+        &self,
+        business_object: &Compiled,
+        by: ExportRequester<'_>,
+    ) -> Result<PushResult, GatewayError> {
         let inner = &*self.inner;
-        make::check(inner, business_object)?;
-        let making = inner.making(&business_object.object.id);
+        make::check_exportable(inner, business_object)?;
+        let making = inner.export_lock(&business_object.object.id);
         let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked under the lock, so that exports created in the meantime count.
-        if let Some(cause) = room::spool(inner) {
-            return Err(Fault::new(fault::Kind::NoRoom, cause));
+        if let Some(cause) = capacity::spool_full_reason(inner) {
+            return Err(GatewayError::new(error::ErrorClass::InsufficientStorage, cause));
         }
         let targets = make::all_targets(business_object);
-        make::full(inner, business_object, &targets, by, &mut |_| Ok(()))
+        make::create_full_export(inner, business_object, &targets, by, &mut |_| Ok(()))
     }
 
     /// Delivers exports and creates automatic exports until `stop` becomes true, then shuts down gracefully.
     pub async fn run(&self, stop: watch::Receiver<bool>) {
-        let automatic = automatic::run(Arc::clone(&self.inner), stop.clone());
-        tokio::join!(automatic, deliver::run(Arc::clone(&self.inner), stop));
+        let automatic = automatic::run_automatic_exports(Arc::clone(&self.inner), stop.clone());
+        tokio::join!(automatic, deliver::run_deliveries(Arc::clone(&self.inner), stop));
     }
 
     /// Lists entries, newest first, starting after the entry with the id `after`. Exports that wait for spool
     /// capacity come before all others.
-    pub fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<Entry>, Fault> {
-        let mut entries = self.inner.waiting.entries();
+    pub fn list(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ExportEntry>, GatewayError> {
+        let mut entries = self.inner.waiting.list_entries();
         let mut after = after;
         if let Some(id) = after {
             match entries.iter().position(|entry| entry.id == id) {
@@ -262,37 +270,41 @@ impl Exporter {
     }
 
     /// Returns the entries in a target's queue in delivery order, and their total number.
-    pub fn line(&self, target: &str, limit: usize) -> Result<(Vec<Entry>, usize), Fault> {
-        self.inner.queue.line(target, limit)
+    pub fn list_queue(
+        &self,
+        target: &str,
+        limit: usize,
+    ) -> Result<(Vec<ExportEntry>, usize), GatewayError> {
+        self.inner.queue.list_queue(target, limit)
     }
 
     /// Returns the entry with this id.
-    pub fn get(&self, id: &str) -> Result<Option<Entry>, Fault> {
-        if let Some(entry) = self.inner.waiting.entry(id) {
+    pub fn get(&self, id: &str) -> Result<Option<ExportEntry>, GatewayError> {
+        if let Some(entry) = self.inner.waiting.find_entry(id) {
             return Ok(Some(entry));
         }
         let queue = &self.inner.queue;
-        Ok(queue.find(&queue.state(), id)?.map(|(_, _, entry)| entry))
+        Ok(queue.find_entry(&queue.lock_state(), id)?.map(|(_, _, entry)| entry))
     }
 
     /// Opens the file of an entry.
     ///
     /// # Errors
-    /// `Kind::NotFound` if there is no such entry, or if its file is no longer kept.
-    pub fn content(&self, id: &str) -> Result<Content, Fault> {
-        let (entry, file) = self.inner.queue.content(id)?;
-        Ok(Content { length: entry.bytes, entry, file })
+    /// `ErrorClass::NotFound` if there is no such entry, or if its file is no longer kept.
+    pub fn open_content(&self, id: &str) -> Result<OpenedExport, GatewayError> {
+        let (entry, file) = self.inner.queue.open_content(id)?;
+        Ok(OpenedExport { length: entry.bytes, entry, file })
     }
 
     /// Retries the target of a queued entry now, or queues a parked entry again at its original place.
     ///
     /// # Errors
-    /// `Kind::NotFound` if there is no such entry, `Kind::Conflict` if it is delivered.
-    pub fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
-        if let Some(entry) = self.inner.waiting.entry(id) {
-            self.inner.queue.commit(check, |_| Ok(()))?;
-            self.inner.waiting.ask();
-            self.inner.queue.room.notify_one();
+    /// `ErrorClass::NotFound` if there is no such entry, `ErrorClass::Conflict` if it is delivered.
+    pub fn retry(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
+        if let Some(entry) = self.inner.waiting.find_entry(id) {
+            self.inner.queue.commit_checked(check, |_| Ok(()))?;
+            self.inner.waiting.request_retry();
+            self.inner.queue.capacity_freed.notify_one();
             return Ok(entry);
         }
         self.inner.queue.retry(check, id)
@@ -301,14 +313,14 @@ impl Exporter {
     /// Parks a queued entry, so that the entries behind it can be delivered.
     ///
     /// # Errors
-    /// `Kind::NotFound` if there is no such entry, `Kind::Conflict` if it is being delivered, delivered, or
+    /// `ErrorClass::NotFound` if there is no such entry, `ErrorClass::Conflict` if it is being delivered, delivered, or
     /// parked.
-    pub fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
-        if let Some(entry) = self.inner.waiting.entry(id) {
+    pub fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
+        if let Some(entry) = self.inner.waiting.find_entry(id) {
             let why =
                 "waits for spool capacity, so it is not in the queue yet and cannot be parked";
-            return Err(Fault::new(
-                fault::Kind::Conflict,
+            return Err(GatewayError::new(
+                error::ErrorClass::Conflict,
                 format!("the export of {} for {} {why}", entry.business_object_name, entry.target),
             ));
         }
@@ -318,17 +330,17 @@ impl Exporter {
     /// Queues a delivered file again under the same key.
     ///
     /// # Errors
-    /// `Kind::NotFound` if there is no such entry. `Kind::Conflict` if it is not delivered, or if its file is
+    /// `ErrorClass::NotFound` if there is no such entry. `ErrorClass::Conflict` if it is not delivered, or if its file is
     /// no longer kept.
-    pub fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<Entry, Fault> {
+    pub fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
         self.inner.queue.replay(check, id)
     }
 
     /// Returns the usage and the limit of the spool.
-    pub fn room(&self) -> Room {
-        let state = self.inner.queue.state();
-        Room {
-            waiting: state.held(),
+    pub fn spool_usage(&self) -> SpoolUsage {
+        let state = self.inner.queue.lock_state();
+        SpoolUsage {
+            waiting: state.undelivered_bytes(),
             limit: self.inner.options.spool,
             delivered: state.delivered.values().sum(),
             parked: state.parked.len() as u64,
@@ -336,11 +348,11 @@ impl Exporter {
     }
 
     /// Returns the names of the Business Objects whose automatic exports wait for spool capacity.
-    pub fn waiting(&self) -> Vec<String> {
+    pub fn list_waiting_names(&self) -> Vec<String> {
         let mut names: Vec<_> = self
             .inner
             .waiting
-            .entries()
+            .list_entries()
             .into_iter()
             .map(|entry| entry.business_object_name)
             .collect();
@@ -349,22 +361,22 @@ impl Exporter {
     }
 
     /// Returns the folder of the spool.
-    pub fn spool(&self) -> &Path {
+    pub fn spool_folder(&self) -> &Path {
         self.inner.queue.spool.folder()
     }
 }
 
 impl Inner {
     /// Returns a timestamp that never goes back, for records in an order.
-    fn stamp(&self) -> Stamp {
+    fn current_stamp(&self) -> Stamp {
         self.options.catalogue.watch().stamp()
     }
 
     /// Publishes an event with the current state of a target.
-    fn tell_target(&self, name: &str) {
+    fn publish_target(&self, name: &str) {
         // A store error is reported to the next caller that reads the target's state.
-        if let Ok(target) = self.target(name.to_owned()) {
-            self.options.events.publish(events::Kind::Target, name, &target);
+        if let Ok(target) = self.target_state(name.to_owned()) {
+            self.options.events.publish(events::EventKind::Target, name, &target);
         }
     }
 }

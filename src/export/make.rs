@@ -1,16 +1,16 @@
 //! Creates an export: renders it into the spool, syncs it, and queues it. The same commit records how far the
 //! changes are exported.
-use super::entry::{Entry, Kind};
-use super::queue::{self, AddError, New, NewFile, To};
+use super::entry::{ExportEntry, Kind};
+use super::queue::{self, AddError, NewExports, NewFile, QueueTarget};
 use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
-use super::{By, Inner, Push, record, target};
+use super::{ExportRequester, Inner, PushResult, record, target};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::commit;
-use penstock_base::fault::{Fault, Kind as FaultKind};
+use penstock_base::error::{ErrorClass as FaultKind, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_base::time;
-use penstock_model::changes::{self, Cursor, Known};
+use penstock_model::change_feed::{self, ExportCursor, KnownTarget};
 use penstock_model::resource::Compiled;
 use penstock_store::{Error, Read, Transaction};
 use sha2::{Digest, Sha256};
@@ -19,21 +19,24 @@ use std::time::Instant;
 use uuid::Uuid;
 
 /// A hook that adds further writes to the commit of an export.
-pub(super) type Also<'a> = &'a mut dyn FnMut(&mut Transaction<'_>) -> Result<(), Error>;
+pub(super) type ExportCommitHook<'a> = &'a mut dyn FnMut(&mut Transaction<'_>) -> Result<(), Error>;
 
 /// Checks that a Business Object can be exported.
-pub(super) fn check(inner: &Inner, business_object: &Compiled) -> Result<(), Fault> {
+pub(super) fn check_exportable(
+    inner: &Inner,
+    business_object: &Compiled,
+) -> Result<(), GatewayError> {
     let definition = &business_object.object.definition;
     let name = definition.name.as_str();
     let conflict =
-        |why| Fault::new(FaultKind::Conflict, format!("the Business Object `{name}` {why}"));
+        |why| GatewayError::new(FaultKind::Conflict, format!("the Business Object `{name}` {why}"));
     if !definition.enabled {
         return Err(conflict("is disabled; enable it to export it"));
     }
-    queue::check_name(name).map_err(|cause| Fault::new(FaultKind::Invalid, cause))?;
+    queue::check_name_length(name).map_err(|cause| GatewayError::new(FaultKind::Invalid, cause))?;
     for push_target in &definition.push_targets {
-        target::check(&inner.options, &push_target.bucket_name)
-            .map_err(|cause| Fault::new(FaultKind::Invalid, cause))?;
+        target::check_target(&inner.options, &push_target.bucket_name)
+            .map_err(|cause| GatewayError::new(FaultKind::Invalid, cause))?;
     }
     if definition.push_targets.is_empty() {
         return Err(conflict("has no pushTargets; add one to export it"));
@@ -53,23 +56,26 @@ pub(super) fn all_targets(business_object: &Compiled) -> Vec<String> {
 }
 
 /// Returns the targets that need a full export before they can receive changes.
-pub(super) fn without_full(
+pub(super) fn targets_without_full(
     inner: &Inner,
     business_object: &Compiled,
-    cursor: &Cursor,
-) -> Result<Vec<String>, Fault> {
+    cursor: &ExportCursor,
+) -> Result<Vec<String>, GatewayError> {
     let mut targets = all_targets(business_object);
-    if cursor.view != view(business_object) || cursor.begins_anew() {
+    if cursor.view != view_digest(business_object) || cursor.needs_full_export() {
         return Ok(targets);
     }
     let read = inner.queue.store.read();
     let name = &business_object.object.definition.name;
     let mut lacking = Vec::new();
     for target in targets.drain(..) {
-        let sequence =
-            record::number(&read, record::SEQUENCES, &record::sequence_key(&target, name))?;
+        let sequence = record::read_number(
+            &read,
+            record::EXPORT_SEQUENCES,
+            &record::sequence_key(&target, name),
+        )?;
         let known = cursor.targets.get(&target).is_some_and(|known| {
-            known.place == target::place(&inner.options, &target)
+            known.place == target::identify_place(&inner.options, &target)
                 && known.sequence == sequence.unwrap_or(0)
         });
         if !known {
@@ -80,13 +86,13 @@ pub(super) fn without_full(
 }
 
 /// Renders all members and queues the export for these targets. The caller holds the Business Object's lock.
-pub(super) fn full(
+pub(super) fn create_full_export(
     inner: &Inner,
     business_object: &Compiled,
     targets: &[String],
-    by: By<'_>,
-    also: Also<'_>,
-) -> Result<Push, Fault> {
+    by: ExportRequester<'_>,
+    also: ExportCommitHook<'_>,
+) -> Result<PushResult, GatewayError> {
     let started = Instant::now();
     let id = business_object.object.id.as_str();
     let name = business_object.object.definition.name.as_str();
@@ -94,143 +100,146 @@ pub(super) fn full(
     let is_for_all = targets.len() == all_targets(business_object).len();
     let instance = store.read().instance();
     // If the store accepts no commits, fail before a file is written for nothing.
-    commit::<_, Fault>(store, by.check, |_| Ok(()))?;
+    commit::<_, GatewayError>(store, by.check, |_| Ok(()))?;
     let cursor = if is_for_all {
-        changes::close_generation(store, id)?
+        change_feed::close_generation(store, id)?
     } else {
-        changes::cursor(&store.read(), id)?
+        change_feed::read_cursor(&store.read(), id)?
     };
     let covers = match &cursor {
-        Some(cursor) if without_full(inner, business_object, cursor)?.is_empty() => {
+        Some(cursor) if targets_without_full(inner, business_object, cursor)?.is_empty() => {
             Some((cursor.done, cursor.open - 1))
         }
         Some(cursor) => Some((0, cursor.open - 1)),
         None => None,
     };
-    let mut making = Making::new(inner, business_object, targets, instance);
+    let mut making = ExportBuilder::new(inner, business_object, targets, instance);
     making.by = by;
     let path = making.add_file();
-    let rendered = making.rendering().full(&path)?;
-    let mut queued = |t: &mut Transaction<'_>, _: &[Entry]| {
+    let rendered = making.new_rendering().render_full(&path)?;
+    let mut queued = |t: &mut Transaction<'_>, _: &[ExportEntry]| {
         also(t)?;
-        let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
+        let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         if is_for_all {
             cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
-            cursor.view = view(business_object);
+            cursor.view = view_digest(business_object);
             cursor.targets.clear();
         }
-        know(inner, t, name, &mut cursor, targets)?;
+        mark_targets_current(inner, t, name, &mut cursor, targets)?;
         cursor.exports += 1;
-        changes::put_cursor(t, id, &cursor)
+        change_feed::write_cursor(t, id, &cursor)
     };
     // A target that still lacks its full export would block the changes for the others.
     let holds_up = match &cursor {
-        Some(cursor) if !is_for_all => changes::has_changes(&store.read(), id, cursor)?,
+        Some(cursor) if !is_for_all => change_feed::has_changes(&store.read(), id, cursor)?,
         _ => false,
     };
-    if rendered.0.objects == 0 && !holds_up && !inner.queue.is_held(targets, name)? {
-        let reason = render::why_none(store, business_object)?;
+    if rendered.0.objects == 0 && !holds_up && !inner.queue.may_have_objects(targets, name)? {
+        let reason = render::explain_no_members(store, business_object)?;
         // No consumer has an object of it, so there is nothing to report. A target still gets a full export
         // first, once there are objects.
-        commit::<_, Fault>(store, by.check, |t| {
-            making.check(t)?;
+        commit::<_, GatewayError>(store, by.check, |t| {
+            making.check_instance(t)?;
             also(t)?;
-            let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
+            let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
             if is_for_all {
                 cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
             }
-            Ok(changes::put_cursor(t, id, &cursor)?)
+            Ok(change_feed::write_cursor(t, id, &cursor)?)
         })?;
-        return Ok(Push { exports: Vec::new(), reason: Some(reason) });
+        return Ok(PushResult { exports: Vec::new(), reason: Some(reason) });
     }
-    let exports = making.queue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
-    Ok(Push { exports, reason: None })
+    let exports = making.enqueue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
+    Ok(PushResult { exports, reason: None })
 }
 
 /// Renders the changes of the oldest unfinished generation and queues them for all targets, each of which has
 /// received everything before. The caller holds the Business Object's lock.
-pub(super) fn incremental(inner: &Inner, business_object: &Compiled) -> Result<Vec<Entry>, Fault> {
+pub(super) fn create_incremental_export(
+    inner: &Inner,
+    business_object: &Compiled,
+) -> Result<Vec<ExportEntry>, GatewayError> {
     let started = Instant::now();
     let id = business_object.object.id.as_str();
     let name = business_object.object.definition.name.as_str();
     let store = &inner.queue.store;
     let instance = store.read().instance();
     // Read inside a transaction, so that a commit in progress is visible.
-    let (cursor, _) = store.transact::<_, Error>(|t| match changes::cursor(t, id)? {
-        Some(cursor) if changes::has_changes(t, id, &cursor)? => Ok(Some(cursor)),
+    let (cursor, _) = store.transact::<_, Error>(|t| match change_feed::read_cursor(t, id)? {
+        Some(cursor) if change_feed::has_changes(t, id, &cursor)? => Ok(Some(cursor)),
         _ => Ok(None),
     })?;
     let Some(mut cursor) = cursor else { return Ok(Vec::new()) };
     // An earlier export that was not queued may have closed a generation already.
     if cursor.open == cursor.done + 1 {
-        match changes::close_generation(store, id)? {
+        match change_feed::close_generation(store, id)? {
             Some(closed) => cursor = closed,
             None => return Ok(Vec::new()),
         }
     }
-    if cursor.begins_anew() {
+    if cursor.needs_full_export() {
         // So much has changed since the last check that a full export is due instead.
         return Ok(Vec::new());
     }
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);
-    let mut making = Making::new(inner, business_object, &targets, instance);
+    let mut making = ExportBuilder::new(inner, business_object, &targets, instance);
     let (changed, gone) = (making.add_file(), making.add_file());
     let (changed, gone) =
-        making.rendering().changes(generation, cursor.exports, &changed, &gone)?;
-    let mut also = |t: &mut Transaction<'_>, entries: &[Entry]| {
-        let Some(mut cursor) = changes::cursor(t, id)? else { return Ok(()) };
+        making.new_rendering().render_changes(generation, cursor.exports, &changed, &gone)?;
+    let mut also = |t: &mut Transaction<'_>, entries: &[ExportEntry]| {
+        let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         cursor.done = cursor.done.max(generation);
         if !entries.is_empty() {
             cursor.exports += 1;
             cursor.targets.retain(|target, _| targets.contains(target));
             let known: Vec<String> = cursor.targets.keys().cloned().collect();
-            know(inner, t, name, &mut cursor, &known)?;
+            mark_targets_current(inner, t, name, &mut cursor, &known)?;
         }
-        changes::put_cursor(t, id, &cursor)
+        change_feed::write_cursor(t, id, &cursor)
     };
-    making.drop_unless([changed.is_some(), gone.is_some()]);
+    making.drop_empty_files([changed.is_some(), gone.is_some()]);
     let files: Vec<(Kind, Rendered)> = [(Kind::Incremental, changed), (Kind::Deleted, gone)]
         .into_iter()
         .filter_map(|(kind, rendered)| Some((kind, rendered?)))
         .collect();
     if files.is_empty() {
         store.transact::<_, Error>(|t| {
-            making.check(t)?;
+            making.check_instance(t)?;
             also(t, &[])
         })?;
         return Ok(Vec::new());
     }
-    making.queue(files, Some((generation - 1, generation)), &mut also, started)
+    making.enqueue(files, Some((generation - 1, generation)), &mut also, started)
 }
 
 /// Records that these targets have everything up to their last sequence.
-fn know(
+fn mark_targets_current(
     inner: &Inner,
     read: &impl Read,
     name: &str,
-    cursor: &mut Cursor,
+    cursor: &mut ExportCursor,
     targets: &[String],
 ) -> Result<(), Error> {
     for target in targets {
         let key = record::sequence_key(target, name);
-        let sequence = record::number(read, record::SEQUENCES, &key)?.unwrap_or(0);
-        let place = target::place(&inner.options, target);
-        cursor.targets.insert(target.clone(), Known { place, sequence });
+        let sequence = record::read_number(read, record::EXPORT_SEQUENCES, &key)?.unwrap_or(0);
+        let place = target::identify_place(&inner.options, target);
+        cursor.targets.insert(target.clone(), KnownTarget { place, sequence });
     }
     Ok(())
 }
 
 /// Returns a digest of what determines the content and the name of a full export.
-fn view(business_object: &Compiled) -> String {
+fn view_digest(business_object: &Compiled) -> String {
     let definition = &business_object.object.definition;
-    let conditions = business_object.conditions_in_full();
+    let conditions = business_object.expand_conditions();
     let view = serde_json::json!([definition.name, definition.config, conditions]);
-    super::file::hex(&Sha256::digest(view.to_string()))
+    super::file::to_hex(&Sha256::digest(view.to_string()))
 }
 
 /// An export that is being created. Its files are removed unless it is queued.
-pub(super) struct Making<'a> {
+pub(super) struct ExportBuilder<'a> {
     inner: &'a Inner,
     /// The index instance that it is rendered from.
     instance: u64,
@@ -238,35 +247,35 @@ pub(super) struct Making<'a> {
     targets: &'a [String],
     begun: Stamp,
     export_date: String,
-    by: By<'a>,
+    by: ExportRequester<'a>,
     /// The ids of the first target's entries. They name the rendered files.
     ids: Vec<String>,
-    files: Unqueued<'a>,
+    files: UnqueuedFiles<'a>,
 }
 
-impl<'a> Making<'a> {
+impl<'a> ExportBuilder<'a> {
     pub(super) fn new(
         inner: &'a Inner,
         business_object: &'a Compiled,
         targets: &'a [String],
         instance: u64,
     ) -> Self {
-        let files = Unqueued { spool: &inner.queue.spool, names: Vec::new() };
-        let begun = inner.stamp();
+        let files = UnqueuedFiles { spool: &inner.queue.spool, names: Vec::new() };
+        let begun = inner.current_stamp();
         Self {
             inner,
             instance,
             business_object,
             targets,
             begun,
-            export_date: time::compact(begun.at),
-            by: By::gateway(),
+            export_date: time::format_compact(begun.at),
+            by: ExportRequester::gateway(),
             ids: Vec::new(),
             files,
         }
     }
 
-    pub(super) fn rendering(&self) -> Rendering<'_> {
+    pub(super) fn new_rendering(&self) -> Rendering<'_> {
         Rendering {
             store: &self.inner.queue.store,
             business_object: self.business_object,
@@ -279,13 +288,13 @@ impl<'a> Making<'a> {
     /// Adds a file and returns its path.
     pub(super) fn add_file(&mut self) -> PathBuf {
         let id = Uuid::now_v7().to_string();
-        let path = self.files.add(&id);
+        let path = self.files.add_file_name(&id);
         self.ids.push(id);
         path
     }
 
     /// Removes the files that are empty.
-    fn drop_unless(&mut self, keep: [bool; 2]) {
+    fn drop_empty_files(&mut self, keep: [bool; 2]) {
         let mut keep = keep.into_iter();
         let ids = std::mem::take(&mut self.ids);
         for id in ids {
@@ -299,18 +308,18 @@ impl<'a> Making<'a> {
 
     /// Fails if the store was reopened since rendering started, because the reopening may have cut off the
     /// data.
-    fn check(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
+    fn check_instance(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
         if transaction.instance() == self.instance { Ok(()) } else { Err(Error::Reopening) }
     }
 
     /// Queues the files in the order they were added.
-    pub(super) fn queue(
+    pub(super) fn enqueue(
         mut self,
         rendered: Vec<(Kind, Rendered)>,
         covers: Option<(u64, u64)>,
-        also: queue::Also<'_>,
+        also: queue::EntriesCommitHook<'_>,
         started: Instant,
-    ) -> Result<Vec<Entry>, Fault> {
+    ) -> Result<Vec<ExportEntry>, GatewayError> {
         let queue = &self.inner.queue;
         let mut files = Vec::with_capacity(rendered.len());
         for (id, (kind, (finished, warnings))) in self.ids.iter().zip(rendered) {
@@ -318,24 +327,24 @@ impl<'a> Making<'a> {
             let mut ids = vec![id.clone()];
             for _ in self.targets.iter().skip(1) {
                 let id = Uuid::now_v7().to_string();
-                let link = self.files.add(&id);
+                let link = self.files.add_file_name(&id);
                 link_or_copy(&path, &link)
-                    .map_err(|error| spool::fault("linking", &link, &error))?;
+                    .map_err(|error| spool::spool_error("linking", &link, &error))?;
                 ids.push(id);
             }
             files.push(NewFile { kind, finished, warnings, ids });
         }
-        queue.spool.sync()?;
+        queue.spool.sync_folder()?;
         let configured = &self.inner.options.targets;
-        let to = |name: &String| To {
+        let to = |name: &String| QueueTarget {
             name: name.clone(),
-            prefix: target::prefix(configured, name),
-            place: target::configured_place(configured, name),
+            prefix: target::key_prefix(configured, name),
+            place: target::describe_place(configured, name),
         };
-        let targets: Vec<To> = self.targets.iter().map(to).collect();
+        let targets: Vec<QueueTarget> = self.targets.iter().map(to).collect();
         let name = self.business_object.object.definition.name.as_str();
-        let made = self.inner.stamp();
-        let new = New {
+        let made = self.inner.current_stamp();
+        let new = NewExports {
             business_object: &self.business_object.object.id,
             name,
             export_date: &self.export_date,
@@ -345,15 +354,15 @@ impl<'a> Making<'a> {
             by: self.by,
             made: Stamp { doubt: made.doubt.or(self.begun.doubt), ..made },
         };
-        let added = queue.add(&new, &mut |t, entries| {
-            self.check(t)?;
+        let added = queue.enqueue_files(&new, &mut |t, entries| {
+            self.check_instance(t)?;
             also(t, entries)
         });
         let none_remains = added.as_ref().is_err_and(|error| match error {
             AddError::Refused(_) | AddError::Store(Error::TooLarge { .. } | Error::Reopening) => {
                 true
             }
-            AddError::Store(error) => error.is_no_room() && queue.store.poisoned().is_none(),
+            AddError::Store(error) => error.is_disk_full() && queue.store.poison_cause().is_none(),
         });
         // After any other error the commit may still be there after the next start, and then needs the files.
         if !none_remains {
@@ -362,11 +371,11 @@ impl<'a> Making<'a> {
         let entries = added?;
         let seconds = started.elapsed().as_secs_f64();
         for file in &files {
-            metrics::export_queued(file.finished.objects, file.finished.bytes, seconds);
+            metrics::count_queued_export(file.finished.objects, file.finished.bytes, seconds);
         }
         for entry in &entries {
             let kind = entry.kind.name();
-            metrics::business_object_exported(name, kind, entry.object_count);
+            metrics::count_business_object_export(name, kind, entry.object_count);
             tracing::info!(
                 export_id = entry.id,
                 business_object = name,
@@ -389,13 +398,13 @@ fn link_or_copy(path: &std::path::Path, link: &std::path::Path) -> std::io::Resu
 }
 
 /// The files of an export that is not queued yet. They are removed on drop.
-struct Unqueued<'a> {
+struct UnqueuedFiles<'a> {
     spool: &'a Spool,
     names: Vec<String>,
 }
 
-impl Unqueued<'_> {
-    fn add(&mut self, id: &str) -> PathBuf {
+impl UnqueuedFiles<'_> {
+    fn add_file_name(&mut self, id: &str) -> PathBuf {
         let name = record::file_name(id);
         let path = self.spool.path(&name);
         self.names.push(name);
@@ -403,7 +412,7 @@ impl Unqueued<'_> {
     }
 }
 
-impl Drop for Unqueued<'_> {
+impl Drop for UnqueuedFiles<'_> {
     fn drop(&mut self) {
         for name in &self.names {
             self.spool.remove(name);

@@ -1,10 +1,10 @@
 //! Tests the queue against a small model. Any series of pushes, deliveries, failures, operator actions and
 //! restarts keeps the order of each target, the sequences, and exactly the files that are needed.
-use super::By;
-use super::cause::{Class, Failure};
+use super::ExportRequester;
+use super::cause::{DeliveryFailure, FailureClass};
 use super::entry::{Kind, Status};
-use super::file::Finished;
-use super::queue::{Limits, New, NewFile, Queue, To};
+use super::file::FinishedFile;
+use super::queue::{ExportQueue, HistoryLimits, NewExports, NewFile, QueueTarget};
 use super::record::file_name;
 use super::spool::Spool;
 use penstock_base::clock::Stamp;
@@ -13,11 +13,11 @@ use penstock_store::Store;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-const LIMITS: Limits = Limits { records: 4, bytes: 25 };
+const LIMITS: HistoryLimits = HistoryLimits { records: 4, bytes: 25 };
 const BYTES: u64 = 10;
 
 #[derive(Debug, Clone)]
-enum Act {
+enum TestAction {
     Push { name: usize, targets: Vec<usize> },
     Deliver { target: usize },
     Fail { target: usize },
@@ -28,7 +28,7 @@ enum Act {
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownEntry {
     target: String,
     sequence: u64,
     status: Status,
@@ -38,19 +38,19 @@ struct Known {
 /// The expected state: entries by creation order, queued ones by their places.
 #[derive(Debug, Default)]
 struct Model {
-    entries: BTreeMap<u64, (String, Known)>,
+    entries: BTreeMap<u64, (String, KnownEntry)>,
     places: BTreeMap<u64, u64>,
     next: u64,
     sequences: BTreeMap<(String, String), u64>,
 }
 
 impl Model {
-    fn head(&self, target: &str) -> Option<u64> {
+    fn head_of(&self, target: &str) -> Option<u64> {
         let of = |order: &&u64| self.entries[order].1.target == target;
         self.places.values().find(of).copied()
     }
 
-    fn deliver(&mut self, order: u64) {
+    fn deliver_entry(&mut self, order: u64) {
         self.places.retain(|_, waiting| *waiting != order);
         self.entries.get_mut(&order).unwrap().1.status = Status::Delivered;
         let delivered = |model: &Self| -> Vec<u64> {
@@ -71,32 +71,33 @@ impl Model {
         }
     }
 
-    fn nth(&self, nth: usize) -> Option<(u64, String, Status)> {
+    fn nth_entry(&self, nth: usize) -> Option<(u64, String, Status)> {
         let (order, (id, known)) = self.entries.iter().nth(nth % self.entries.len().max(1))?;
         Some((*order, id.clone(), known.status))
     }
 }
 
-fn acts() -> impl Strategy<Value = Vec<Act>> {
+fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
     let act = prop_oneof![
         4 => (0..2usize, prop::collection::btree_set(0..3usize, 1..3))
-            .prop_map(|(name, targets)| Act::Push { name, targets: targets.into_iter().collect() }),
-        4 => (0..3usize).prop_map(|target| Act::Deliver { target }),
-        1 => (0..3usize).prop_map(|target| Act::Fail { target }),
-        1 => (0..100usize).prop_map(|nth| Act::Park { nth }),
-        1 => (0..100usize).prop_map(|nth| Act::Retry { nth }),
-        1 => (0..100usize).prop_map(|nth| Act::Replay { nth }),
-        1 => any::<bool>().prop_map(|orphan| Act::Restart { orphan }),
+            .prop_map(|(name, targets)| TestAction::Push { name, targets: targets.into_iter().collect() }),
+        4 => (0..3usize).prop_map(|target| TestAction::Deliver { target }),
+        1 => (0..3usize).prop_map(|target| TestAction::Fail { target }),
+        1 => (0..100usize).prop_map(|nth| TestAction::Park { nth }),
+        1 => (0..100usize).prop_map(|nth| TestAction::Retry { nth }),
+        1 => (0..100usize).prop_map(|nth| TestAction::Replay { nth }),
+        1 => any::<bool>().prop_map(|orphan| TestAction::Restart { orphan }),
     ];
     prop::collection::vec(act, 1..40)
 }
 
-fn open(store: &Store, dir: &std::path::Path) -> Queue {
+fn open_queue(store: &Store, dir: &std::path::Path) -> ExportQueue {
     let spool = Spool::open(dir.join("spool")).unwrap();
-    Queue::open(store.clone(), spool, LIMITS, penstock_base::events::Events::default()).unwrap()
+    ExportQueue::open(store.clone(), spool, LIMITS, penstock_base::events::EventBus::default())
+        .unwrap()
 }
 
-fn check(queue: &Queue, model: &Model) {
+fn assert_queue_matches(queue: &ExportQueue, model: &Model) {
     let listed = queue.list(None, 1000).unwrap();
     let entries: Vec<_> = model.entries.values().rev().collect();
     assert_eq!(listed.len(), entries.len());
@@ -105,7 +106,7 @@ fn check(queue: &Queue, model: &Model) {
         assert_eq!((&entry.target, entry.sequence), (&known.target, known.sequence));
         let waiting = |status| if status == Status::Blocked { Status::Queued } else { status };
         assert_eq!(waiting(entry.status), known.status, "{id}");
-        assert_eq!(queue.content(id).is_ok(), known.kept);
+        assert_eq!(queue.open_content(id).is_ok(), known.kept);
     }
     let files: BTreeSet<String> = model
         .entries
@@ -125,8 +126,8 @@ fn check(queue: &Queue, model: &Model) {
             .filter(|o| model.entries[o].1.target == target)
             .copied()
             .collect();
-        let state = queue.state();
-        let line = state.lines.get(&target);
+        let state = queue.lock_state();
+        let line = state.queues.get(&target);
         let found: Vec<u64> =
             line.iter().flat_map(|line| line.waiting.values()).map(|(order, _)| *order).collect();
         assert_eq!(found, waiting);
@@ -138,15 +139,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_does_what_the_model_does(acts in acts()) {
+    fn the_queue_does_what_the_model_does(acts in arbitrary_actions()) {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap();
-        let mut queue = open(&store, dir.path());
+        let mut queue = open_queue(&store, dir.path());
         let mut model = Model::default();
-        let finished = Finished { objects: 1, bytes: BYTES, data_checksum: String::new(), sha256: String::new() };
+        let finished = FinishedFile { objects: 1, bytes: BYTES, data_checksum: String::new(), sha256: String::new() };
         for act in acts {
             match act {
-                Act::Push { name, targets } => {
+                TestAction::Push { name, targets } => {
                     let name = format!("name-{name}");
                     let first = model.next;
                     let targets: Vec<_> = (first..)
@@ -156,67 +157,67 @@ proptest! {
                     let ids: Vec<String> = targets.iter().map(|(id, ..)| id.clone()).collect();
                     let lines: Vec<_> = targets
                         .iter()
-                        .map(|(_, name, prefix)| To { name: name.clone(), prefix: prefix.clone(), place: None })
+                        .map(|(_, name, prefix)| QueueTarget { name: name.clone(), prefix: prefix.clone(), place: None })
                         .collect();
                     let file =
                         NewFile { kind: Kind::Full, finished: finished.clone(), warnings: Vec::new(), ids };
                     for (id, ..) in &targets {
                         std::fs::write(queue.spool.path(&file_name(id)), vec![b' '; 10]).unwrap();
                     }
-                    let added = queue.add(&New {
+                    let added = queue.enqueue_files(&NewExports {
                         business_object: "id",
                         name: &name,
                         export_date: "20260301T120000Z",
                         files: &[file],
                         targets: &lines,
                         covers: None,
-                        by: By::gateway(),
+                        by: ExportRequester::gateway(),
                         made: Stamp::of_system(),
                     }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();
                         *sequence += 1;
                         prop_assert_eq!(entry.sequence, *sequence);
-                        let known = Known { target, sequence: *sequence, status: Status::Queued, kept: true };
+                        let known = KnownEntry { target, sequence: *sequence, status: Status::Queued, kept: true };
                         model.entries.insert(order, (id, known));
                         model.places.insert(order, order);
                         model.next = order + 1;
                     }
                 }
-                Act::Deliver { target } | Act::Fail { target } => {
+                TestAction::Deliver { target } | TestAction::Fail { target } => {
                     let target = format!("target-{target}");
-                    let job = queue.begin(&target).unwrap();
-                    prop_assert_eq!(job.as_ref().map(|job| job.order), model.head(&target));
+                    let job = queue.begin_delivery(&target).unwrap();
+                    prop_assert_eq!(job.as_ref().map(|job| job.order), model.head_of(&target));
                     let Some(job) = job else { continue };
                     prop_assert!(queue.park(&NoClient, &job.entry.id).is_err());
-                    if matches!(act, Act::Deliver { .. }) {
-                        queue.delivered(job.order, Stamp::of_system()).unwrap();
-                        model.deliver(job.order);
+                    if matches!(act, TestAction::Deliver { .. }) {
+                        queue.record_delivery(job.order, Stamp::of_system()).unwrap();
+                        model.deliver_entry(job.order);
                     } else {
-                        let failure = Failure::new(Class::Unreachable, "it is away");
-                        queue.failed(&target, job.order, &failure, |_| std::time::Duration::ZERO);
+                        let failure = DeliveryFailure::new(FailureClass::Unreachable, "it is away");
+                        queue.record_failure(&target, job.order, &failure, |_| std::time::Duration::ZERO);
                         prop_assert_eq!(queue.list(None, 1000).unwrap().iter().find(|e| e.id == job.entry.id).unwrap().status, Status::Blocked);
                     }
                 }
-                Act::Park { nth } => {
-                    let Some((order, id, status)) = model.nth(nth) else { continue };
+                TestAction::Park { nth } => {
+                    let Some((order, id, status)) = model.nth_entry(nth) else { continue };
                     prop_assert_eq!(queue.park(&NoClient, &id).is_ok(), status == Status::Queued);
                     if status == Status::Queued {
                         model.entries.get_mut(&order).unwrap().1.status = Status::Parked;
                         model.places.retain(|_, waiting| *waiting != order);
                     }
                 }
-                Act::Retry { nth } => {
-                    let Some((order, id, status)) = model.nth(nth) else { continue };
+                TestAction::Retry { nth } => {
+                    let Some((order, id, status)) = model.nth_entry(nth) else { continue };
                     prop_assert_eq!(queue.retry(&NoClient, &id).is_ok(), status != Status::Delivered);
                     if status == Status::Parked {
                         model.entries.get_mut(&order).unwrap().1.status = Status::Queued;
-                        let place = queue.find(&queue.state(), &id).unwrap().unwrap().1.place;
+                        let place = queue.find_entry(&queue.lock_state(), &id).unwrap().unwrap().1.place;
                         model.places.insert(place, order);
                     }
                 }
-                Act::Replay { nth } => {
-                    let Some((order, id, status)) = model.nth(nth) else { continue };
+                TestAction::Replay { nth } => {
+                    let Some((order, id, status)) = model.nth_entry(nth) else { continue };
                     let may = status == Status::Delivered && model.entries[&order].1.kept;
                     prop_assert_eq!(queue.replay(&NoClient, &id).is_ok(), may);
                     if may {
@@ -225,17 +226,17 @@ proptest! {
                         model.next += 1;
                     }
                 }
-                Act::Restart { orphan } => {
+                TestAction::Restart { orphan } => {
                     if orphan {
                         std::fs::write(queue.spool.path("orphan.json"), "{").unwrap();
                     }
                     drop(queue);
-                    queue = open(&store, dir.path());
+                    queue = open_queue(&store, dir.path());
                     // Numbers that are no longer in use may be assigned again.
-                    model.next = queue.state().next;
+                    model.next = queue.lock_state().next_order;
                 }
             }
-            check(&queue, &model);
+            assert_queue_matches(&queue, &model);
         }
     }
 }

@@ -1,15 +1,15 @@
 //! A test whether a target would accept files, without writing one.
 use super::Exporter;
-use super::cause::{Class, Failure};
-use super::target::{self, Target};
-use penstock_base::fault::{Fault, Kind};
+use super::cause::{DeliveryFailure, FailureClass};
+use super::target::{self, OpenTarget};
+use penstock_base::error::{ErrorClass, GatewayError};
 use serde::Serialize;
 use std::time::Instant;
 
 /// The result of a target test.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Probe {
+pub struct ProbeResult {
     /// The bucketName.
     pub target: String,
     /// `directory` or `s3`.
@@ -22,7 +22,7 @@ pub struct Probe {
     /// The obstacle, or what could not be checked, as text.
     pub cause: Option<String>,
     /// The class of the obstacle, null if there is none.
-    pub caused_by: Option<Class>,
+    pub caused_by: Option<FailureClass>,
     /// The duration of the test in milliseconds.
     pub milliseconds: u64,
 }
@@ -32,13 +32,16 @@ impl Exporter {
     /// not affect the queue.
     ///
     /// # Errors
-    /// `Kind::NotFound` if the bucketName refers to no target.
-    pub async fn probe(&self, bucket_name: &str) -> Result<Probe, Fault> {
+    /// `ErrorClass::NotFound` if the bucketName refers to no target.
+    pub async fn test_target(&self, bucket_name: &str) -> Result<ProbeResult, GatewayError> {
         let options = &self.inner.options;
-        target::check(options, bucket_name).map_err(|why| Fault::new(Kind::NotFound, why))?;
+        target::check_target(options, bucket_name)
+            .map_err(|why| GatewayError::new(ErrorClass::NotFound, why))?;
         let begun = Instant::now();
-        let found = match Target::open(options, bucket_name) {
-            Ok(target) => target.probe(&target::prefix(&options.targets, bucket_name)).await,
+        let found = match OpenTarget::open(options, bucket_name) {
+            Ok(target) => {
+                target.test_access(&target::key_prefix(&options.targets, bucket_name)).await
+            }
             Err(failure) => Err(failure),
         };
         let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -47,11 +50,20 @@ impl Exporter {
         Ok(match found {
             Ok(remark) => {
                 let (ok, cause, caused_by) = (true, remark.map(str::to_owned), None);
-                Probe { target, kind, ok, reachable: Some(true), cause, caused_by, milliseconds }
+                ProbeResult {
+                    target,
+                    kind,
+                    ok,
+                    reachable: Some(true),
+                    cause,
+                    caused_by,
+                    milliseconds,
+                }
             }
-            Err(Failure { class, cause, .. }) => {
-                let (reachable, cause, caused_by) = (class.reached(), Some(cause), Some(class));
-                Probe { target, kind, ok: false, reachable, cause, caused_by, milliseconds }
+            Err(DeliveryFailure { class, cause, .. }) => {
+                let (reachable, cause, caused_by) =
+                    (class.target_reached(), Some(cause), Some(class));
+                ProbeResult { target, kind, ok: false, reachable, cause, caused_by, milliseconds }
             }
         })
     }

@@ -2,7 +2,7 @@
 //! permit without occupying a thread, in order of arrival for each Business Object. A waiting push is dropped
 //! when its client disconnects.
 use super::{Exporter, render};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -11,25 +11,25 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The maximum number of concurrent pushes, each of another Business Object.
-const AT_ONCE: usize = 3;
+const MAX_CONCURRENT_PUSHES: usize = 3;
 /// The maximum number of pushes that run or wait.
-const PLACES: usize = 64;
+const MAX_PENDING_PUSHES: usize = 64;
 /// The `Retry-After` of a push that is refused because too many wait.
-const LATER: Duration = Duration::from_secs(10);
+const PUSH_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(super) struct Pushes {
+pub(super) struct PushLimiter {
     places: Arc<Semaphore>,
     at_once: Arc<Semaphore>,
     /// One permit for each Business Object id.
     of_one: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
-impl Default for Pushes {
+impl Default for PushLimiter {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(PLACES)),
-            at_once: Arc::new(Semaphore::new(AT_ONCE)),
+            places: Arc::new(Semaphore::new(MAX_PENDING_PUSHES)),
+            at_once: Arc::new(Semaphore::new(MAX_CONCURRENT_PUSHES)),
             of_one: Mutex::default(),
         }
     }
@@ -37,22 +37,22 @@ impl Default for Pushes {
 
 /// A permit to push, released on drop.
 #[derive(Debug)]
-pub struct Turn {
+pub struct PushPermit {
     _held: [OwnedSemaphorePermit; 3],
 }
 
-impl Pushes {
-    fn of_one(&self, id: &str) -> Arc<Semaphore> {
+impl PushLimiter {
+    fn object_semaphore(&self, id: &str) -> Arc<Semaphore> {
         let mut of_one = self.of_one.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(of_one.entry(id.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
     /// Waits for a permit. Returns `None` if too many pushes wait already.
-    async fn take(&self, id: &str) -> Option<Turn> {
+    async fn acquire_permit(&self, id: &str) -> Option<PushPermit> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
-        let of_one = self.of_one(id).acquire_owned().await.ok()?;
+        let of_one = self.object_semaphore(id).acquire_owned().await.ok()?;
         let at_once = Arc::clone(&self.at_once).acquire_owned().await.ok()?;
-        Some(Turn { _held: [place, of_one, at_once] })
+        Some(PushPermit { _held: [place, of_one, at_once] })
     }
 }
 
@@ -61,26 +61,29 @@ impl Exporter {
     /// done.
     ///
     /// # Errors
-    /// `Kind::Unavailable` if too many pushes wait, or if the gateway stops.
-    pub async fn turn(&self, business_object: &Compiled) -> Result<Turn, Fault> {
+    /// `ErrorClass::Unavailable` if too many pushes wait, or if the gateway stops.
+    pub async fn acquire_push_permit(
+        &self,
+        business_object: &Compiled,
+    ) -> Result<PushPermit, GatewayError> {
         let inner = &*self.inner;
-        let turn = inner.pushes.take(&business_object.object.id).await;
-        render::go_on(&inner.stopping)?;
+        let turn = inner.pushes.acquire_permit(&business_object.object.id).await;
+        render::check_not_stopping(&inner.stopping)?;
         turn.ok_or_else(|| {
-            Fault::new(
-                Kind::Unavailable(LATER),
+            GatewayError::new(
+                ErrorClass::Unavailable(PUSH_RETRY_AFTER),
                 format!(
-                    "{PLACES} pushes run or wait already, so `{}` was not pushed; retry in {} s, and wait for \
+                    "{MAX_PENDING_PUSHES} pushes run or wait already, so `{}` was not pushed; retry in {} s, and wait for \
                      the answer before the next push",
                     business_object.object.definition.name,
-                    LATER.as_secs()
+                    PUSH_RETRY_AFTER.as_secs()
                 ),
             )
         })
     }
 
     /// Cancels the rendering in progress and prevents further rendering, because the gateway stops.
-    pub fn stop(&self) {
+    pub fn stop_rendering(&self) {
         self.inner.stopping.store(true, Ordering::Relaxed);
     }
 }

@@ -6,24 +6,24 @@
 //! | `export-ids` | id | order. |
 //! | `export-sequences` | target, 0, Business Object name | the last assigned sequence (u64, big endian). |
 //! | `export-held` | as for its sequence | objects in the last full and later incremental exports (u64, big endian). |
-use super::entry::Entry;
+use super::entry::ExportEntry;
 use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 
 pub(super) const EXPORTS: &str = "exports";
-pub(super) const IDS: &str = "export-ids";
+pub(super) const EXPORT_IDS: &str = "export-ids";
 /// The collection of the last sequence assigned to each target and Business Object.
-pub const SEQUENCES: &str = "export-sequences";
-pub(super) const HELD: &str = "export-held";
+pub const EXPORT_SEQUENCES: &str = "export-sequences";
+pub(super) const EXPORT_OBJECT_COUNTS: &str = "export-held";
 
 /// Records per page.
-const PAGE: usize = 200;
+const RECORDS_PER_PAGE: usize = 200;
 
 /// An entry with the queue's own data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The entry as the API shows it.
-    pub(super) entry: Entry,
+    pub(super) entry: ExportEntry,
     /// Its place in its target's queue: its order, or after a replay a later number from the same counter.
     pub(super) place: u64,
     /// Whether the spool still has its file.
@@ -38,7 +38,7 @@ pub(super) struct Record {
 
 impl Record {
     /// Returns the name of its file in the spool.
-    pub(super) fn file(&self) -> String {
+    pub(super) fn spool_file_name(&self) -> String {
         file_name(&self.entry.id)
     }
 }
@@ -49,17 +49,17 @@ pub(super) fn file_name(id: &str) -> String {
 }
 
 /// Reads the record with this order.
-pub(super) fn by_order(read: &impl Read, order: u64) -> Result<Option<Record>, Error> {
-    Ok(read.document(EXPORTS, &order.to_be_bytes())?.as_deref().and_then(decode))
+pub(super) fn read_by_order(read: &impl Read, order: u64) -> Result<Option<Record>, Error> {
+    Ok(read.read_document(EXPORTS, &order.to_be_bytes())?.as_deref().and_then(parse_record))
 }
 
 /// Reads the order of the entry with this id.
-pub(super) fn order_of(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
-    number(read, IDS, id.as_bytes())
+pub(super) fn read_order(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
+    read_number(read, EXPORT_IDS, id.as_bytes())
 }
 
 /// Reads a page of records with their orders, starting after the order `after` (before it if `reverse`).
-pub(super) fn page(
+pub(super) fn read_page(
     read: &impl Read,
     after: Option<u64>,
     reverse: bool,
@@ -72,23 +72,29 @@ pub(super) fn page(
         reverse,
         limit,
     };
-    let documents = read.documents(EXPORTS, range)?;
-    Ok(documents.iter().filter_map(|(key, value)| Some((to_u64(key)?, decode(value)?))).collect())
+    let documents = read.read_documents(EXPORTS, range)?;
+    Ok(documents
+        .iter()
+        .filter_map(|(key, value)| Some((to_u64(key)?, parse_record(value)?)))
+        .collect())
 }
 
 /// Passes every record to `each`, oldest first, reading page by page. A record that cannot be read is passed as
 /// `None`.
-pub(super) fn scan(
+pub(super) fn scan_records(
     store: &penstock_store::Store,
     each: &mut dyn FnMut(u64, Option<Record>),
 ) -> Result<(), Error> {
     let mut after: Option<Vec<u8>> = None;
     loop {
-        let range =
-            DocumentRange { after: after.as_deref(), limit: PAGE, ..DocumentRange::default() };
-        let documents = store.read().documents(EXPORTS, range)?;
+        let range = DocumentRange {
+            after: after.as_deref(),
+            limit: RECORDS_PER_PAGE,
+            ..DocumentRange::default()
+        };
+        let documents = store.read().read_documents(EXPORTS, range)?;
         for (key, value) in &documents {
-            each(to_u64(key).unwrap_or_default(), decode(value));
+            each(to_u64(key).unwrap_or_default(), parse_record(value));
         }
         match documents.into_iter().last() {
             Some((last, _)) => after = Some(last),
@@ -98,29 +104,42 @@ pub(super) fn scan(
 }
 
 /// Removes a record.
-pub(super) fn delete(transaction: &mut Transaction<'_>, order: u64, id: &str) -> Result<(), Error> {
-    transaction.delete(EXPORTS, &order.to_be_bytes())?;
-    transaction.delete(IDS, id.as_bytes())
+pub(super) fn delete_record(
+    transaction: &mut Transaction<'_>,
+    order: u64,
+    id: &str,
+) -> Result<(), Error> {
+    transaction.delete_document(EXPORTS, &order.to_be_bytes())?;
+    transaction.delete_document(EXPORT_IDS, id.as_bytes())
 }
 
 /// Writes a record under its order.
-pub(super) fn put(
+pub(super) fn put_record(
     transaction: &mut Transaction<'_>,
     order: u64,
     record: &Record,
 ) -> Result<(), Error> {
     let value = serde_json::to_vec(record).expect("a record has only string keys");
-    transaction.put(EXPORTS, &order.to_be_bytes(), &value)
+    transaction.put_document(EXPORTS, &order.to_be_bytes(), &value)
 }
 
 /// Reads a number that is stored as a document.
-pub(super) fn number(read: &impl Read, collection: &str, key: &[u8]) -> Result<Option<u64>, Error> {
-    Ok(read.document(collection, key)?.as_deref().and_then(to_u64))
+pub(super) fn read_number(
+    read: &impl Read,
+    collection: &str,
+    key: &[u8],
+) -> Result<Option<u64>, Error> {
+    Ok(read.read_document(collection, key)?.as_deref().and_then(to_u64))
 }
 
 /// Reads the maximum number of objects that consumers of this target and Business Object may have.
-pub(super) fn held(read: &impl Read, target: &str, business_object: &str) -> Result<u64, Error> {
-    Ok(number(read, HELD, &sequence_key(target, business_object))?.unwrap_or(0))
+pub(super) fn read_object_count(
+    read: &impl Read,
+    target: &str,
+    business_object: &str,
+) -> Result<u64, Error> {
+    Ok(read_number(read, EXPORT_OBJECT_COUNTS, &sequence_key(target, business_object))?
+        .unwrap_or(0))
 }
 
 /// Returns the key of a sequence. A target's name never contains the byte 0.
@@ -132,7 +151,7 @@ fn to_u64(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
 }
 
-fn decode(bytes: &[u8]) -> Option<Record> {
+fn parse_record(bytes: &[u8]) -> Option<Record> {
     serde_json::from_slice(bytes)
         .inspect_err(
             |error| tracing::error!(%error, "A record of the export queue could not be read."),

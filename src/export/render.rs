@@ -2,26 +2,26 @@
 //!
 //! No reader lives longer than one page or one object takes, so that commits continue. An object is always
 //! rendered completely, in its state at that moment.
-use super::file::{FileWriter, Finished};
+use super::file::{FileWriter, FinishedFile};
 use super::spool;
 use oxrdf::NamedNode;
 use penstock_base::disk::Disk;
-use penstock_base::fault::{Fault, Kind};
-use penstock_model::changes::{self, Changed};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
-use penstock_store::{About, Listed, Pattern, Read, Store};
+use penstock_store::{ListedSubject, Pattern, Read, Store, SubjectQuads};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// URIs per page.
-const PAGE: usize = 500;
+const URIS_PER_PAGE: usize = 500;
 /// The maximum number of warnings stored with an export.
-const WARNINGS: usize = 20;
+const MAX_WARNINGS: usize = 20;
 /// The maximum length of a warning in characters.
-const WARNING: usize = 400;
+const MAX_WARNING_CHARS: usize = 400;
 /// The bytes of a file between two checks of the free disk space. A smaller file is no danger to the reserve.
-const STEP: u64 = 4 << 20;
+const SPACE_CHECK_BYTES: u64 = 4 << 20;
 
 /// The inputs of rendering, and the flag that cancels it.
 #[derive(Debug, Clone, Copy)]
@@ -36,40 +36,45 @@ pub(super) struct Rendering<'a> {
 
 /// An object to write.
 #[derive(Debug, Clone, Copy)]
-enum Wanted<'a> {
+enum RenderItem<'a> {
     /// It was a member as of this commit.
-    Listed(&'a Listed, u64),
+    Listed(&'a ListedSubject, u64),
     /// It may be a member.
     Changed(&'a NamedNode),
 }
 
 /// A file that is being written, with the warnings of the view.
-struct File {
+struct RenderedFile {
     path: PathBuf,
     writer: FileWriter,
     /// Its length in bytes at the last check of the disk space.
-    looked_at: u64,
+    checked_at_bytes: u64,
     object: Vec<u8>,
-    about: About,
+    about: SubjectQuads,
     warnings: Vec<String>,
     more_warnings: u64,
 }
 
 /// A finished file with the warnings of the view.
-pub(super) type Rendered = (Finished, Vec<String>);
+pub(super) type Rendered = (FinishedFile, Vec<String>);
 
 impl Rendering<'_> {
     /// Writes the export file of all members in URI order. An object that stopped being a member since its page
     /// was read is left out.
-    pub(super) fn full(&self, path: &Path) -> Result<Rendered, Fault> {
-        let mut file = File::create(path.to_owned(), self)?;
+    pub(super) fn render_full(&self, path: &Path) -> Result<Rendered, GatewayError> {
+        let mut file = RenderedFile::create(path.to_owned(), self)?;
         let mut after: Option<NamedNode> = None;
         loop {
-            self.go_on()?;
+            self.check_not_stopping()?;
             let from = after.as_ref().map(NamedNode::as_str);
-            let (page, seen) = members::listed(self.store, self.business_object, from, PAGE)?;
+            let (page, seen) = members::list_members_to_read(
+                self.store,
+                self.business_object,
+                from,
+                URIS_PER_PAGE,
+            )?;
             for one in &page {
-                self.object(&mut file, Wanted::Listed(one, seen))?;
+                self.render_object(&mut file, RenderItem::Listed(one, seen))?;
             }
             match page.into_iter().last() {
                 Some(last) => after = Some(last.iri),
@@ -81,97 +86,109 @@ impl Rendering<'_> {
     /// Writes the changes of a generation in URI order. The first file gets the changed members, the second the
     /// URIs of removed objects. A file is only created if it has content. A removed object is left out if no
     /// consumer can know it: `exports` has not changed since it became a member.
-    pub(super) fn changes(
+    pub(super) fn render_changes(
         &self,
         generation: u64,
         exports: u64,
         objects: &Path,
         gone: &Path,
-    ) -> Result<(Option<Rendered>, Option<Rendered>), Fault> {
+    ) -> Result<(Option<Rendered>, Option<Rendered>), GatewayError> {
         let id = self.business_object.object.id.as_str();
-        let (mut changed_file, mut gone_file): (Option<File>, Option<File>) = (None, None);
+        let (mut changed_file, mut gone_file): (Option<RenderedFile>, Option<RenderedFile>) =
+            (None, None);
         let mut after: Option<String> = None;
         loop {
-            self.go_on()?;
-            let page =
-                changes::changed(&self.store.read(), id, generation, after.as_deref(), PAGE)?;
-            for Changed { uri, new_at } in &page {
+            self.check_not_stopping()?;
+            let page = change_feed::list_changed(
+                &self.store.read(),
+                id,
+                generation,
+                after.as_deref(),
+                URIS_PER_PAGE,
+            )?;
+            for ChangedObject { uri, new_at } in &page {
                 let uri = NamedNode::new_unchecked(uri);
                 let file = match &mut changed_file {
                     Some(file) => file,
                     // A file that stays without objects is removed later.
-                    none => none.insert(File::create(objects.to_owned(), self)?),
+                    none => none.insert(RenderedFile::create(objects.to_owned(), self)?),
                 };
-                if self.object(file, Wanted::Changed(&uri))? || *new_at == Some(exports) {
+                if self.render_object(file, RenderItem::Changed(&uri))? || *new_at == Some(exports)
+                {
                     continue;
                 }
                 let file = match &mut gone_file {
                     Some(file) => file,
-                    none => none.insert(File::create(gone.to_owned(), self)?),
+                    none => none.insert(RenderedFile::create(gone.to_owned(), self)?),
                 };
-                file.gone(&uri)?;
+                file.append_removed(&uri)?;
             }
             match page.into_iter().last() {
                 Some(last) => after = Some(last.uri),
                 None => break,
             }
         }
-        let changed_file = changed_file.map(File::finish).transpose()?;
-        let gone_file = gone_file.map(File::finish).transpose()?;
+        let changed_file = changed_file.map(RenderedFile::finish).transpose()?;
+        let gone_file = gone_file.map(RenderedFile::finish).transpose()?;
         Ok((changed_file.filter(|(finished, _)| finished.objects > 0), gone_file))
     }
 
     /// Writes one object if it is a member. Returns whether it is.
-    fn object(&self, file: &mut File, wanted: Wanted<'_>) -> Result<bool, Fault> {
+    fn render_object(
+        &self,
+        file: &mut RenderedFile,
+        wanted: RenderItem<'_>,
+    ) -> Result<bool, GatewayError> {
         file.object.clear();
         let mut findings = Vec::new();
         let uri = match wanted {
-            Wanted::Listed(Listed { iri, .. }, _) | Wanted::Changed(iri) => iri,
+            RenderItem::Listed(ListedSubject { iri, .. }, _) | RenderItem::Changed(iri) => iri,
         };
         {
             let read = self.store.read();
             let is_known = match wanted {
-                Wanted::Listed(listed, seen) => {
-                    read.about_listed(listed, &mut file.about)?;
+                RenderItem::Listed(listed, seen) => {
+                    read.read_listed(listed, &mut file.about)?;
                     seen == read.sequence()
                 }
-                Wanted::Changed(uri) => {
-                    read.about(uri.as_ref().into(), &mut file.about)?;
+                RenderItem::Changed(uri) => {
+                    read.read_subject(uri.as_ref().into(), &mut file.about)?;
                     false
                 }
             };
-            if !is_known && !members::holds(&read, self.business_object, &file.about)? {
+            if !is_known && !members::is_member_by_quads(&read, self.business_object, &file.about)?
+            {
                 return Ok(false);
             }
             let root = &self.business_object.mapping.root;
             let (about, out) = (&file.about, &mut file.object);
-            view::render_about(&read, root, uri, about, out, &mut findings)?;
+            view::render_subject(&read, root, uri, about, out, &mut findings)?;
         }
-        file.write()?;
-        self.leave_room(file)?;
+        file.append_object()?;
+        self.check_disk_space(file)?;
         for finding in findings {
-            file.warn(&format!("{}: {finding}", uri.as_str()));
+            file.add_warning(&format!("{}: {finding}", uri.as_str()));
         }
         Ok(true)
     }
 
-    fn go_on(&self) -> Result<(), Fault> {
-        go_on(self.stop)
+    fn check_not_stopping(&self) -> Result<(), GatewayError> {
+        check_not_stopping(self.stop)
     }
 
     /// Fails if the export would use more than half of the disk reserve. The other half stays for commits and
     /// for operations that free space.
-    fn leave_room(&self, file: &mut File) -> Result<(), Fault> {
-        let length = file.writer.bytes();
-        if length < file.looked_at + STEP {
+    fn check_disk_space(&self, file: &mut RenderedFile) -> Result<(), GatewayError> {
+        let length = file.writer.written_bytes();
+        if length < file.checked_at_bytes + SPACE_CHECK_BYTES {
             return Ok(());
         }
-        file.looked_at = length;
+        file.checked_at_bytes = length;
         if !self.disk.is_half_used() {
             return Ok(());
         }
-        Err(Fault::new(
-            Kind::NoRoom,
+        Err(GatewayError::new(
+            ErrorClass::InsufficientStorage,
             format!(
                 "the export was cancelled after {} MiB, when half of the disk reserve of the gateway was used \
                  up (service.limits.disk-reserve); free disk space",
@@ -182,59 +199,63 @@ impl Rendering<'_> {
 }
 
 /// Fails once the gateway stops.
-pub(super) fn go_on(stop: &AtomicBool) -> Result<(), Fault> {
+pub(super) fn check_not_stopping(stop: &AtomicBool) -> Result<(), GatewayError> {
     if stop.load(Ordering::Relaxed) {
-        return Err(Fault::new(
-            Kind::Unavailable(std::time::Duration::from_secs(5)),
+        return Err(GatewayError::new(
+            ErrorClass::Unavailable(std::time::Duration::from_secs(5)),
             "the gateway is stopping; the export was cancelled",
         ));
     }
     Ok(())
 }
 
-impl File {
-    fn create(path: PathBuf, rendering: &Rendering<'_>) -> Result<Self, Fault> {
+impl RenderedFile {
+    fn create(path: PathBuf, rendering: &Rendering<'_>) -> Result<Self, GatewayError> {
         let name = &rendering.business_object.object.definition.name;
         let writer = FileWriter::create(&path, name, rendering.export_date)
-            .map_err(|error| spool::fault("writing", &path, &error))?;
-        let (object, about) = (Vec::new(), About::default());
+            .map_err(|error| spool::spool_error("writing", &path, &error))?;
+        let (object, about) = (Vec::new(), SubjectQuads::default());
         let (warnings, more_warnings) = (Vec::new(), 0);
-        Ok(Self { path, writer, looked_at: 0, object, about, warnings, more_warnings })
+        Ok(Self { path, writer, checked_at_bytes: 0, object, about, warnings, more_warnings })
     }
 
     /// Appends `object`.
-    fn write(&mut self) -> Result<(), Fault> {
-        let written = self.writer.object(&self.object);
-        written.map_err(|error| spool::fault("writing", &self.path, &error))
+    fn append_object(&mut self) -> Result<(), GatewayError> {
+        let written = self.writer.append_object(&self.object);
+        written.map_err(|error| spool::spool_error("writing", &self.path, &error))
     }
 
     /// Appends an object that consists only of its URI.
-    fn gone(&mut self, uri: &NamedNode) -> Result<(), Fault> {
+    fn append_removed(&mut self, uri: &NamedNode) -> Result<(), GatewayError> {
         let object = serde_json::json!({ "uri": uri.as_str() });
         self.object = object.to_string().into_bytes();
-        self.write()
+        self.append_object()
     }
 
-    fn warn(&mut self, warning: &str) {
-        if self.warnings.len() < WARNINGS {
-            self.warnings.push(warning.chars().take(WARNING).collect());
+    fn add_warning(&mut self, warning: &str) {
+        if self.warnings.len() < MAX_WARNINGS {
+            self.warnings.push(warning.chars().take(MAX_WARNING_CHARS).collect());
         } else {
             self.more_warnings += 1;
         }
     }
 
-    fn finish(mut self) -> Result<Rendered, Fault> {
+    fn finish(mut self) -> Result<Rendered, GatewayError> {
         if self.more_warnings > 0 {
             self.warnings.push(format!("and {} more", self.more_warnings));
         }
         let finished = self.writer.finish();
-        let finished = finished.map_err(|error| spool::fault("writing", &self.path, &error))?;
+        let finished =
+            finished.map_err(|error| spool::spool_error("writing", &self.path, &error))?;
         Ok((finished, self.warnings))
     }
 }
 
 /// Explains why there are no members: names the condition that matches nothing.
-pub(super) fn why_none(store: &Store, business_object: &Compiled) -> Result<String, Fault> {
+pub(super) fn explain_no_members(
+    store: &Store,
+    business_object: &Compiled,
+) -> Result<String, GatewayError> {
     let read = store.read();
     for (predicate, value) in &business_object.conditions {
         let pattern = Pattern {

@@ -13,9 +13,9 @@ use super::entry::Status;
 use super::{Inner, make, record};
 use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
-use penstock_base::fault::Fault;
-use penstock_model::changes::{self, Cursor};
-use penstock_model::ingest::{Body, Limits, Mode, Request, expire};
+use penstock_base::error::GatewayError;
+use penstock_model::change_feed::{self, ExportCursor};
+use penstock_model::ingest::{Body, Limits, Mode, Request};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_store::Error;
@@ -23,53 +23,54 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// URIs per page, and objects removed in one commit.
-const PAGE: usize = 200;
+const URIS_PER_PAGE: usize = 200;
 /// A flag in the generation of an object that existed before its retention was set: it changed last in that
 /// generation or an earlier one.
-const OR_BEFORE: u64 = 1 << 63;
+const OR_BEFORE_FLAG: u64 = 1 << 63;
 /// The caller in the records of these removals.
-const CALLER: &str = "retention";
+const RETENTION_CALLER: &str = "retention";
 
 /// Returns the interval between two checks for objects past their retention.
-pub(super) fn interval(retention: Duration) -> Duration {
+pub(super) fn check_interval(retention: Duration) -> Duration {
     (retention / 10).clamp(Duration::from_secs(1), Duration::from_hours(1))
 }
 
 /// Removes the objects of a Business Object that are past their retention. Blocking.
-pub(super) fn sweep(
+pub(super) fn remove_expired(
     inner: &Inner,
     business_object: &Compiled,
     retention: Duration,
-) -> Result<(), Fault> {
+) -> Result<(), GatewayError> {
     let store = &inner.queue.store;
     let id = business_object.object.id.as_str();
-    let (mut after, mut had): (Option<NamedNode>, Option<Had>) = (None, None);
+    let (mut after, mut had): (Option<NamedNode>, Option<DeliveredState>) = (None, None);
     while !inner.stopping.load(Ordering::Relaxed) {
         let instance = store.read().instance();
         let from = after.as_ref().map(NamedNode::as_str);
-        let (page, _) = members::page_of(store, business_object, from, PAGE)?;
+        let (page, _) =
+            members::list_members_with_sequence(store, business_object, from, URIS_PER_PAGE)?;
         let Some(last) = page.last().cloned() else { return Ok(()) };
         after = Some(last);
-        let Some(cursor) = cursor(inner, business_object)? else { return Ok(()) };
+        let Some(cursor) = read_cursor(inner, business_object)? else { return Ok(()) };
         if had.is_none() {
-            had = Had::find(inner, id, cursor, instance)?;
+            had = DeliveredState::read_undelivered(inner, id, cursor, instance)?;
         }
         let Some(had) = had.as_ref().filter(|had| had.instance == instance) else { return Ok(()) };
         let now = inner.options.catalogue.watch().elapsed();
         let (mut unknown, mut over) = (Vec::new(), Vec::new());
         let read = store.read();
         for uri in page {
-            match changes::age(&read, id, uri.as_str())? {
+            match change_feed::read_age(&read, id, uri.as_str())? {
                 None => unknown.push(uri),
-                Some(age) if had.is_over(age, now, retention) => over.push(uri),
+                Some(age) if had.is_expired(age, now, retention) => over.push(uri),
                 Some(_) => {}
             }
         }
         drop(read);
         if !unknown.is_empty() {
-            begin(inner, id, &unknown, now)?;
+            start_ages(inner, id, &unknown, now)?;
         }
-        if !over.is_empty() && !remove(inner, business_object, retention, had, &over)? {
+        if !over.is_empty() && !remove_objects(inner, business_object, retention, had, &over)? {
             return Ok(());
         }
     }
@@ -77,13 +78,14 @@ pub(super) fn sweep(
 }
 
 /// Starts the ages of objects now. Their last change may be one that is not exported yet.
-fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fault> {
+fn start_ages(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), GatewayError> {
     inner.queue.store.transact::<_, Error>(|t| {
-        let Some(cursor) = changes::cursor(t, id)? else { return Ok(()) };
-        let last = if changes::has_changes(t, id, &cursor)? { cursor.open } else { cursor.done };
+        let Some(cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
+        let last =
+            if change_feed::has_changes(t, id, &cursor)? { cursor.open } else { cursor.done };
         for uri in uris {
-            if changes::age(t, id, uri.as_str())?.is_none() {
-                changes::put_age(t, id, uri.as_str(), now, last | OR_BEFORE)?;
+            if change_feed::read_age(t, id, uri.as_str())?.is_none() {
+                change_feed::write_age(t, id, uri.as_str(), now, last | OR_BEFORE_FLAG)?;
             }
         }
         Ok(())
@@ -93,13 +95,13 @@ fn begin(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(), Fa
 
 /// Removes these objects if they are still past their retention. Returns false if the definition was replaced;
 /// then the new one decides.
-pub(super) fn remove(
+pub(super) fn remove_objects(
     inner: &Inner,
     business_object: &Compiled,
     retention: Duration,
-    had: &Had,
+    had: &DeliveredState,
     uris: &[NamedNode],
-) -> Result<bool, Fault> {
+) -> Result<bool, GatewayError> {
     let id = business_object.object.id.as_str();
     let watch = inner.options.catalogue.watch();
     let limits = Limits {
@@ -114,61 +116,72 @@ pub(super) fn remove(
         business_object,
         mode: Mode::Delete,
         check: &NoClient,
-        caller: CALLER,
+        caller: RETENTION_CALLER,
         api_key: None,
         traceparent: None,
         idempotency_key: None,
-        tells_objects: false,
+        lists_objects: false,
         watch,
         events: Some(&inner.options.events),
         body: Body::Json(b""),
     };
-    expire(&inner.queue.store, &limits, &request, uris, &mut |t, uri| {
-        // A delivery whose commit was cut off when the store was reopened did not happen.
-        if t.instance() != had.instance {
-            return Ok(false);
-        }
-        // It may have changed since the check.
-        let age = changes::age(t, id, uri.as_str())?;
-        Ok(age.is_some_and(|age| had.is_over(age, watch.elapsed(), retention)))
-    })
+    penstock_model::ingest::remove_expired(
+        &inner.queue.store,
+        &limits,
+        &request,
+        uris,
+        &mut |t, uri| {
+            // A delivery whose commit was cut off when the store was reopened did not happen.
+            if t.instance() != had.instance {
+                return Ok(false);
+            }
+            // It may have changed since the check.
+            let age = change_feed::read_age(t, id, uri.as_str())?;
+            Ok(age.is_some_and(|age| had.is_expired(age, watch.elapsed(), retention)))
+        },
+    )
 }
 
 /// Returns the cursor of the exported changes, or `None` while a target has not received everything.
-pub(super) fn cursor(inner: &Inner, business_object: &Compiled) -> Result<Option<Cursor>, Fault> {
+pub(super) fn read_cursor(
+    inner: &Inner,
+    business_object: &Compiled,
+) -> Result<Option<ExportCursor>, GatewayError> {
     let id = business_object.object.id.as_str();
     if make::all_targets(business_object).is_empty() {
         return Ok(None);
     }
-    let Some(cursor) = changes::cursor(&inner.queue.store.read(), id)? else { return Ok(None) };
-    let has_all = make::without_full(inner, business_object, &cursor)?.is_empty();
+    let Some(cursor) = change_feed::read_cursor(&inner.queue.store.read(), id)? else {
+        return Ok(None);
+    };
+    let has_all = make::targets_without_full(inner, business_object, &cursor)?.is_empty();
     Ok(has_all.then_some(cursor))
 }
 
 /// What every target has. It may be out of date: later exports belong to later generations than the cursor's.
-pub(super) struct Had {
+pub(super) struct DeliveredState {
     /// The index instance that all of this was read from.
     instance: u64,
-    cursor: Cursor,
+    cursor: ExportCursor,
     /// The generations that each undelivered export contains.
     undelivered: Vec<(u64, u64)>,
 }
 
-impl Had {
+impl DeliveredState {
     /// Collects the state for a cursor that was read before from the index of `instance`. Returns `None` if
     /// queue records cannot be read.
-    pub(super) fn find(
+    pub(super) fn read_undelivered(
         inner: &Inner,
         id: &str,
-        cursor: Cursor,
+        cursor: ExportCursor,
         instance: u64,
-    ) -> Result<Option<Self>, Fault> {
-        let Some(orders) = inner.queue.state().undelivered() else { return Ok(None) };
+    ) -> Result<Option<Self>, GatewayError> {
+        let Some(orders) = inner.queue.lock_state().undelivered_orders() else { return Ok(None) };
         let mut undelivered = Vec::new();
-        for orders in orders.chunks(PAGE) {
+        for orders in orders.chunks(URIS_PER_PAGE) {
             let read = inner.queue.store.read();
             for order in orders {
-                match record::by_order(&read, *order)? {
+                match record::read_by_order(&read, *order)? {
                     Some(record) if record.entry.business_object != id => {}
                     Some(record) if record.entry.status == Status::Delivered => {}
                     Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
@@ -181,8 +194,8 @@ impl Had {
     }
 
     /// Returns whether an object is old enough and every target has it.
-    fn is_over(&self, (at, noted): (u64, u64), now: u64, retention: Duration) -> bool {
-        let (generation, or_before) = (noted & !OR_BEFORE, noted & OR_BEFORE != 0);
+    fn is_expired(&self, (at, noted): (u64, u64), now: u64, retention: Duration) -> bool {
+        let (generation, or_before) = (noted & !OR_BEFORE_FLAG, noted & OR_BEFORE_FLAG != 0);
         let may_bring =
             |&(from, to): &(u64, u64)| from < generation && (or_before || generation <= to);
         Duration::from_millis(now.saturating_sub(at)) >= retention

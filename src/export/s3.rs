@@ -7,20 +7,20 @@
 //! it. Afterwards the gateway checks that the bucket has the file. Write-only credentials do not need
 //! permission for that.
 
+mod explain;
 pub(super) mod list;
 mod multipart;
 mod probe;
 mod progress;
 mod request;
-mod words;
 
-use super::backoff::Pace;
-use super::cause::{Class, Failure};
-use super::entry::Entry;
-use super::parcel::{Content, Parcel};
+use super::backoff::DeliveryTimings;
+use super::cause::{DeliveryFailure, FailureClass};
+use super::delivery::{Delivery, ObjectContent};
+use super::entry::ExportEntry;
 use penstock_config::{Compression, TargetKind};
-use progress::Patience;
-use request::{Answer, Ask, Lost, Requests, Sending};
+use progress::RequestTimeouts;
+use request::{LostRequest, RequestBody, S3Client, S3Request, S3Response};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::sync::Arc;
@@ -28,12 +28,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Files longer than this are sent in parts.
-const LONG: u64 = 8 << 20;
-const JSON: &str = "application/json";
+const MULTIPART_THRESHOLD_BYTES: u64 = 8 << 20;
+const JSON_MEDIA_TYPE: &str = "application/json";
 
 /// An S3 bucket.
 pub(super) struct Bucket {
-    requests: Requests,
+    requests: S3Client,
     endpoint: String,
     /// The name of the bucket at the server.
     name: String,
@@ -42,32 +42,32 @@ pub(super) struct Bucket {
     gateway_id: String,
     compression: Compression,
     /// How long the server may still be storing a file after an attempt without a clear result.
-    settle: Duration,
+    settle_time: Duration,
     /// Whether the server accepts `If-None-Match`.
     conditional: AtomicBool,
     /// Whether the credentials may query objects (HEAD).
-    may_look: AtomicBool,
+    may_query: AtomicBool,
 }
 
 /// Returns whether an answer leaves open if the object was stored: a proxy lost the result, or the server does
 /// not know it.
-fn unsaid(status: u16) -> bool {
+fn is_outcome_unknown(status: u16) -> bool {
     matches!(status, 500 | 502 | 504)
 }
 
 /// The object under a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Held {
+enum StoredObject {
     /// No object.
-    Nothing,
+    Missing,
     /// This export.
-    Same,
+    SameExport,
     /// An object with the id of this export, but other bytes.
-    Harmed,
+    Damaged,
     /// Another object, with a description.
-    Other(String),
+    Foreign(String),
     /// Unknown, because the credentials may not query it.
-    Untold,
+    Unreadable,
 }
 
 impl std::fmt::Debug for Bucket {
@@ -82,10 +82,12 @@ impl Bucket {
         target: &TargetKind,
         bucket_name: &str,
         gateway_id: &str,
-        pace: &Pace,
-    ) -> Result<Self, Failure> {
-        let patience = Patience { connect: pace.connect, idle: pace.idle, probe: pace.probe };
-        let requests = Requests::open(target, bucket_name, patience).map_err(Failure::gateway)?;
+        pace: &DeliveryTimings,
+    ) -> Result<Self, DeliveryFailure> {
+        let patience =
+            RequestTimeouts { connect: pace.connect, idle: pace.idle, probe: pace.probe };
+        let requests =
+            S3Client::open(target, bucket_name, patience).map_err(DeliveryFailure::of_gateway)?;
         let (endpoint, bucket, compression) = match target {
             TargetKind::S3 { endpoint, bucket, compression, .. } => {
                 (endpoint.clone(), bucket.clone(), *compression)
@@ -99,53 +101,55 @@ impl Bucket {
             target: bucket_name.to_owned(),
             gateway_id: gateway_id.to_owned(),
             compression,
-            settle: pace.settle,
+            settle_time: pace.settle_time,
             conditional: AtomicBool::new(true),
-            may_look: AtomicBool::new(true),
+            may_query: AtomicBool::new(true),
         })
     }
 
     /// Returns whether the endpoint answers.
-    pub(super) async fn is_answered(&self) -> bool {
-        self.requests.is_answered().await
+    pub(super) async fn is_reachable(&self) -> bool {
+        self.requests.is_reachable().await
     }
 
     /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
-    pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
+    pub(super) async fn deliver(&self, parcel: Delivery<'_>) -> Result<(), DeliveryFailure> {
         let (entry, unclear) = (parcel.entry, parcel.unclear);
         let (uploads, uplink) = (parcel.uploads, parcel.uplink);
-        let before = self.look_after(entry, parcel.unanswered).await?;
+        let before = self.query_until_settled(entry, parcel.unanswered).await?;
         match &before {
-            Held::Same => {
-                let _ = self.tidy(&entry.id, uploads).await;
+            StoredObject::SameExport => {
+                let _ = self.clean_up_uploads(&entry.id, uploads).await;
                 return Ok(());
             }
-            Held::Other(whose) => return Err(self.taken(entry, whose)),
-            Held::Harmed | Held::Nothing | Held::Untold => {}
+            StoredObject::Foreign(whose) => return Err(self.conflict_failure(entry, whose)),
+            StoredObject::Damaged | StoredObject::Missing | StoredObject::Unreadable => {}
         }
-        let content = parcel.content(self.compression).await?;
-        let stored = if content.length > LONG {
+        let content = parcel.prepare_content(self.compression).await?;
+        let stored = if content.length > MULTIPART_THRESHOLD_BYTES {
             self.put_in_parts(&content, entry, &before, uploads, uplink).await?
         } else {
-            self.put(&content, entry, before == Held::Harmed, uplink).await?
+            self.put_object(&content, entry, before == StoredObject::Damaged, uplink).await?
         };
         // The object may be stored even if this check gets no answer.
-        let unheard = |failure| Failure { unanswered: stored, ..failure };
-        match self.look(entry).await.map_err(unheard)? {
-            Held::Same => {
-                let _ = self.tidy(&entry.id, uploads).await;
+        let unheard = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
+        match self.query_object(entry).await.map_err(unheard)? {
+            StoredObject::SameExport => {
+                let _ = self.clean_up_uploads(&entry.id, uploads).await;
                 Ok(())
             }
-            Held::Other(whose) => Err(self.taken(entry, &whose)),
-            Held::Untold if stored => {
-                self.may_look.store(false, Ordering::Relaxed);
+            StoredObject::Foreign(whose) => Err(self.conflict_failure(entry, &whose)),
+            StoredObject::Unreadable if stored => {
+                self.may_query.store(false, Ordering::Relaxed);
                 Ok(())
             }
             // An object exists already, and only the earlier attempt can have stored it.
-            Held::Untold if unclear => Ok(()),
-            Held::Untold => Err(self.taken(entry, "an object that these credentials may not read")),
-            Held::Nothing | Held::Harmed => Err(Failure::new(
-                Class::Broken,
+            StoredObject::Unreadable if unclear => Ok(()),
+            StoredObject::Unreadable => {
+                Err(self.conflict_failure(entry, "an object that these credentials may not read"))
+            }
+            StoredObject::Missing | StoredObject::Damaged => Err(DeliveryFailure::new(
+                FailureClass::Broken,
                 format!(
                     "the bucket `{}` accepted the file but does not have it as it was sent",
                     self.name
@@ -155,26 +159,29 @@ impl Bucket {
     }
 
     /// Sends the file in one request. Returns false if there is an object under its key.
-    async fn put(
+    async fn put_object(
         &self,
-        content: &Content,
-        entry: &Entry,
+        content: &ObjectContent,
+        entry: &ExportEntry,
         over: bool,
         uplink: &Arc<super::uplink::Uplink>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, DeliveryFailure> {
         loop {
-            let mut ask = Ask::new(Method::PUT, &entry.key);
-            ask.headers = self.headers(entry, content)?;
-            let conditional = self.guard(&mut ask.headers, over);
+            let mut ask = S3Request::new(Method::PUT, &entry.key);
+            ask.headers = self.build_headers(entry, content)?;
+            let conditional = self.add_precondition(&mut ask.headers, over);
             let whole = 0..content.length;
-            ask.body = Sending::File(&content.file, whole, content.sha256.clone(), uplink);
+            ask.body = RequestBody::File(&content.file, whole, content.sha256.clone(), uplink);
             let answer = self.send_whole(ask).await?;
             match answer.status {
                 200..=299 => return Ok(true),
                 412 if conditional => return Ok(false),
                 501 if conditional => self.conditional.store(false, Ordering::Relaxed),
                 status => {
-                    return Err(Failure { unanswered: unsaid(status), ..self.refused(&answer) });
+                    return Err(DeliveryFailure {
+                        outcome_unknown: is_outcome_unknown(status),
+                        ..self.refused_failure(&answer)
+                    });
                 }
             }
         }
@@ -182,7 +189,7 @@ impl Bucket {
 
     /// Asks the server to refuse if an object exists. Returns false if the server does not support that or
     /// `over` allows overwriting.
-    fn guard(&self, headers: &mut HeaderMap, over: bool) -> bool {
+    fn add_precondition(&self, headers: &mut HeaderMap, over: bool) -> bool {
         let conditional = !over && self.conditional.load(Ordering::Relaxed);
         if conditional {
             headers.insert(HeaderName::from_static("if-none-match"), HeaderValue::from_static("*"));
@@ -191,7 +198,11 @@ impl Bucket {
     }
 
     /// Returns the metadata headers of an object.
-    fn headers(&self, entry: &Entry, content: &Content) -> Result<HeaderMap, Failure> {
+    fn build_headers(
+        &self,
+        entry: &ExportEntry,
+        content: &ObjectContent,
+    ) -> Result<HeaderMap, DeliveryFailure> {
         let kind = entry.kind.name();
         let sequence = entry.sequence.to_string();
         let metadata = [
@@ -202,7 +213,7 @@ impl Bucket {
             ("x-amz-meta-sha256", &entry.sha256),
         ];
         let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
         if let Some(doubt) = entry.clock {
             let doubt = HeaderValue::from_static(doubt.name());
             headers.insert(HeaderName::from_static("x-amz-meta-clock"), doubt);
@@ -215,7 +226,7 @@ impl Bucket {
         }
         for (name, value) in metadata {
             let value = HeaderValue::from_str(value).map_err(|_| {
-                Failure::gateway(format!(
+                DeliveryFailure::of_gateway(format!(
                     "`{value}` is not allowed in the metadata of an object ({name})"
                 ))
             })?;
@@ -225,17 +236,17 @@ impl Bucket {
     }
 
     /// Queries the object under the entry's key.
-    async fn look(&self, entry: &Entry) -> Result<Held, Failure> {
-        if !self.may_look.load(Ordering::Relaxed) {
-            return Ok(Held::Untold);
+    async fn query_object(&self, entry: &ExportEntry) -> Result<StoredObject, DeliveryFailure> {
+        if !self.may_query.load(Ordering::Relaxed) {
+            return Ok(StoredObject::Unreadable);
         }
-        let answer = self.send(Ask::new(Method::HEAD, &entry.key)).await?;
+        let answer = self.send(S3Request::new(Method::HEAD, &entry.key)).await?;
         match answer.status {
-            200..=299 => Ok(self.held(&answer, entry)),
-            404 => Ok(Held::Nothing),
-            429 | 500..=599 => Err(self.refused(&answer)),
+            200..=299 => Ok(self.classify_object(&answer, entry)),
+            404 => Ok(StoredObject::Missing),
+            429 | 500..=599 => Err(self.refused_failure(&answer)),
             // The answer to a HEAD has no body. The answer to the PUT will have the error.
-            _ => Ok(Held::Untold),
+            _ => Ok(StoredObject::Unreadable),
         }
     }
 
@@ -243,29 +254,29 @@ impl Bucket {
     /// or proxy may still be storing the file. Not every server supports `If-None-Match` (Ceph 16 does not in a
     /// versioned bucket), and one that does may accept two concurrent requests. So an object counts as missing
     /// only once it has had time to appear.
-    async fn look_after(
+    async fn query_until_settled(
         &self,
-        entry: &Entry,
+        entry: &ExportEntry,
         unanswered: Option<Instant>,
-    ) -> Result<Held, Failure> {
+    ) -> Result<StoredObject, DeliveryFailure> {
         loop {
-            let held = self.look(entry).await?;
-            let left = unanswered.map(|at| self.settle.saturating_sub(at.elapsed()));
-            match left.filter(|left| held == Held::Nothing && !left.is_zero()) {
+            let held = self.query_object(entry).await?;
+            let left = unanswered.map(|at| self.settle_time.saturating_sub(at.elapsed()));
+            match left.filter(|left| held == StoredObject::Missing && !left.is_zero()) {
                 None => return Ok(held),
-                Some(left) => tokio::time::sleep(left.min(self.settle / 10)).await,
+                Some(left) => tokio::time::sleep(left.min(self.settle_time / 10)).await,
             }
         }
     }
 
-    fn held(&self, answer: &Answer, entry: &Entry) -> Held {
+    fn classify_object(&self, answer: &S3Response, entry: &ExportEntry) -> StoredObject {
         let said = |name: &str| answer.header(name);
         let Some(id) = said("x-amz-meta-export-id") else {
-            return Held::Other("an object that no gateway put there".to_owned());
+            return StoredObject::Foreign("an object that no gateway put there".to_owned());
         };
         if id != entry.id {
             let gateway = said("x-amz-meta-gateway-id").unwrap_or_default();
-            return Held::Other(if gateway == self.gateway_id {
+            return StoredObject::Foreign(if gateway == self.gateway_id {
                 format!("another export ({id}) of this gateway")
             } else {
                 format!("an export of the gateway `{gateway}`")
@@ -276,35 +287,38 @@ impl Bucket {
         // A compressed object has another length than the file, but the same SHA-256.
         let fits = encoding.is_some() || length.is_none_or(|length| length == entry.bytes);
         if fits && said("x-amz-meta-sha256") == Some(&entry.sha256) {
-            Held::Same
+            StoredObject::SameExport
         } else {
-            Held::Harmed
+            StoredObject::Damaged
         }
     }
 
     /// Sends a request. An answer with any status is a success.
-    async fn send(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
-        self.requests.send(ask).await.map_err(|lost| self.lost(&lost))
+    async fn send(&self, ask: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
+        self.requests.send(ask).await.map_err(|lost| self.lost_failure(&lost))
     }
 
     /// Sends a request that stores the object. A failure records whether the object may have been stored
     /// anyway.
-    async fn send_whole(&self, ask: Ask<'_>) -> Result<Answer, Failure> {
-        let lost = |lost: Lost| Failure { unanswered: lost.whole, ..self.lost(&lost) };
+    async fn send_whole(&self, ask: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
+        let lost = |lost: LostRequest| DeliveryFailure {
+            outcome_unknown: lost.fully_sent,
+            ..self.lost_failure(&lost)
+        };
         self.requests.send(ask).await.map_err(lost)
     }
 
-    fn lost(&self, lost: &Lost) -> Failure {
-        words::lost(lost, &self.endpoint)
+    fn lost_failure(&self, lost: &LostRequest) -> DeliveryFailure {
+        explain::explain_lost(lost, &self.endpoint)
     }
 
-    fn refused(&self, answer: &Answer) -> Failure {
-        words::refused(answer, &self.name, &self.endpoint)
+    fn refused_failure(&self, answer: &S3Response) -> DeliveryFailure {
+        explain::explain_answer(answer, &self.name, &self.endpoint)
     }
 
-    fn taken(&self, entry: &Entry, whose: &str) -> Failure {
-        Failure::new(
-            Class::Conflict,
+    fn conflict_failure(&self, entry: &ExportEntry, whose: &str) -> DeliveryFailure {
+        DeliveryFailure::new(
+            FailureClass::Conflict,
             format!(
                 "the bucket `{}` has {whose} under the key `{}`, which is not overwritten; give each \
                  gateway a `prefix` of its own, or move that object away",

@@ -16,11 +16,11 @@ use serde::{Deserialize, Serialize};
 const SCHEDULES: &str = "schedules";
 
 /// How far the clock may be set back without restarting the schedule.
-const SLACK: TimeDelta = TimeDelta::minutes(5);
+const MAX_CLOCK_SETBACK: TimeDelta = TimeDelta::minutes(5);
 
 /// The record of how far the runs of a schedule are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct ScheduleProgress {
     schedule: String,
     timezone: Option<String>,
     /// Seconds since 1970.
@@ -29,21 +29,21 @@ struct Kept {
 
 /// Returns when the next run of a Business Object's schedule is due. A new or changed schedule starts now.
 /// Blocking.
-pub(super) fn next(
+pub(super) fn next_run(
     store: &Store,
     id: &str,
     definition: &Definition,
     schedule: &Schedule,
     now: DateTime<Utc>,
 ) -> Result<Option<DateTime<Utc>>, Error> {
-    let kept = store.read().document(SCHEDULES, id.as_bytes())?;
-    let kept: Option<Kept> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let kept = store.read().read_document(SCHEDULES, id.as_bytes())?;
+    let kept: Option<ScheduleProgress> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let kept = kept.filter(|kept| {
         Some(&kept.schedule) == definition.schedule.as_ref() && kept.timezone == definition.timezone
     });
     let done = kept.and_then(|kept| DateTime::from_timestamp(kept.done, 0));
     let done = match done {
-        Some(done) if done - now <= SLACK => done,
+        Some(done) if done - now <= MAX_CLOCK_SETBACK => done,
         before => {
             if before.is_some() {
                 tracing::warn!(
@@ -51,7 +51,7 @@ pub(super) fn next(
                     "The clock was set back; the schedule restarts at the current time."
                 );
             }
-            store.transact::<_, Error>(|t| put(t, id, definition, now))?;
+            store.transact::<_, Error>(|t| record_runs(t, id, definition, now))?;
             now
         }
     };
@@ -59,25 +59,25 @@ pub(super) fn next(
 }
 
 /// Records that all runs up to now are done.
-pub(super) fn put(
+pub(super) fn record_runs(
     transaction: &mut Transaction<'_>,
     id: &str,
     definition: &Definition,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let kept = Kept {
+    let kept = ScheduleProgress {
         schedule: definition.schedule.clone().unwrap_or_default(),
         timezone: definition.timezone.clone(),
         done: now.timestamp(),
     };
     let value = serde_json::to_vec(&kept).expect("it has only strings and a number");
-    transaction.put(SCHEDULES, id.as_bytes(), &value)
+    transaction.put_document(SCHEDULES, id.as_bytes(), &value)
 }
 
 /// Removes the records of all other Business Objects: a disabled or removed one misses no runs.
-pub(super) fn retain(store: &Store, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
+pub(super) fn retain_schedules(store: &Store, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
     let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let kept = store.read().documents(SCHEDULES, range)?;
+    let kept = store.read().read_documents(SCHEDULES, range)?;
     let gone: Vec<Vec<u8>> = kept
         .into_iter()
         .map(|(key, _)| key)
@@ -86,7 +86,9 @@ pub(super) fn retain(store: &Store, keep: impl Fn(&str) -> bool) -> Result<(), E
     if gone.is_empty() {
         return Ok(());
     }
-    store.transact::<_, Error>(|t| gone.iter().try_for_each(|key| t.delete(SCHEDULES, key)))?;
+    store.transact::<_, Error>(|t| {
+        gone.iter().try_for_each(|key| t.delete_document(SCHEDULES, key))
+    })?;
     Ok(())
 }
 
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
     use penstock_store::Options;
 
-    fn utc(text: &str) -> DateTime<Utc> {
+    fn parse_utc(text: &str) -> DateTime<Utc> {
         text.parse().unwrap()
     }
 
@@ -115,23 +117,27 @@ mod tests {
         }
 
         fn next(&self, now: &str) -> DateTime<Utc> {
-            let schedule = self.definition.automatic().unwrap().schedule.unwrap();
-            next(&self.store, "id", &self.definition, &schedule, utc(now)).unwrap().unwrap()
+            let schedule = self.definition.parse_automatic().unwrap().schedule.unwrap();
+            next_run(&self.store, "id", &self.definition, &schedule, parse_utc(now))
+                .unwrap()
+                .unwrap()
         }
 
-        fn run(&self, now: &str) {
-            self.store.transact::<_, Error>(|t| put(t, "id", &self.definition, utc(now))).unwrap();
+        fn run_at(&self, now: &str) {
+            self.store
+                .transact::<_, Error>(|t| record_runs(t, "id", &self.definition, parse_utc(now)))
+                .unwrap();
         }
     }
 
     #[test]
     fn missed_runs_are_replaced_by_one_run() {
         let fixture = Fixture::new("0 * * * *");
-        assert_eq!(fixture.next("2026-03-01T10:30:00Z"), utc("2026-03-01T11:00:00Z"));
+        assert_eq!(fixture.next("2026-03-01T10:30:00Z"), parse_utc("2026-03-01T11:00:00Z"));
         // Off for a week: the run of 11:00 is due, then the next regular one.
-        assert_eq!(fixture.next("2026-03-08T10:30:00Z"), utc("2026-03-01T11:00:00Z"));
-        fixture.run("2026-03-08T10:30:00Z");
-        assert_eq!(fixture.next("2026-03-08T10:30:01Z"), utc("2026-03-08T11:00:00Z"));
+        assert_eq!(fixture.next("2026-03-08T10:30:00Z"), parse_utc("2026-03-01T11:00:00Z"));
+        fixture.run_at("2026-03-08T10:30:00Z");
+        assert_eq!(fixture.next("2026-03-08T10:30:01Z"), parse_utc("2026-03-08T11:00:00Z"));
     }
 
     #[test]
@@ -139,18 +145,18 @@ mod tests {
         let fixture = Fixture::new("0 * * * *");
         fixture.next("2026-03-01T10:30:00Z");
         // Ahead: one run is due.
-        assert!(fixture.next("2027-03-01T10:30:00Z") < utc("2027-03-01T10:30:00Z"));
-        fixture.run("2027-03-01T10:30:00Z");
-        assert_eq!(fixture.next("2027-03-01T10:30:05Z"), utc("2027-03-01T11:00:00Z"));
+        assert!(fixture.next("2027-03-01T10:30:00Z") < parse_utc("2027-03-01T10:30:00Z"));
+        fixture.run_at("2027-03-01T10:30:00Z");
+        assert_eq!(fixture.next("2027-03-01T10:30:05Z"), parse_utc("2027-03-01T11:00:00Z"));
         // Back: the schedule restarts there.
-        assert_eq!(fixture.next("2026-03-01T10:31:00Z"), utc("2026-03-01T11:00:00Z"));
+        assert_eq!(fixture.next("2026-03-01T10:31:00Z"), parse_utc("2026-03-01T11:00:00Z"));
     }
 
     #[test]
     fn setting_the_clock_back_a_little_runs_nothing_twice() {
         let fixture = Fixture::new("0 * * * *");
-        fixture.run("2026-03-01T11:00:00Z");
-        assert_eq!(fixture.next("2026-03-01T10:59:58Z"), utc("2026-03-01T12:00:00Z"));
+        fixture.run_at("2026-03-01T11:00:00Z");
+        assert_eq!(fixture.next("2026-03-01T10:59:58Z"), parse_utc("2026-03-01T12:00:00Z"));
     }
 
     #[test]
@@ -158,11 +164,11 @@ mod tests {
         let mut fixture = Fixture::new("0 * * * *");
         fixture.next("2026-03-01T10:30:00Z");
         fixture.definition.schedule = Some("15 * * * *".to_owned());
-        assert_eq!(fixture.next("2026-03-05T10:30:00Z"), utc("2026-03-05T11:15:00Z"));
+        assert_eq!(fixture.next("2026-03-05T10:30:00Z"), parse_utc("2026-03-05T11:15:00Z"));
         fixture.definition.timezone = Some("Asia/Kolkata".to_owned());
-        assert_eq!(fixture.next("2026-03-07T10:30:00Z"), utc("2026-03-07T10:45:00Z"));
+        assert_eq!(fixture.next("2026-03-07T10:30:00Z"), parse_utc("2026-03-07T10:45:00Z"));
         // A schedule that was disabled for a while misses no runs.
-        retain(&fixture.store, |_| false).unwrap();
-        assert_eq!(fixture.next("2026-03-09T10:30:00Z"), utc("2026-03-09T10:45:00Z"));
+        retain_schedules(&fixture.store, |_| false).unwrap();
+        assert_eq!(fixture.next("2026-03-09T10:30:00Z"), parse_utc("2026-03-09T10:45:00Z"));
     }
 }

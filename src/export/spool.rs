@@ -1,5 +1,5 @@
 //! The spool: the folder that keeps each export's file until its targets have taken it.
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files;
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -14,8 +14,8 @@ pub(super) struct Spool {
 
 impl Spool {
     /// Opens the folder, and creates it if it does not exist.
-    pub(super) fn open(folder: PathBuf) -> Result<Self, Fault> {
-        files::create_folders(&folder).map_err(|e| fault("making", &folder, &e))?;
+    pub(super) fn open(folder: PathBuf) -> Result<Self, GatewayError> {
+        files::create_folders(&folder).map_err(|e| spool_error("making", &folder, &e))?;
         Ok(Self { folder })
     }
 
@@ -29,12 +29,12 @@ impl Spool {
     }
 
     /// Syncs the folder, so that the names of new files survive a power cut.
-    pub(super) fn sync(&self) -> Result<(), Fault> {
-        files::sync_folder(&self.folder).map_err(|e| fault("syncing", &self.folder, &e))
+    pub(super) fn sync_folder(&self) -> Result<(), GatewayError> {
+        files::sync_folder(&self.folder).map_err(|e| spool_error("syncing", &self.folder, &e))
     }
 
     /// Opens the file with this name and checks its length. The error says why it is not usable.
-    pub(super) fn file(&self, name: &str, bytes: u64) -> Result<File, String> {
+    pub(super) fn open_file(&self, name: &str, bytes: u64) -> Result<File, String> {
         let file = File::open(self.path(name)).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => format!("its file {name} is missing from the spool"),
             _ => format!("its file {name} in the spool cannot be read: {error}"),
@@ -60,8 +60,8 @@ impl Spool {
     }
 
     /// Removes every file except those named. Returns how many were removed.
-    pub(super) fn retain(&self, names: &HashSet<String>) -> Result<u64, Fault> {
-        let unreadable = |e| fault("reading", &self.folder, &e);
+    pub(super) fn retain(&self, names: &HashSet<String>) -> Result<u64, GatewayError> {
+        let unreadable = |e| spool_error("reading", &self.folder, &e);
         let mut removed = 0;
         for entry in fs::read_dir(&self.folder).map_err(unreadable)? {
             let name = entry.map_err(unreadable)?.file_name();
@@ -81,16 +81,16 @@ impl Spool {
 }
 
 /// Returns the error of a disk operation. The path is in the log but not in the error.
-pub(super) fn fault(action: &str, path: &Path, error: &io::Error) -> Fault {
+pub(super) fn spool_error(action: &str, path: &Path, error: &io::Error) -> GatewayError {
     if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
-        return Fault::new(
-            Kind::NoRoom,
+        return GatewayError::new(
+            ErrorClass::InsufficientStorage,
             "the gateway's disk has no space for the export; free space on it",
         );
     }
     tracing::error!(action, path = %path.display(), %error, "The spool failed.");
-    Fault::new(
-        Kind::Internal,
+    GatewayError::new(
+        ErrorClass::Internal,
         format!("{action} the export's file failed; the gateway's log says why"),
     )
 }

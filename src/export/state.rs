@@ -2,8 +2,8 @@
 //!
 //! Invariant: under the queue's lock this state agrees with the committed records. It takes some tens of bytes
 //! per entry and never contains the entries themselves, so that a long queue costs little.
-use super::cause::Class;
-use super::entry::{Entry, Status};
+use super::cause::FailureClass;
+use super::entry::{ExportEntry, Status};
 use super::record::Record;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use tokio::sync::Notify;
 
 /// The queue in memory.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct QueueState {
     /// The queues by target.
-    pub(super) lines: HashMap<String, Line>,
+    pub(super) queues: HashMap<String, TargetQueue>,
     /// The next order or place to assign.
-    pub(super) next: u64,
+    pub(super) next_order: u64,
     /// Delivered entries by order: the size of the file in bytes, 0 if it is not kept.
     pub(super) delivered: BTreeMap<u64, u64>,
     /// Parked entries by order: the size of the file in bytes.
     pub(super) parked: BTreeMap<u64, u64>,
     /// Whether there are unreadable records, which none of the fields above contains.
-    pub(super) unread: bool,
+    pub(super) has_unreadable: bool,
 }
 
 /// One target's queue.
 #[derive(Debug, Default)]
-pub(super) struct Line {
+pub(super) struct TargetQueue {
     /// Queued entries by place: their order and bytes.
     pub(super) waiting: BTreeMap<u64, (u64, u64)>,
     /// The total bytes of `waiting`.
     pub(super) bytes: u64,
     /// The order of the entry that is being delivered.
-    pub(super) under_way: Option<u64>,
+    pub(super) delivering: Option<u64>,
     /// Entries whose storing by the target had no clear result, by order, with the time of that attempt's end.
     /// At the start this includes the head, since the gateway may have crashed during its delivery.
     pub(super) unanswered: HashMap<u64, Instant>,
     /// The entry whose last attempt failed.
-    pub(super) failing: Option<Failing>,
+    pub(super) failing: Option<FailingEntry>,
     /// Whether the last attempt reached the target.
     pub(super) reachable: Option<bool>,
     /// When the last entry was delivered.
@@ -49,30 +49,32 @@ pub(super) struct Line {
 
 /// An entry whose last attempt failed.
 #[derive(Debug, Clone)]
-pub(super) struct Failing {
+pub(super) struct FailingEntry {
     pub(super) order: u64,
     /// Failures since it became the head of the queue, or since the start.
     pub(super) failures: u64,
     pub(super) error: String,
-    pub(super) class: Class,
+    pub(super) class: FailureClass,
     /// When the first failure happened (RFC 3339).
     pub(super) since: String,
     /// When the next attempt is due (RFC 3339).
     pub(super) next: String,
 }
 
-impl State {
+impl QueueState {
     /// Adds a record from the store.
-    pub(super) fn take_up(&mut self, order: u64, record: &Record) {
-        self.next = self.next.max(order + 1).max(record.place + 1);
-        let line = self.lines.entry(record.entry.target.clone()).or_default();
+    pub(super) fn add_record(&mut self, order: u64, record: &Record) {
+        self.next_order = self.next_order.max(order + 1).max(record.place + 1);
+        let line = self.queues.entry(record.entry.target.clone()).or_default();
         if let Some(at) = &record.entry.delivered_at
             && line.last_delivery.as_ref().is_none_or(|last| last < at)
         {
             line.last_delivery = Some(at.clone());
         }
         match record.entry.status {
-            Status::Delivered => self.keep(order, if record.kept { record.entry.bytes } else { 0 }),
+            Status::Delivered => {
+                self.add_to_history(order, if record.kept { record.entry.bytes } else { 0 });
+            }
             Status::Parked => {
                 self.parked.insert(order, record.entry.bytes);
             }
@@ -84,44 +86,44 @@ impl State {
     }
 
     /// Returns the bytes of all undelivered files. A file counts once for each target.
-    pub(super) fn held(&self) -> u64 {
-        let waiting: u64 = self.lines.values().map(|line| line.bytes).sum();
+    pub(super) fn undelivered_bytes(&self) -> u64 {
+        let waiting: u64 = self.queues.values().map(|line| line.bytes).sum();
         waiting + self.parked.values().sum::<u64>()
     }
 
     /// Returns the orders of all undelivered entries, or `None` if there are unreadable records.
-    pub(super) fn undelivered(&self) -> Option<Vec<u64>> {
-        let waiting = self.lines.values().flat_map(|line| line.waiting.values());
+    pub(super) fn undelivered_orders(&self) -> Option<Vec<u64>> {
+        let waiting = self.queues.values().flat_map(|line| line.waiting.values());
         let orders = waiting.map(|(order, _)| *order).chain(self.parked.keys().copied());
-        (!self.unread).then(|| orders.collect())
+        (!self.has_unreadable).then(|| orders.collect())
     }
 
     /// Adds a delivered entry to the history, or records that its file is not kept (0 bytes).
-    pub(super) fn keep(&mut self, order: u64, bytes: u64) {
+    pub(super) fn add_to_history(&mut self, order: u64, bytes: u64) {
         self.delivered.insert(order, bytes);
     }
 
     /// Removes an entry from the history.
-    pub(super) fn forget(&mut self, order: u64) {
+    pub(super) fn remove_from_history(&mut self, order: u64) {
         self.delivered.remove(&order);
     }
 
     /// Returns the entry in its current state.
-    pub(super) fn now(&self, order: u64, mut entry: Entry) -> Entry {
-        let Some(line) = self.lines.get(&entry.target) else { return entry };
+    pub(super) fn current_entry(&self, order: u64, mut entry: ExportEntry) -> ExportEntry {
+        let Some(line) = self.queues.get(&entry.target) else { return entry };
         if let Some(failing) = line.failing.as_ref().filter(|failing| failing.order == order) {
             entry.attempts += failing.failures;
             entry.last_error = Some(failing.error.clone());
             entry.status = Status::Blocked;
         }
-        if line.under_way == Some(order) {
+        if line.delivering == Some(order) {
             entry.status = Status::Delivering;
         }
         entry
     }
 }
 
-impl Line {
+impl TargetQueue {
     /// Adds an entry at its place.
     pub(super) fn add(&mut self, order: u64, record: &Record) {
         if self.waiting.insert(record.place, (order, record.entry.bytes)).is_none() {
@@ -134,8 +136,8 @@ impl Line {
         if let Some((_, bytes)) = self.waiting.remove(&record.place) {
             self.bytes -= bytes;
         }
-        if self.under_way == Some(order) {
-            self.under_way = None;
+        if self.delivering == Some(order) {
+            self.delivering = None;
         }
         if self.failing.as_ref().is_some_and(|failing| failing.order == order) {
             self.failing = None;

@@ -1,25 +1,27 @@
 //! Cleanup of multipart uploads: of parked exports, and of stored exports whose completion a broken connection
 //! left unclear. Their parts use space in the bucket.
 use super::Inner;
-use super::deliver::blocking;
+use super::deliver::run_blocking;
 use super::entry::Status;
-use super::target::Target;
-use super::uploads::Begun;
+use super::target::OpenTarget;
+use super::uploads::UploadRecord;
 use std::sync::Arc;
 
 /// Runs the cleanup at intervals, without end.
-pub(super) async fn run(inner: Arc<Inner>) {
+pub(super) async fn run_cleanup(inner: Arc<Inner>) {
     loop {
-        let left = blocking(&inner, find).await;
-        for Left { id, begun, delivered } in left.unwrap_or_default() {
-            let ended = match Target::open(&inner.options, &begun.target) {
-                Ok(Target::S3(bucket)) if delivered => bucket.tidy(&id, &inner.uploads).await,
-                Ok(Target::S3(bucket)) => bucket.abandon(&begun).await,
+        let left = run_blocking(&inner, find_abandoned).await;
+        for AbandonedUpload { id, begun, delivered } in left.unwrap_or_default() {
+            let ended = match OpenTarget::open(&inner.options, &begun.target) {
+                Ok(OpenTarget::S3(bucket)) if delivered => {
+                    bucket.clean_up_uploads(&id, &inner.uploads).await
+                }
+                Ok(OpenTarget::S3(bucket)) => bucket.abandon_upload(&begun).await,
                 // The target has changed, and the new one does not know the upload.
                 _ => Ok(()),
             };
             match ended {
-                Ok(()) => inner.uploads.end(&id),
+                Ok(()) => inner.uploads.remove_record(&id),
                 Err(failure) => {
                     let cause = failure.cause;
                     tracing::debug!(
@@ -30,29 +32,32 @@ pub(super) async fn run(inner: Arc<Inner>) {
                 }
             }
         }
-        tokio::time::sleep(inner.options.pace.sweep).await;
+        tokio::time::sleep(inner.options.pace.cleanup_interval).await;
     }
 }
 
 /// An upload whose export is not in the queue.
-struct Left {
+struct AbandonedUpload {
     id: String,
-    begun: Begun,
+    begun: UploadRecord,
     delivered: bool,
 }
 
-fn find(inner: &Inner) -> Result<Vec<Left>, penstock_base::fault::Fault> {
+fn find_abandoned(
+    inner: &Inner,
+) -> Result<Vec<AbandonedUpload>, penstock_base::error::GatewayError> {
     let mut left = Vec::new();
-    for id in inner.uploads.ids() {
-        let entry = inner.queue.find(&inner.queue.state(), &id)?.map(|(_, _, entry)| entry);
+    for id in inner.uploads.list_export_ids() {
+        let entry =
+            inner.queue.find_entry(&inner.queue.lock_state(), &id)?.map(|(_, _, entry)| entry);
         let status = entry.map(|entry| entry.status);
         if matches!(status, Some(Status::Queued | Status::Delivering | Status::Blocked)) {
             continue;
         }
-        inner.uploads.sent(&id);
-        if let Some((begun, _)) = inner.uploads.find(&id) {
+        inner.uploads.remove_sent_files(&id);
+        if let Some((begun, _)) = inner.uploads.read_upload(&id) {
             // An entry that was removed from the history was delivered.
-            left.push(Left { id, begun, delivered: status != Some(Status::Parked) });
+            left.push(AbandonedUpload { id, begun, delivered: status != Some(Status::Parked) });
         }
     }
     Ok(left)

@@ -1,29 +1,33 @@
 //! Resolves a bucketName to its target.
-use super::Options;
-use super::cause::Failure;
+use super::ExportOptions;
+use super::cause::DeliveryFailure;
+use super::delivery::Delivery;
 use super::directory::Directory;
-use super::parcel::Parcel;
 use super::s3::Bucket;
 use penstock_config::{TargetKind, Targets, check_bucket_name};
 use std::path::{Path, PathBuf};
 
 /// An opened target.
 #[derive(Debug)]
-pub(super) enum Target {
+pub(super) enum OpenTarget {
     /// A directory.
     Directory(Directory),
     /// An S3 bucket.
     S3(Box<Bucket>),
 }
 
-impl Target {
+impl OpenTarget {
     /// Opens the target of a bucketName.
-    pub(super) fn open(options: &Options, bucket_name: &str) -> Result<Self, Failure> {
-        let kind = kind(&options.targets, bucket_name).map_err(Failure::gateway)?;
+    pub(super) fn open(
+        options: &ExportOptions,
+        bucket_name: &str,
+    ) -> Result<Self, DeliveryFailure> {
+        let kind =
+            resolve_kind(&options.targets, bucket_name).map_err(DeliveryFailure::of_gateway)?;
         match kind {
-            None | Some(TargetKind::Directory { .. }) => {
-                Ok(Self::Directory(Directory::new(folder(&options.data_dir, kind, bucket_name))))
-            }
+            None | Some(TargetKind::Directory { .. }) => Ok(Self::Directory(Directory::new(
+                directory_path(&options.data_dir, kind, bucket_name),
+            ))),
             Some(kind) => Bucket::open(kind, bucket_name, &options.gateway_id, &options.pace)
                 .map(Box::new)
                 .map(Self::S3),
@@ -31,7 +35,7 @@ impl Target {
     }
 
     /// Delivers one file. Returns once the target has stored it.
-    pub(super) async fn deliver(&self, parcel: Parcel<'_>) -> Result<(), Failure> {
+    pub(super) async fn deliver(&self, parcel: Delivery<'_>) -> Result<(), DeliveryFailure> {
         match self {
             Self::Directory(directory) => directory.deliver(parcel).await,
             Self::S3(bucket) => bucket.deliver(parcel).await,
@@ -40,24 +44,31 @@ impl Target {
 
     /// Tests whether the target would accept files with this key prefix, without writing one. Returns a remark
     /// on what could not be checked.
-    pub(super) async fn probe(&self, prefix: &str) -> Result<Option<&'static str>, Failure> {
+    pub(super) async fn test_access(
+        &self,
+        prefix: &str,
+    ) -> Result<Option<&'static str>, DeliveryFailure> {
         match self {
-            Self::Directory(directory) => directory.probe(),
-            Self::S3(bucket) => bucket.probe(prefix).await,
+            Self::Directory(directory) => directory.test_access(),
+            Self::S3(bucket) => bucket.test_access(prefix).await,
         }
     }
 
     /// Returns whether the target answers.
-    pub(super) async fn is_answered(&self) -> bool {
+    pub(super) async fn is_reachable(&self) -> bool {
         match self {
             Self::Directory(_) => true,
-            Self::S3(bucket) => bucket.is_answered().await,
+            Self::S3(bucket) => bucket.is_reachable().await,
         }
     }
 }
 
 /// Returns the folder of a directory target.
-pub(super) fn folder(data_dir: &Path, kind: Option<&TargetKind>, bucket_name: &str) -> PathBuf {
+pub(super) fn directory_path(
+    data_dir: &Path,
+    kind: Option<&TargetKind>,
+    bucket_name: &str,
+) -> PathBuf {
     match kind {
         Some(TargetKind::Directory { path: Some(path) }) => path.join(bucket_name),
         _ => data_dir.join("buckets").join(bucket_name),
@@ -65,7 +76,7 @@ pub(super) fn folder(data_dir: &Path, kind: Option<&TargetKind>, bucket_name: &s
 }
 
 /// Returns the configured target of a bucketName. `None` is the embedded default, a directory.
-pub(super) fn kind<'a>(
+pub(super) fn resolve_kind<'a>(
     targets: &'a Targets,
     bucket_name: &str,
 ) -> Result<Option<&'a TargetKind>, String> {
@@ -85,19 +96,19 @@ pub(super) fn kind<'a>(
 }
 
 /// Checks that a bucketName has a target. The error is the reason.
-pub(super) fn check(options: &Options, bucket_name: &str) -> Result<(), String> {
-    kind(&options.targets, bucket_name).map(|_| ())
+pub(super) fn check_target(options: &ExportOptions, bucket_name: &str) -> Result<(), String> {
+    resolve_kind(&options.targets, bucket_name).map(|_| ())
 }
 
 /// Returns the key prefix of a target.
-pub(super) fn prefix(targets: &Targets, bucket_name: &str) -> String {
+pub(super) fn key_prefix(targets: &Targets, bucket_name: &str) -> String {
     let target = targets.named.get(bucket_name).or(targets.default.as_ref());
     target.map_or_else(String::new, |target| target.prefix.clone())
 }
 
 /// Returns the type of a target, as the configuration calls it.
-pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
-    match kind(&options.targets, bucket_name) {
+pub(super) fn type_name(options: &ExportOptions, bucket_name: &str) -> &'static str {
+    match resolve_kind(&options.targets, bucket_name) {
         Ok(Some(TargetKind::S3 { .. })) => "s3",
         _ => "directory",
     }
@@ -105,8 +116,8 @@ pub(super) fn type_name(options: &Options, bucket_name: &str) -> &'static str {
 
 /// Describes the configured target of a bucketName without file system paths. Returns `None` for the embedded
 /// default and for a directory target without a path, which is in the same place.
-pub(super) fn configured_place(targets: &Targets, bucket_name: &str) -> Option<String> {
-    match kind(targets, bucket_name) {
+pub(super) fn describe_place(targets: &Targets, bucket_name: &str) -> Option<String> {
+    match resolve_kind(targets, bucket_name) {
         Ok(None | Some(TargetKind::Directory { path: None })) | Err(_) => None,
         Ok(Some(TargetKind::Directory { path: Some(_) })) => Some("a directory".to_owned()),
         Ok(Some(TargetKind::S3 { endpoint, bucket, .. })) => {
@@ -122,9 +133,9 @@ pub(super) fn check_embedded(
     targets: &Targets,
     bucket_name: &str,
     made_for: Option<&str>,
-) -> Result<(), Failure> {
-    match (made_for, kind(targets, bucket_name)) {
-        (Some(made_for), Ok(None)) => Err(Failure::gateway(format!(
+) -> Result<(), DeliveryFailure> {
+    match (made_for, resolve_kind(targets, bucket_name)) {
+        (Some(made_for), Ok(None)) => Err(DeliveryFailure::of_gateway(format!(
             "the export was created for {made_for}, but the configuration no longer has any target; restore \
              `service.export.targets.{bucket_name}` or `service.export.default` and restart the gateway \
              (`service.export.default.type=directory` to deliver into the data directory)"
@@ -134,9 +145,9 @@ pub(super) fn check_embedded(
 }
 
 /// Returns a text that identifies the target of a bucketName and changes when the target changes.
-pub(super) fn place(options: &Options, bucket_name: &str) -> String {
-    let prefix = prefix(&options.targets, bucket_name);
-    match kind(&options.targets, bucket_name) {
+pub(super) fn identify_place(options: &ExportOptions, bucket_name: &str) -> String {
+    let prefix = key_prefix(&options.targets, bucket_name);
+    match resolve_kind(&options.targets, bucket_name) {
         Ok(None | Some(TargetKind::Directory { path: None })) | Err(_) => {
             format!("directory {prefix}")
         }

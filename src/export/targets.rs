@@ -1,7 +1,7 @@
 //! The state of each target, for the operator.
-use super::cause::Class;
+use super::cause::FailureClass;
 use super::{Exporter, Inner, make, record, target};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub struct TargetState {
     /// The cause of the last failure of the entry at the head of its queue, as text.
     pub blocked: Option<String>,
     /// The class of that cause.
-    pub blocked_by: Option<Class>,
+    pub blocked_by: Option<FailureClass>,
     /// When the entry at the head first failed (RFC 3339).
     pub blocked_since: Option<String>,
     /// Failed attempts of the entry at the head, since it became the head or since the start.
@@ -44,41 +44,41 @@ pub struct TargetState {
 
 impl Exporter {
     /// Lists every target that the configuration, a Business Object or the queue names, by name.
-    pub fn targets(&self) -> Result<Vec<TargetState>, Fault> {
+    pub fn list_targets(&self) -> Result<Vec<TargetState>, GatewayError> {
         let Inner { options, queue, .. } = &*self.inner;
         let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
-        names.extend(queue.state().lines.keys().cloned());
+        names.extend(queue.lock_state().queues.keys().cloned());
         for business_object in options.catalogue.list() {
             names.extend(make::all_targets(&business_object));
         }
-        names.into_iter().map(|name| self.inner.target(name)).collect()
+        names.into_iter().map(|name| self.inner.target_state(name)).collect()
     }
 }
 
 impl Inner {
     /// Returns the state of the target with this name.
-    pub(super) fn target(&self, name: String) -> Result<TargetState, Fault> {
+    pub(super) fn target_state(&self, name: String) -> Result<TargetState, GatewayError> {
         let Self { options, queue, .. } = self;
-        let wrong = target::check(options, &name).err();
+        let wrong = target::check_target(options, &name).err();
         let mut target = TargetState {
             kind: target::type_name(options, &name).to_owned(),
             reachable: None,
-            blocked_by: wrong.as_ref().map(|_| Class::Gateway),
+            blocked_by: wrong.as_ref().map(|_| FailureClass::Gateway),
             blocked: wrong,
             blocked_since: None,
             attempts: 0,
             next_attempt: None,
-            paused: self.uplink.paused(),
+            paused: self.uplink.pause_reason(),
             depth: 0,
-            waiting: self.waiting.for_target(&name),
+            waiting: self.waiting.count_for_target(&name),
             bytes: 0,
             oldest: None,
             oldest_age_seconds: None,
             last_delivery: None,
             name,
         };
-        let state = queue.state();
-        let Some(line) = state.lines.get(&target.name) else { return Ok(target) };
+        let state = queue.lock_state();
+        let Some(line) = state.queues.get(&target.name) else { return Ok(target) };
         target.reachable = line.reachable;
         target.depth = line.waiting.len() as u64;
         target.bytes = line.bytes;
@@ -88,12 +88,12 @@ impl Inner {
             target.blocked_by = Some(failing.class);
             target.blocked_since = Some(failing.since.clone());
             target.attempts = failing.failures;
-            target.next_attempt = Some(failing.next.clone()).filter(|_| line.under_way.is_none());
+            target.next_attempt = Some(failing.next.clone()).filter(|_| line.delivering.is_none());
         }
         if let Some((_, (order, _))) = line.waiting.first_key_value() {
-            let head = record::by_order(&queue.store.read(), *order)?;
+            let head = record::read_by_order(&queue.store.read(), *order)?;
             target.oldest = head.map(|record| record.entry.created_at);
-            target.oldest_age_seconds = target.oldest.as_deref().map(|at| self.age(at));
+            target.oldest_age_seconds = target.oldest.as_deref().map(|at| self.age_seconds(at));
         }
         Ok(target)
     }
@@ -101,7 +101,7 @@ impl Inner {
 
 impl Inner {
     /// Returns the seconds since this time (RFC 3339).
-    fn age(&self, at: &str) -> u64 {
+    fn age_seconds(&self, at: &str) -> u64 {
         let Ok(at) = at.parse::<jiff::Timestamp>() else { return 0 };
         let age = self.options.catalogue.watch().now().duration_since(at);
         u64::try_from(age.as_secs()).unwrap_or_default()

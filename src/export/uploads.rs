@@ -10,18 +10,18 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-const ENDING: &str = ".upload";
+const RECORD_EXTENSION: &str = ".upload";
 
 /// The folder of the records.
 #[derive(Debug, Clone)]
-pub(super) struct Uploads {
+pub(super) struct UploadFolder {
     folder: PathBuf,
 }
 
 /// An upload that was created at the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Begun {
+pub(super) struct UploadRecord {
     /// The bucketName.
     pub(super) target: String,
     /// The URL of the bucket. Another bucket does not have the upload.
@@ -39,39 +39,39 @@ pub(super) struct Begun {
 
 /// A part that the server has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct UploadedPart {
     pub(super) number: u64,
     pub(super) etag: String,
 }
 
-impl Begun {
+impl UploadRecord {
     /// Returns the number of parts of the complete upload.
-    pub(super) fn parts(&self) -> u64 {
+    pub(super) fn part_count(&self) -> u64 {
         self.length.div_ceil(self.part_size.max(1))
     }
 }
 
-impl Uploads {
+impl UploadFolder {
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Returns the path of a file that belongs to the upload of this export.
-    pub(super) fn path(&self, id: &str, ending: &str) -> PathBuf {
+    pub(super) fn file_path(&self, id: &str, ending: &str) -> PathBuf {
         self.folder.join(format!("{id}{ending}"))
     }
 
     /// Creates the folder.
-    pub(super) fn make(&self) -> io::Result<()> {
+    pub(super) fn create_folder(&self) -> io::Result<()> {
         files::create_folders(&self.folder)
     }
 
     /// Reads the upload of this export and the parts that the server has, in order.
-    pub(super) fn find(&self, id: &str) -> Option<(Begun, Vec<Part>)> {
-        let text = fs::read_to_string(self.path(id, ENDING)).ok()?;
+    pub(super) fn read_upload(&self, id: &str) -> Option<(UploadRecord, Vec<UploadedPart>)> {
+        let text = fs::read_to_string(self.file_path(id, RECORD_EXTENSION)).ok()?;
         let mut lines = text.lines();
         let begun = serde_json::from_str(lines.next()?).ok()?;
-        let mut parts: Vec<Part> =
+        let mut parts: Vec<UploadedPart> =
             lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
         parts.sort_by_key(|part| part.number);
         parts.dedup_by_key(|part| part.number);
@@ -79,69 +79,74 @@ impl Uploads {
     }
 
     /// Records an upload. After it returns, a crash leaves no unrecorded upload.
-    pub(super) fn begin(&self, id: &str, begun: &Begun) -> io::Result<()> {
-        self.make()?;
+    pub(super) fn record_upload(&self, id: &str, begun: &UploadRecord) -> io::Result<()> {
+        self.create_folder()?;
         let mut line = serde_json::to_vec(begun)?;
         line.push(b'\n');
-        files::write_atomically(&self.path(id, ENDING), &line)
+        files::write_atomically(&self.file_path(id, RECORD_EXTENSION), &line)
     }
 
     /// Records a part. If a power cut loses the record, the part is sent again.
-    pub(super) fn add(&self, id: &str, part: &Part) -> io::Result<()> {
+    pub(super) fn record_part(&self, id: &str, part: &UploadedPart) -> io::Result<()> {
         let mut line = vec![b'\n'];
         line.extend(serde_json::to_vec(part)?);
         line.push(b'\n');
-        OpenOptions::new().append(true).open(self.path(id, ENDING))?.write_all(&line)
+        OpenOptions::new().append(true).open(self.file_path(id, RECORD_EXTENSION))?.write_all(&line)
     }
 
     /// Syncs the records of the parts. The cleanup after the parts were assembled needs all of them.
-    pub(super) fn sync(&self, id: &str) -> io::Result<()> {
-        File::open(self.path(id, ENDING))?.sync_data()
+    pub(super) fn sync_record(&self, id: &str) -> io::Result<()> {
+        File::open(self.file_path(id, RECORD_EXTENSION))?.sync_data()
     }
 
     /// Removes only the record of the upload.
-    pub(super) fn end(&self, id: &str) {
-        remove(&self.path(id, ENDING));
+    pub(super) fn remove_record(&self, id: &str) {
+        remove_file(&self.file_path(id, RECORD_EXTENSION));
     }
 
     /// Removes the files kept for sending. The record of the upload stays until the upload is completed or
     /// aborted.
-    pub(super) fn sent(&self, id: &str) {
-        let noted = self.path(id, ENDING);
-        for path in
-            self.files().into_iter().filter(|path| id_of(path) == Some(id) && *path != noted)
+    pub(super) fn remove_sent_files(&self, id: &str) {
+        let noted = self.file_path(id, RECORD_EXTENSION);
+        for path in self
+            .list_files()
+            .into_iter()
+            .filter(|path| export_id_of(path) == Some(id) && *path != noted)
         {
-            remove(&path);
+            remove_file(&path);
         }
     }
 
     /// Returns the ids of all exports with files in the folder.
-    pub(super) fn ids(&self) -> Vec<String> {
-        let mut ids: Vec<_> =
-            self.files().iter().filter_map(|path| id_of(path).map(str::to_owned)).collect();
+    pub(super) fn list_export_ids(&self) -> Vec<String> {
+        let mut ids: Vec<_> = self
+            .list_files()
+            .iter()
+            .filter_map(|path| export_id_of(path).map(str::to_owned))
+            .collect();
         ids.sort();
         ids.dedup();
         ids
     }
 
-    fn files(&self) -> Vec<PathBuf> {
+    fn list_files(&self) -> Vec<PathBuf> {
         let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
         entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
     }
 }
 
 /// Creates or truncates a file that only its owner can read.
-pub(super) fn create(path: &Path) -> io::Result<File> {
+pub(super) fn create_private_file(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     OpenOptions::new().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
-fn id_of(path: &Path) -> Option<&str> {
+fn export_id_of(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()?.split('.').next()
 }
 
 /// Removes a file. If that fails, the next cleanup finds it again.
-fn remove(path: &Path) {
+fn remove_file(path: &Path) {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             tracing::warn!(%error, "A file of an upload could not be removed.");
@@ -157,9 +162,9 @@ mod tests {
     #[test]
     fn recorded_parts_are_found_and_a_torn_record_is_skipped() {
         let dir = tempfile::tempdir().unwrap();
-        let uploads = Uploads::new(dir.path().join("uploads"));
-        assert!(uploads.find("a").is_none() && uploads.ids().is_empty());
-        let begun = Begun {
+        let uploads = UploadFolder::new(dir.path().join("uploads"));
+        assert!(uploads.read_upload("a").is_none() && uploads.list_export_ids().is_empty());
+        let begun = UploadRecord {
             target: "plant".to_owned(),
             place: "https://s3.example/plant".to_owned(),
             key: "Pump/1.json".to_owned(),
@@ -168,19 +173,20 @@ mod tests {
             length: 12 << 20,
             sha256: "00".to_owned(),
         };
-        uploads.begin("a", &begun).unwrap();
-        let part = |number, etag: &str| Part { number, etag: etag.to_owned() };
-        uploads.add("a", &part(1, "\"x\"")).unwrap();
-        let mut file = OpenOptions::new().append(true).open(uploads.path("a", ENDING)).unwrap();
+        uploads.record_upload("a", &begun).unwrap();
+        let part = |number, etag: &str| UploadedPart { number, etag: etag.to_owned() };
+        uploads.record_part("a", &part(1, "\"x\"")).unwrap();
+        let mut file =
+            OpenOptions::new().append(true).open(uploads.file_path("a", RECORD_EXTENSION)).unwrap();
         file.write_all(b"{\"number\":2,\"et").unwrap();
-        uploads.add("a", &part(3, "\"z\"")).unwrap();
-        let (found, parts) = uploads.find("a").unwrap();
+        uploads.record_part("a", &part(3, "\"z\"")).unwrap();
+        let (found, parts) = uploads.read_upload("a").unwrap();
         assert_eq!((found, parts), (begun, vec![part(1, "\"x\""), part(3, "\"z\"")]));
 
-        create(&uploads.path("a", ".gz")).unwrap();
-        uploads.sent("a");
-        assert!(uploads.find("a").is_some());
-        uploads.end("a");
-        assert!(uploads.find("a").is_none() && uploads.ids().is_empty());
+        create_private_file(&uploads.file_path("a", ".gz")).unwrap();
+        uploads.remove_sent_files("a");
+        assert!(uploads.read_upload("a").is_some());
+        uploads.remove_record("a");
+        assert!(uploads.read_upload("a").is_none() && uploads.list_export_ids().is_empty());
     }
 }

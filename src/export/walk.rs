@@ -8,13 +8,13 @@ mod key;
 mod place;
 mod sequences;
 
-pub use place::{Place, Reader};
+pub use place::{BucketLocation, ReadCredentials};
 
-use super::file::hex;
-use super::verify::{self, Broken};
-use key::Key;
-use penstock_base::fault::{Fault, Kind};
-use place::Object;
+use super::file::to_hex;
+use super::verify::{self, ParseError};
+use key::ExportKey;
+use penstock_base::error::{ErrorClass, GatewayError};
+use place::ObjectReader;
 use sequences::Sequences;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -24,7 +24,7 @@ use std::io::{self, Read};
 /// A problem in a bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "finding", rename_all = "lowercase")]
-pub enum Finding {
+pub enum BucketFinding {
     /// Missing sequences: never delivered, parked at the gateway, or removed.
     Gap {
         /// The prefix of the keys and the name of the Business Object.
@@ -66,7 +66,7 @@ pub enum Finding {
 
 /// The exports of one Business Object in one bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Folder {
+pub struct FolderSummary {
     /// The prefix of the keys and the name of the Business Object.
     pub folder: String,
     /// The number of exports.
@@ -79,55 +79,55 @@ pub struct Folder {
 
 /// The result of checking a bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Walked {
+pub struct WalkSummary {
     /// The number of objects.
     pub objects: u64,
     /// The bytes of the export files.
     pub bytes: u64,
     /// The exports by Business Object.
-    pub folders: Vec<Folder>,
+    pub folders: Vec<FolderSummary>,
     /// The number of findings.
     pub findings: u64,
 }
 
 /// Receives the number of objects and bytes read so far, after each object.
-pub type Progress<'a> = &'a mut dyn FnMut(u64, u64);
+pub type ProgressCallback<'a> = &'a mut dyn FnMut(u64, u64);
 
 /// Checks every object of a bucket and passes each finding to `found` immediately; gaps come last. With
 /// `keys_only` no object is read.
 ///
 /// # Errors
 /// If the bucket cannot be read.
-pub fn walk(
-    place: &Place,
+pub fn walk_bucket(
+    place: &BucketLocation,
     keys_only: bool,
-    progress: Progress<'_>,
-    found: &mut dyn FnMut(&Finding),
-) -> Result<Walked, Fault> {
-    let mut folders: BTreeMap<String, Known> = BTreeMap::new();
-    let mut walked = Walked::default();
+    progress: ProgressCallback<'_>,
+    found: &mut dyn FnMut(&BucketFinding),
+) -> Result<WalkSummary, GatewayError> {
+    let mut folders: BTreeMap<String, FolderState> = BTreeMap::new();
+    let mut walked = WalkSummary::default();
     let mut findings = 0;
-    let mut tell = |finding: &Finding| {
+    let mut tell = |finding: &BucketFinding| {
         findings += 1;
         found(finding);
     };
-    place.keys(&mut |path| {
+    place.for_each_key(&mut |path| {
         walked.objects += 1;
-        let Some(key) = Key::parse(path) else {
-            tell(&Finding::Foreign { key: path.to_owned() });
+        let Some(key) = ExportKey::parse(path) else {
+            tell(&BucketFinding::Foreign { key: path.to_owned() });
             return Ok(());
         };
         let known = folders.entry(key.folder.to_owned()).or_default();
         if !known.sequences.insert(key.sequence) {
-            tell(&Finding::Double { key: path.to_owned(), sequence: key.sequence });
+            tell(&BucketFinding::Double { key: path.to_owned(), sequence: key.sequence });
         }
         if !keys_only {
-            let Checked { gateway, contents } = check(place, path, &key)?;
+            let CheckedObject { gateway, contents } = check_object(place, path, &key)?;
             match contents {
                 Ok(bytes) => walked.bytes += bytes,
-                Err(cause) => tell(&Finding::Damaged { key: path.to_owned(), cause }),
+                Err(cause) => tell(&BucketFinding::Damaged { key: path.to_owned(), cause }),
             }
-            if let Some(finding) = known.mixed(path, gateway) {
+            if let Some(finding) = known.check_gateway(path, gateway) {
                 tell(&finding);
             }
         }
@@ -135,11 +135,11 @@ pub fn walk(
         Ok(())
     })?;
     for (folder, known) in folders {
-        for (from, to) in known.sequences.gaps() {
-            tell(&Finding::Gap { folder: folder.clone(), from, to });
+        for (from, to) in known.sequences.missing_ranges() {
+            tell(&BucketFinding::Gap { folder: folder.clone(), from, to });
         }
         let (exports, last) = (known.sequences.len(), known.sequences.last());
-        walked.folders.push(Folder { folder, exports, last, gateway: known.gateway });
+        walked.folders.push(FolderSummary { folder, exports, last, gateway: known.gateway });
     }
     walked.findings = findings;
     Ok(walked)
@@ -147,16 +147,16 @@ pub fn walk(
 
 /// The state for the exports of one Business Object.
 #[derive(Default)]
-struct Known {
+struct FolderState {
     sequences: Sequences,
     gateway: Option<String>,
 }
 
-impl Known {
-    fn mixed(&mut self, path: &str, gateway: Option<String>) -> Option<Finding> {
+impl FolderState {
+    fn check_gateway(&mut self, path: &str, gateway: Option<String>) -> Option<BucketFinding> {
         let gateway = gateway?;
         let expected = self.gateway.get_or_insert_with(|| gateway.clone());
-        let mixed = || Finding::Mixed {
+        let mixed = || BucketFinding::Mixed {
             key: path.to_owned(),
             gateway: gateway.clone(),
             expected: expected.clone(),
@@ -165,49 +165,56 @@ impl Known {
     }
 }
 
-struct Checked {
+struct CheckedObject {
     gateway: Option<String>,
     /// The bytes of the file, or why it is damaged.
     contents: Result<u64, String>,
 }
 
 /// The maximum number of attempts to read one object when the connection breaks.
-const TRIES: u32 = 4;
+const MAX_ATTEMPTS: u32 = 4;
 
 /// Reads and checks one object. Retries if the connection breaks.
-fn check(place: &Place, path: &str, key: &Key<'_>) -> Result<Checked, Fault> {
+fn check_object(
+    place: &BucketLocation,
+    path: &str,
+    key: &ExportKey<'_>,
+) -> Result<CheckedObject, GatewayError> {
     let mut tries = 0;
     loop {
         tries += 1;
-        let Some(mut object) = place.object(path)? else {
+        let Some(mut object) = place.open_object(path)? else {
             let contents = Err("it was listed but no longer exists".to_owned());
-            return Ok(Checked { gateway: None, contents });
+            return Ok(CheckedObject { gateway: None, contents });
         };
         let gateway = object.gateway.take();
-        let broken = match contents(object, key) {
-            Ok(contents) => return Ok(Checked { gateway, contents }),
-            Err(Broken::Unreadable(error)) => error,
+        let broken = match check_contents(object, key) {
+            Ok(contents) => return Ok(CheckedObject { gateway, contents }),
+            Err(ParseError::Unreadable(error)) => error,
             Err(broken) => {
-                let contents = Err(verify::fault(broken).to_string());
-                return Ok(Checked { gateway, contents });
+                let contents = Err(verify::to_fault(broken).to_string());
+                return Ok(CheckedObject { gateway, contents });
             }
         };
         // An error of the decoder is not a connection error.
         if matches!(broken.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) {
             let contents = Err(format!("its Content-Encoding does not fit: {broken}"));
-            return Ok(Checked { gateway, contents });
+            return Ok(CheckedObject { gateway, contents });
         }
-        if tries == TRIES {
+        if tries == MAX_ATTEMPTS {
             let text = format!("{path} could not be read: {broken}");
-            return Err(Fault::new(Kind::Internal, text));
+            return Err(GatewayError::new(ErrorClass::Internal, text));
         }
         std::thread::sleep(std::time::Duration::from_secs(1 << tries));
     }
 }
 
 /// Returns the bytes of a valid object, or why it is damaged.
-fn contents(object: Object, key: &Key<'_>) -> Result<Result<u64, String>, Broken> {
-    let Object { body, encoding, sha256, sequence, .. } = object;
+fn check_contents(
+    object: ObjectReader,
+    key: &ExportKey<'_>,
+) -> Result<Result<u64, String>, ParseError> {
+    let ObjectReader { body, encoding, sha256, sequence, .. } = object;
     let body: Box<dyn Read> = match encoding.as_deref() {
         None | Some("" | "identity") => body,
         Some("gzip") => Box::new(flate2::read::MultiGzDecoder::new(body)),
@@ -218,9 +225,9 @@ fn contents(object: Object, key: &Key<'_>) -> Result<Result<u64, String>, Broken
         }
         Some(other) => return Ok(Err(format!("its Content-Encoding `{other}` is not supported"))),
     };
-    let mut hashed = Hashed { body, hash: Sha256::new(), bytes: 0 };
-    let said = verify::read(&mut hashed)?;
-    let found = hex(&hashed.hash.finalize());
+    let mut hashed = HashingReader { body, hash: Sha256::new(), bytes: 0 };
+    let said = verify::read_file(&mut hashed)?;
+    let found = to_hex(&hashed.hash.finalize());
     let pairs = [
         ("the SHA-256 of the file and `sha256` of its metadata", Some(found), sha256),
         (
@@ -246,13 +253,13 @@ fn contents(object: Object, key: &Key<'_>) -> Result<Result<u64, String>, Broken
 }
 
 /// A reader that hashes what it reads.
-struct Hashed {
+struct HashingReader {
     body: Box<dyn Read>,
     hash: Sha256,
     bytes: u64,
 }
 
-impl Read for Hashed {
+impl Read for HashingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = self.body.read(buffer)?;
         self.hash.update(buffer.get(..length).unwrap_or_default());

@@ -6,16 +6,16 @@ use super::model::Model;
 use super::{system, types};
 use async_graphql::dynamic;
 use async_graphql::parser::types::{BaseType, ExecutableDocument, Selection, SelectionSet, Type};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
-use penstock_base::nearest::nearest;
+use penstock_base::nearest::find_nearest;
 use penstock_model::resource::Compiled;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The maximum number of cached schemas for API keys that are limited to one Business Object.
-const OWN: usize = 8;
+const MAX_KEY_SCHEMAS: usize = 8;
 
 /// The maximum number of fields of a cached schema, about 15 MB.
 const MAX_KEPT_FIELDS: usize = 2_500;
@@ -30,15 +30,15 @@ pub(super) struct Built {
     pub(super) all: Vec<Arc<Compiled>>,
     pub(super) model: Model,
     /// The cached library schema, with the Business Objects that recent documents named.
-    kept: Mutex<Option<Part>>,
+    kept: Mutex<Option<CachedSchema>>,
     /// Held while a schema is used that is too large for the cache.
     large: Mutex<()>,
     /// The schemas for API keys that are limited to one Business Object, the newest first, by its id.
-    own: Mutex<VecDeque<(String, Arc<Built>)>>,
+    key_schemas: Mutex<VecDeque<(String, Arc<Built>)>>,
 }
 
 /// The library's schema of some Business Objects, as indexes into [`Model::business`].
-struct Part {
+struct CachedSchema {
     of: BTreeSet<usize>,
     dynamic: dynamic::Schema,
 }
@@ -66,57 +66,61 @@ impl Built {
             model,
             kept: Mutex::default(),
             large: Mutex::default(),
-            own: Mutex::default(),
+            key_schemas: Mutex::default(),
         }
     }
 
     /// Returns the schema with only one Business Object.
-    pub(super) fn own(&self, id: &str, fields: usize) -> Arc<Self> {
-        let mut own = self.own.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn limit_to_business_object(&self, id: &str, fields: usize) -> Arc<Self> {
+        let mut own = self.key_schemas.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, built)) = own.iter().find(|(of, _)| of == id) {
             return Arc::clone(built);
         }
         let all = self.all.iter().filter(|one| one.object.id == *id).cloned().collect();
         let built = Arc::new(Self::new(self.version, all, fields, false));
         own.push_front((id.to_owned(), Arc::clone(&built)));
-        own.truncate(OWN);
+        own.truncate(MAX_KEY_SCHEMAS);
         built
     }
 
     /// Returns the library's schema with all types that a document names.
     ///
     /// # Errors
-    /// As [`Built::lease`]; `Kind::Invalid` when the document names a Business Object that was left out.
+    /// As [`Built::lease_types`]; `ErrorClass::Invalid` when the document names a Business Object that was left out.
     pub(super) fn lease_for(
         &self,
         document: &ExecutableDocument,
         memory: &Memory,
-    ) -> Result<Lease<'_>, Fault> {
-        let mut named = Named { model: &self.model, places: BTreeSet::new(), all: false };
-        named.document(document)?;
-        if named.all { self.lease_all(memory) } else { self.lease(named.places, memory) }
+    ) -> Result<Lease<'_>, GatewayError> {
+        let mut named = NameCollector { model: &self.model, places: BTreeSet::new(), all: false };
+        named.visit_document(document)?;
+        if named.all { self.lease_all(memory) } else { self.lease_types(named.places, memory) }
     }
 
     /// Returns the library's schema with all types.
     ///
     /// # Errors
-    /// As [`Built::lease`].
-    pub(super) fn lease_all(&self, memory: &Memory) -> Result<Lease<'_>, Fault> {
-        self.lease((0..self.model.business.len()).collect(), memory)
+    /// As [`Built::lease_types`].
+    pub(super) fn lease_all(&self, memory: &Memory) -> Result<Lease<'_>, GatewayError> {
+        self.lease_types((0..self.model.business.len()).collect(), memory)
     }
 
     /// Returns the library's schema with the types of these Business Objects, and of others that recent documents
     /// needed.
     ///
     /// # Errors
-    /// `Kind::Unavailable` when memory is too short for a large schema; `Kind::Internal` when the types are
+    /// `ErrorClass::Unavailable` when memory is too short for a large schema; `ErrorClass::Internal` when the types are
     /// inconsistent.
-    fn lease(&self, needed: BTreeSet<usize>, memory: &Memory) -> Result<Lease<'_>, Fault> {
-        let fields = self.fields(&needed);
+    fn lease_types(
+        &self,
+        needed: BTreeSet<usize>,
+        memory: &Memory,
+    ) -> Result<Lease<'_>, GatewayError> {
+        let fields = self.count_fields(&needed);
         if fields > MAX_KEPT_FIELDS {
             let only = self.large.lock().unwrap_or_else(PoisonError::into_inner);
             check_memory(fields, memory)?;
-            let (_, dynamic) = self.fitting_schema(needed)?;
+            let (_, dynamic) = self.build_valid_schema(needed)?;
             return Ok(Lease { dynamic, _only: Some(only) });
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,26 +130,30 @@ impl Built {
         // Drop the old schema before the new one is built. It stays in memory only while a query uses it.
         let before = kept.take().map(|part| part.of).unwrap_or_default();
         let joined: BTreeSet<usize> = before.union(&needed).copied().collect();
-        let of = if self.fields(&joined) <= MAX_KEPT_FIELDS { joined } else { needed };
-        let (of, dynamic) = self.fitting_schema(of)?;
-        *kept = Some(Part { of, dynamic: dynamic.clone() });
+        let of = if self.count_fields(&joined) <= MAX_KEPT_FIELDS { joined } else { needed };
+        let (of, dynamic) = self.build_valid_schema(of)?;
+        *kept = Some(CachedSchema { of, dynamic: dynamic.clone() });
         Ok(Lease { dynamic, _only: None })
     }
 
     /// Builds the library's schema and omits each Business Object whose types are invalid.
-    fn fitting_schema(
+    fn build_valid_schema(
         &self,
         of: BTreeSet<usize>,
-    ) -> Result<(BTreeSet<usize>, dynamic::Schema), Fault> {
-        let error = match types::schema(&self.model, &of) {
+    ) -> Result<(BTreeSet<usize>, dynamic::Schema), GatewayError> {
+        let error = match types::build_schema(&self.model, &of) {
             Ok(dynamic) => return Ok((of, dynamic)),
             Err(error) => error,
         };
         tracing::error!(%error, "Building the GraphQL schema failed; invalid types are left out.");
-        let fits = |place: &usize| types::schema(&self.model, &BTreeSet::from([*place])).is_ok();
+        let fits =
+            |place: &usize| types::build_schema(&self.model, &BTreeSet::from([*place])).is_ok();
         let of: BTreeSet<usize> = of.into_iter().filter(fits).collect();
-        let dynamic = types::schema(&self.model, &of).map_err(|error| {
-            Fault::new(Kind::Internal, format!("building the GraphQL schema failed: {error}"))
+        let dynamic = types::build_schema(&self.model, &of).map_err(|error| {
+            GatewayError::new(
+                ErrorClass::Internal,
+                format!("building the GraphQL schema failed: {error}"),
+            )
         })?;
         Ok((of, dynamic))
     }
@@ -154,10 +162,10 @@ impl Built {
     #[cfg(test)]
     pub(super) fn kept_fields(&self) -> usize {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref().map_or(0, |part| self.fields(&part.of))
+        kept.as_ref().map_or(0, |part| self.count_fields(&part.of))
     }
 
-    fn fields(&self, of: &BTreeSet<usize>) -> usize {
+    fn count_fields(&self, of: &BTreeSet<usize>) -> usize {
         of.iter().filter_map(|place| self.model.business.get(*place)).map(|one| one.fields).sum()
     }
 
@@ -165,7 +173,7 @@ impl Built {
     pub(super) fn check_variables(&self, document: &ExecutableDocument) -> Result<(), String> {
         for (_, operation) in document.operations.iter() {
             for definition in &operation.node.variable_definitions {
-                let named = named(&definition.node.var_type.node);
+                let named = innermost_type_name(&definition.node.var_type.node);
                 if !system::is_input(&self.model, named) && !self.model.is_input(named) {
                     let name = &definition.node.name.node;
                     return Err(format!(
@@ -179,11 +187,11 @@ impl Built {
 }
 
 /// Checks that the available memory suffices for a schema with this number of fields.
-fn check_memory(fields: usize, memory: &Memory) -> Result<(), Fault> {
+fn check_memory(fields: usize, memory: &Memory) -> Result<(), GatewayError> {
     let wanted = BYTES_PER_FIELD.saturating_mul(fields as u64);
-    match memory.left() {
-        Some(left) if left < wanted => Err(Fault::new(
-            Kind::Unavailable(Duration::from_secs(5)),
+    match memory.remaining_bytes() {
+        Some(left) if left < wanted => Err(GatewayError::new(
+            ErrorClass::Unavailable(Duration::from_secs(5)),
             format!(
                 "the whole schema has {fields} fields and needs about {} MiB of memory, but only {} MiB are \
                  available (service.limits.memory, or the limit of the gateway's control group); queries still \
@@ -197,66 +205,70 @@ fn check_memory(fields: usize, memory: &Memory) -> Result<(), Fault> {
 }
 
 /// Collects the Business Objects that a document names.
-struct Named<'m> {
+struct NameCollector<'m> {
     model: &'m Model,
     places: BTreeSet<usize>,
     /// Whether the document needs all of them because it asks for the schema.
     all: bool,
 }
 
-impl Named<'_> {
-    fn document(&mut self, document: &ExecutableDocument) -> Result<(), Fault> {
+impl NameCollector<'_> {
+    fn visit_document(&mut self, document: &ExecutableDocument) -> Result<(), GatewayError> {
         for (_, operation) in document.operations.iter() {
             for definition in &operation.node.variable_definitions {
-                self.type_name(named(&definition.node.var_type.node))?;
+                self.visit_type_name(innermost_type_name(&definition.node.var_type.node))?;
             }
             let set = &operation.node.selection_set.node;
             for item in &set.items {
                 if let Selection::Field(field) = &item.node {
-                    self.root(field.node.name.node.as_str())?;
+                    self.visit_root_field(field.node.name.node.as_str())?;
                 }
             }
-            self.selection(set)?;
+            self.visit_selection(set)?;
         }
         for fragment in document.fragments.values() {
-            self.type_name(fragment.node.type_condition.node.on.node.as_str())?;
-            self.selection(&fragment.node.selection_set.node)?;
+            self.visit_type_name(fragment.node.type_condition.node.on.node.as_str())?;
+            self.visit_selection(&fragment.node.selection_set.node)?;
         }
         Ok(())
     }
 
     /// Collects the Business Object of a field of the query type. An unknown field may be a typing error; the schema
     /// then includes the type with the nearest name, so that the library can suggest it.
-    fn root(&mut self, name: &str) -> Result<(), Fault> {
+    fn visit_root_field(&mut self, name: &str) -> Result<(), GatewayError> {
         let roots = &self.model.roots;
-        if roots.contains_key(name) || system::QUERIES.contains(&name) || name.starts_with("__") {
+        if roots.contains_key(name)
+            || system::SHARED_QUERY_FIELDS.contains(&name)
+            || name.starts_with("__")
+        {
             return Ok(());
         }
         if let Some(left) = self.model.left_out_field(name) {
-            return Err(left.fault());
+            return Err(left.to_error());
         }
-        if let Some(root) = nearest(name, roots.keys()).and_then(|near| roots.get(near)) {
-            self.places.insert(root.business());
+        if let Some(root) = find_nearest(name, roots.keys()).and_then(|near| roots.get(near)) {
+            self.places.insert(root.business_index());
         }
         Ok(())
     }
 
     /// Collects Business Objects by field names at every level. A nested field with the name of a root field can add
     /// types that are not needed.
-    fn selection(&mut self, set: &SelectionSet) -> Result<(), Fault> {
+    fn visit_selection(&mut self, set: &SelectionSet) -> Result<(), GatewayError> {
         for item in &set.items {
             match &item.node {
                 Selection::Field(field) => {
                     let name = field.node.name.node.as_str();
                     self.all |= matches!(name, "__schema" | "__type");
-                    self.places.extend(self.model.roots.get(name).map(|root| root.business()));
-                    self.selection(&field.node.selection_set.node)?;
+                    self.places
+                        .extend(self.model.roots.get(name).map(|root| root.business_index()));
+                    self.visit_selection(&field.node.selection_set.node)?;
                 }
                 Selection::InlineFragment(fragment) => {
                     if let Some(on) = &fragment.node.type_condition {
-                        self.type_name(on.node.on.node.as_str())?;
+                        self.visit_type_name(on.node.on.node.as_str())?;
                     }
-                    self.selection(&fragment.node.selection_set.node)?;
+                    self.visit_selection(&fragment.node.selection_set.node)?;
                 }
                 Selection::FragmentSpread(_) => {}
             }
@@ -264,22 +276,22 @@ impl Named<'_> {
         Ok(())
     }
 
-    fn type_name(&mut self, name: &str) -> Result<(), Fault> {
+    fn visit_type_name(&mut self, name: &str) -> Result<(), GatewayError> {
         let place = self.model.business_of_type(name);
         if place.is_none()
             && let Some(left) = self.model.left_out_type(name)
         {
-            return Err(left.fault());
+            return Err(left.to_error());
         }
         self.places.extend(place);
         Ok(())
     }
 }
 
-fn named(of: &Type) -> &str {
+fn innermost_type_name(of: &Type) -> &str {
     match &of.base {
         BaseType::Named(name) => name,
-        BaseType::List(inner) => named(inner),
+        BaseType::List(inner) => innermost_type_name(inner),
     }
 }
 

@@ -3,41 +3,41 @@
 //! The library's own limits expand every fragment. A short document in which each fragment spreads the next one
 //! twice would keep it busy for years. This module counts each fragment once.
 //!
-//! `check` examines the document before validation, by its text and selections. [`Cost`] is the cost of a valid
+//! `check_document` examines the document before validation, by its text and selections. [`Cost`] is the cost of a valid
 //! operation according to the schema.
 use super::document::Document;
 use super::input;
-use super::model::{Model, Role, Root};
-use super::system::{self, NODE, QUERY, REFERRERS};
+use super::model::{FieldRole, Model, RootField};
+use super::system::{self, NODE_TYPE, QUERY_TYPE, REFERRERS_TYPE};
 use async_graphql::Name;
 use async_graphql::parser::types::{ExecutableDocument, Field, Selection, SelectionSet};
 use std::collections::HashMap;
 
 /// The maximum nesting of brackets in the text. The parser uses a stack frame for each level.
-const NESTING: usize = 64;
+const MAX_BRACKET_DEPTH: usize = 64;
 
 /// The maximum nesting of selections, including those of fragments within fragments.
-const LEVELS: usize = 64;
+const MAX_SELECTION_LEVELS: usize = 64;
 
 /// The maximum number of fields of all operations of a document, which determines the cost of validation. The fields
 /// of a fragment count at each spread.
-const FIELDS: usize = 1_000;
+const MAX_DOCUMENT_FIELDS: usize = 1_000;
 
 /// The depth of selections that is always allowed. The introspection query of common tools has 15 levels.
-const DEPTH: usize = 20;
+const INTROSPECTION_DEPTH: usize = 20;
 
 /// The number of items assumed for a list, because its length is unknown before execution.
-pub(super) const LIST: u64 = 5;
+pub(super) const ASSUMED_LIST_ITEMS: u64 = 5;
 
 /// The maximum number of `__schema` and `__type` fields in one operation.
-const INTROSPECTIONS: usize = 10;
+const MAX_INTROSPECTIONS: usize = 10;
 
 /// The maximum nesting of lists of fields in introspection. Common tools need one.
-const INTROSPECTED: usize = 2;
+const MAX_NESTED_FIELD_LISTS: usize = 2;
 
 /// The number of fields and the depth of a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Size {
+struct SelectionSize {
     fields: usize,
     depth: usize,
 }
@@ -55,8 +55,10 @@ pub(super) fn check_text(text: &str) -> Result<(), String> {
             _ => {}
         }
         // Brackets in strings and comments count too, which is harmless with a limit this high.
-        if depth > NESTING {
-            return Err(format!("the document nests brackets more than {NESTING} levels deep"));
+        if depth > MAX_BRACKET_DEPTH {
+            return Err(format!(
+                "the document nests brackets more than {MAX_BRACKET_DEPTH} levels deep"
+            ));
         }
     }
     Ok(())
@@ -66,30 +68,40 @@ pub(super) fn check_text(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// Describes which limit is exceeded.
-pub(super) fn check(document: &ExecutableDocument, depth: usize) -> Result<(), String> {
+pub(super) fn check_document(document: &ExecutableDocument, depth: usize) -> Result<(), String> {
     let mut known = HashMap::new();
-    let depth = depth.max(DEPTH);
+    let depth = depth.max(INTROSPECTION_DEPTH);
     let mut fields = 0_usize;
-    let mut add = |size: Size| {
+    let mut add = |size: SelectionSize| {
         if size.depth > depth {
             return Err(format!("the document is nested deeper than {depth} levels of fields"));
         }
         fields = fields.saturating_add(size.fields.max(1));
-        if fields > FIELDS {
+        if fields > MAX_DOCUMENT_FIELDS {
             return Err(format!(
-                "the document has more than {FIELDS} fields in all its operations"
+                "the document has more than {MAX_DOCUMENT_FIELDS} fields in all its operations"
             ));
         }
         Ok(())
     };
     // The library validates all operations, not only the one that is executed.
     for (_, operation) in document.operations.iter() {
-        add(selection(&operation.node.selection_set.node, document, &mut known, LEVELS)?)?;
+        add(measure_selection(
+            &operation.node.selection_set.node,
+            document,
+            &mut known,
+            MAX_SELECTION_LEVELS,
+        )?)?;
     }
     // It also validates fragments that no operation spreads.
     for (name, fragment) in &document.fragments {
         if !known.contains_key(name) {
-            add(selection(&fragment.node.selection_set.node, document, &mut known, LEVELS)?)?;
+            add(measure_selection(
+                &fragment.node.selection_set.node,
+                document,
+                &mut known,
+                MAX_SELECTION_LEVELS,
+            )?)?;
         }
     }
     Ok(())
@@ -97,29 +109,30 @@ pub(super) fn check(document: &ExecutableDocument, depth: usize) -> Result<(), S
 
 /// Measures a selection. `None` in `known` marks a fragment that is being measured; finding it again means that the
 /// fragment spreads itself.
-fn selection<'a>(
+fn measure_selection<'a>(
     set: &'a SelectionSet,
     document: &'a ExecutableDocument,
-    known: &mut HashMap<&'a Name, Option<Size>>,
+    known: &mut HashMap<&'a Name, Option<SelectionSize>>,
     levels: usize,
-) -> Result<Size, String> {
+) -> Result<SelectionSize, String> {
     let Some(left) = levels.checked_sub(1) else {
         return Err(format!(
-            "the document is nested deeper than {LEVELS} levels of fragments and fields"
+            "the document is nested deeper than {MAX_SELECTION_LEVELS} levels of fragments and fields"
         ));
     };
-    let mut sum = Size::default();
+    let mut sum = SelectionSize::default();
     for item in &set.items {
         let size = match &item.node {
             Selection::Field(field) => {
-                let inner = selection(&field.node.selection_set.node, document, known, left)?;
-                Size {
+                let inner =
+                    measure_selection(&field.node.selection_set.node, document, known, left)?;
+                SelectionSize {
                     fields: inner.fields.saturating_add(1),
                     depth: inner.depth.saturating_add(1),
                 }
             }
             Selection::InlineFragment(fragment) => {
-                selection(&fragment.node.selection_set.node, document, known, left)?
+                measure_selection(&fragment.node.selection_set.node, document, known, left)?
             }
             Selection::FragmentSpread(spread) => {
                 let name = &spread.node.fragment_name.node;
@@ -127,11 +140,15 @@ fn selection<'a>(
                     (Some(Some(size)), _) => *size,
                     (Some(None), _) => return Err(format!("the fragment {name} spreads itself")),
                     // The validation reports the missing fragment.
-                    (None, None) => Size::default(),
+                    (None, None) => SelectionSize::default(),
                     (None, Some(fragment)) => {
                         known.insert(name, None);
-                        let size =
-                            selection(&fragment.node.selection_set.node, document, known, left)?;
+                        let size = measure_selection(
+                            &fragment.node.selection_set.node,
+                            document,
+                            known,
+                            left,
+                        )?;
                         known.insert(name, Some(size));
                         size
                     }
@@ -148,7 +165,7 @@ fn selection<'a>(
 /// The cost of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Cost {
-    /// The number of fields. Fields below a page count once for each item, those below a list [`LIST`] times.
+    /// The number of fields. Fields below a page count once for each item, those below a list [`ASSUMED_LIST_ITEMS`] times.
     pub(super) complexity: u64,
     /// The number of items of all pages. The items of a nested page count once for each item of the outer page.
     pub(super) rows: u64,
@@ -161,12 +178,13 @@ impl Cost {
     ///
     /// # Errors
     /// Describes which limit introspection exceeds, or what is wrong with `first`.
-    pub(super) fn of(model: &Model, document: &Document<'_>) -> Result<Self, String> {
-        let mut telling = Telling { model, document, known: HashMap::new(), introspections: 0 };
-        telling.selection(QUERY, &document.operation.selection_set.node)
+    pub(super) fn of_document(model: &Model, document: &Document<'_>) -> Result<Self, String> {
+        let mut telling =
+            CostCalculator { model, document, known: HashMap::new(), introspections: 0 };
+        telling.compute_selection_cost(QUERY_TYPE, &document.operation.selection_set.node)
     }
 
-    fn and(self, other: Self) -> Self {
+    fn combine_with(self, other: Self) -> Self {
         Self {
             complexity: self.complexity.saturating_add(other.complexity),
             rows: self.rows.saturating_add(other.rows),
@@ -175,7 +193,7 @@ impl Cost {
     }
 }
 
-struct Telling<'t> {
+struct CostCalculator<'t> {
     model: &'t Model,
     document: &'t Document<'t>,
     /// The costs of fragments. A fragment always has the same type.
@@ -185,65 +203,76 @@ struct Telling<'t> {
 
 /// The number of objects that a field leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Many {
+enum Cardinality {
     One,
     List,
     Page,
 }
 
-impl<'t> Telling<'t> {
-    fn selection(&mut self, type_name: &str, set: &'t SelectionSet) -> Result<Cost, String> {
+impl<'t> CostCalculator<'t> {
+    fn compute_selection_cost(
+        &mut self,
+        type_name: &str,
+        set: &'t SelectionSet,
+    ) -> Result<Cost, String> {
         let mut sum = Cost::default();
         for item in &set.items {
-            if !self.document.includes(item.node.directives()) {
+            if !self.document.is_included(item.node.directives()) {
                 continue;
             }
             let cost = match &item.node {
-                Selection::Field(field) => self.field(type_name, &field.node)?,
+                Selection::Field(field) => self.compute_field_cost(type_name, &field.node)?,
                 Selection::InlineFragment(fragment) => {
                     let on = fragment.node.type_condition.as_ref();
                     let on = on.map_or(type_name, |on| on.node.on.node.as_str());
-                    self.selection(on, &fragment.node.selection_set.node)?
+                    self.compute_selection_cost(on, &fragment.node.selection_set.node)?
                 }
                 Selection::FragmentSpread(spread) => {
                     let name = &spread.node.fragment_name.node;
-                    match (self.known.get(name), self.document.fragment(name)) {
+                    match (self.known.get(name), self.document.find_fragment(name)) {
                         (Some(cost), _) => *cost,
                         (None, None) => Cost::default(),
                         (None, Some(fragment)) => {
                             let on = &fragment.type_condition.node.on.node;
-                            let cost = self.selection(on, &fragment.selection_set.node)?;
+                            let cost =
+                                self.compute_selection_cost(on, &fragment.selection_set.node)?;
                             self.known.insert(name, cost);
                             cost
                         }
                     }
                 }
             };
-            sum = sum.and(cost);
+            sum = sum.combine_with(cost);
         }
         Ok(sum)
     }
 
-    fn field(&mut self, type_name: &str, field: &'t Field) -> Result<Cost, String> {
+    fn compute_field_cost(&mut self, type_name: &str, field: &'t Field) -> Result<Cost, String> {
         let name = field.name.node.as_str();
         let leaf = Cost { complexity: 1, rows: 0, depth: 1 };
-        if type_name == QUERY && matches!(name, "__schema" | "__type") {
+        if type_name == QUERY_TYPE && matches!(name, "__schema" | "__type") {
             self.introspections += 1;
-            if self.introspections > INTROSPECTIONS {
+            if self.introspections > MAX_INTROSPECTIONS {
                 return Err(format!(
-                    "the document asks for the schema more than {INTROSPECTIONS} times"
+                    "the document asks for the schema more than {MAX_INTROSPECTIONS} times"
                 ));
             }
-            self.introspected(&field.selection_set.node, INTROSPECTED, LEVELS)?;
+            self.check_introspection(
+                &field.selection_set.node,
+                MAX_NESTED_FIELD_LISTS,
+                MAX_SELECTION_LEVELS,
+            )?;
             return Ok(Cost::default());
         }
-        let Some((inner, many)) = leads_to(self.model, type_name, name) else { return Ok(leaf) };
-        let below = self.selection(&inner, &field.selection_set.node)?;
+        let Some((inner, many)) = find_target_type(self.model, type_name, name) else {
+            return Ok(leaf);
+        };
+        let below = self.compute_selection_cost(&inner, &field.selection_set.node)?;
         let (times, items) = match many {
-            Many::One => (1, 0),
-            Many::List => (LIST, 0),
-            Many::Page => {
-                let first = input::first(&self.document.arguments(field));
+            Cardinality::One => (1, 0),
+            Cardinality::List => (ASSUMED_LIST_ITEMS, 0),
+            Cardinality::Page => {
+                let first = input::parse_first(&self.document.resolve_arguments(field));
                 let first = first.map_err(|fault| fault.detail)? as u64;
                 (first.max(1), first)
             }
@@ -256,7 +285,12 @@ impl<'t> Telling<'t> {
     }
 
     /// Limits introspection, because types lead to fields, and fields to types, without end.
-    fn introspected(&self, set: &SelectionSet, lists: usize, levels: usize) -> Result<(), String> {
+    fn check_introspection(
+        &self,
+        set: &SelectionSet,
+        lists: usize,
+        levels: usize,
+    ) -> Result<(), String> {
         let too_deep = || {
             "the document nests fields of types too deeply; query those types with `__type`"
                 .to_owned()
@@ -270,15 +304,16 @@ impl<'t> Telling<'t> {
                         matches!(name, "fields" | "interfaces" | "possibleTypes" | "inputFields");
                     let left =
                         if is_list { lists.checked_sub(1).ok_or_else(too_deep)? } else { lists };
-                    self.introspected(&field.node.selection_set.node, left, levels)?;
+                    self.check_introspection(&field.node.selection_set.node, left, levels)?;
                 }
                 Selection::InlineFragment(fragment) => {
-                    self.introspected(&fragment.node.selection_set.node, lists, levels)?;
+                    self.check_introspection(&fragment.node.selection_set.node, lists, levels)?;
                 }
                 Selection::FragmentSpread(spread) => {
-                    if let Some(fragment) = self.document.fragment(&spread.node.fragment_name.node)
+                    if let Some(fragment) =
+                        self.document.find_fragment(&spread.node.fragment_name.node)
                     {
-                        self.introspected(&fragment.selection_set.node, lists, levels)?;
+                        self.check_introspection(&fragment.selection_set.node, lists, levels)?;
                     }
                 }
             }
@@ -288,54 +323,56 @@ impl<'t> Telling<'t> {
 }
 
 /// Returns the type that a field leads to, if that type has fields.
-fn leads_to(model: &Model, type_name: &str, field: &str) -> Option<(String, Many)> {
-    let many = |is_list: bool| if is_list { Many::List } else { Many::One };
+fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(String, Cardinality)> {
+    let many = |is_list: bool| if is_list { Cardinality::List } else { Cardinality::One };
     let object = |place: usize| model.objects.get(place).map(|object| object.name.as_str());
     let business = |place: usize| object(model.business.get(place)?.object);
-    if type_name == QUERY {
+    if type_name == QUERY_TYPE {
         return Some(match (model.roots.get(field), field) {
-            (Some(Root::One(place)), _) => (business(*place)?.to_owned(), Many::One),
-            (Some(Root::Many(place)), _) => {
-                (super::model::connection(business(*place)?), Many::Page)
+            (Some(RootField::One(place)), _) => (business(*place)?.to_owned(), Cardinality::One),
+            (Some(RootField::Many(place)), _) => {
+                (super::model::connection_type_name(business(*place)?), Cardinality::Page)
             }
-            (None, "authenticatedUser") => ("AuthenticatedUser".to_owned(), Many::One),
-            (None, "businessObjects") => ("BusinessObject".to_owned(), Many::List),
-            (None, "targets") => ("Target".to_owned(), Many::List),
-            (None, "exports") => ("ExportConnection".to_owned(), Many::Page),
-            (None, "object") => (NODE.to_owned(), Many::One),
-            (None, "referredBy") => (REFERRERS.to_owned(), Many::Page),
+            (None, "authenticatedUser") => ("AuthenticatedUser".to_owned(), Cardinality::One),
+            (None, "businessObjects") => ("BusinessObject".to_owned(), Cardinality::List),
+            (None, "targets") => ("Target".to_owned(), Cardinality::List),
+            (None, "exports") => ("ExportConnection".to_owned(), Cardinality::Page),
+            (None, "object") => (NODE_TYPE.to_owned(), Cardinality::One),
+            (None, "referredBy") => (REFERRERS_TYPE.to_owned(), Cardinality::Page),
             _ => return None,
         });
     }
     if let Some(place) = model.by_name.get(type_name) {
-        return Some(match model.objects.get(*place)?.field(field)?.role {
-            Role::Nested(_, to, is_list) => (object(to)?.to_owned(), many(is_list)),
-            Role::Followed(_, is_list) => (NODE.to_owned(), many(is_list)),
-            Role::AsObject => (NODE.to_owned(), Many::One),
-            Role::ReferredBy => (REFERRERS.to_owned(), Many::Page),
-            Role::Uri | Role::Leaf(..) => return None,
+        return Some(match model.objects.get(*place)?.find_field(field)?.role {
+            FieldRole::Nested(_, to, is_list) => (object(to)?.to_owned(), many(is_list)),
+            FieldRole::Followed(_, is_list) => (NODE_TYPE.to_owned(), many(is_list)),
+            FieldRole::AsObject => (NODE_TYPE.to_owned(), Cardinality::One),
+            FieldRole::ReferredBy => (REFERRERS_TYPE.to_owned(), Cardinality::Page),
+            FieldRole::Uri | FieldRole::Leaf(..) => return None,
         });
     }
-    if let Some(members) = system::members(type_name) {
+    if let Some(members) = system::find_members(type_name) {
         let (_, kind, _) = members.iter().find(|(name, ..)| *name == field)?;
-        let (inner, is_list) = system::inner(kind);
-        system::members(inner)?;
+        let (inner, is_list) = system::inner_type(kind);
+        system::find_members(inner)?;
         // The items of a page are counted at the field of the page.
         let is_page = matches!(field, "nodes" | "edges");
         return Some((inner.to_owned(), many(is_list && !is_page)));
     }
     let (edges, node) = match type_name {
-        NODE if field == "referredBy" => return Some((REFERRERS.to_owned(), Many::Page)),
-        REFERRERS | "ReferrerEdge" => ("ReferrerEdge".to_owned(), NODE.to_owned()),
+        NODE_TYPE if field == "referredBy" => {
+            return Some((REFERRERS_TYPE.to_owned(), Cardinality::Page));
+        }
+        REFERRERS_TYPE | "ReferrerEdge" => ("ReferrerEdge".to_owned(), NODE_TYPE.to_owned()),
         page => {
             let node = page.strip_suffix("Connection").or_else(|| page.strip_suffix("Edge"))?;
             (format!("{node}Edge"), node.to_owned())
         }
     };
     match field {
-        "nodes" | "node" => Some((node, Many::One)),
-        "edges" => Some((edges, Many::One)),
-        "pageInfo" => Some(("PageInfo".to_owned(), Many::One)),
+        "nodes" | "node" => Some((node, Cardinality::One)),
+        "edges" => Some((edges, Cardinality::One)),
+        "pageInfo" => Some(("PageInfo".to_owned(), Cardinality::One)),
         _ => None,
     }
 }
@@ -348,7 +385,7 @@ mod tests {
 
     fn check_query(text: &str) -> Result<(), String> {
         check_text(text)?;
-        check(&parse_query(text).unwrap(), DEPTH)
+        check_document(&parse_query(text).unwrap(), INTROSPECTION_DEPTH)
     }
 
     #[test]

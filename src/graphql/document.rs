@@ -62,7 +62,7 @@ impl<'d> Document<'d> {
         selected: &mut Vec<Selected<'d>>,
     ) {
         for item in &set.items {
-            if !self.includes(item.node.directives()) {
+            if !self.is_included(item.node.directives()) {
                 continue;
             }
             match &item.node {
@@ -92,11 +92,11 @@ impl<'d> Document<'d> {
     }
 
     /// Evaluates `@skip` and `@include` (GraphQL, 3.13).
-    pub(super) fn includes(&self, directives: &[Positioned<Directive>]) -> bool {
+    pub(super) fn is_included(&self, directives: &[Positioned<Directive>]) -> bool {
         directives.iter().all(|directive| {
             let condition = directive.node.get_argument("if").map(|value| {
                 let value = value.node.clone();
-                value.into_const_with(|name| Ok::<_, Infallible>(self.variable(&name)))
+                value.into_const_with(|name| Ok::<_, Infallible>(self.resolve_variable(&name)))
             });
             match (directive.node.name.node.as_str(), condition) {
                 ("skip", Some(Ok(Value::Boolean(skip)))) => !skip,
@@ -107,21 +107,22 @@ impl<'d> Document<'d> {
     }
 
     /// Returns the values of a field's arguments, with variables replaced.
-    pub(super) fn arguments(&self, field: &Field) -> Arguments {
+    pub(super) fn resolve_arguments(&self, field: &Field) -> Arguments {
         let given = field.arguments.iter().map(|(name, value)| {
             let value = value.node.clone();
-            let constant = value.into_const_with(|name| Ok::<_, Infallible>(self.variable(&name)));
+            let constant =
+                value.into_const_with(|name| Ok::<_, Infallible>(self.resolve_variable(&name)));
             (name.node.clone(), constant.unwrap_or_else(|never| match never {}))
         });
         Arguments(given.collect())
     }
 
     /// Finds the fragment of this name.
-    pub(super) fn fragment(&self, name: &Name) -> Option<&'d FragmentDefinition> {
+    pub(super) fn find_fragment(&self, name: &Name) -> Option<&'d FragmentDefinition> {
         self.all.fragments.get(name).map(|fragment| &fragment.node)
     }
 
-    fn variable(&self, name: &Name) -> Value {
+    fn resolve_variable(&self, name: &Name) -> Value {
         if let Some(value) = self.variables.get(name) {
             return value.clone();
         }
@@ -140,7 +141,7 @@ impl Arguments {
     }
 
     /// Returns a text: a string, an identifier, or a value of an enum.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(super) fn get_text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             Value::String(text) => Some(text),
             Value::Enum(item) => Some(item),

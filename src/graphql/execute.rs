@@ -4,34 +4,34 @@
 //! executor resolves one field at a time and omits fields that fail, although they should be null (GraphQL, 6.4.4).
 //! Here everything that is selected of many objects is known in advance and read together.
 use super::document::{Arguments, Document, Selected};
-use super::model::{Business, Model, Root};
+use super::model::{BusinessObjectTypes, Model, RootField};
 use super::out::Out;
-use super::pages::Item;
-use super::plan::{Part, Planner, iri, unknown};
-use super::schema::Sources;
-use super::system::{self, QUERY};
+use super::pages::PageItem;
+use super::plan::{PagePart, Planner, parse_iri, unimplemented_field_error};
+use super::schema::GraphqlSources;
+use super::system::{self, QUERY_TYPE};
 use super::{input, user};
 use async_graphql::Value;
 use async_graphql::parser::types::SelectionSet;
 use penstock_auth::{Caller, Credential};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::GraphqlLimits;
 use penstock_model::resource::Compiled;
-use penstock_model::search::{self, Bounds, Search};
+use penstock_model::search::{self, Search, SearchBudget};
 use serde_json::Value as Json;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The number of exports read at a time.
-const EXPORTS: usize = 200;
+const EXPORTS_PER_READ: usize = 200;
 
 /// The state of a running operation, on a blocking thread.
 pub(super) struct Execution<'d> {
     pub(super) planner: Planner<'d>,
-    pub(super) sources: &'d Sources,
+    pub(super) sources: &'d GraphqlSources,
     pub(super) limits: GraphqlLimits,
-    pub(super) bounds: Bounds,
+    pub(super) bounds: SearchBudget,
     /// The number of objects in the answer so far.
     pub(super) rows: Cell<u64>,
     /// The approximate size of the answer so far, in bytes.
@@ -45,7 +45,7 @@ impl<'d> Execution<'d> {
         model: &'d Model,
         all: &'d [Arc<Compiled>],
         document: &'d Document<'d>,
-        sources: &'d Sources,
+        sources: &'d GraphqlSources,
         limits: GraphqlLimits,
         caller: &'d Caller,
     ) -> Self {
@@ -53,7 +53,7 @@ impl<'d> Execution<'d> {
             planner: Planner { model, document },
             sources,
             limits,
-            bounds: Bounds::new(limits.scan, limits.time),
+            bounds: SearchBudget::new(limits.scan, limits.time),
             rows: Cell::new(0),
             bytes: Cell::new(0),
             caller,
@@ -62,93 +62,102 @@ impl<'d> Execution<'d> {
     }
 
     /// Returns the result. A field that fails is null. `introspected` is the library's answer to introspection.
-    pub(super) fn run(&self, introspected: &Value) -> Out {
+    pub(super) fn answer_operation(&self, introspected: &Value) -> Out {
         let document = self.planner.document;
         let sets = [&document.operation.selection_set.node];
-        let fields = document.collect(&sets, &|name| name == QUERY);
+        let fields = document.collect(&sets, &|name| name == QUERY_TYPE);
         let members = fields.into_iter().map(|selected| {
             let key = selected.key.clone();
             let out = match selected.field.node.name.node.as_str() {
-                "__typename" => Ok(Out::text(QUERY)),
-                "__schema" | "__type" => Ok(member(introspected, &key)),
-                name => self.root(name, &selected),
+                "__typename" => Ok(Out::from_text(QUERY_TYPE)),
+                "__schema" | "__type" => Ok(get_introspected_member(introspected, &key)),
+                name => self.answer_root_field(name, &selected),
             };
             (key, out.unwrap_or_else(|fault| Out::Failed(Box::new(fault))))
         });
         Out::Object(members.collect())
     }
 
-    fn root(&self, name: &str, selected: &Selected<'d>) -> Result<Out, Fault> {
-        let arguments = self.planner.document.arguments(&selected.field.node);
+    fn answer_root_field(&self, name: &str, selected: &Selected<'d>) -> Result<Out, GatewayError> {
+        let arguments = self.planner.document.resolve_arguments(&selected.field.node);
         let sets = &selected.sets;
         match self.planner.model.roots.get(name) {
-            Some(Root::One(business)) => return self.one(*business, &arguments, sets),
-            Some(Root::Many(business)) => return self.many(*business, &arguments, sets),
+            Some(RootField::One(business)) => {
+                return self.answer_object(*business, &arguments, sets);
+            }
+            Some(RootField::Many(business)) => {
+                return self.answer_connection(*business, &arguments, sets);
+            }
             None => {}
         }
         match name {
-            "authenticatedUser" => {
-                Ok(self.members("AuthenticatedUser", &user::members(self.caller), sets))
-            }
+            "authenticatedUser" => Ok(self.select_members(
+                "AuthenticatedUser",
+                &user::caller_to_json(self.caller),
+                sets,
+            )),
             "businessObjects" => Ok(Out::List(
                 self.all
                     .iter()
-                    .map(|one| self.business_object(one, sets))
+                    .map(|one| self.answer_business_object(one, sets))
                     .collect::<Result<_, _>>()?,
             )),
             "targets" => {
-                let targets = self.sources.exporter.targets()?;
-                let targets =
-                    targets.iter().map(|target| Ok(self.members("Target", &json(target)?, sets)));
-                Ok(Out::List(targets.collect::<Result<_, Fault>>()?))
+                let targets = self.sources.exporter.list_targets()?;
+                let targets = targets
+                    .iter()
+                    .map(|target| Ok(self.select_members("Target", &to_json(target)?, sets)));
+                Ok(Out::List(targets.collect::<Result<_, GatewayError>>()?))
             }
-            "exports" => self.exports(&arguments, sets),
-            "object" => self.any(&arguments, sets),
-            "referredBy" => self.referred_by(&arguments, sets),
-            _ => Err(unknown()),
+            "exports" => self.answer_exports(&arguments, sets),
+            "object" => self.answer_any_object(&arguments, sets),
+            "referredBy" => self.answer_referred_by(&arguments, sets),
+            _ => Err(unimplemented_field_error()),
         }
     }
 
     /// Answers with one object by its URI.
-    fn one(
+    fn answer_object(
         &self,
         business: usize,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, Fault> {
-        let uri = iri(arguments.text("uri").unwrap_or_default())?.into_string();
-        let object = self.business(business)?.object;
-        let plan = self.planner.plan(object, sets)?;
-        let mut found = self.objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
+    ) -> Result<Out, GatewayError> {
+        let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
+        let object = self.get_business(business)?.object;
+        let plan = self.planner.plan_object(object, sets)?;
+        let mut found = self.read_objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
         Ok(Out::or_null(found.remove(&uri).map(Out::Shared)))
     }
 
     /// Answers with a page of the objects of a Business Object.
-    fn many(
+    fn answer_connection(
         &self,
         place: usize,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, Fault> {
+    ) -> Result<Out, GatewayError> {
         let model = self.planner.model;
-        let business = self.business(place)?;
-        let object = model.objects.get(business.object).ok_or_else(unknown)?;
-        let connection = super::model::connection(&object.name);
+        let business = self.get_business(place)?;
+        let object = model.objects.get(business.object).ok_or_else(unimplemented_field_error)?;
+        let connection = super::model::connection_type_name(&object.name);
         let edge = format!("{}Edge", object.name);
-        let page = self.planner.page(&connection, &edge, arguments, sets)?;
-        let filter = input::filter(model, object, arguments)?;
+        let page = self.planner.plan_page(&connection, &edge, arguments, sets)?;
+        let filter = input::parse_filter(model, object, arguments)?;
         let (store, compiled) = (&self.sources.store, &business.compiled);
         let search = Search {
             filter: filter.as_ref(),
-            order: input::order(business, arguments)?,
+            order: input::parse_order(business, arguments)?,
             after: page.after.as_deref(),
             limit: page.first,
         };
         // Skip the search if only the count is requested.
-        let lists = |(_, part): &(_, Part<'_>)| !matches!(part, Part::TypeName | Part::TotalCount);
+        let lists = |(_, part): &(_, PagePart<'_>)| {
+            !matches!(part, PagePart::TypeName | PagePart::TotalCount)
+        };
         let (items, more) = if page.parts.iter().any(lists) {
-            let found = search::page(store, compiled, &search, &self.bounds)?;
-            let items = found.found.into_iter().map(|found| Item {
+            let found = search::find_page(store, compiled, &search, &self.bounds)?;
+            let items = found.found.into_iter().map(|found| PageItem {
                 business: place,
                 uri: found.uri.into_string(),
                 cursor: found.cursor,
@@ -158,38 +167,48 @@ impl<'d> Execution<'d> {
         } else {
             (Vec::new(), false)
         };
-        let loaded = self.load(&page, &items.iter())?;
+        let loaded = self.load_page(&page, &items.iter())?;
         let total = || {
-            let count = search::count(store, compiled, filter.as_ref(), &self.bounds)?;
+            let count = search::count_objects(store, compiled, filter.as_ref(), &self.bounds)?;
             Ok(Out::Raw(count.to_string()))
         };
-        self.connect(&page, &items, more, &loaded, &total)
+        self.build_page(&page, &items, more, &loaded, &total)
     }
 
     /// Answers with an object of any Business Object.
-    fn any(&self, arguments: &Arguments, sets: &[&'d SelectionSet]) -> Result<Out, Fault> {
-        let uri = iri(arguments.text("uri").unwrap_or_default())?.into_string();
-        let follow = self.planner.follow(arguments, sets.to_vec())?;
-        let Some(business) = self.belongs(&uri, follow.business)? else { return Ok(Out::Null) };
-        let plan = follow.nodes.plan(&self.planner, business)?;
-        let mut found = self.objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
+    fn answer_any_object(
+        &self,
+        arguments: &Arguments,
+        sets: &[&'d SelectionSet],
+    ) -> Result<Out, GatewayError> {
+        let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
+        let follow = self.planner.plan_follow(arguments, sets.to_vec())?;
+        let Some(business) = self.find_business_object(&uri, follow.business)? else {
+            return Ok(Out::Null);
+        };
+        let plan = follow.nodes.plan_for(&self.planner, business)?;
+        let mut found = self.read_objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
         Ok(Out::or_null(found.remove(&uri).map(Out::Shared)))
     }
 
-    fn referred_by(&self, arguments: &Arguments, sets: &[&'d SelectionSet]) -> Result<Out, Fault> {
-        let uri = iri(arguments.text("uri").unwrap_or_default())?.into_string();
-        let refer = self.planner.refer(arguments, sets)?;
-        let pages = self.referrers(&refer, &BTreeSet::from([uri]))?;
+    fn answer_referred_by(
+        &self,
+        arguments: &Arguments,
+        sets: &[&'d SelectionSet],
+    ) -> Result<Out, GatewayError> {
+        let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
+        let refer = self.planner.plan_referrers(arguments, sets)?;
+        let pages = self.find_referrers(&refer, &BTreeSet::from([uri]))?;
         Ok(Out::or_null(pages.into_iter().next().map(|(_, out)| out)))
     }
 
-    fn business_object(
+    fn answer_business_object(
         &self,
         compiled: &Compiled,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, Fault> {
+    ) -> Result<Out, GatewayError> {
         let model = self.planner.model;
-        let mut members = json(&compiled.object)?;
+        let mut members = to_json(&compiled.object)?;
         let id = &compiled.object.id;
         let place = model.business.iter().position(|one| one.compiled.object.id == *id);
         let of = place.and_then(|place| model.root_type(place));
@@ -199,16 +218,20 @@ impl<'d> Execution<'d> {
             let missing = left_out.map_or(Json::Null, |left| left.why.clone().into());
             members.insert("typeMissing".to_owned(), missing);
         }
-        Ok(self.members("BusinessObject", &members, sets))
+        Ok(self.select_members("BusinessObject", &members, sets))
     }
 
     /// Answers with a page of exports.
-    fn exports(&self, arguments: &Arguments, sets: &[&'d SelectionSet]) -> Result<Out, Fault> {
-        let first = input::first(arguments)?;
-        let after = arguments.text("after").map(str::to_owned);
+    fn answer_exports(
+        &self,
+        arguments: &Arguments,
+        sets: &[&'d SelectionSet],
+    ) -> Result<Out, GatewayError> {
+        let first = input::parse_first(arguments)?;
+        let after = arguments.get_text("after").map(str::to_owned);
         if after.as_ref().is_some_and(|id| uuid::Uuid::parse_str(id).is_err()) {
-            return Err(Fault::new(
-                Kind::Malformed,
+            return Err(GatewayError::new(
+                ErrorClass::Malformed,
                 "`after` is not a cursor of a page of exports",
             ));
         }
@@ -217,12 +240,12 @@ impl<'d> Execution<'d> {
             Credential::ApiKey { business_object, .. } => business_object.as_deref(),
             _ => None,
         };
-        let (target, status) = (arguments.text("target"), arguments.text("status"));
-        let of = arguments.text("businessObject");
+        let (target, status) = (arguments.get_text("target"), arguments.get_text("status"));
+        let of = arguments.get_text("businessObject");
         let (mut from, mut items, mut more) = (after.clone(), Vec::new(), false);
         'pages: loop {
             self.bounds.check_time()?;
-            let page = self.sources.exporter.list(from.as_deref(), EXPORTS)?;
+            let page = self.sources.exporter.list(from.as_deref(), EXPORTS_PER_READ)?;
             let Some(last) = page.last() else { break };
             from = Some(last.id.clone());
             for entry in page {
@@ -234,7 +257,7 @@ impl<'d> Execution<'d> {
                 {
                     continue;
                 }
-                let members = json(&entry)?;
+                let members = to_json(&entry)?;
                 if status.is_some_and(|status| {
                     members.get("status").and_then(Json::as_str) != Some(status)
                 }) {
@@ -260,25 +283,25 @@ impl<'d> Execution<'d> {
                 "endCursor": end,
             },
         });
-        Ok(self.members("ExportConnection", &connection, sets))
+        Ok(self.select_members("ExportConnection", &connection, sets))
     }
 
     /// Selects the requested members of one of the gateway's own types.
-    fn members(&self, type_name: &str, value: &Json, sets: &[&'d SelectionSet]) -> Out {
-        let known = system::members(type_name).unwrap_or_default();
+    fn select_members(&self, type_name: &str, value: &Json, sets: &[&'d SelectionSet]) -> Out {
+        let known = system::find_members(type_name).unwrap_or_default();
         let fields = self.planner.document.collect(sets, &|name| name == type_name);
         let members = fields.into_iter().map(|Selected { key, field, sets }| {
             let name = field.node.name.node.as_str();
             let kind = known.iter().find(|(member, ..)| *member == name).map(|(_, kind, _)| *kind);
-            let (inner, _) = system::inner(kind.unwrap_or_default());
-            let composite = system::members(inner).is_some();
+            let (inner, _) = system::inner_type(kind.unwrap_or_default());
+            let composite = system::find_members(inner).is_some();
             let out = match value.get(name) {
-                _ if name == "__typename" => Out::text(type_name),
-                Some(Json::Array(items)) if composite => {
-                    Out::List(items.iter().map(|item| self.members(inner, item, &sets)).collect())
-                }
-                Some(one) if composite => self.members(inner, one, &sets),
-                Some(leaf) => Out::json(leaf),
+                _ if name == "__typename" => Out::from_text(type_name),
+                Some(Json::Array(items)) if composite => Out::List(
+                    items.iter().map(|item| self.select_members(inner, item, &sets)).collect(),
+                ),
+                Some(one) if composite => self.select_members(inner, one, &sets),
+                Some(leaf) => Out::from_json(leaf),
                 None => Out::Null,
             };
             (key.clone(), out)
@@ -286,13 +309,13 @@ impl<'d> Execution<'d> {
         Out::Object(members.collect())
     }
 
-    fn business(&self, place: usize) -> Result<&'d Business, Fault> {
-        self.planner.model.business.get(place).ok_or_else(unknown)
+    fn get_business(&self, place: usize) -> Result<&'d BusinessObjectTypes, GatewayError> {
+        self.planner.model.business.get(place).ok_or_else(unimplemented_field_error)
     }
 }
 
 /// Returns a member of the library's answer.
-fn member(introspected: &Value, key: &str) -> Out {
+fn get_introspected_member(introspected: &Value, key: &str) -> Out {
     let value = match introspected {
         Value::Object(members) => members.get(key),
         _ => None,
@@ -301,7 +324,8 @@ fn member(introspected: &Value, key: &str) -> Out {
     json.map_or(Out::Null, Out::Raw)
 }
 
-fn json(value: &impl serde::Serialize) -> Result<Json, Fault> {
-    serde_json::to_value(value)
-        .map_err(|error| Fault::new(Kind::Internal, format!("serializing to JSON failed: {error}")))
+fn to_json(value: &impl serde::Serialize) -> Result<Json, GatewayError> {
+    serde_json::to_value(value).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("serializing to JSON failed: {error}"))
+    })
 }

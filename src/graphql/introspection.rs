@@ -2,28 +2,28 @@
 //! Newer clients ask for the latter (`includeDeprecated`, `isDeprecated` and `deprecationReason` of the working
 //! draft).
 use super::document::{Document, Selected};
-use super::system::QUERY;
+use super::system::QUERY_TYPE;
 use async_graphql::parser::types::{
     DocumentOperations, ExecutableDocument, Selection, SelectionSet,
 };
 use async_graphql::{Name, Positioned, Value};
 
 /// The description of this schema. The library would describe what a schema is.
-const DESCRIPTION: &str =
+const SCHEMA_DESCRIPTION: &str =
     "The data of this gateway: the objects of its Business Objects, and its own state.";
 
-const SCHEMA: &str = "__Schema";
-const DIRECTIVE: &str = "__Directive";
+const SCHEMA_TYPE: &str = "__Schema";
+const DIRECTIVE_TYPE: &str = "__Directive";
 
 /// Replaces fields of directives that the library would reject as unknown: they ask for the name instead.
-/// [`complete`] replaces the answer.
-pub(super) fn adapt(mut document: ExecutableDocument) -> ExecutableDocument {
+/// [`complete_answer`] replaces the answer.
+pub(super) fn adapt_document(mut document: ExecutableDocument) -> ExecutableDocument {
     let operations: Vec<_> = match &mut document.operations {
         DocumentOperations::Single(only) => vec![only],
         DocumentOperations::Multiple(all) => all.values_mut().collect(),
     };
     for operation in operations {
-        adapt_selection(&mut operation.node.selection_set.node, QUERY);
+        adapt_selection(&mut operation.node.selection_set.node, QUERY_TYPE);
     }
     for fragment in document.fragments.values_mut() {
         let on = fragment.node.type_condition.node.on.node.clone();
@@ -39,16 +39,16 @@ fn adapt_selection(set: &mut SelectionSet, type_name: &str) {
                 let field = &mut field.node;
                 let below = &mut field.selection_set.node;
                 match (type_name, field.name.node.as_str()) {
-                    (QUERY, "__schema") => adapt_selection(below, SCHEMA),
-                    (SCHEMA, "directives") => {
+                    (QUERY_TYPE, "__schema") => adapt_selection(below, SCHEMA_TYPE),
+                    (SCHEMA_TYPE, "directives") => {
                         field.arguments.retain(|(name, value)| {
                             let value = value.node.clone().into_const();
                             name.node.as_str() != "includeDeprecated"
                                 || !matches!(value, Some(Value::Boolean(_)))
                         });
-                        adapt_selection(below, DIRECTIVE);
+                        adapt_selection(below, DIRECTIVE_TYPE);
                     }
-                    (DIRECTIVE, "isDeprecated" | "deprecationReason") => {
+                    (DIRECTIVE_TYPE, "isDeprecated" | "deprecationReason") => {
                         let key = field.response_key().clone();
                         field.name = Positioned::new(Name::new("name"), field.name.pos);
                         field.alias = Some(key);
@@ -68,17 +68,21 @@ fn adapt_selection(set: &mut SelectionSet, type_name: &str) {
 }
 
 /// Adds to the library's answer what it does not know.
-pub(super) fn complete(document: &Document<'_>, data: &mut Value) {
+pub(super) fn complete_answer(document: &Document<'_>, data: &mut Value) {
     let Value::Object(data) = data else { return };
     let sets = [&document.operation.selection_set.node];
-    for asked in document.collect(&sets, &|name| name == QUERY) {
+    for asked in document.collect(&sets, &|name| name == QUERY_TYPE) {
         let Some(Value::Object(schema)) = data.get_mut(asked.key) else { continue };
         if asked.field.node.name.node != "__schema" {
             continue;
         }
-        for Selected { key, field, sets } in document.collect(&asked.sets, &|name| name == SCHEMA) {
+        for Selected { key, field, sets } in
+            document.collect(&asked.sets, &|name| name == SCHEMA_TYPE)
+        {
             match (field.node.name.node.as_str(), schema.get_mut(key)) {
-                ("description", Some(description)) => *description = Value::from(DESCRIPTION),
+                ("description", Some(description)) => {
+                    *description = Value::from(SCHEMA_DESCRIPTION);
+                }
                 ("directives", Some(Value::List(directives))) => {
                     complete_directives(document, &sets, directives);
                 }
@@ -90,7 +94,7 @@ pub(super) fn complete(document: &Document<'_>, data: &mut Value) {
 
 /// Answers that no directive of this schema is deprecated.
 fn complete_directives(document: &Document<'_>, sets: &[&SelectionSet], directives: &mut [Value]) {
-    for Selected { key, field, .. } in document.collect(sets, &|name| name == DIRECTIVE) {
+    for Selected { key, field, .. } in document.collect(sets, &|name| name == DIRECTIVE_TYPE) {
         let value = match field.node.name.node.as_str() {
             "isDeprecated" => Value::Boolean(false),
             "deprecationReason" => Value::Null,
@@ -105,10 +109,10 @@ fn complete_directives(document: &Document<'_>, sets: &[&SelectionSet], directiv
 }
 
 /// Adds the description of the schema to its SDL. The definition of the schema comes last in the SDL.
-pub(super) fn describe(sdl: &str) -> String {
+pub(super) fn add_description(sdl: &str) -> String {
     match sdl.rsplit_once("\nschema {") {
         Some((types, schema)) => {
-            format!("{types}\n\"\"\"\n{DESCRIPTION}\n\"\"\"\nschema {{{schema}")
+            format!("{types}\n\"\"\"\n{SCHEMA_DESCRIPTION}\n\"\"\"\nschema {{{schema}")
         }
         None => sdl.to_owned(),
     }

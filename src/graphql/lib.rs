@@ -37,4 +37,4 @@ mod user;
 pub use schema::{Answer, Query, Schema};
 
 /// The maximum size of a document in bytes. Parsing dominates the cost of a document.
-pub const LONGEST: usize = 64 << 10;
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 10;

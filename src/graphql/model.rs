@@ -2,31 +2,31 @@
 //!
 //! The type of a nested object is named after its position: `Pump_Address` for the field `address` of `Pump`. Equal
 //! nested objects of one Business Object share the type of the first position.
-use super::names::{self, Taken};
+use super::names::{self, UsedNames};
 use super::system;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
 use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The maximum number of fields of one Business Object. More would cost more memory than their types are worth.
-const FIELDS: usize = 1_000;
+const MAX_FIELDS_PER_BUSINESS_OBJECT: usize = 1_000;
 
 /// Names of fields that every object or filter has, or that an enum must not contain.
-const RESERVED: [&str; 9] =
+const RESERVED_NAMES: [&str; 9] =
     ["uri", "referredBy", "asObject", "and", "or", "not", "true", "false", "null"];
 
 /// The types of all visible Business Objects.
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// The Business Objects, sorted by name.
-    pub(super) business: Vec<Business>,
+    pub(super) business: Vec<BusinessObjectTypes>,
     pub(super) objects: Vec<ObjectType>,
     /// The types of objects by name, as indexes into `objects`.
     pub(super) by_name: HashMap<String, usize>,
     /// The fields of the query type that lead to objects of one Business Object, by name.
-    pub(super) roots: HashMap<String, Root>,
+    pub(super) roots: HashMap<String, RootField>,
     /// The Business Objects that have no type.
     pub(super) left_out: Vec<LeftOut>,
     /// Whether the whole gateway is visible, and not only one Business Object.
@@ -35,7 +35,7 @@ pub(super) struct Model {
 
 /// What a field of the query type leads to; the number is an index into [`Model::business`].
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Root {
+pub(super) enum RootField {
     /// One object by its URI.
     One(usize),
     /// A connection of objects.
@@ -44,7 +44,7 @@ pub(super) enum Root {
 
 /// A Business Object and its part of the schema.
 #[derive(Debug)]
-pub(super) struct Business {
+pub(super) struct BusinessObjectTypes {
     pub(super) compiled: Arc<Compiled>,
     /// The type of its objects, as an index into [`Model::objects`].
     pub(super) object: usize,
@@ -86,16 +86,16 @@ pub(super) struct ObjectType {
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: String,
-    pub(super) role: Role,
+    pub(super) role: FieldRole,
 }
 
 /// What a field shows. The first number is the index of a field in the shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum FieldRole {
     /// The object's URI.
     Uri,
     /// Values; the flag tells whether there may be many.
-    Leaf(usize, Leaf, bool),
+    Leaf(usize, LeafType, bool),
     /// Nested objects, and their type as an index into [`Model::objects`].
     Nested(usize, usize, bool),
     /// The objects that a field of type `resource` refers to.
@@ -108,7 +108,7 @@ pub(super) enum Role {
 
 /// The types of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Leaf {
+pub(super) enum LeafType {
     String,
     Iri,
     Number,
@@ -118,9 +118,9 @@ pub(super) enum Leaf {
     DateTime,
 }
 
-impl Root {
+impl RootField {
     /// Returns the Business Object, as an index into [`Model::business`].
-    pub(super) fn business(self) -> usize {
+    pub(super) fn business_index(self) -> usize {
         match self {
             Self::One(place) | Self::Many(place) => place,
         }
@@ -129,15 +129,15 @@ impl Root {
 
 impl LeftOut {
     /// Returns the error for a document that names it.
-    pub(super) fn fault(&self) -> Fault {
+    pub(super) fn to_error(&self) -> GatewayError {
         let detail =
             format!("the Business Object {:?} has no type in GraphQL: {}", self.name, self.why);
-        Fault::new(Kind::Invalid, detail)
+        GatewayError::new(ErrorClass::Invalid, detail)
     }
 }
 
-impl Leaf {
-    fn of(value: &Value) -> Self {
+impl LeafType {
+    fn of_value(value: &Value) -> Self {
         match value {
             Value::Literal(Literal::Number) => Self::Number,
             Value::Literal(Literal::Integer) => Self::Integer,
@@ -172,12 +172,12 @@ impl ObjectType {
     }
 
     /// Finds its shape in a mapping with this root.
-    pub(super) fn shape<'s>(&self, root: &'s Shape) -> Option<&'s Shape> {
+    pub(super) fn find_shape<'s>(&self, root: &'s Shape) -> Option<&'s Shape> {
         self.path.iter().try_fold(root, |shape, place| Some(nested_at(shape, *place)?.1))
     }
 
     /// Finds the field of this name.
-    pub(super) fn field(&self, name: &str) -> Option<&Field> {
+    pub(super) fn find_field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 }
@@ -185,15 +185,18 @@ impl ObjectType {
 impl Model {
     /// Builds the types. Omits the newest Business Objects that do not fit into `most` fields.
     pub(super) fn new(all: &[Arc<Compiled>], most: usize, whole: bool) -> Self {
-        let (fitting, left_out) = fitting(all, most);
+        let (fitting, left_out) = select_fitting(all, most);
         let mut model = Self { left_out, whole, ..Self::default() };
-        let mut types = Taken::of(&system::names());
-        let mut roots = Taken::of(&system::QUERIES);
+        let mut types = UsedNames::from_names(&system::list_type_names());
+        let mut roots = UsedNames::from_names(&system::SHARED_QUERY_FIELDS);
         let mut named = Vec::new();
         for (compiled, fields) in fitting {
             let name = &compiled.object.definition.name;
-            let type_name = types.take_family(&names::of_type(name), |name| family(name).to_vec());
-            let one = roots.take_family(&names::field(name), |name| vec![name.into(), many(name)]);
+            let type_name = types
+                .reserve_family(&names::type_name(name), |name| list_type_family(name).to_vec());
+            let one = roots.reserve_family(&names::field_name(name), |name| {
+                vec![name.into(), connection_field_name(name)]
+            });
             named.push((compiled, fields, type_name, one));
         }
         named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
@@ -202,12 +205,19 @@ impl Model {
             let object = model.objects.len();
             let root = &compiled.mapping.root;
             model.push(root, root, &type_name, business, &[], &mut types);
-            let many = many(&one);
-            model.roots.insert(one.clone(), Root::One(business));
-            model.roots.insert(many.clone(), Root::Many(business));
-            let orders = model.orders(object);
+            let many = connection_field_name(&one);
+            model.roots.insert(one.clone(), RootField::One(business));
+            model.roots.insert(many.clone(), RootField::Many(business));
+            let orders = model.list_orders(object);
             let compiled = Arc::clone(compiled);
-            model.business.push(Business { compiled, object, one, many, orders, fields });
+            model.business.push(BusinessObjectTypes {
+                compiled,
+                object,
+                one,
+                many,
+                orders,
+                fields,
+            });
         }
         model.by_name =
             model.objects.iter().enumerate().map(|(i, object)| (object.name.clone(), i)).collect();
@@ -222,41 +232,45 @@ impl Model {
         name: &str,
         business: usize,
         path: &[usize],
-        types: &mut Taken,
+        types: &mut UsedNames,
     ) {
         let own = self.objects.len();
-        let mut taken = Taken::of(&RESERVED);
-        let mut fields = vec![Field { name: "uri".to_owned(), role: Role::Uri }];
+        let mut taken = UsedNames::from_names(&RESERVED_NAMES);
+        let mut fields = vec![Field { name: "uri".to_owned(), role: FieldRole::Uri }];
         let mut derived = Vec::new();
         // The types of nested objects are added when the names of all fields are known.
         let mut nested = Vec::new();
         for (place, field) in shape.fields.iter().enumerate() {
             let role = match &field.kind {
                 FieldKind::Id if field.name == "uri" => continue,
-                FieldKind::Id => Role::Uri,
+                FieldKind::Id => FieldRole::Uri,
                 FieldKind::Property(Property { value: Value::Object(_), many, .. }) => {
                     nested.push(fields.len());
-                    Role::Nested(place, 0, *many)
+                    FieldRole::Nested(place, 0, *many)
                 }
                 FieldKind::Property(Property { value, many, .. }) => {
                     if *value == Value::Resource {
                         derived.push((place, *many));
                     }
-                    Role::Leaf(place, Leaf::of(value), *many)
+                    FieldRole::Leaf(place, LeafType::of_value(value), *many)
                 }
             };
-            fields.push(Field { name: taken.take(&names::field(&field.name)), role });
+            fields.push(Field { name: taken.reserve_name(&names::field_name(&field.name)), role });
         }
         for (place, is_list) in derived {
-            let own = fields.iter().find(|f| matches!(f.role, Role::Leaf(p, ..) if p == place));
+            let own =
+                fields.iter().find(|f| matches!(f.role, FieldRole::Leaf(p, ..) if p == place));
             let ending = if is_list { "Objects" } else { "Object" };
             let name = own.map_or_else(String::new, |own| format!("{}{ending}", own.name));
-            fields.push(Field { name: taken.take(&name), role: Role::Followed(place, is_list) });
+            fields.push(Field {
+                name: taken.reserve_name(&name),
+                role: FieldRole::Followed(place, is_list),
+            });
         }
         let last = if path.is_empty() {
-            ("referredBy", Role::ReferredBy)
+            ("referredBy", FieldRole::ReferredBy)
         } else {
-            ("asObject", Role::AsObject)
+            ("asObject", FieldRole::AsObject)
         };
         fields.push(Field { name: last.0.to_owned(), role: last.1 });
         let path = path.to_vec();
@@ -267,7 +281,7 @@ impl Model {
             path: path.clone(),
         });
         for at in nested {
-            let Some(Field { role: Role::Nested(place, ..), .. }) =
+            let Some(Field { role: FieldRole::Nested(place, ..), .. }) =
                 self.objects.get(own).and_then(|object| object.fields.get(at))
             else {
                 continue;
@@ -276,15 +290,16 @@ impl Model {
             let Some((field, inner)) = nested_at(shape, place) else { continue };
             let mut inner_path = path.clone();
             inner_path.push(place);
-            let equal = self.equal(root, inner, business);
+            let equal = self.find_equal_type(root, inner, business);
             let object = equal.unwrap_or_else(|| {
-                let named = format!("{name}_{}", names::of_type(field));
-                let named = types.take_family(&named, |name| vec![name.into(), filter(name)]);
+                let named = format!("{name}_{}", names::type_name(field));
+                let named =
+                    types.reserve_family(&named, |name| vec![name.into(), filter_type_name(name)]);
                 let object = self.objects.len();
                 self.push(root, inner, &named, business, &inner_path, types);
                 object
             });
-            if let Some(Field { role: Role::Nested(_, to, _), .. }) =
+            if let Some(Field { role: FieldRole::Nested(_, to, _), .. }) =
                 self.objects.get_mut(own).and_then(|own| own.fields.get_mut(at))
             {
                 *to = object;
@@ -293,17 +308,19 @@ impl Model {
     }
 
     /// Finds the type of an equal nested object of the same Business Object.
-    fn equal(&self, root: &Shape, shape: &Shape, business: usize) -> Option<usize> {
+    fn find_equal_type(&self, root: &Shape, shape: &Shape, business: usize) -> Option<usize> {
         self.objects.iter().position(|object| {
-            object.business == business && !object.is_root() && object.shape(root) == Some(shape)
+            object.business == business
+                && !object.is_root()
+                && object.find_shape(root) == Some(shape)
         })
     }
 
-    fn orders(&self, object: usize) -> Vec<(String, Option<usize>)> {
+    fn list_orders(&self, object: usize) -> Vec<(String, Option<usize>)> {
         let fields = self.objects.get(object).map(|object| object.fields.as_slice());
         let orders = fields.unwrap_or_default().iter().filter_map(|field| match field.role {
-            Role::Uri if field.name == "uri" => Some((field.name.clone(), None)),
-            Role::Leaf(place, _, false) => Some((field.name.clone(), Some(place))),
+            FieldRole::Uri if field.name == "uri" => Some((field.name.clone(), None)),
+            FieldRole::Leaf(place, _, false) => Some((field.name.clone(), Some(place))),
             _ => None,
         });
         orders.collect()
@@ -312,7 +329,7 @@ impl Model {
     /// Whether an object has values of this type.
     pub(super) fn has_leaf(&self, type_name: &str) -> bool {
         self.objects.iter().flat_map(|object| &object.fields).any(
-            |field| matches!(field.role, Role::Leaf(_, leaf, _) if leaf.type_name() == type_name),
+            |field| matches!(field.role, FieldRole::Leaf(_, leaf, _) if leaf.type_name() == type_name),
         )
     }
 
@@ -340,7 +357,9 @@ impl Model {
 
     /// Returns the Business Object whose objects would have a type if it had not been left out.
     pub(super) fn left_out_type(&self, name: &str) -> Option<&LeftOut> {
-        self.left_out.iter().find(|left| family(&left.type_name).iter().any(|one| one == name))
+        self.left_out
+            .iter()
+            .find(|left| list_type_family(&left.type_name).iter().any(|one| one == name))
     }
 
     /// Returns the type of a Business Object's objects.
@@ -350,19 +369,24 @@ impl Model {
 }
 
 /// Business Objects, each with its number of fields.
-type Counted<'a> = Vec<(&'a Arc<Compiled>, usize)>;
+type CountedBusinessObjects<'a> = Vec<(&'a Arc<Compiled>, usize)>;
 
 /// Selects the Business Objects that fit into `most` fields in total, the oldest first.
-pub(super) fn fitting(all: &[Arc<Compiled>], most: usize) -> (Counted<'_>, Vec<LeftOut>) {
+pub(super) fn select_fitting(
+    all: &[Arc<Compiled>],
+    most: usize,
+) -> (CountedBusinessObjects<'_>, Vec<LeftOut>) {
     let mut oldest_first: Vec<_> = all.iter().collect();
     // Ids are ordered by time, so a new Business Object never takes the name of an older one.
     oldest_first.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
     let mut left = most;
     let (mut fitting, mut left_out) = (Vec::new(), Vec::new());
     for compiled in oldest_first {
-        let fields = count(&compiled.mapping.root, FIELDS + 1);
-        let why = if fields > FIELDS {
-            format!("its mapping has more than {FIELDS} fields, the maximum in GraphQL")
+        let fields = count_fields(&compiled.mapping.root, MAX_FIELDS_PER_BUSINESS_OBJECT + 1);
+        let why = if fields > MAX_FIELDS_PER_BUSINESS_OBJECT {
+            format!(
+                "its mapping has more than {MAX_FIELDS_PER_BUSINESS_OBJECT} fields, the maximum in GraphQL"
+            )
         } else if fields > left {
             format!(
                 "the Business Objects together have more than {most} fields (service.limits.graphql.fields)"
@@ -375,8 +399,8 @@ pub(super) fn fitting(all: &[Arc<Compiled>], most: usize) -> (Counted<'_>, Vec<L
         let name = compiled.object.definition.name.clone();
         left_out.push(LeftOut {
             id: compiled.object.id.clone(),
-            field: names::field(&name),
-            type_name: names::of_type(&name),
+            field: names::field_name(&name),
+            type_name: names::type_name(&name),
             name,
             why,
         });
@@ -396,36 +420,36 @@ fn nested_at(shape: &Shape, place: usize) -> Option<(&str, &Shape)> {
 }
 
 /// Returns the names of the types that belong to the type of a Business Object's objects, which comes first.
-pub(super) fn family(name: &str) -> [String; 6] {
+pub(super) fn list_type_family(name: &str) -> [String; 6] {
     [
         name.to_owned(),
-        connection(name),
+        connection_type_name(name),
         format!("{name}Edge"),
-        filter(name),
+        filter_type_name(name),
         format!("{name}Order"),
         format!("{name}OrderField"),
     ]
 }
 
-pub(super) fn connection(name: &str) -> String {
+pub(super) fn connection_type_name(name: &str) -> String {
     format!("{name}Connection")
 }
 
-pub(super) fn filter(name: &str) -> String {
+pub(super) fn filter_type_name(name: &str) -> String {
     format!("{name}Filter")
 }
 
-fn many(one: &str) -> String {
+fn connection_field_name(one: &str) -> String {
     format!("{one}Connection")
 }
 
 /// Counts the fields of a shape and of everything nested in it, up to `most`.
-fn count(shape: &Shape, most: usize) -> usize {
+fn count_fields(shape: &Shape, most: usize) -> usize {
     let mut fields = 1;
     for field in &shape.fields {
         fields += 1;
         if let FieldKind::Property(Property { value: Value::Object(nested), .. }) = &field.kind {
-            fields += count(nested, most.saturating_sub(fields));
+            fields += count_fields(nested, most.saturating_sub(fields));
         }
         if fields >= most {
             return most;

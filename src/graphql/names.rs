@@ -14,36 +14,36 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 /// The maximum number of characters of a derived name.
-const LONGEST: usize = 120;
+const MAX_NAME_CHARS: usize = 120;
 
 /// Derives the name of a field.
-pub(super) fn field(name: &str) -> String {
-    let mut words = words(name).into_iter();
-    let first = words.next().map(|word| small(&word)).unwrap_or_default();
-    finish(words.fold(first, |name, word| name + &capital(&word)))
+pub(super) fn field_name(name: &str) -> String {
+    let mut words = split_words(name).into_iter();
+    let first = words.next().map(|word| lowercase_leading(&word)).unwrap_or_default();
+    finish_name(words.fold(first, |name, word| name + &capitalize_word(&word)))
 }
 
 /// Derives the name of a type.
-pub(super) fn of_type(name: &str) -> String {
-    finish(words(name).iter().map(|word| capital(word)).collect())
+pub(super) fn type_name(name: &str) -> String {
+    finish_name(split_words(name).iter().map(|word| capitalize_word(word)).collect())
 }
 
 /// The set of names that are already used.
 #[derive(Debug, Default)]
-pub(super) struct Taken(HashSet<String>);
+pub(super) struct UsedNames(HashSet<String>);
 
-impl Taken {
-    pub(super) fn of(names: &[&str]) -> Self {
+impl UsedNames {
+    pub(super) fn from_names(names: &[&str]) -> Self {
         Self(names.iter().map(|&name| name.to_owned()).collect())
     }
 
     /// Reserves the name, or the first free one with a number appended.
-    pub(super) fn take(&mut self, name: &str) -> String {
-        self.take_family(name, |name| vec![name.to_owned()])
+    pub(super) fn reserve_name(&mut self, name: &str) -> String {
+        self.reserve_family(name, |name| vec![name.to_owned()])
     }
 
     /// Reserves a name for which all names that `family` derives from it are free. Reserves those too.
-    pub(super) fn take_family(
+    pub(super) fn reserve_family(
         &mut self,
         name: &str,
         family: impl Fn(&str) -> Vec<String>,
@@ -61,15 +61,15 @@ impl Taken {
     }
 }
 
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in name.chars() {
         let start = words.len() - 1;
         let Some(word) = words.get_mut(start) else { continue };
-        match plain(c) {
+        match to_plain_letters(c) {
             Some(letters) => word.push_str(letters),
             None if c.is_ascii_alphanumeric() => word.push(c),
-            None if c.is_alphanumeric() => code(word, c),
+            None if c.is_alphanumeric() => push_code_point(word, c),
             None if word.is_empty() => {}
             None => words.push(String::new()),
         }
@@ -77,25 +77,25 @@ fn words(name: &str) -> Vec<String> {
     words.retain(|word| !word.is_empty());
     if words.is_empty() {
         let mut word = String::new();
-        name.chars().for_each(|c| code(&mut word, c));
+        name.chars().for_each(|c| push_code_point(&mut word, c));
         words.push(word);
     }
     words
 }
 
-fn code(word: &mut String, c: char) {
+fn push_code_point(word: &mut String, c: char) {
     // Writing into a string does not fail.
     let _ = write!(word, "u{:04X}", u32::from(c));
 }
 
-fn capital(word: &str) -> String {
+fn capitalize_word(word: &str) -> String {
     let mut chars = word.chars();
     chars
         .next()
         .map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + chars.as_str())
 }
 
-fn small(word: &str) -> String {
+fn lowercase_leading(word: &str) -> String {
     let capitals = word.chars().take_while(char::is_ascii_uppercase).count();
     let small_follows = word.chars().nth(capitals).is_some_and(|c| c.is_ascii_lowercase());
     let leading = if capitals > 1 && small_follows { capitals - 1 } else { capitals };
@@ -105,9 +105,9 @@ fn small(word: &str) -> String {
         .collect()
 }
 
-fn finish(mut name: String) -> String {
+fn finish_name(mut name: String) -> String {
     // The name is ASCII, so every index is a character boundary.
-    name.truncate(LONGEST);
+    name.truncate(MAX_NAME_CHARS);
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         name.insert(0, '_');
     }
@@ -115,7 +115,7 @@ fn finish(mut name: String) -> String {
 }
 
 /// Returns the plain letters for a Latin letter with marks.
-fn plain(c: char) -> Option<&'static str> {
+fn to_plain_letters(c: char) -> Option<&'static str> {
     Some(match c {
         'à' | 'á' | 'â' | 'ã' | 'ā' | 'ă' | 'ą' => "a",
         'À' | 'Á' | 'Â' | 'Ã' | 'Ā' | 'Ă' | 'Ą' => "A",
@@ -197,7 +197,7 @@ mod tests {
             ("🚰", "u1F6B0", "U1F6B0"),
         ] {
             assert_eq!(
-                (field(name).as_str(), of_type(name).as_str()),
+                (field_name(name).as_str(), type_name(name).as_str()),
                 (as_field, as_type),
                 "{name}"
             );
@@ -206,27 +206,29 @@ mod tests {
 
     #[test]
     fn collisions_are_numbered_in_order() {
-        let mut taken = Taken::of(&["uri"]);
-        let took: Vec<_> =
-            ["a b", "aB", "a-b", "URI"].iter().map(|name| taken.take(&field(name))).collect();
+        let mut taken = UsedNames::from_names(&["uri"]);
+        let took: Vec<_> = ["a b", "aB", "a-b", "URI"]
+            .iter()
+            .map(|name| taken.reserve_name(&field_name(name)))
+            .collect();
         assert_eq!(took, ["aB", "aB_2", "aB_3", "uri_2"]);
         let family = |name: &str| vec![name.to_owned(), format!("{name}Connection")];
-        let mut taken = Taken::default();
-        assert_eq!(taken.take_family("PumpConnection", family), "PumpConnection");
-        assert_eq!(taken.take_family("Pump", family), "Pump_2");
+        let mut taken = UsedNames::default();
+        assert_eq!(taken.reserve_family("PumpConnection", family), "PumpConnection");
+        assert_eq!(taken.reserve_family("Pump", family), "Pump_2");
     }
 
     proptest! {
         #[test]
         fn any_name_becomes_a_graphql_name(name in any::<String>()) {
-            for derived in [field(&name), of_type(&name)] {
+            for derived in [field_name(&name), type_name(&name)] {
                 let mut chars = derived.chars();
                 if name.is_empty() {
                     continue;
                 }
                 prop_assert!(chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_'));
                 prop_assert!(chars.all(|c| c.is_ascii_alphanumeric()));
-                prop_assert!(derived.len() <= LONGEST + 1);
+                prop_assert!(derived.len() <= MAX_NAME_CHARS + 1);
             }
         }
     }

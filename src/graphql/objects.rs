@@ -4,48 +4,49 @@
 //! URIs, and so on down the plan. References in either direction are collected meanwhile and resolved in the same
 //! way after the reader is released.
 use super::execute::Execution;
-use super::model::Leaf;
+use super::model::LeafType;
 use super::out::Out;
-use super::plan::{Follow, Plan, Refer, Step};
+use super::plan::{Follow, Plan, Referrers, Step};
 use async_graphql::Name;
 use oxrdf::{NamedNode, Quad};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::mapping::{FieldKind, Property, Shape, Value};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
-use penstock_model::search::{Through, referrers};
-use penstock_model::view::{Owned, Path, Values};
+use penstock_model::search::{ReferenceFilter, find_referrers};
+use penstock_model::view::{FieldValues, NestingPath, ShownValues};
 use penstock_store::Read;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 /// The number of objects read with one reader. A reader keeps commits waiting.
-const READ: usize = 16;
+const OBJECTS_PER_READER: usize = 16;
 
 /// The quads about the objects of a batch and those nested in them.
 type Quads = HashMap<NamedNode, Vec<Quad>>;
 
 /// An object to read, its shape, and its plan.
-type Asked<'a, 'd> = (NamedNode, &'a Shape, &'a Plan<'d>);
+type PlannedObject<'a, 'd> = (NamedNode, &'a Shape, &'a Plan<'d>);
 
 impl<'d> Execution<'d> {
     /// Reads the objects with these URIs that belong to a Business Object.
-    pub(super) fn objects(
+    pub(super) fn read_objects(
         &self,
         business: usize,
         plan: &Plan<'d>,
         uris: &BTreeSet<String>,
-    ) -> Result<HashMap<String, Rc<Out>>, Fault> {
+    ) -> Result<HashMap<String, Rc<Out>>, GatewayError> {
         let mut objects = HashMap::new();
         let Some(business) = self.planner.model.business.get(business) else { return Ok(objects) };
         let shape = &business.compiled.mapping.root;
         let uris: Vec<NamedNode> = uris.iter().map(NamedNode::new_unchecked).collect();
-        for some in uris.chunks(READ) {
-            self.bounds.look(some.len())?;
-            let (quads, there) = self.read(&business.compiled, plan, some)?;
-            self.resolve(plan)?;
+        for some in uris.chunks(OBJECTS_PER_READER) {
+            self.bounds.count_examined(some.len())?;
+            let (quads, there) = self.read_quads(&business.compiled, plan, some)?;
+            self.resolve_references(plan)?;
             for uri in there {
-                let out = self.object(plan, shape, &Path { uri, above: None }, &quads)?;
+                let out =
+                    self.build_object(plan, shape, &NestingPath { uri, above: None }, &quads)?;
                 objects.insert(uri.as_str().to_owned(), Rc::new(out));
             }
         }
@@ -53,43 +54,43 @@ impl<'d> Execution<'d> {
     }
 
     /// Reads the quads that the plan needs of the objects that belong to the Business Object, with one reader.
-    fn read<'u>(
+    fn read_quads<'u>(
         &self,
         compiled: &Compiled,
         plan: &Plan<'d>,
         uris: &'u [NamedNode],
-    ) -> Result<(Quads, Vec<&'u NamedNode>), Fault> {
+    ) -> Result<(Quads, Vec<&'u NamedNode>), GatewayError> {
         let read = self.sources.store.read();
         let mut there = Vec::new();
         for uri in uris {
-            if members::contains(&read, compiled, uri)? {
+            if members::is_member(&read, compiled, uri)? {
                 there.push(uri);
             }
         }
         let mut quads = Quads::new();
         let root = &compiled.mapping.root;
-        let mut level: Vec<Asked<'_, 'd>> =
+        let mut level: Vec<PlannedObject<'_, 'd>> =
             there.iter().map(|uri| ((*uri).clone(), root, plan)).collect();
         let mut seen = HashSet::new();
         while !level.is_empty() {
             level.sort_by(|(a, ..), (b, ..)| a.cmp(b));
             let mut next = Vec::new();
             for (uri, shape, plan) in level {
-                if !plan.reads() {
-                    want(plan, &uri, shape, &Owned::of_quads(shape, &[]));
+                if !plan.needs_quads() {
+                    collect_references(plan, &uri, shape, &FieldValues::from_quads(shape, &[]));
                     continue;
                 }
                 if !quads.contains_key(&uri) {
-                    self.bounds.look(1)?;
+                    self.bounds.count_examined(1)?;
                     if quads.len() as u64 >= self.limits.rows {
-                        return Err(self.too_many());
+                        return Err(self.too_many_objects_error());
                     }
                     quads.insert(uri.clone(), read.quads_about(&uri.clone().into())?);
                 }
                 let about = quads.get(&uri).map_or(&[][..], Vec::as_slice);
-                let owned = Owned::of_quads(shape, about);
-                want(plan, &uri, shape, &owned);
-                for (nested, shape, plan) in nested(plan, shape, &owned) {
+                let owned = FieldValues::from_quads(shape, about);
+                collect_references(plan, &uri, shape, &owned);
+                for (nested, shape, plan) in list_nested(plan, shape, &owned) {
                     if seen.insert((nested.clone(), std::ptr::from_ref(plan))) {
                         next.push((nested, shape, plan));
                     }
@@ -101,10 +102,10 @@ impl<'d> Execution<'d> {
     }
 
     /// Resolves the references in either direction of the objects that were read.
-    fn resolve(&self, plan: &Plan<'d>) -> Result<(), Fault> {
+    fn resolve_references(&self, plan: &Plan<'d>) -> Result<(), GatewayError> {
         for (_, step) in &plan.steps {
             match step {
-                Step::Nested(_, _, plan) => self.resolve(plan)?,
+                Step::Nested(_, _, plan) => self.resolve_references(plan)?,
                 Step::Follow(_, follow) => self.resolve_follow(follow)?,
                 Step::ReferredBy(refer) => self.resolve_refer(refer)?,
                 Step::TypeName | Step::Uri | Step::Leaf(..) => {}
@@ -113,19 +114,19 @@ impl<'d> Execution<'d> {
         Ok(())
     }
 
-    fn resolve_follow(&self, follow: &Follow<'d>) -> Result<(), Fault> {
+    fn resolve_follow(&self, follow: &Follow<'d>) -> Result<(), GatewayError> {
         let mut wanted = std::mem::take(&mut *follow.wanted.borrow_mut());
         wanted.retain(|uri| !follow.known.borrow().contains_key(uri));
         let mut of: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for uri in &wanted {
-            if let Some(business) = self.belongs(uri, follow.business)? {
+            if let Some(business) = self.find_business_object(uri, follow.business)? {
                 of.entry(business).or_default().insert(uri.clone());
             }
         }
         let mut found = HashMap::new();
         for (business, uris) in of {
-            let plan = follow.nodes.plan(&self.planner, business)?;
-            found.extend(self.objects(business, &plan, &uris)?);
+            let plan = follow.nodes.plan_for(&self.planner, business)?;
+            found.extend(self.read_objects(business, &plan, &uris)?);
         }
         let mut known = follow.known.borrow_mut();
         for uri in wanted {
@@ -136,13 +137,17 @@ impl<'d> Execution<'d> {
     }
 
     /// Finds the Business Object that an object belongs to, the first by name.
-    pub(super) fn belongs(&self, uri: &str, only: Option<usize>) -> Result<Option<usize>, Fault> {
-        self.bounds.look(1)?;
+    pub(super) fn find_business_object(
+        &self,
+        uri: &str,
+        only: Option<usize>,
+    ) -> Result<Option<usize>, GatewayError> {
+        self.bounds.count_examined(1)?;
         let uri = NamedNode::new_unchecked(uri);
         let read = self.sources.store.read();
         for (place, business) in self.planner.model.business.iter().enumerate() {
             if only.is_none_or(|only| only == place)
-                && members::contains(&read, &business.compiled, &uri)?
+                && members::is_member(&read, &business.compiled, &uri)?
             {
                 return Ok(Some(place));
             }
@@ -150,26 +155,26 @@ impl<'d> Execution<'d> {
         Ok(None)
     }
 
-    fn resolve_refer(&self, refer: &Refer<'d>) -> Result<(), Fault> {
+    fn resolve_refer(&self, refer: &Referrers<'d>) -> Result<(), GatewayError> {
         let mut wanted = std::mem::take(&mut *refer.wanted.borrow_mut());
         wanted.retain(|uri| !refer.known.borrow().contains_key(uri));
-        for page in self.referrers(refer, &wanted)? {
+        for page in self.find_referrers(refer, &wanted)? {
             refer.known.borrow_mut().insert(page.0, Rc::new(page.1));
         }
         Ok(())
     }
 
     /// Finds the objects that refer to each of these.
-    pub(super) fn referrers(
+    pub(super) fn find_referrers(
         &self,
-        refer: &Refer<'d>,
+        refer: &Referrers<'d>,
         uris: &BTreeSet<String>,
-    ) -> Result<Vec<(String, Out)>, Fault> {
+    ) -> Result<Vec<(String, Out)>, GatewayError> {
         let model = self.planner.model;
         let all: Vec<_> = model.business.iter().map(|one| one.compiled.clone()).collect();
         let place = |id: &str| model.business.iter().position(|b| b.compiled.object.id == id);
         let only = refer.business.and_then(|place| model.business.get(place));
-        let through = Through {
+        let through = ReferenceFilter {
             business_object: only.map(|only| only.compiled.object.id.as_str()),
             path: refer.path.as_deref(),
         };
@@ -178,7 +183,7 @@ impl<'d> Execution<'d> {
             let page = &refer.page;
             let node = NamedNode::new_unchecked(uri);
             let after = page.after.as_deref();
-            let found = referrers(
+            let found = find_referrers(
                 &self.sources.store,
                 &all,
                 &node,
@@ -188,7 +193,7 @@ impl<'d> Execution<'d> {
                 &self.bounds,
             )?;
             let items = found.found.into_iter().filter_map(|one| {
-                Some(super::pages::Item {
+                Some(super::pages::PageItem {
                     business: place(&one.business_object.object.id)?,
                     uri: one.uri.into_string(),
                     cursor: one.cursor,
@@ -198,78 +203,80 @@ impl<'d> Execution<'d> {
             pages.push((uri.clone(), items.collect::<Vec<_>>(), found.more));
         }
         // Objects that several pages share are read once.
-        let loaded = self.load(&refer.page, &pages.iter().flat_map(|(_, items, _)| items))?;
+        let loaded = self.load_page(&refer.page, &pages.iter().flat_map(|(_, items, _)| items))?;
         let pages = pages.into_iter().map(|(uri, items, more)| {
-            let out = self.connect(&refer.page, &items, more, &loaded, &|| Ok(Out::Null))?;
+            let out = self.build_page(&refer.page, &items, more, &loaded, &|| Ok(Out::Null))?;
             Ok((uri, out))
         });
         pages.collect()
     }
 
     /// Builds one object of the answer from the quads that were read.
-    fn object(
+    fn build_object(
         &self,
         plan: &Plan<'d>,
         shape: &Shape,
-        path: &Path<'_>,
+        path: &NestingPath<'_>,
         quads: &Quads,
-    ) -> Result<Out, Fault> {
-        self.row()?;
+    ) -> Result<Out, GatewayError> {
+        self.count_object()?;
         // An object nested in itself shows only its URI.
-        let within_itself = path.above.is_some_and(|above| above.holds(path.uri));
+        let within_itself = path.above.is_some_and(|above| above.contains_uri(path.uri));
         let about = quads.get(path.uri).filter(|_| !within_itself);
-        let owned = Owned::of_quads(shape, about.map_or(&[][..], Vec::as_slice));
+        let owned = FieldValues::from_quads(shape, about.map_or(&[][..], Vec::as_slice));
         let mut members = Vec::with_capacity(plan.steps.len());
         for (key, step) in &plan.steps {
             let out = match step {
-                Step::TypeName => Out::text(plan.type_name.as_str()),
-                Step::Uri => Out::text(path.uri.as_str()),
+                Step::TypeName => Out::from_text(plan.type_name.as_str()),
+                Step::Uri => Out::from_text(path.uri.as_str()),
                 Step::Leaf(..) | Step::Nested(..) if within_itself => Out::Null,
                 Step::Leaf(place, leaf, many) => {
-                    let values = shown(shape, *place, &owned);
+                    let values = find_shown_values(shape, *place, &owned);
                     let mut outs =
-                        values.map_or_else(Vec::new, |(_, values)| leaves(*leaf, &values));
+                        values.map_or_else(Vec::new, |(_, values)| render_values(*leaf, &values));
                     if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
                 }
                 Step::Nested(place, many, plan) => {
                     let mut outs = Vec::new();
-                    if let Some((Value::Object(shape), Values::Iris(iris))) =
-                        shown(shape, *place, &owned)
+                    if let Some((Value::Object(shape), ShownValues::Iris(iris))) =
+                        find_shown_values(shape, *place, &owned)
                     {
                         for uri in iris {
-                            let path = Path { uri: &uri.into_owned(), above: Some(path) };
-                            outs.push(self.object(plan, shape, &path, quads)?);
+                            let path = NestingPath { uri: &uri.into_owned(), above: Some(path) };
+                            outs.push(self.build_object(plan, shape, &path, quads)?);
                         }
                     }
                     if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
                 }
-                Step::Follow(None, follow) => known(&follow.known.borrow(), path.uri.as_str()),
+                Step::Follow(None, follow) => get_known(&follow.known.borrow(), path.uri.as_str()),
                 Step::Follow(Some((place, many)), follow) => {
                     let follows = follow.known.borrow();
                     let mut outs = Vec::new();
-                    if let Some((_, Values::Iris(iris))) = shown(shape, *place, &owned) {
-                        outs.extend(iris.iter().map(|uri| known(&follows, uri.as_str())));
+                    if let Some((_, ShownValues::Iris(iris))) =
+                        find_shown_values(shape, *place, &owned)
+                    {
+                        outs.extend(iris.iter().map(|uri| get_known(&follows, uri.as_str())));
                     }
                     if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
                 }
-                Step::ReferredBy(refer) => known(&refer.known.borrow(), path.uri.as_str()),
+                Step::ReferredBy(refer) => get_known(&refer.known.borrow(), path.uri.as_str()),
             };
-            self.weigh(key, &out)?;
+            self.count_bytes(key, &out)?;
             members.push((key.clone(), out));
         }
         Ok(Out::Object(members))
     }
 
     /// Counts an object of the answer.
-    fn row(&self) -> Result<(), Fault> {
+    fn count_object(&self) -> Result<(), GatewayError> {
         let rows = self.rows.get() + 1;
         self.rows.set(rows);
-        if rows > self.limits.rows { Err(self.too_many()) } else { Ok(()) }
+        if rows > self.limits.rows { Err(self.too_many_objects_error()) } else { Ok(()) }
     }
 
-    fn too_many(&self) -> Fault {
-        Fault::new(
-            Kind::TooLarge,
+    fn too_many_objects_error(&self) -> GatewayError {
+        GatewayError::new(
+            ErrorClass::TooLarge,
             format!(
                 "the answer has more than {} objects, including nested ones, which is the limit \
                  (service.limits.graphql.rows); ask for smaller pages",
@@ -279,10 +286,10 @@ impl<'d> Execution<'d> {
     }
 
     /// Counts the bytes of a member. Objects within it were counted when they were built.
-    pub(super) fn weigh(&self, key: &Name, out: &Out) -> Result<(), Fault> {
+    pub(super) fn count_bytes(&self, key: &Name, out: &Out) -> Result<(), GatewayError> {
         let own = |out: &Out| match out {
             Out::Raw(text) | Out::Text(text) => text.len() + 3,
-            Out::Shared(shared) => weight(shared),
+            Out::Shared(shared) => count_value_bytes(shared),
             _ => 2,
         };
         let value = match out {
@@ -294,8 +301,8 @@ impl<'d> Execution<'d> {
         if bytes <= self.limits.answer {
             return self.bounds.check_time();
         }
-        Err(Fault::new(
-            Kind::TooLarge,
+        Err(GatewayError::new(
+            ErrorClass::TooLarge,
             format!(
                 "the answer is longer than {} bytes, which is the limit (service.limits.graphql.answer); ask for \
                  smaller pages or fewer fields",
@@ -306,19 +313,21 @@ impl<'d> Execution<'d> {
 }
 
 /// Returns the approximate number of bytes of a value that occurs several times.
-fn weight(out: &Out) -> usize {
+fn count_value_bytes(out: &Out) -> usize {
     match out {
         Out::Raw(text) | Out::Text(text) => text.len() + 3,
-        Out::List(items) => items.iter().map(|item| weight(item) + 1).sum(),
-        Out::Object(members) => members.iter().map(|(key, out)| key.len() + 4 + weight(out)).sum(),
-        Out::Shared(shared) => weight(shared),
+        Out::List(items) => items.iter().map(|item| count_value_bytes(item) + 1).sum(),
+        Out::Object(members) => {
+            members.iter().map(|(key, out)| key.len() + 4 + count_value_bytes(out)).sum()
+        }
+        Out::Shared(shared) => count_value_bytes(shared),
         Out::Null | Out::Failed(_) => 4,
     }
 }
 
 impl Plan<'_> {
     /// Whether the quads about an object have to be read.
-    fn reads(&self) -> bool {
+    fn needs_quads(&self) -> bool {
         self.steps.iter().any(|(_, step)| match step {
             Step::Leaf(..) | Step::Nested(..) | Step::Follow(Some(_), _) => true,
             Step::TypeName | Step::Uri | Step::Follow(None, _) | Step::ReferredBy(_) => false,
@@ -327,14 +336,15 @@ impl Plan<'_> {
 }
 
 /// Collects the references of an object.
-fn want(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &Owned<'_>) {
+fn collect_references(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &FieldValues<'_>) {
     for (_, step) in &plan.steps {
         match step {
             Step::Follow(None, follow) => {
                 follow.wanted.borrow_mut().insert(uri.as_str().to_owned());
             }
             Step::Follow(Some((place, _)), follow) => {
-                if let Some((_, Values::Iris(iris))) = shown(shape, *place, owned) {
+                if let Some((_, ShownValues::Iris(iris))) = find_shown_values(shape, *place, owned)
+                {
                     let uris = iris.iter().map(|iri| iri.as_str().to_owned());
                     follow.wanted.borrow_mut().extend(uris);
                 }
@@ -348,11 +358,16 @@ fn want(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &Owned<'_>) {
 }
 
 /// Lists the objects nested in an object.
-fn nested<'a, 'd>(plan: &'a Plan<'d>, shape: &'a Shape, owned: &Owned<'_>) -> Vec<Asked<'a, 'd>> {
+fn list_nested<'a, 'd>(
+    plan: &'a Plan<'d>,
+    shape: &'a Shape,
+    owned: &FieldValues<'_>,
+) -> Vec<PlannedObject<'a, 'd>> {
     let mut all = Vec::new();
     for (_, step) in &plan.steps {
         if let Step::Nested(place, _, plan) = step
-            && let Some((Value::Object(shape), Values::Iris(iris))) = shown(shape, *place, owned)
+            && let Some((Value::Object(shape), ShownValues::Iris(iris))) =
+                find_shown_values(shape, *place, owned)
         {
             all.extend(iris.into_iter().map(|uri| (uri.into_owned(), shape, plan)));
         }
@@ -361,31 +376,31 @@ fn nested<'a, 'd>(plan: &'a Plan<'d>, shape: &'a Shape, owned: &Owned<'_>) -> Ve
 }
 
 /// Returns the type of the field at an index, and the values that it shows.
-fn shown<'s, 'q>(
+fn find_shown_values<'s, 'q>(
     shape: &'s Shape,
     place: usize,
-    owned: &Owned<'q>,
-) -> Option<(&'s Value, Values<'q>)> {
+    owned: &FieldValues<'q>,
+) -> Option<(&'s Value, ShownValues<'q>)> {
     let FieldKind::Property(property) = &shape.fields.get(place)?.kind else { return None };
     let Property { value, .. } = property;
-    Some((value, owned.shown(place, property)))
+    Some((value, owned.collect_shown(place, property)))
 }
 
-fn known(known: &HashMap<String, Rc<Out>>, uri: &str) -> Out {
+fn get_known(known: &HashMap<String, Rc<Out>>, uri: &str) -> Out {
     Out::or_null(known.get(uri).map(|out| Out::Shared(Rc::clone(out))))
 }
 
 /// Writes values as the view does.
-fn leaves(leaf: Leaf, values: &Values<'_>) -> Vec<Out> {
+fn render_values(leaf: LeafType, values: &ShownValues<'_>) -> Vec<Out> {
     match values {
-        Values::Iris(iris) => iris.iter().map(|iri| Out::text(iri.as_str())).collect(),
-        Values::Literals(shown) => shown
+        ShownValues::Iris(iris) => iris.iter().map(|iri| Out::from_text(iri.as_str())).collect(),
+        ShownValues::Literals(shown) => shown
             .iter()
             .map(|shown| match (shown.raw, leaf.is_strict()) {
                 (true, _) => Out::Raw(shown.text.to_string()),
-                (false, false) => Out::text(shown.text.as_ref()),
-                (false, true) => Out::Failed(Box::new(Fault::new(
-                    Kind::Invalid,
+                (false, false) => Out::from_text(shown.text.as_ref()),
+                (false, true) => Out::Failed(Box::new(GatewayError::new(
+                    ErrorClass::Invalid,
                     format!("the stored value {:?} is neither true nor false", shown.text),
                 ))),
             })

@@ -1,10 +1,10 @@
 //! A result under construction, and its JSON.
 use async_graphql::{Name, PathSegment, ServerError};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use std::rc::Rc;
 
 /// The maximum number of errors of one answer.
-const ERRORS: usize = 100;
+const MAX_ERRORS: usize = 100;
 
 /// A value of the result. Numbers are kept as text, so that they keep their digits.
 #[derive(Debug)]
@@ -18,15 +18,15 @@ pub(super) enum Out {
     /// A value that occurs several times.
     Shared(Rc<Out>),
     /// `null`, and the error.
-    Failed(Box<Fault>),
+    Failed(Box<GatewayError>),
 }
 
 impl Out {
-    pub(super) fn text(text: impl Into<String>) -> Self {
+    pub(super) fn from_text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    pub(super) fn flag(flag: bool) -> Self {
+    pub(super) fn from_bool(flag: bool) -> Self {
         Self::Raw(flag.to_string())
     }
 
@@ -36,7 +36,7 @@ impl Out {
     }
 
     /// Converts any JSON value.
-    pub(super) fn json(value: &serde_json::Value) -> Self {
+    pub(super) fn from_json(value: &serde_json::Value) -> Self {
         match value {
             serde_json::Value::Null => Self::Null,
             other => Self::Raw(other.to_string()),
@@ -44,9 +44,9 @@ impl Out {
     }
 
     /// Writes the result as JSON. Returns it with the errors, each with its path.
-    pub(super) fn write(&self) -> (String, Vec<ServerError>) {
+    pub(super) fn write_json(&self) -> (String, Vec<ServerError>) {
         let mut writer = Writer { out: String::new(), path: Vec::new(), errors: Vec::new() };
-        writer.value(self);
+        writer.write_value(self);
         (writer.out, writer.errors)
     }
 }
@@ -58,12 +58,12 @@ struct Writer {
 }
 
 impl Writer {
-    fn value(&mut self, value: &Out) {
+    fn write_value(&mut self, value: &Out) {
         match value {
             Out::Null => self.out.push_str("null"),
             Out::Raw(json) => self.out.push_str(json),
-            Out::Text(text) => self.text(text),
-            Out::Shared(shared) => self.value(shared),
+            Out::Text(text) => self.write_text(text),
+            Out::Shared(shared) => self.write_value(shared),
             Out::List(items) => {
                 self.out.push('[');
                 for (index, item) in items.iter().enumerate() {
@@ -71,7 +71,7 @@ impl Writer {
                         self.out.push(',');
                     }
                     self.path.push(PathSegment::Index(index));
-                    self.value(item);
+                    self.write_value(item);
                     self.path.pop();
                 }
                 self.out.push(']');
@@ -82,17 +82,17 @@ impl Writer {
                     if index > 0 {
                         self.out.push(',');
                     }
-                    self.text(name);
+                    self.write_text(name);
                     self.out.push(':');
                     self.path.push(PathSegment::Field(name.to_string()));
-                    self.value(value);
+                    self.write_value(value);
                     self.path.pop();
                 }
                 self.out.push('}');
             }
             Out::Failed(fault) => {
                 self.out.push_str("null");
-                if self.errors.len() < ERRORS {
+                if self.errors.len() < MAX_ERRORS {
                     let mut error = ServerError::new(fault.to_string(), None);
                     error.path.clone_from(&self.path);
                     self.errors.push(error);
@@ -101,7 +101,7 @@ impl Writer {
         }
     }
 
-    fn text(&mut self, text: &str) {
+    fn write_text(&mut self, text: &str) {
         self.out.push_str(&serde_json::to_string(text).expect("a text is always JSON"));
     }
 }

@@ -2,13 +2,13 @@
 //! and read together.
 use super::document::{Arguments, Document, Selected};
 use super::input;
-use super::model::{Leaf, Model, Role};
+use super::model::{FieldRole, LeafType, Model};
 use super::out::Out;
-use super::system::NODE;
+use super::system::NODE_TYPE;
 use async_graphql::Name;
 use async_graphql::parser::types::SelectionSet;
 use oxrdf::NamedNode;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -23,11 +23,11 @@ pub(super) struct Plan<'d> {
 pub(super) enum Step<'d> {
     TypeName,
     Uri,
-    Leaf(usize, Leaf, bool),
+    Leaf(usize, LeafType, bool),
     Nested(usize, bool, Plan<'d>),
     /// The objects that a field refers to, or the nested object as an object of its own Business Object.
     Follow(Option<(usize, bool)>, Follow<'d>),
-    ReferredBy(Refer<'d>),
+    ReferredBy(Referrers<'d>),
 }
 
 /// References to objects of Business Objects, resolved by URI.
@@ -42,7 +42,7 @@ pub(super) struct Follow<'d> {
 }
 
 /// References from other objects.
-pub(super) struct Refer<'d> {
+pub(super) struct Referrers<'d> {
     /// The Business Object to which the search is limited.
     pub(super) business: Option<usize>,
     pub(super) path: Option<String>,
@@ -62,11 +62,11 @@ pub(super) struct Page<'d> {
     pub(super) first: usize,
     pub(super) after: Option<String>,
     pub(super) type_name: Name,
-    pub(super) parts: Vec<(Name, Part<'d>)>,
+    pub(super) parts: Vec<(Name, PagePart<'d>)>,
 }
 
 /// A field of a page.
-pub(super) enum Part<'d> {
+pub(super) enum PagePart<'d> {
     TypeName,
     Nodes(Nodes<'d>),
     Edges(Vec<(Name, EdgePart<'d>)>),
@@ -89,16 +89,16 @@ impl<'d> Nodes<'d> {
     }
 
     /// Returns the plan for the objects of one Business Object.
-    pub(super) fn plan(
+    pub(super) fn plan_for(
         &self,
         planner: &Planner<'d>,
         business: usize,
-    ) -> Result<Rc<Plan<'d>>, Fault> {
+    ) -> Result<Rc<Plan<'d>>, GatewayError> {
         if let Some(plan) = self.plans.borrow().get(&business) {
             return Ok(Rc::clone(plan));
         }
         let object = planner.model.business.get(business).map_or(0, |business| business.object);
-        let plan = Rc::new(planner.plan(object, &self.sets)?);
+        let plan = Rc::new(planner.plan_object(object, &self.sets)?);
         self.plans.borrow_mut().insert(business, Rc::clone(&plan));
         Ok(plan)
     }
@@ -112,27 +112,35 @@ pub(super) struct Planner<'d> {
 
 impl<'d> Planner<'d> {
     /// Plans the selections for objects of a type.
-    pub(super) fn plan(&self, object: usize, sets: &[&'d SelectionSet]) -> Result<Plan<'d>, Fault> {
-        let of = self.model.objects.get(object).ok_or_else(unknown)?;
-        let is = |name: &str| name == of.name || (of.is_root() && name == NODE);
+    pub(super) fn plan_object(
+        &self,
+        object: usize,
+        sets: &[&'d SelectionSet],
+    ) -> Result<Plan<'d>, GatewayError> {
+        let of = self.model.objects.get(object).ok_or_else(unimplemented_field_error)?;
+        let is = |name: &str| name == of.name || (of.is_root() && name == NODE_TYPE);
         let mut steps = Vec::new();
         for Selected { key, field, sets } in self.document.collect(sets, &is) {
             let name = field.node.name.node.as_str();
-            let role = of.field(name).map(|field| field.role);
-            let arguments = || self.document.arguments(&field.node);
+            let role = of.find_field(name).map(|field| field.role);
+            let arguments = || self.document.resolve_arguments(&field.node);
             let step = match (name, role) {
                 ("__typename", _) => Step::TypeName,
-                (_, Some(Role::Uri)) => Step::Uri,
-                (_, Some(Role::Leaf(place, leaf, many))) => Step::Leaf(place, leaf, many),
-                (_, Some(Role::Nested(place, to, many))) => {
-                    Step::Nested(place, many, self.plan(to, &sets)?)
+                (_, Some(FieldRole::Uri)) => Step::Uri,
+                (_, Some(FieldRole::Leaf(place, leaf, many))) => Step::Leaf(place, leaf, many),
+                (_, Some(FieldRole::Nested(place, to, many))) => {
+                    Step::Nested(place, many, self.plan_object(to, &sets)?)
                 }
-                (_, Some(Role::Followed(place, many))) => {
-                    Step::Follow(Some((place, many)), self.follow(&arguments(), sets)?)
+                (_, Some(FieldRole::Followed(place, many))) => {
+                    Step::Follow(Some((place, many)), self.plan_follow(&arguments(), sets)?)
                 }
-                (_, Some(Role::AsObject)) => Step::Follow(None, self.follow(&arguments(), sets)?),
-                (_, Some(Role::ReferredBy)) => Step::ReferredBy(self.refer(&arguments(), &sets)?),
-                (_, None) => return Err(unknown()),
+                (_, Some(FieldRole::AsObject)) => {
+                    Step::Follow(None, self.plan_follow(&arguments(), sets)?)
+                }
+                (_, Some(FieldRole::ReferredBy)) => {
+                    Step::ReferredBy(self.plan_referrers(&arguments(), &sets)?)
+                }
+                (_, None) => return Err(unimplemented_field_error()),
             };
             steps.push((key.clone(), step));
         }
@@ -140,13 +148,13 @@ impl<'d> Planner<'d> {
     }
 
     /// Plans references, with the type that the argument `as` names.
-    pub(super) fn follow(
+    pub(super) fn plan_follow(
         &self,
         arguments: &Arguments,
         sets: Vec<&'d SelectionSet>,
-    ) -> Result<Follow<'d>, Fault> {
+    ) -> Result<Follow<'d>, GatewayError> {
         Ok(Follow {
-            business: self.business(arguments.text("as"))?,
+            business: self.find_business_object(arguments.get_text("as"))?,
             nodes: Nodes::new(sets),
             wanted: RefCell::default(),
             known: RefCell::default(),
@@ -154,58 +162,58 @@ impl<'d> Planner<'d> {
     }
 
     /// Plans references from other objects.
-    pub(super) fn refer(
+    pub(super) fn plan_referrers(
         &self,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Refer<'d>, Fault> {
-        Ok(Refer {
-            business: self.business(arguments.text("type"))?,
-            path: arguments.text("path").map(str::to_owned),
-            page: self.page(super::system::REFERRERS, "ReferrerEdge", arguments, sets)?,
+    ) -> Result<Referrers<'d>, GatewayError> {
+        Ok(Referrers {
+            business: self.find_business_object(arguments.get_text("type"))?,
+            path: arguments.get_text("path").map(str::to_owned),
+            page: self.plan_page(super::system::REFERRERS_TYPE, "ReferrerEdge", arguments, sets)?,
             wanted: RefCell::default(),
             known: RefCell::default(),
         })
     }
 
     /// Plans a page of a connection of this type.
-    pub(super) fn page(
+    pub(super) fn plan_page(
         &self,
         type_name: &str,
         edge: &str,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Page<'d>, Fault> {
+    ) -> Result<Page<'d>, GatewayError> {
         let mut parts = Vec::new();
         for Selected { key, field, sets } in self.document.collect(sets, &|name| name == type_name)
         {
             let part = match field.node.name.node.as_str() {
-                "__typename" => Part::TypeName,
-                "nodes" => Part::Nodes(Nodes::new(sets)),
-                "edges" => Part::Edges(self.edges(edge, &sets)?),
+                "__typename" => PagePart::TypeName,
+                "nodes" => PagePart::Nodes(Nodes::new(sets)),
+                "edges" => PagePart::Edges(self.plan_edges(edge, &sets)?),
                 "pageInfo" => {
                     let fields = self.document.collect(&sets, &|name| name == "PageInfo");
                     let name = |field: &Selected<'_>| field.field.node.name.node.to_string();
-                    Part::PageInfo(fields.iter().map(|f| (f.key.clone(), name(f))).collect())
+                    PagePart::PageInfo(fields.iter().map(|f| (f.key.clone(), name(f))).collect())
                 }
-                "totalCount" => Part::TotalCount,
-                _ => return Err(unknown()),
+                "totalCount" => PagePart::TotalCount,
+                _ => return Err(unimplemented_field_error()),
             };
             parts.push((key.clone(), part));
         }
         Ok(Page {
-            first: input::first(arguments)?,
-            after: arguments.text("after").map(str::to_owned),
+            first: input::parse_first(arguments)?,
+            after: arguments.get_text("after").map(str::to_owned),
             type_name: Name::new(type_name),
             parts,
         })
     }
 
-    fn edges(
+    fn plan_edges(
         &self,
         type_name: &str,
         sets: &[&'d SelectionSet],
-    ) -> Result<Vec<(Name, EdgePart<'d>)>, Fault> {
+    ) -> Result<Vec<(Name, EdgePart<'d>)>, GatewayError> {
         let mut parts = Vec::new();
         for Selected { key, field, sets } in self.document.collect(sets, &|name| name == type_name)
         {
@@ -215,7 +223,7 @@ impl<'d> Planner<'d> {
                 "node" => EdgePart::Node(Nodes::new(sets)),
                 "type" => EdgePart::ObjectType,
                 "path" => EdgePart::Path,
-                _ => return Err(unknown()),
+                _ => return Err(unimplemented_field_error()),
             };
             parts.push((key.clone(), part));
         }
@@ -223,13 +231,13 @@ impl<'d> Planner<'d> {
     }
 
     /// Finds the Business Object whose objects have this type.
-    fn business(&self, type_name: Option<&str>) -> Result<Option<usize>, Fault> {
+    fn find_business_object(&self, type_name: Option<&str>) -> Result<Option<usize>, GatewayError> {
         let Some(name) = type_name else { return Ok(None) };
         let object = self.model.by_name.get(name).and_then(|place| self.model.objects.get(*place));
         match object {
             Some(object) if object.is_root() => Ok(Some(object.business)),
-            _ => Err(Fault::new(
-                Kind::Invalid,
+            _ => Err(GatewayError::new(
+                ErrorClass::Invalid,
                 format!("{name:?} is not the type of a Business Object"),
             )),
         }
@@ -237,12 +245,13 @@ impl<'d> Planner<'d> {
 }
 
 /// Parses an IRI that a client sent.
-pub(super) fn iri(text: &str) -> Result<NamedNode, Fault> {
-    NamedNode::new(text)
-        .map_err(|error| Fault::new(Kind::Malformed, format!("{text:?} is not an IRI: {error}")))
+pub(super) fn parse_iri(text: &str) -> Result<NamedNode, GatewayError> {
+    NamedNode::new(text).map_err(|error| {
+        GatewayError::new(ErrorClass::Malformed, format!("{text:?} is not an IRI: {error}"))
+    })
 }
 
 /// Returns the error for a field that passed the validation but is unknown here.
-pub(super) fn unknown() -> Fault {
-    Fault::new(Kind::Internal, "the schema has a field without an implementation")
+pub(super) fn unimplemented_field_error() -> GatewayError {
+    GatewayError::new(ErrorClass::Internal, "the schema has a field without an implementation")
 }

@@ -8,7 +8,7 @@ use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables};
 use penstock_auth::{Caller, Credential};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
 use penstock_config::GraphqlLimits;
 use penstock_export::Exporter;
@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 /// The time after which an unused schema is dropped.
-const KEPT: Duration = Duration::from_mins(1);
+const UNUSED_SCHEMA_LIFETIME: Duration = Duration::from_mins(1);
 
 /// The parts of the gateway that GraphQL reads.
 #[derive(Debug)]
-pub(super) struct Sources {
+pub(super) struct GraphqlSources {
     /// The store.
     pub(super) store: ReadStore,
     /// The Business Objects.
@@ -44,7 +44,7 @@ pub struct Schema(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    sources: Sources,
+    sources: GraphqlSources,
     limits: GraphqlLimits,
     current: Mutex<Current>,
     permits: QueryPermits,
@@ -93,7 +93,7 @@ pub struct Answer {
 impl Schema {
     /// Creates the service over this gateway.
     pub fn new(gateway: &Gateway) -> Self {
-        let sources = Sources {
+        let sources = GraphqlSources {
             store: ReadStore::clone(&gateway.store),
             catalogue: gateway.catalogue.clone(),
             exporter: gateway.exporter.clone(),
@@ -111,18 +111,18 @@ impl Schema {
     /// Returns the schema that the caller may see, in the schema definition language. Blocking.
     ///
     /// # Errors
-    /// `Kind::Internal` when the types are inconsistent; `Kind::Unavailable` when memory is too short.
-    pub fn sdl(&self, caller: &Caller) -> Result<String, Fault> {
+    /// `ErrorClass::Internal` when the types are inconsistent; `ErrorClass::Unavailable` when memory is too short.
+    pub fn render_sdl(&self, caller: &Caller) -> Result<String, GatewayError> {
         let options = SDLExportOptions::new().include_specified_by();
-        let built = self.0.seen_by(caller);
+        let built = self.0.schema_for_caller(caller);
         let lease = built.lease_all(&self.0.sources.memory)?;
-        Ok(introspection::describe(&lease.dynamic.sdl_with_options(options)))
+        Ok(introspection::add_description(&lease.dynamic.sdl_with_options(options)))
     }
 
     /// Describes which Business Objects have no type, and why; `None` when all have one.
-    pub fn warning(&self) -> Option<String> {
+    pub fn describe_missing_types(&self) -> Option<String> {
         let all = self.0.sources.catalogue.list();
-        let (_, left_out) = model::fitting(&all, self.0.limits.fields);
+        let (_, left_out) = model::select_fitting(&all, self.0.limits.fields);
         let first = left_out.first()?;
         let others = match left_out.len() - 1 {
             0 => String::new(),
@@ -134,7 +134,7 @@ impl Schema {
     /// Executes a document on behalf of the caller.
     pub async fn execute(&self, query: Query, caller: &Caller) -> Answer {
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
-        let prepared = blocking(move || inner.prepare(query, &who)).await;
+        let prepared = run_blocking(move || inner.prepare_query(query, &who)).await;
         let prepared = match prepared {
             Ok(Ok(prepared)) => prepared,
             Ok(Err(refused)) => return refused,
@@ -150,16 +150,16 @@ impl Schema {
             None
         };
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
-        let answer = blocking(move || {
+        let answer = run_blocking(move || {
             let _turn = turn;
-            prepared.run(&inner, &who)
+            prepared.execute_query(&inner, &who)
         });
         answer.await.unwrap_or_else(|answer| answer)
     }
 }
 
 /// Runs work on a blocking thread.
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Answer> {
     let span = tracing::Span::current();
@@ -171,7 +171,7 @@ async fn blocking<T: Send + 'static>(
 }
 
 /// A document that is valid and within the limits.
-struct Prepared {
+struct PreparedQuery {
     built: Arc<Built>,
     document: ExecutableDocument,
     operation: Option<String>,
@@ -181,18 +181,18 @@ struct Prepared {
     reads: bool,
 }
 
-impl Prepared {
-    fn run(&self, inner: &Inner, caller: &Caller) -> Answer {
+impl PreparedQuery {
+    fn execute_query(&self, inner: &Inner, caller: &Caller) -> Answer {
         let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
         let Some(document) = document else { return Answer::refused("there is no such operation") };
         let Built { model, all, .. } = &*self.built;
         let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
-        let (data, errors) = execution.run(&self.introspected).write();
+        let (data, errors) = execution.answer_operation(&self.introspected).write_json();
         for error in &errors {
             tracing::debug!(why = error.message, "A field of a GraphQL query failed.");
         }
         match RawValue::from_string(data) {
-            Ok(data) => Answer { data: Some(data), ..Answer::with(errors) },
+            Ok(data) => Answer { data: Some(data), ..Answer::with_errors(errors) },
             Err(error) => {
                 tracing::error!(%error, "The answer to a GraphQL query was not valid JSON.");
                 Answer::refused("writing the answer failed; the gateway's log has the cause")
@@ -203,11 +203,15 @@ impl Prepared {
 
 impl Inner {
     /// Parses and validates a document, computes its cost, and answers introspection.
-    fn prepare(self: &Arc<Self>, query: Query, caller: &Caller) -> Result<Prepared, Answer> {
+    fn prepare_query(
+        self: &Arc<Self>,
+        query: Query,
+        caller: &Caller,
+    ) -> Result<PreparedQuery, Answer> {
         cost::check_text(&query.document).map_err(Answer::refused)?;
-        let document =
-            parse_query(&query.document).map_err(|error| Answer::with(vec![error.into()]))?;
-        cost::check(&document, self.limits.depth).map_err(Answer::refused)?;
+        let document = parse_query(&query.document)
+            .map_err(|error| Answer::with_errors(vec![error.into()]))?;
+        cost::check_document(&document, self.limits.depth).map_err(Answer::refused)?;
         let changes = document.operations.iter().any(|(name, operation)| {
             operation.node.ty == OperationType::Mutation
                 && query
@@ -219,32 +223,32 @@ impl Inner {
             let refused = Answer::refused("a mutation must be sent by POST");
             return Err(Answer { would_change: true, ..refused });
         }
-        let built = self.seen_by(caller);
-        let lease = built.lease_for(&document, &self.sources.memory).map_err(Answer::failed)?;
+        let built = self.schema_for_caller(caller);
+        let lease = built.lease_for(&document, &self.sources.memory).map_err(Answer::from_error)?;
         built.check_variables(&document).map_err(Answer::refused)?;
-        let variables = variables(query.variables);
+        let variables = convert_variables(query.variables);
         let mut request =
             Request::new(query.document).variables(variables.clone()).only_introspection();
         request.operation_name.clone_from(&query.operation);
-        request.set_parsed_query(introspection::adapt(document.clone()));
+        request.set_parsed_query(introspection::adapt_document(document.clone()));
         // The future never waits, because introspection does no I/O.
         let mut response = Handle::current().block_on(lease.dynamic.execute(request));
         drop(lease);
         if !response.errors.is_empty() {
-            return Err(Answer::with(response.errors));
+            return Err(Answer::with_errors(response.errors));
         }
         let asked = Document::new(&document, query.operation.as_deref(), &variables);
         let asked = asked.ok_or_else(|| Answer::refused("there is no such operation"))?;
-        let cost = Cost::of(&built.model, &asked).map_err(Answer::refused)?;
-        self.check(cost)?;
-        introspection::complete(&asked, &mut response.data);
+        let cost = Cost::of_document(&built.model, &asked).map_err(Answer::refused)?;
+        self.check_cost(cost)?;
+        introspection::complete_answer(&asked, &mut response.data);
         let reads = cost.complexity > 0;
         let introspected = response.data;
         let operation = query.operation;
-        Ok(Prepared { built, document, operation, variables, introspected, reads })
+        Ok(PreparedQuery { built, document, operation, variables, introspected, reads })
     }
 
-    fn check(&self, cost: Cost) -> Result<(), Answer> {
+    fn check_cost(&self, cost: Cost) -> Result<(), Answer> {
         let limits = &self.limits;
         for (what, figure, limit, setting) in [
             ("levels of fields", cost.depth, limits.depth as u64, "depth"),
@@ -267,22 +271,22 @@ impl Inner {
             extensions.set("figure", figure);
             extensions.set("of", setting);
             error.extensions = Some(extensions);
-            return Err(Answer::with(vec![error]));
+            return Err(Answer::with_errors(vec![error]));
         }
         Ok(())
     }
 
     /// Returns the current schema, limited to what the caller may see.
-    fn seen_by(self: &Arc<Self>, caller: &Caller) -> Arc<Built> {
-        let whole = self.whole();
+    fn schema_for_caller(self: &Arc<Self>, caller: &Caller) -> Arc<Built> {
+        let whole = self.current_schema();
         let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
             return whole;
         };
-        whole.own(id, self.limits.fields)
+        whole.limit_to_business_object(id, self.limits.fields)
     }
 
-    fn whole(self: &Arc<Self>) -> Arc<Built> {
-        let mut current = self.current();
+    fn current_schema(self: &Arc<Self>) -> Arc<Built> {
+        let mut current = self.lock_current();
         current.used = Instant::now();
         // Read the version before the entries, so that the next request sees a change in between.
         let version = self.sources.catalogue.version();
@@ -298,23 +302,23 @@ impl Inner {
             && let Ok(runtime) = Handle::try_current()
         {
             current.is_watched = true;
-            runtime.spawn(let_go(Arc::downgrade(self)));
+            runtime.spawn(drop_unused_schema(Arc::downgrade(self)));
         }
         built
     }
 
-    fn current(&self) -> MutexGuard<'_, Current> {
+    fn lock_current(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Drops the schema when it is unused for a while.
-async fn let_go(inner: Weak<Inner>) {
+async fn drop_unused_schema(inner: Weak<Inner>) {
     loop {
-        tokio::time::sleep(KEPT).await;
+        tokio::time::sleep(UNUSED_SCHEMA_LIFETIME).await;
         let Some(inner) = inner.upgrade() else { return };
-        let mut current = inner.current();
-        if current.used.elapsed() >= KEPT {
+        let mut current = inner.lock_current();
+        if current.used.elapsed() >= UNUSED_SCHEMA_LIFETIME {
             current.built = None;
             current.is_watched = false;
             return;
@@ -325,38 +329,42 @@ async fn let_go(inner: Weak<Inner>) {
 impl Answer {
     /// Creates an answer for a query that was not executed.
     pub fn refused(why: impl Into<String>) -> Self {
-        Self::with(vec![ServerError::new(why, None)])
+        Self::with_errors(vec![ServerError::new(why, None)])
     }
 
     /// Creates the answer for a query that was not executed because building the schema failed.
-    fn failed(fault: Fault) -> Self {
-        let is_busy = matches!(fault.kind, Kind::Unavailable(_));
+    fn from_error(fault: GatewayError) -> Self {
+        let is_busy = matches!(fault.kind, ErrorClass::Unavailable(_));
         Self { is_busy, ..Self::refused(fault.detail) }
     }
 
-    fn with(errors: Vec<ServerError>) -> Self {
+    fn with_errors(errors: Vec<ServerError>) -> Self {
         Self { data: None, errors, would_change: false, is_busy: false }
     }
 }
 
 /// Converts variables. The library would read them through serde, which turns numbers of `serde_json` into objects,
 /// because they keep all digits here.
-fn variables(values: serde_json::Map<String, serde_json::Value>) -> Variables {
+fn convert_variables(values: serde_json::Map<String, serde_json::Value>) -> Variables {
     let mut variables = Variables::default();
-    variables.extend(values.into_iter().map(|(name, value)| (Name::new(name), variable(value))));
+    variables
+        .extend(values.into_iter().map(|(name, value)| (Name::new(name), convert_value(value))));
     variables
 }
 
-fn variable(value: serde_json::Value) -> Value {
+fn convert_value(value: serde_json::Value) -> Value {
     use serde_json::Value as Json;
     match value {
         Json::Null => Value::Null,
         Json::Bool(flag) => Value::Boolean(flag),
         Json::Number(number) => Value::Number(number),
         Json::String(text) => Value::String(text),
-        Json::Array(items) => Value::List(items.into_iter().map(variable).collect()),
+        Json::Array(items) => Value::List(items.into_iter().map(convert_value).collect()),
         Json::Object(members) => Value::Object(
-            members.into_iter().map(|(name, value)| (Name::new(name), variable(value))).collect(),
+            members
+                .into_iter()
+                .map(|(name, value)| (Name::new(name), convert_value(value)))
+                .collect(),
         ),
     }
 }

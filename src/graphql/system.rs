@@ -5,26 +5,26 @@ use async_graphql::dynamic::{
 };
 
 /// The query type.
-pub(super) const QUERY: &str = "Query";
+pub(super) const QUERY_TYPE: &str = "Query";
 /// The interface that every object of a Business Object implements.
-pub(super) const NODE: &str = "Node";
+pub(super) const NODE_TYPE: &str = "Node";
 /// The enum of the types of Business Objects' objects.
 pub(super) const OBJECT_TYPE: &str = "ObjectType";
 /// The connection of objects that refer to an object.
-pub(super) const REFERRERS: &str = "ReferrerConnection";
+pub(super) const REFERRERS_TYPE: &str = "ReferrerConnection";
 
 /// The fields of the query type that always exist, or that Business Objects share.
-pub(super) const QUERIES: [&str; 6] =
+pub(super) const SHARED_QUERY_FIELDS: [&str; 6] =
     ["authenticatedUser", "businessObjects", "exports", "targets", "object", "referredBy"];
 
 /// The default number of objects on a page.
-pub(super) const FIRST: usize = 50;
+pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
 
 /// A field of one of the gateway's own types, read from the JSON member of the same name: name, type, description.
 pub(super) type Member = (&'static str, &'static str, &'static str);
 
 /// The gateway's own types: name, description, members.
-pub(super) const OBJECTS: &[(&str, &str, &[Member])] = &[
+pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
     (
         "AuthenticatedUser",
         "The account that sent the request.",
@@ -244,13 +244,13 @@ const TESTS: &[(&str, &str)] = &[
 ];
 
 /// Returns the names of all types here and of GraphQL's built-in types.
-pub(super) fn names() -> Vec<&'static str> {
+pub(super) fn list_type_names() -> Vec<&'static str> {
     let built_in = ["Int", "Float", "String", "Boolean", "ID", "Mutation", "Subscription"];
-    let shared = [QUERY, NODE, OBJECT_TYPE, REFERRERS, "ReferrerEdge"];
+    let shared = [QUERY_TYPE, NODE_TYPE, OBJECT_TYPE, REFERRERS_TYPE, "ReferrerEdge"];
     built_in
         .into_iter()
         .chain(shared)
-        .chain(OBJECTS.iter().map(|(name, ..)| *name))
+        .chain(SYSTEM_TYPES.iter().map(|(name, ..)| *name))
         .chain(SCALARS.iter().map(|(name, ..)| *name))
         .chain(ENUMS.iter().map(|(name, ..)| *name))
         .chain(FILTERS.iter().map(|(name, ..)| *name))
@@ -275,13 +275,13 @@ fn is_used(model: &Model, name: &str) -> bool {
     }
 }
 
-/// Returns the members of a type of [`OBJECTS`].
-pub(super) fn members(type_name: &str) -> Option<&'static [Member]> {
-    OBJECTS.iter().find(|(name, ..)| *name == type_name).map(|(.., members)| *members)
+/// Returns the members of a type of [`SYSTEM_TYPES`].
+pub(super) fn find_members(type_name: &str) -> Option<&'static [Member]> {
+    SYSTEM_TYPES.iter().find(|(name, ..)| *name == type_name).map(|(.., members)| *members)
 }
 
 /// Registers the gateway's own types.
-pub(super) fn register(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilder {
+pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilder {
     for (name, description, url) in SCALARS.iter().filter(|(name, ..)| is_used(model, name)) {
         let scalar = Scalar::new(*name).description(*description).specified_by_url(*url);
         schema = schema.register(scalar);
@@ -304,13 +304,13 @@ pub(super) fn register(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilde
         }
         schema = schema.register(filter);
     }
-    for (name, description, members) in OBJECTS {
+    for (name, description, members) in SYSTEM_TYPES {
         if *name == "Target" && !model.whole {
             continue;
         }
         let mut object = Object::new(*name).description(*description);
         for (member, kind, description) in *members {
-            object = object.field(field(*member, type_ref(kind), *description));
+            object = object.field(build_field(*member, type_ref(kind), *description));
         }
         schema = schema.register(object);
     }
@@ -318,34 +318,34 @@ pub(super) fn register(mut schema: SchemaBuilder, model: &Model) -> SchemaBuilde
 }
 
 /// Adds the fields for the gateway's own types to the query type.
-pub(super) fn queries(mut query: Object, whole: bool) -> Object {
+pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
     query = query
-        .field(field(
+        .field(build_field(
             "authenticatedUser",
             type_ref("AuthenticatedUser!"),
             "The account that sent the request.",
         ))
-        .field(field(
+        .field(build_field(
             "businessObjects",
             type_ref("[BusinessObject!]!"),
             "The Business Objects, sorted by name.",
         ))
         .field(
-            paged("exports", "ExportConnection", "The exports, newest first.")
-                .argument(argument(
+            build_page_field("exports", "ExportConnection", "The exports, newest first.")
+                .argument(build_argument(
                     "businessObject",
                     "ID",
                     "Only exports of the Business Object with this id or name.",
                 ))
-                .argument(argument(
+                .argument(build_argument(
                     "target",
                     "String",
                     "Only exports to the target with this name.",
                 ))
-                .argument(argument("status", "ExportStatus", "Only exports in this state.")),
+                .argument(build_argument("status", "ExportStatus", "Only exports in this state.")),
         );
     if whole {
-        query = query.field(field(
+        query = query.field(build_field(
             "targets",
             type_ref("[Target!]"),
             "Every target that the configuration, a Business Object or the queue names, sorted by name.",
@@ -355,7 +355,7 @@ pub(super) fn queries(mut query: Object, whole: bool) -> Object {
 }
 
 /// Creates a field of the schema. `execute` provides its value, because it sees the whole selection at once.
-pub(super) fn field(
+pub(super) fn build_field(
     name: impl Into<String>,
     kind: TypeRef,
     description: impl Into<String>,
@@ -364,15 +364,15 @@ pub(super) fn field(
 }
 
 /// Creates a field that leads to a connection.
-pub(super) fn paged(
+pub(super) fn build_page_field(
     name: impl Into<String>,
     kind: impl Into<String>,
     description: impl Into<String>,
 ) -> Field {
     let first = InputValue::new("first", TypeRef::named(TypeRef::INT))
-        .default_value(FIRST)
+        .default_value(DEFAULT_PAGE_SIZE)
         .description("The maximum number of items of the page.");
-    field(name, TypeRef::named(kind), description).argument(first).argument(argument(
+    build_field(name, TypeRef::named(kind), description).argument(first).argument(build_argument(
         "after",
         "String",
         "The `endCursor` of the previous page.",
@@ -380,7 +380,7 @@ pub(super) fn paged(
 }
 
 /// Creates an argument of a field.
-pub(super) fn argument(name: &str, kind: &str, description: &str) -> InputValue {
+pub(super) fn build_argument(name: &str, kind: &str, description: &str) -> InputValue {
     InputValue::new(name, type_ref(kind)).description(description)
 }
 
@@ -396,6 +396,6 @@ pub(super) fn type_ref(text: &str) -> TypeRef {
 }
 
 /// Returns the inner type of a type in GraphQL's notation, and whether it is a list.
-pub(super) fn inner(text: &str) -> (&str, bool) {
+pub(super) fn inner_type(text: &str) -> (&str, bool) {
     (text.trim_matches(['[', ']', '!']), text.starts_with('['))
 }

@@ -1,6 +1,12 @@
 //! Builds the schema's types from the model.
-use super::model::{Business, Leaf, Model, ObjectType, Role, connection, filter};
-use super::system::{self, NODE, OBJECT_TYPE, QUERY, REFERRERS, argument, field, paged, type_ref};
+use super::model::{
+    BusinessObjectTypes, FieldRole, LeafType, Model, ObjectType, connection_type_name,
+    filter_type_name,
+};
+use super::system::{
+    self, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, build_argument, build_field,
+    build_page_field, type_ref,
+};
 use async_graphql::Value as Input;
 use async_graphql::dynamic::{
     Enum, Field, InputObject, InputValue, Interface, InterfaceField, Object, Schema, SchemaBuilder,
@@ -10,94 +16,105 @@ use penstock_model::mapping::{FieldKind, Literal, Property, Shape, Value};
 use std::collections::BTreeSet;
 
 /// The library's limit for nested selections. `cost` has refused deeper ones before.
-const RECURSION: usize = 128;
+const MAX_RECURSION: usize = 128;
 
 /// The maximum number of characters of a description.
-const LONGEST: usize = 1_000;
+const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
 /// Builds a schema with the types of these Business Objects, as indexes into [`Model::business`].
-pub(super) fn schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
-    let mut query = Object::new(QUERY).description("The entry points for reading.");
-    query = system::queries(query, model.whole);
-    let mut schema =
-        Schema::build(QUERY, None, None).limit_recursive_depth(RECURSION).limit_directives(50);
-    schema = system::register(schema, model);
+pub(super) fn build_schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
+    let mut query = Object::new(QUERY_TYPE).description("The entry points for reading.");
+    query = system::add_query_fields(query, model.whole);
+    let mut schema = Schema::build(QUERY_TYPE, None, None)
+        .limit_recursive_depth(MAX_RECURSION)
+        .limit_directives(50);
+    schema = system::register_types(schema, model);
     if !model.business.is_empty() {
-        (schema, query) = shared(schema, query, model);
+        (schema, query) = add_shared_types(schema, query, model);
     }
     for place in of {
         let Some(business) = model.business.get(*place) else { continue };
         let Some(object) = model.objects.get(business.object) else { continue };
-        query = queries(query, business, object);
-        schema = paging(schema, business, object);
+        query = add_query_fields(query, business, object);
+        schema = add_page_types(schema, business, object);
     }
     for object in model.objects.iter().filter(|object| of.contains(&object.business)) {
         let Some(business) = model.business.get(object.business) else { continue };
-        let Some(shape) = object.shape(&business.compiled.mapping.root) else { continue };
-        schema = schema.register(output(model, business, object, shape));
-        schema = schema.register(input(model, object));
+        let Some(shape) = object.find_shape(&business.compiled.mapping.root) else { continue };
+        schema = schema.register(build_object_type(model, business, object, shape));
+        schema = schema.register(build_filter_type(model, object));
     }
     schema.register(query).finish()
 }
 
 /// Adds the types and query fields that all Business Objects share.
-fn shared(schema: SchemaBuilder, query: Object, model: &Model) -> (SchemaBuilder, Object) {
+fn add_shared_types(
+    schema: SchemaBuilder,
+    query: Object,
+    model: &Model,
+) -> (SchemaBuilder, Object) {
     let roots = model.business.iter().filter_map(|business| model.objects.get(business.object));
     let types = Enum::new(OBJECT_TYPE)
         .description("The types of the objects of Business Objects.")
         .items(roots.map(|object| object.name.as_str()));
-    let node = Interface::new(NODE)
+    let node = Interface::new(NODE_TYPE)
         .description("An object of a Business Object.")
         .field(InterfaceField::new("uri", type_ref("ID!")).description("Its URI."))
-        .field(through(
-            InterfaceField::new("referredBy", TypeRef::named(REFERRERS))
+        .field(add_referrer_arguments(
+            InterfaceField::new("referredBy", TypeRef::named(REFERRERS_TYPE))
                 .description("The objects that refer to it."),
             InterfaceField::argument,
         ));
-    let referrers = Object::new(REFERRERS)
+    let referrers = Object::new(REFERRERS_TYPE)
         .description("A page of objects that refer to an object.")
-        .field(field("nodes", type_ref("[Node!]!"), "The objects."))
-        .field(field(
+        .field(build_field("nodes", type_ref("[Node!]!"), "The objects."))
+        .field(build_field(
             "edges",
             type_ref("[ReferrerEdge!]!"),
             "The objects, and how they refer to it.",
         ))
-        .field(field("pageInfo", type_ref("PageInfo!"), "Where the page ends."));
+        .field(build_field("pageInfo", type_ref("PageInfo!"), "Where the page ends."));
     let edge = Object::new("ReferrerEdge")
         .description("An object that refers to another one.")
-        .field(field(
+        .field(build_field(
             "cursor",
             type_ref("String!"),
             "The value of `after` for a page that begins after it.",
         ))
-        .field(field("node", type_ref("Node!"), "The object."))
-        .field(field("type", type_ref("ObjectType!"), "Its type."))
-        .field(field(
+        .field(build_field("node", type_ref("Node!"), "The object."))
+        .field(build_field("type", type_ref("ObjectType!"), "Its type."))
+        .field(build_field(
             "path",
             type_ref("String!"),
             "The fields of its mapping that lead to the other object, separated by dots.",
         ));
     let schema = schema.register(types).register(node).register(referrers).register(edge);
-    let one =
-        field("object", TypeRef::named(NODE), "The object of a Business Object with this URI.")
-            .argument(argument("uri", "ID!", "The URI."))
-            .argument(as_type());
-    let referred =
-        field("referredBy", TypeRef::named(REFERRERS), "The objects that refer to an object.")
-            .argument(argument("uri", "ID!", "The URI of the object."));
-    (schema, query.field(one).field(through(referred, Field::argument)))
+    let one = build_field(
+        "object",
+        TypeRef::named(NODE_TYPE),
+        "The object of a Business Object with this URI.",
+    )
+    .argument(build_argument("uri", "ID!", "The URI."))
+    .argument(build_as_argument());
+    let referred = build_field(
+        "referredBy",
+        TypeRef::named(REFERRERS_TYPE),
+        "The objects that refer to an object.",
+    )
+    .argument(build_argument("uri", "ID!", "The URI of the object."));
+    (schema, query.field(one).field(add_referrer_arguments(referred, Field::argument)))
 }
 
 /// Adds the arguments for references from other objects.
-fn through<F>(field: F, add: fn(F, InputValue) -> F) -> F {
+fn add_referrer_arguments<F>(field: F, add: fn(F, InputValue) -> F) -> F {
     let first = InputValue::new("first", TypeRef::named(TypeRef::INT))
-        .default_value(system::FIRST)
+        .default_value(system::DEFAULT_PAGE_SIZE)
         .description("The maximum number of items of the page.");
     let more = [
         first,
-        argument("after", "String", "The `endCursor` of the previous page."),
-        argument("type", OBJECT_TYPE, "Only objects of this type."),
-        argument(
+        build_argument("after", "String", "The `endCursor` of the previous page."),
+        build_argument("type", OBJECT_TYPE, "Only objects of this type."),
+        build_argument(
             "path",
             "String",
             "Only references through these fields of the mapping, separated by dots.",
@@ -106,8 +123,8 @@ fn through<F>(field: F, add: fn(F, InputValue) -> F) -> F {
     more.into_iter().fold(field, add)
 }
 
-fn as_type() -> InputValue {
-    argument(
+fn build_as_argument() -> InputValue {
+    build_argument(
         "as",
         OBJECT_TYPE,
         "The type to read the object as. The default is the type of the first Business Object, by name, that it belongs to.",
@@ -115,45 +132,49 @@ fn as_type() -> InputValue {
 }
 
 /// Adds the fields of the query type for one Business Object.
-fn queries(query: Object, business: &Business, object: &ObjectType) -> Object {
+fn add_query_fields(query: Object, business: &BusinessObjectTypes, object: &ObjectType) -> Object {
     let name = &business.compiled.object.definition.name;
-    let one = field(
+    let one = build_field(
         &business.one,
         TypeRef::named(&object.name),
-        line(&format!("The object of {name} with this URI.")),
+        to_single_line(&format!("The object of {name} with this URI.")),
     );
-    let about = line(&format!("The objects of {name}, ordered by URI or by `orderBy`."));
-    let many = paged(&business.many, connection(&object.name), about)
-        .argument(argument("where", &filter(&object.name), "The filter."))
-        .argument(argument("orderBy", &format!("{}Order", object.name), "The order."));
-    query.field(one.argument(argument("uri", "ID!", "The URI."))).field(many)
+    let about = to_single_line(&format!("The objects of {name}, ordered by URI or by `orderBy`."));
+    let many = build_page_field(&business.many, connection_type_name(&object.name), about)
+        .argument(build_argument("where", &filter_type_name(&object.name), "The filter."))
+        .argument(build_argument("orderBy", &format!("{}Order", object.name), "The order."));
+    query.field(one.argument(build_argument("uri", "ID!", "The URI."))).field(many)
 }
 
 /// Adds the types of a Business Object's connection.
-fn paging(schema: SchemaBuilder, business: &Business, object: &ObjectType) -> SchemaBuilder {
+fn add_page_types(
+    schema: SchemaBuilder,
+    business: &BusinessObjectTypes,
+    object: &ObjectType,
+) -> SchemaBuilder {
     let name = &object.name;
-    let page = Object::new(connection(name))
+    let page = Object::new(connection_type_name(name))
         .description(format!("A page of objects of type {name}."))
-        .field(field("nodes", TypeRef::named_nn_list_nn(name), "The objects."))
-        .field(field(
+        .field(build_field("nodes", TypeRef::named_nn_list_nn(name), "The objects."))
+        .field(build_field(
             "edges",
             type_ref(&format!("[{name}Edge!]!")),
             "The objects with their cursors.",
         ))
-        .field(field("pageInfo", type_ref("PageInfo!"), "Where the page ends."))
-        .field(field(
+        .field(build_field("pageInfo", type_ref("PageInfo!"), "Where the page ends."))
+        .field(build_field(
             "totalCount",
             TypeRef::named("Integer"),
             "The number of objects that match the filter. They are counted only if this field is selected.",
         ));
     let edge = Object::new(format!("{name}Edge"))
         .description(format!("An object of type {name} on a page."))
-        .field(field(
+        .field(build_field(
             "cursor",
             type_ref("String!"),
             "The value of `after` for a page that begins after it.",
         ))
-        .field(field("node", TypeRef::named_nn(name), "The object."));
+        .field(build_field("node", TypeRef::named_nn(name), "The object."));
     let fields = Enum::new(format!("{name}OrderField"))
         .description(format!("What objects of type {name} can be ordered by."))
         .items(business.orders.iter().map(|(name, _)| name.as_str()));
@@ -170,40 +191,51 @@ fn paging(schema: SchemaBuilder, business: &Business, object: &ObjectType) -> Sc
 }
 
 /// Builds the type of objects.
-fn output(model: &Model, business: &Business, object: &ObjectType, shape: &Shape) -> Object {
+fn build_object_type(
+    model: &Model,
+    business: &BusinessObjectTypes,
+    object: &ObjectType,
+    shape: &Shape,
+) -> Object {
     let definition = &business.compiled.object.definition;
     let about = match (object.is_root(), definition.description.as_str()) {
         (true, "") => format!("An object of {}.", definition.name),
         (true, description) => description.to_owned(),
         (false, _) => format!("An object of the namespace {}.", shape.namespace),
     };
-    let mut made = Object::new(&object.name).description(line(&about));
+    let mut made = Object::new(&object.name).description(to_single_line(&about));
     if object.is_root() {
-        made = made.implement(NODE);
+        made = made.implement(NODE_TYPE);
     }
     for own in &object.fields {
         made = made.field(match own.role {
-            Role::Uri => field(&own.name, type_ref("ID!"), "Its URI."),
-            Role::Leaf(place, leaf, many) => {
-                field(&own.name, listed(leaf.type_name(), many), told(shape, place))
-            }
-            Role::Nested(place, to, many) => {
+            FieldRole::Uri => build_field(&own.name, type_ref("ID!"), "Its URI."),
+            FieldRole::Leaf(place, leaf, many) => build_field(
+                &own.name,
+                list_or_single(leaf.type_name(), many),
+                describe_field(shape, place),
+            ),
+            FieldRole::Nested(place, to, many) => {
                 let to = model.objects.get(to).map_or("", |to| &to.name);
-                field(&own.name, listed(to, many), told(shape, place))
+                build_field(&own.name, list_or_single(to, many), describe_field(shape, place))
             }
-            Role::Followed(place, many) => {
-                let to = if many { type_ref("[Node]") } else { type_ref(NODE) };
+            FieldRole::Followed(place, many) => {
+                let to = if many { type_ref("[Node]") } else { type_ref(NODE_TYPE) };
                 let of = shape.fields.get(place).map_or("", |field| &field.name);
                 let about = format!("The objects of Business Objects that `{of}` refers to.");
-                field(&own.name, to, line(&about)).argument(as_type())
+                build_field(&own.name, to, to_single_line(&about)).argument(build_as_argument())
             }
-            Role::AsObject => {
+            FieldRole::AsObject => {
                 let about =
                     "The same object as the object of a Business Object, if it belongs to one.";
-                field(&own.name, type_ref(NODE), about).argument(as_type())
+                build_field(&own.name, type_ref(NODE_TYPE), about).argument(build_as_argument())
             }
-            Role::ReferredBy => through(
-                field(&own.name, TypeRef::named(REFERRERS), "The objects that refer to it."),
+            FieldRole::ReferredBy => add_referrer_arguments(
+                build_field(
+                    &own.name,
+                    TypeRef::named(REFERRERS_TYPE),
+                    "The objects that refer to it.",
+                ),
                 Field::argument,
             ),
         });
@@ -212,8 +244,8 @@ fn output(model: &Model, business: &Business, object: &ObjectType, shape: &Shape
 }
 
 /// Builds the filter for a type of objects.
-fn input(model: &Model, object: &ObjectType) -> InputObject {
-    let own = filter(&object.name);
+fn build_filter_type(model: &Model, object: &ObjectType) -> InputObject {
+    let own = filter_type_name(&object.name);
     let mut made = InputObject::new(&own)
         .description(format!(
             "A filter for an object of type {}. All given filters must match.",
@@ -229,25 +261,25 @@ fn input(model: &Model, object: &ObjectType) -> InputObject {
         .field(InputValue::new("not", TypeRef::named(&own)).description("This does not match."));
     for field in &object.fields {
         let kind = match field.role {
-            Role::Uri => "IDFilter".to_owned(),
-            Role::Leaf(_, leaf, _) => format!("{}Filter", leaf.type_name()),
-            Role::Nested(_, to, _) => match model.objects.get(to) {
-                Some(to) => filter(&to.name),
+            FieldRole::Uri => "IDFilter".to_owned(),
+            FieldRole::Leaf(_, leaf, _) => format!("{}Filter", leaf.type_name()),
+            FieldRole::Nested(_, to, _) => match model.objects.get(to) {
+                Some(to) => filter_type_name(&to.name),
                 None => continue,
             },
-            Role::Followed(..) | Role::AsObject | Role::ReferredBy => continue,
+            FieldRole::Followed(..) | FieldRole::AsObject | FieldRole::ReferredBy => continue,
         };
         made = made.field(InputValue::new(&field.name, TypeRef::named(kind)));
     }
     made
 }
 
-fn listed(name: &str, many: bool) -> TypeRef {
+fn list_or_single(name: &str, many: bool) -> TypeRef {
     if many { TypeRef::named_nn_list(name) } else { TypeRef::named(name) }
 }
 
 /// Describes a field according to its mapping.
-fn told(shape: &Shape, place: usize) -> String {
+fn describe_field(shape: &Shape, place: usize) -> String {
     let Some(field) = shape.fields.get(place) else { return String::new() };
     let FieldKind::Property(Property { predicate, required, value, .. }) = &field.kind else {
         return String::new();
@@ -259,21 +291,21 @@ fn told(shape: &Shape, place: usize) -> String {
         Value::Literal(_) | Value::Resource => String::new(),
     };
     let required = if *required { ", required" } else { "" };
-    line(&format!("`{}`: <{}>{kind}{required}", field.name, predicate.as_str()))
+    to_single_line(&format!("`{}`: <{}>{kind}{required}", field.name, predicate.as_str()))
 }
 
 /// Returns a text as one line that means the same in a block string and in introspection.
-fn line(text: &str) -> String {
+fn to_single_line(text: &str) -> String {
     let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut line = words.join(" ").replace("\"\"\"", "'''");
-    if let Some((end, _)) = line.char_indices().nth(LONGEST) {
+    if let Some((end, _)) = line.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         line.truncate(end);
     }
     line
 }
 
-impl Leaf {
+impl LeafType {
     /// Whether GraphQL's own type allows only values of that type.
     pub(super) fn is_strict(self) -> bool {
         self == Self::Boolean

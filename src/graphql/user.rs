@@ -3,7 +3,7 @@ use penstock_auth::{Account, Caller};
 use serde_json::{Value, json};
 
 /// Returns the members of the type `AuthenticatedUser`.
-pub(super) fn members(caller: &Caller) -> Value {
+pub(super) fn caller_to_json(caller: &Caller) -> Value {
     let account = caller.account.as_deref();
     let role = account.map_or(caller.role, |account| account.role);
     json!({

@@ -3,19 +3,19 @@ use salvo::http::header::{ACCEPT, HeaderMap};
 
 /// One media range of `Accept`, with its weight in thousandths.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct MediaRange {
     pub(super) range: String,
-    quality: u16,
+    weight: u16,
 }
 
 /// Returns the ranges that the request accepts, or `*/*` without `Accept`.
-pub(super) fn accepted(headers: &HeaderMap) -> Vec<Range> {
+pub(super) fn accepted_ranges(headers: &HeaderMap) -> Vec<MediaRange> {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let ranges: Vec<_> = lines.flat_map(ranges).collect();
-    if ranges.is_empty() { vec![Range { range: "*/*".into(), quality: 1000 }] } else { ranges }
+    let ranges: Vec<_> = lines.flat_map(parse_ranges).collect();
+    if ranges.is_empty() { vec![MediaRange { range: "*/*".into(), weight: 1000 }] } else { ranges }
 }
 
-fn ranges(line: &str) -> Vec<Range> {
+fn parse_ranges(line: &str) -> Vec<MediaRange> {
     let ranges = line.split(',').map(str::trim).filter(|range| !range.is_empty());
     ranges
         .map(|range| {
@@ -29,14 +29,14 @@ fn ranges(line: &str) -> Vec<Range> {
                 reason = "0 to 1000"
             )]
             let quality = weight.map_or(0, |q| (q.clamp(0.0, 1.0) * 1000.0).round() as u16);
-            Range { range: name, quality }
+            MediaRange { range: name, weight: quality }
         })
         .collect()
 }
 
 /// Returns the weight of a media type: that of the most specific range that contains it.
-pub(super) fn quality(accepted: &[Range], media_type: &str) -> u16 {
-    let of = |range: &str| accepted.iter().find(|r| r.range == range).map(|r| r.quality);
+pub(super) fn media_type_weight(accepted: &[MediaRange], media_type: &str) -> u16 {
+    let of = |range: &str| accepted.iter().find(|r| r.range == range).map(|r| r.weight);
     let group = media_type.split_once('/').map_or("*/*".into(), |(kind, _)| format!("{kind}/*"));
     of(media_type).or_else(|| of(&group)).or_else(|| of("*/*")).unwrap_or(0)
 }
@@ -47,12 +47,12 @@ mod tests {
 
     #[test]
     fn the_most_specific_range_decides() {
-        let accepted = ranges("text/*;q=0.5, application/json ;q=0, */*;q=0.1, text/turtle");
-        assert_eq!(quality(&accepted, "text/turtle"), 1000);
-        assert_eq!(quality(&accepted, "text/plain"), 500);
-        assert_eq!(quality(&accepted, "application/json"), 0);
-        assert_eq!(quality(&accepted, "application/n-triples"), 100);
-        assert_eq!(quality(&ranges("image/png"), "text/turtle"), 0);
-        assert_eq!(quality(&ranges("text/turtle;q=x"), "text/turtle"), 0);
+        let accepted = parse_ranges("text/*;q=0.5, application/json ;q=0, */*;q=0.1, text/turtle");
+        assert_eq!(media_type_weight(&accepted, "text/turtle"), 1000);
+        assert_eq!(media_type_weight(&accepted, "text/plain"), 500);
+        assert_eq!(media_type_weight(&accepted, "application/json"), 0);
+        assert_eq!(media_type_weight(&accepted, "application/n-triples"), 100);
+        assert_eq!(media_type_weight(&parse_ranges("image/png"), "text/turtle"), 0);
+        assert_eq!(media_type_weight(&parse_ranges("text/turtle;q=x"), "text/turtle"), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Authorizes requests. Every route has its [`Least`] in the router's tables, and [`Allow`] runs before its
+//! Authorizes requests. Every route has its [`MinimumRole`] in the router's tables, and [`Allow`] runs before its
 //! handler. An address without a route requires `User`, so that unauthenticated clients learn nothing.
 use super::caller::{self, caller, caller_if_known};
 use super::origin;
@@ -6,9 +6,9 @@ use super::page;
 use super::problem::{BearerError, Problem};
 use super::service::origin;
 use super::sign_in;
-use super::state::{State, blocking, state};
+use super::state::{State, run_blocking, state};
 use penstock_auth::{Authorized, Caller, Credential, Role};
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 use penstock_model::ingest;
 use percent_encoding::percent_decode_str;
 use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
@@ -18,7 +18,7 @@ use salvo::{Depot, FlowCtrl, Request, Response, handler};
 
 /// The minimum that a request must present to use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Least {
+pub(super) enum MinimumRole {
     /// No credential.
     Anyone,
     /// The control socket. Other clients get 404.
@@ -35,7 +35,7 @@ pub(super) enum Least {
 
 /// The routes that an API key for one Business Object may use: those about that Business Object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
+enum BoundKeyAccess {
     /// No route of this kind.
     Never,
     /// `{id}` names the Business Object.
@@ -48,10 +48,10 @@ enum Bound {
     Graphql,
 }
 
-impl Bound {
+impl BoundKeyAccess {
     /// Returns the access of a bound key to a route. Changing the definition is never allowed, because a
     /// mapping sees everything that is stored.
-    fn of(method: &Method, path: &str) -> Self {
+    fn for_route(method: &Method, path: &str) -> Self {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         if matches!(path, "/graphql" | "/graphql/schema.graphql") {
             return Self::Graphql;
@@ -69,10 +69,10 @@ impl Bound {
 }
 
 /// The end of the path of the only route whose POST changes nothing.
-pub(super) const ONLY_READS: &str = "graphql";
+pub(super) const READ_ONLY_POST_SUFFIX: &str = "graphql";
 
 /// Whether requests of a route change or trigger something.
-pub(super) fn acts(method: &Method, path: &str) -> bool {
+pub(super) fn has_side_effects(method: &Method, path: &str) -> bool {
     // A GET that acts, as the specification requires.
     !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
 }
@@ -80,47 +80,61 @@ pub(super) fn acts(method: &Method, path: &str) -> bool {
 /// Passes authorized requests on to the route's handler, which finds the caller in the depot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allow {
-    least: Least,
+    minimum_role: MinimumRole,
     /// Whether requests of the route change or trigger something.
-    acts: bool,
-    bound: Bound,
+    has_side_effects: bool,
+    bound_key_access: BoundKeyAccess,
     /// Whether it accepts host names that are not the gateway's. Probes of load balancers and container
     /// platforms send their own.
-    any_host: bool,
+    accepts_any_host: bool,
 }
 
 impl Allow {
     /// Creates the check of an API route.
-    pub(super) fn new(least: Least, method: &Method, path: &str) -> Self {
-        let any_host = path.starts_with("/health/");
-        Self { least, acts: acts(method, path), bound: Bound::of(method, path), any_host }
+    pub(super) fn new(minimum_role: MinimumRole, method: &Method, path: &str) -> Self {
+        let accepts_any_host = path.starts_with("/health/");
+        Self {
+            minimum_role,
+            has_side_effects: has_side_effects(method, path),
+            bound_key_access: BoundKeyAccess::for_route(method, path),
+            accepts_any_host,
+        }
     }
 
     /// Creates the check of a page's route. A form carries the session's token in a field, which
     /// `admin::form` reads.
-    pub(super) fn page(least: Least) -> Self {
-        Self { least, acts: false, bound: Bound::Never, any_host: false }
+    pub(super) fn for_page(minimum_role: MinimumRole) -> Self {
+        Self {
+            minimum_role,
+            has_side_effects: false,
+            bound_key_access: BoundKeyAccess::Never,
+            accepts_any_host: false,
+        }
     }
 
     /// Creates the check of an address without a route.
-    pub(super) fn elsewhere() -> Self {
-        Self::page(Least::User)
+    pub(super) fn for_unknown_path() -> Self {
+        Self::for_page(MinimumRole::User)
     }
 
     /// Returns the authorized caller, or `None` where anyone may use the route. Of an unauthenticated request
     /// only the credential is looked at.
-    pub(super) async fn admit(
+    pub(super) async fn authorize(
         self,
         req: &Request,
         depot: &Depot,
-    ) -> Result<Option<Authorized>, Refused> {
-        let caller = self.find(req, depot).await?;
-        readable(req.uri().path())?;
-        readable(req.uri().query().unwrap_or_default())?;
+    ) -> Result<Option<Authorized>, AccessError> {
+        let caller = self.authorize_caller(req, depot).await?;
+        check_percent_encoding(req.uri().path())?;
+        check_percent_encoding(req.uri().query().unwrap_or_default())?;
         Ok(caller)
     }
 
-    async fn find(self, req: &Request, depot: &Depot) -> Result<Option<Authorized>, Refused> {
+    async fn authorize_caller(
+        self,
+        req: &Request,
+        depot: &Depot,
+    ) -> Result<Option<Authorized>, AccessError> {
         let state = state(depot);
         if origin(depot).is_contradictory() {
             return Err(Problem::malformed(
@@ -132,41 +146,43 @@ impl Allow {
         if let Some(why) = origin(depot).host_error() {
             return Err(Problem::malformed(why).into());
         }
-        let least = match self.least {
-            Least::Anyone => {
-                if !self.any_host {
+        let least = match self.minimum_role {
+            MinimumRole::Anyone => {
+                if !self.accepts_any_host {
                     page::check_host(depot)?;
                 }
-                if self.acts {
-                    page::check_stranger(req, depot)?;
+                if self.has_side_effects {
+                    page::check_unauthenticated(req, depot)?;
                 }
                 return Ok(None);
             }
-            Least::Local if origin(depot).control => Role::Admin,
-            Least::Local => {
+            MinimumRole::Local if origin(depot).control => Role::Admin,
+            MinimumRole::Local => {
                 let path = req.uri().path();
                 return Err(Problem::not_found(format!("there is nothing at {path}")).into());
             }
-            Least::Metrics => {
+            MinimumRole::Metrics => {
                 // A browser on this machine is not a local program.
-                if origin(depot).is_local && origin::is_ours(origin(depot), &state.settings) {
+                if origin(depot).is_local && origin::is_own_host(origin(depot), &state.settings) {
                     return Ok(None);
                 }
                 Role::Admin
             }
-            Least::User => Role::User,
-            Least::Contributor => Role::Contributor,
-            Least::Admin => Role::Admin,
+            MinimumRole::User => Role::User,
+            MinimumRole::Contributor => Role::Contributor,
+            MinimumRole::Admin => Role::Admin,
         };
-        let Some(caller) = caller::find(req, depot).await? else { return Err(Refused::Stranger) };
+        let Some(caller) = caller::authenticate(req, depot).await? else {
+            return Err(AccessError::Unauthenticated);
+        };
         if matches!(caller.credential, Credential::Session(_)) {
             page::check_host(depot)?;
-            if self.acts {
-                page::check_session(req, depot, None)?;
+            if self.has_side_effects {
+                page::check_session_sender(req, depot, None)?;
             }
         }
-        let least = match (self.least, caller.role) {
-            (Least::Metrics, Role::Metrics) => Role::Metrics,
+        let least = match (self.minimum_role, caller.role) {
+            (MinimumRole::Metrics, Role::Metrics) => Role::Metrics,
             _ => least,
         };
         if caller.credential == Credential::Local {
@@ -180,14 +196,14 @@ impl Allow {
                     caller.role,
                     how_to_get_role(depot, least)
                 );
-                return Err(forbidden(req, depot, &caller, detail).into());
+                return Err(record_forbidden(req, depot, &caller, detail).into());
             }
         };
-        self.check_bound(req, depot, &state, &caller).await?;
+        self.check_bound_key(req, depot, &state, &caller).await?;
         Ok(Some(caller))
     }
 
-    async fn check_bound(
+    async fn check_bound_key(
         self,
         req: &Request,
         depot: &Depot,
@@ -199,20 +215,22 @@ impl Allow {
         };
         let gateway = state.gateway()?.clone();
         let id = req.params().get("id").cloned().unwrap_or_default();
-        let bound = self.bound;
-        if bound == Bound::Graphql {
+        let bound = self.bound_key_access;
+        if bound == BoundKeyAccess::Graphql {
             return Ok(());
         }
-        let asked = blocking(move || {
+        let asked = run_blocking(move || {
             Ok(match bound {
-                Bound::Never | Bound::Graphql => None,
-                Bound::BusinessObject => {
+                BoundKeyAccess::Never | BoundKeyAccess::Graphql => None,
+                BoundKeyAccess::BusinessObject => {
                     gateway.catalogue.get(&id).map(|compiled| compiled.object.id.clone())
                 }
-                Bound::Ingestion => {
-                    ingest::record(&gateway.store, &id)?.map(|record| record.business_object)
+                BoundKeyAccess::Ingestion => {
+                    ingest::read_record(&gateway.store, &id)?.map(|record| record.business_object)
                 }
-                Bound::Export => gateway.exporter.get(&id)?.map(|entry| entry.business_object),
+                BoundKeyAccess::Export => {
+                    gateway.exporter.get(&id)?.map(|entry| entry.business_object)
+                }
             })
         });
         if asked.await?.as_ref() == Some(own) {
@@ -220,7 +238,7 @@ impl Allow {
         }
         let detail = "this API key is for one Business Object: it can read the definition, \
                       schema, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL";
-        Err(forbidden(req, depot, caller, detail.to_owned()))
+        Err(record_forbidden(req, depot, caller, detail.to_owned()))
     }
 }
 
@@ -233,7 +251,7 @@ impl Allow {
         res: &mut Response,
         ctrl: &mut FlowCtrl,
     ) {
-        match self.admit(req, depot).await {
+        match self.authorize(req, depot).await {
             Ok(None) => {}
             Ok(Some(found)) => {
                 depot.insert_typed(found);
@@ -242,7 +260,7 @@ impl Allow {
                 ctrl.call_next(req, depot, res).await;
             }
             Err(refused) => {
-                refused.answer(req, depot, res);
+                refused.write_response(req, depot, res);
                 ctrl.skip_rest();
             }
         }
@@ -251,36 +269,36 @@ impl Allow {
 
 /// Why a request is not authorized.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum AccessError {
     /// The request has no credential, or a session that is over.
-    Stranger,
+    Unauthenticated,
     /// Any other reason.
-    Because(Problem),
+    Problem(Problem),
 }
 
-impl From<Problem> for Refused {
+impl From<Problem> for AccessError {
     fn from(problem: Problem) -> Self {
-        Self::Because(problem)
+        Self::Problem(problem)
     }
 }
 
-impl Refused {
+impl AccessError {
     /// Writes 401 or the problem. Browsers that ask for a page are redirected to the sign-in.
-    pub(super) fn answer(self, req: &Request, depot: &Depot, res: &mut Response) {
+    pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
         match self {
-            Self::Because(problem) => problem.give(req, depot, res),
-            Self::Stranger if wants_page(req) => {
+            Self::Problem(problem) => problem.write_response(req, depot, res),
+            Self::Unauthenticated if wants_page(req) => {
                 let origin = origin(depot);
                 let asked = req.uri().path_and_query().map_or("/", PathAndQuery::as_str);
                 // A proxy may pass the prefix on or strip it.
                 let own = asked.strip_prefix(&origin.prefix).filter(|rest| rest.starts_with('/'));
-                let location = sign_in::location(depot, own.unwrap_or(asked));
+                let location = sign_in::sign_in_location(depot, own.unwrap_or(asked));
                 if let Ok(location) = HeaderValue::try_from(location) {
                     res.headers_mut().insert(LOCATION, location);
                 }
                 res.status_code(StatusCode::SEE_OTHER);
             }
-            Self::Stranger => unknown(depot).give(req, depot, res),
+            Self::Unauthenticated => unauthenticated_problem(depot).write_response(req, depot, res),
         }
     }
 }
@@ -293,7 +311,7 @@ fn wants_page(req: &Request) -> bool {
 
 /// Checks that every percent sign begins an escape and that the escapes are UTF-8. Otherwise two clients
 /// could mean different things with one address.
-fn readable(part: &str) -> Result<(), Problem> {
+fn check_percent_encoding(part: &str) -> Result<(), Problem> {
     let escapes_are_whole = part.split('%').skip(1).all(|escape| {
         let mut digits = escape.bytes();
         (0..2).all(|_| digits.next().is_some_and(|digit| digit.is_ascii_hexdigit()))
@@ -305,7 +323,7 @@ fn readable(part: &str) -> Result<(), Problem> {
 }
 
 /// 401: the request has no credential, or a session that is over.
-fn unknown(depot: &Depot) -> Problem {
+fn unauthenticated_problem(depot: &Depot) -> Problem {
     Problem::new(
         StatusCode::UNAUTHORIZED,
         format!(
@@ -313,7 +331,7 @@ fn unknown(depot: &Depot) -> Problem {
             how_to_get_credentials(depot)
         ),
     )
-    .challenged(None)
+    .with_challenge(None)
 }
 
 /// Describes where API keys come from.
@@ -340,12 +358,12 @@ fn how_to_get_role(depot: &Depot, least: Role) -> String {
 /// 401 when the credential has ended; 403 when its role no longer suffices.
 pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
     let Some(caller) = caller_if_known(depot) else { return Ok(()) };
-    let renewed = caller.renewed().map_err(|fault| {
-        if fault.kind == Kind::Forbidden {
-            return forbidden(req, depot, caller, fault.detail);
+    let renewed = caller.with_current_role().map_err(|fault| {
+        if fault.kind == ErrorClass::Forbidden {
+            return record_forbidden(req, depot, caller, fault.detail);
         }
         let detail = format!("{} /{}: {}", req.method(), req.matched_path(), fault.detail);
-        caller::note(&state(depot), depot, Some(caller), detail);
+        caller::record_refusal(&state(depot), depot, Some(caller), detail);
         Problem::from(fault)
     })?;
     depot.insert_typed(renewed);
@@ -353,14 +371,14 @@ pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), P
 }
 
 /// 403: the caller is known and not allowed. Records it in the audit trail.
-fn forbidden(req: &Request, depot: &Depot, who: &Caller, detail: String) -> Problem {
+fn record_forbidden(req: &Request, depot: &Depot, who: &Caller, detail: String) -> Problem {
     let route = req.matched_path();
     let method = req.method();
-    caller::note(&state(depot), depot, Some(who), format!("{method} /{route}: {detail}"));
+    caller::record_refusal(&state(depot), depot, Some(who), format!("{method} /{route}: {detail}"));
     let problem = Problem::new(StatusCode::FORBIDDEN, detail);
     match who.credential {
         Credential::Session(_) | Credential::Local => problem,
-        _ => problem.challenged(Some(BearerError::InsufficientScope)),
+        _ => problem.with_challenge(Some(BearerError::InsufficientScope)),
     }
 }
 
@@ -370,16 +388,16 @@ mod tests {
 
     #[test]
     fn a_bound_key_reaches_no_definition_of_others_and_changes_none() {
-        let of = |method: &Method, path| Bound::of(method, path);
+        let of = |method: &Method, path| BoundKeyAccess::for_route(method, path);
         let one = "/api/v1/business-objects/{id}";
-        assert_eq!(of(&Method::POST, one), Bound::BusinessObject);
-        assert_eq!(of(&Method::GET, one), Bound::BusinessObject);
+        assert_eq!(of(&Method::POST, one), BoundKeyAccess::BusinessObject);
+        assert_eq!(of(&Method::GET, one), BoundKeyAccess::BusinessObject);
         assert_eq!(
             of(&Method::GET, "/api/v1/business-objects/{id}/objects/{uri}"),
-            Bound::BusinessObject
+            BoundKeyAccess::BusinessObject
         );
-        assert_eq!(of(&Method::GET, "/api/v1/exports/{id}/content"), Bound::Export);
-        assert_eq!(of(&Method::POST, "/graphql"), Bound::Graphql);
+        assert_eq!(of(&Method::GET, "/api/v1/exports/{id}/content"), BoundKeyAccess::Export);
+        assert_eq!(of(&Method::POST, "/graphql"), BoundKeyAccess::Graphql);
         for (method, path) in [
             (Method::PUT, one),
             (Method::DELETE, one),
@@ -389,17 +407,17 @@ mod tests {
             (Method::GET, "/api/v1/users/{id}"),
             (Method::GET, "/id/{namespace}/{local}"),
         ] {
-            assert_eq!(of(&method, path), Bound::Never, "{method} {path}");
+            assert_eq!(of(&method, path), BoundKeyAccess::Never, "{method} {path}");
         }
     }
 
     #[test]
     fn escapes_are_whole_and_utf8() {
         for good in ["/a%2Fb", "/%C3%BC", "", "/a=1&b=%20"] {
-            assert!(readable(good).is_ok(), "{good}");
+            assert!(check_percent_encoding(good).is_ok(), "{good}");
         }
         for bad in ["/%", "/%2", "/%zz", "/%FF"] {
-            assert!(readable(bad).is_err(), "{bad}");
+            assert!(check_percent_encoding(bad).is_err(), "{bad}");
         }
     }
 }

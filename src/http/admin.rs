@@ -2,7 +2,7 @@
 //!
 //! Each page has a template in `templates/admin/` that extends `layout.html`, and a struct with its
 //! [`Frame`](frame::Frame) as `frame`. A form posts to a route of its own and calls what the API's handler
-//! calls. Then it redirects with [`frame::done`], or shows the form again with its [`form::Faults`].
+//! calls. Then it redirects with [`frame::redirect_with_notice`], or shows the form again with its [`form::FormErrors`].
 //!
 //! - `frame`: what every page has: navigation, the caller, a notice, the response headers
 //! - `form`: the fields of a form, the check of its origin, and its errors

@@ -1,15 +1,15 @@
 //! `/api/v1/api-keys`: credentials of plant systems.
 use super::body;
-use super::business_objects::{SEGMENT, path};
+use super::business_objects::{SEGMENT, path_parameter};
 use super::caller::caller;
 use super::problem::Problem;
-use super::query::{Query, page};
-use super::reply::{Outcome, Reply};
+use super::query::{Query, page_reply};
+use super::reply::{Reply, ReplyResult};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{gateway, run_blocking};
 use penstock_auth::Authorized;
-use penstock_auth::keys::{Key, New};
+use penstock_auth::keys::{Key, NewApiKey};
 use penstock_service::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
@@ -31,12 +31,12 @@ use std::sync::Arc;
     ),
     responses((status_code = 200, description = "A page.", body = shapes::ApiKeys)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_api_keys(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.limit()?, query.uuid_cursor()?);
+    let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
     let keys = gateway(depot)?.auth.keys.list(caller(depot), after.as_deref(), limit + 1);
     let items = keys.iter().map(|key| shapes::ApiKey::from(&**key)).collect();
-    page(items, limit, |key: &shapes::ApiKey| &key.id)
+    page_reply(items, limit, |key: &shapes::ApiKey| &key.id)
 }
 
 /// Creates an API key, with at most the role of its creator. Only this response contains the key.
@@ -47,28 +47,29 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     responses((status_code = 201, description = "Created.", body = shapes::MadeApiKey,
         headers(("Location" = String, description = "Its path.")))),
 )]
-pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn create_api_key(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let body = body::few(req, depot).await?;
-    let (key, secret) = make(gateway, caller(depot), New::read(body.bytes())?).await?;
+    let body = body::read_small_json(req, depot).await?;
+    let (key, secret) =
+        create_key(gateway, caller(depot), NewApiKey::from_json(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let location = format!("{prefix}/api/v1/api-keys/{}", utf8_percent_encode(&key.id, SEGMENT));
     let made = shapes::MadeApiKey { id: key.id.clone(), key: secret };
-    Ok(Reply::json(&made)?.status(StatusCode::CREATED).header(LOCATION, &location))
+    Ok(Reply::json(&made)?.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
 /// Creates an API key of this caller. Returns it with its secret.
-pub(super) async fn make(
+pub(super) async fn create_key(
     gateway: Gateway,
     by: &Authorized,
-    new: New,
+    new: NewApiKey,
 ) -> Result<(Arc<Key>, String), Problem> {
     let new =
         new.resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
-    gateway.disk.take_in()?;
+    gateway.disk.check_reserve()?;
     let by = by.clone();
-    blocking(move || Ok(gateway.auth.keys.create(&by, new)?)).await
+    run_blocking(move || Ok(gateway.auth.keys.create_key(&by, new)?)).await
 }
 
 /// Returns one API key, without its secret.
@@ -78,14 +79,14 @@ pub(super) async fn make(
     parameters(("id" = String, Path, description = "Its id.")),
     responses((status_code = 200, description = "The API key.", body = shapes::ApiKey)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_api_key(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    Reply::json(&shapes::ApiKey::from(&*named(req, depot)?))
+    Reply::json(&shapes::ApiKey::from(&*find_key(req, depot)?))
 }
 
 /// Returns the key that `{id}` names, if the caller may see it.
-pub(super) fn named(req: &Request, depot: &Depot) -> Result<Arc<Key>, Problem> {
-    let id = path(req, "id");
+pub(super) fn find_key(req: &Request, depot: &Depot) -> Result<Arc<Key>, Problem> {
+    let id = path_parameter(req, "id");
     let key = gateway(depot)?.auth.keys.get(caller(depot), id);
     key.ok_or_else(|| Problem::not_found(format!("there is no API key with the id {id:?}")))
 }
@@ -97,15 +98,15 @@ pub(super) fn named(req: &Request, depot: &Depot) -> Result<Arc<Key>, Problem> {
     parameters(("id" = String, Path, description = "Its id.")),
     responses((status_code = 204, description = "Revoked.")),
 )]
-pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn revoke_api_key(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    revoke(gateway, caller(depot), path(req, "id")).await?;
-    Ok(Reply::nothing())
+    revoke_key(gateway, caller(depot), path_parameter(req, "id")).await?;
+    Ok(Reply::no_content())
 }
 
 /// Revokes an API key on behalf of this caller.
-pub(super) async fn revoke(gateway: Gateway, by: &Authorized, id: &str) -> Result<(), Problem> {
+pub(super) async fn revoke_key(gateway: Gateway, by: &Authorized, id: &str) -> Result<(), Problem> {
     let (by, id) = (by.clone(), id.to_owned());
-    blocking(move || Ok(gateway.auth.keys.revoke(&by, &id)?)).await
+    run_blocking(move || Ok(gateway.auth.keys.revoke_key(&by, &id)?)).await
 }

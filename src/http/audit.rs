@@ -1,9 +1,9 @@
 //! `/api/v1/audit`: changes of accounts and credentials, and refused requests.
 use super::problem::Problem;
-use super::query::{Query, page};
-use super::reply::Outcome;
+use super::query::{Query, page_reply};
+use super::reply::ReplyResult;
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{gateway, run_blocking};
 use penstock_auth::audit::{Filter, Record};
 use penstock_service::gateway::Gateway;
 use salvo::oapi::endpoint;
@@ -21,21 +21,21 @@ use salvo::{Depot, Request};
     ),
     responses((status_code = 200, description = "A page.", body = shapes::AuditEvents)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_audit(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor", "account", "what"])?;
-    let limit = query.limit()?;
-    let events = read(&query, gateway(depot)?, limit).await?;
+    let limit = query.read_limit()?;
+    let events = query_events(&query, gateway(depot)?, limit).await?;
     let items = events.into_iter().map(shapes::AuditEvent::from).collect();
-    page(items, limit, |event: &shapes::AuditEvent| &event.id)
+    page_reply(items, limit, |event: &shapes::AuditEvent| &event.id)
 }
 
 /// Returns the events for `account` and `what` from `cursor` on, and one more than `limit` if there are more.
-pub(super) async fn read(
+pub(super) async fn query_events(
     query: &Query,
     gateway: Gateway,
     limit: usize,
 ) -> Result<Vec<Record>, Problem> {
-    let before = query.cursor()?.map(|cursor| {
+    let before = query.read_cursor()?.map(|cursor| {
         cursor
             .parse::<u64>()
             .map_err(|_| Problem::malformed("the query parameter cursor is not from this list; leave it out to start with the first page"))
@@ -43,10 +43,10 @@ pub(super) async fn read(
     let before = before.transpose()?;
     let auth = gateway.auth;
     let account = query.get("account").map(|account| {
-        let known = auth.accounts.named(account);
+        let known = auth.accounts.find_by_id_or_email(account);
         known.map_or_else(|| account.to_owned(), |known| known.id.clone())
     });
-    let keys = account.as_ref().map_or_else(Vec::new, |account| auth.keys.ids_of(account));
+    let keys = account.as_ref().map_or_else(Vec::new, |account| auth.keys.list_ids_of(account));
     let filter = Filter { account, keys, what: query.get("what").map(str::to_owned) };
-    blocking(move || Ok(auth.audit.list(&filter, before, limit + 1)?)).await
+    run_blocking(move || Ok(auth.audit.list(&filter, before, limit + 1)?)).await
 }

@@ -1,6 +1,6 @@
 //! `/control/backup`, only for the control socket: the content of the store as a stream.
 use super::query::Query;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::state::gateway;
 use bytes::Bytes;
 use futures_util::stream;
@@ -13,24 +13,24 @@ use std::io::{self, Write};
 use tokio::sync::mpsc::{Sender, channel};
 
 /// The maximum pieces that wait for a slow reader; each is about 100 KiB.
-const PIECES: usize = 4;
+const MAX_PENDING_PIECES: usize = 4;
 
 /// Streams a backup. If it fails, the connection breaks and the stream lacks its end.
 #[handler]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    Ok(written("application/octet-stream", move |pieces| {
-        write(&gateway.store, &gateway.auth.audit, pieces);
+    Ok(stream_written("application/octet-stream", move |pieces| {
+        write_backup(&gateway.store, &gateway.auth.audit, pieces);
     }))
 }
 
 /// Returns a stream of what `write` writes, on a thread that may block.
-pub(super) fn written(
+pub(super) fn stream_written(
     media_type: &'static str,
     write: impl FnOnce(&mut Pieces) + Send + 'static,
 ) -> Reply {
-    let (sender, receiver) = channel(PIECES);
+    let (sender, receiver) = channel(MAX_PENDING_PIECES);
     tokio::task::spawn_blocking(move || write(&mut Pieces(sender)));
     let pieces = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|piece| (piece, receiver))
@@ -38,9 +38,9 @@ pub(super) fn written(
     Reply::stream(media_type, ResBody::stream(pieces))
 }
 
-fn write(store: &ReadStore, audit: &Audit, pieces: &mut Pieces) {
-    let result = store.backup(pieces);
-    audit.record(data_events::backed_up(&result));
+fn write_backup(store: &ReadStore, audit: &Audit, pieces: &mut Pieces) {
+    let result = store.write_backup(pieces);
+    audit.record_event(data_events::backup_event(&result));
     match result {
         Ok(backup) => {
             tracing::info!(
@@ -51,7 +51,7 @@ fn write(store: &ReadStore, audit: &Audit, pieces: &mut Pieces) {
         }
         Err(cause) => {
             tracing::warn!(%cause, "A backup failed.");
-            pieces.cut(cause);
+            pieces.break_connection(cause);
         }
     }
 }
@@ -61,7 +61,10 @@ pub(super) struct Pieces(Sender<io::Result<Bytes>>);
 
 impl Pieces {
     /// Breaks the connection, so that an incomplete stream does not look complete.
-    pub(super) fn cut(&self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+    pub(super) fn break_connection(
+        &self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) {
         // A reader that has disconnected needs no error.
         let _ = self.0.blocking_send(Err(io::Error::other(cause)));
     }

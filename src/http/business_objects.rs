@@ -1,15 +1,15 @@
 //! `/api/v1/business-objects`: the definitions.
 use super::body;
 use super::caller::{caller, change_event};
-use super::etag::{etag, if_match, only_if_new};
+use super::etag::{format_etag, is_create_only, read_if_match};
 use super::problem::{self, Problem};
-use super::query::{Query, page};
-use super::reply::{Outcome, Reply};
+use super::query::{Query, page_reply};
+use super::reply::{Reply, ReplyResult};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway, state};
+use super::state::{gateway, run_blocking, state};
 use penstock_auth::{Authorized, Caller};
-use penstock_base::fault::{Fault, Finding};
+use penstock_base::error::{Finding, GatewayError};
 use penstock_model::catalogue::{Action, Change, IfMatch, Requester};
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_service::gateway::Gateway;
@@ -28,17 +28,20 @@ pub(super) const SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Returns the Business Object that `{id}` names, by id or by name.
-pub(super) fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Compiled>, Problem> {
-    let id = path(req, "id");
-    gateway.catalogue.get(id).ok_or_else(|| unknown(id))
+pub(super) fn find_business_object(
+    req: &Request,
+    gateway: &Gateway,
+) -> Result<Arc<Compiled>, Problem> {
+    let id = path_parameter(req, "id");
+    gateway.catalogue.get(id).ok_or_else(|| unknown_business_object(id))
 }
 
 /// Returns a decoded parameter of the path.
-pub(super) fn path<'a>(req: &'a Request, name: &str) -> &'a str {
+pub(super) fn path_parameter<'a>(req: &'a Request, name: &str) -> &'a str {
     req.params().get(name).map_or("", String::as_str)
 }
 
-fn unknown(id: &str) -> Problem {
+fn unknown_business_object(id: &str) -> Problem {
     Problem::not_found(format!("there is no Business Object with the id or name {id:?}"))
 }
 
@@ -50,17 +53,20 @@ struct Answer<'a> {
 }
 
 /// Responds with one Business Object, its warnings and its entity tag. Blocking.
-fn answer(gateway: &Gateway, compiled: &Arc<Compiled>) -> Outcome {
-    let answers = answers(gateway, std::slice::from_ref(compiled))?;
-    Ok(Reply::json(&answers.first())?.header(ETAG, &etag(compiled.object.version)))
+fn business_object_reply(gateway: &Gateway, compiled: &Arc<Compiled>) -> ReplyResult {
+    let answers = with_warnings(gateway, std::slice::from_ref(compiled))?;
+    Ok(Reply::json(&answers.first())?.with_header(ETAG, &format_etag(compiled.object.version)))
 }
 
 /// Returns Business Objects with their warnings. Blocking.
-fn answers<'a>(gateway: &Gateway, of: &'a [Arc<Compiled>]) -> Result<Vec<Answer<'a>>, Fault> {
-    let warnings = gateway.catalogue.warnings(of)?;
+fn with_warnings<'a>(
+    gateway: &Gateway,
+    of: &'a [Arc<Compiled>],
+) -> Result<Vec<Answer<'a>>, GatewayError> {
+    let warnings = gateway.catalogue.collect_warnings(of)?;
     let answer = |(compiled, warnings): (&'a Arc<Compiled>, Vec<Finding>)| Answer {
         object: &compiled.object,
-        warnings: warnings.iter().map(problem::finding).collect(),
+        warnings: warnings.iter().map(problem::finding_to_json).collect(),
     };
     Ok(of.iter().zip(warnings).map(answer).collect())
 }
@@ -75,18 +81,18 @@ fn answers<'a>(gateway: &Gateway, of: &'a [Arc<Compiled>]) -> Result<Vec<Answer<
     ),
     responses((status_code = 200, description = "A page.", body = shapes::BusinessObjects)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_business_objects(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, cursor) = (query.limit()?, query.cursor()?);
+    let (limit, cursor) = (query.read_limit()?, query.read_cursor()?);
     let gateway = gateway(depot)?;
-    blocking(move || {
+    run_blocking(move || {
         let mut all = gateway.catalogue.list();
         if let Some(cursor) = cursor {
             all.retain(|compiled| compiled.object.definition.name > cursor);
         }
         all.truncate(limit + 1);
-        let items = answers(&gateway, &all)?;
-        page(items, limit, |answer| &answer.object.definition.name)
+        let items = with_warnings(&gateway, &all)?;
+        page_reply(items, limit, |answer| &answer.object.definition.name)
     })
     .await
 }
@@ -109,14 +115,14 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
                     ("Location" = String, description = "Its path."))),
     ),
 )]
-pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
-    let force = Query::read(req, &["force"])?.flag("force")?;
+pub(super) async fn put_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let force = Query::read(req, &["force"])?.read_flag("force")?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let body = body::json(req, depot).await?;
-    let only_if_new = only_if_new(req)?;
-    let one_at_a_time = state.defining.lock().await;
+    let body = body::read_json_body(req, depot).await?;
+    let only_if_new = is_create_only(req)?;
+    let one_at_a_time = state.creation_lock.lock().await;
     // The catalogue refuses a body without a name, and reports all errors in it.
-    let asked = match name(body.bytes()) {
+    let asked = match read_definition_name(body.bytes()) {
         Some(name) => {
             let there = gateway.catalogue.get(&name).map(|there| there.object.clone());
             let there = there.filter(|there| there.definition.name == name);
@@ -128,16 +134,17 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
                     ),
                 ));
             }
-            if_match(req, there.map(|there| there.version))?
+            read_if_match(req, there.map(|there| there.version))?
         }
         None => IfMatch::Any,
     };
     let by = caller(depot).clone();
     let defined = move || {
-        let (compiled, created) = define(&gateway, &by, force, body.bytes(), asked)?;
-        Ok((answer(&gateway, &compiled)?, compiled, created))
+        let (compiled, created) =
+            define_business_object(&gateway, &by, force, body.bytes(), asked)?;
+        Ok((business_object_reply(&gateway, &compiled)?, compiled, created))
     };
-    let (reply, compiled, created) = blocking(defined).await?;
+    let (reply, compiled, created) = run_blocking(defined).await?;
     drop(one_at_a_time);
     if !created {
         return Ok(reply);
@@ -145,60 +152,60 @@ pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
     let prefix = &origin(depot).prefix;
     let id = utf8_percent_encode(&compiled.object.id, SEGMENT);
     let location = format!("{prefix}/api/v1/business-objects/{id}");
-    Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
+    Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
 /// Creates the Business Object that a definition names, or replaces it. Returns true if it was created.
 /// Blocking.
-pub(super) fn define(
+pub(super) fn define_business_object(
     gateway: &Gateway,
     by: &Authorized,
     force: bool,
     body: &[u8],
     asked: IfMatch,
-) -> Result<(Arc<Compiled>, bool), Fault> {
-    gateway.disk.take_in()?;
+) -> Result<(Arc<Compiled>, bool), GatewayError> {
+    gateway.disk.check_reserve()?;
     gateway.auth.audit.flush();
-    let audited = audited(gateway, by);
+    let audited = audit_hook(gateway, by);
     let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
     gateway.catalogue.put(by, body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// Replaces the Business Object of this id or name. Blocking.
-pub(super) fn redefine(
+pub(super) fn redefine_business_object(
     gateway: &Gateway,
     by: &Authorized,
     force: bool,
     id: &str,
     body: &[u8],
     asked: IfMatch,
-) -> Result<Arc<Compiled>, Fault> {
-    gateway.disk.take_in()?;
+) -> Result<Arc<Compiled>, GatewayError> {
+    gateway.disk.check_reserve()?;
     gateway.auth.audit.flush();
-    let audited = audited(gateway, by);
+    let audited = audit_hook(gateway, by);
     let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
     gateway.catalogue.replace(by, id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// Deletes the Business Object of this id or name. Its objects stay. Blocking.
-pub(super) fn remove(
+pub(super) fn remove_business_object(
     gateway: &Gateway,
     by: &Authorized,
     id: &str,
     asked: IfMatch,
-) -> Result<(), Fault> {
+) -> Result<(), GatewayError> {
     gateway.auth.audit.flush();
-    let audited = audited(gateway, by);
+    let audited = audit_hook(gateway, by);
     let by = Requester { on_commit: Some(&audited), ..Requester::new(by, by.id()) };
     gateway.catalogue.delete(by, id, asked)
 }
 
 /// Adds the audit events of a change to its commit: one for the Business Object, and one for all namespaces
 /// that it creates or changes, since a mapping may name a thousand of them.
-fn audited<'a>(
+fn audit_hook<'a>(
     gateway: &'a Gateway,
     by: &'a Caller,
-) -> impl Fn(&mut Transaction<'_>, &Change<'_>) -> Result<(), Fault> + 'a {
+) -> impl Fn(&mut Transaction<'_>, &Change<'_>) -> Result<(), GatewayError> + 'a {
     move |transaction, change| {
         let audit = &gateway.auth.audit;
         for (what, is_new) in [("namespace.created", true), ("namespace.replaced", false)] {
@@ -209,7 +216,7 @@ fn audited<'a>(
             if !named.is_empty() {
                 let detail =
                     format!("{}, for the Business Object {:?}", named.join(", "), change.name);
-                audit.add(transaction, &change_event(by, what, detail))?;
+                audit.add_event(transaction, &change_event(by, what, detail))?;
             }
         }
         let what = match change.action {
@@ -222,12 +229,12 @@ fn audited<'a>(
         });
         let detail =
             format!("{:?} ({}), version {}{forced}", change.name, change.id, change.version);
-        audit.add(transaction, &change_event(by, what, detail))
+        audit.add_event(transaction, &change_event(by, what, detail))
     }
 }
 
 /// Returns the `name` in a definition, if it can be parsed that far.
-fn name(body: &[u8]) -> Option<String> {
+fn read_definition_name(body: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
         name: String,
@@ -243,11 +250,11 @@ fn name(body: &[u8]) -> Option<String> {
     responses((status_code = 200, description = "The Business Object.", body = shapes::BusinessObject,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let compiled = named(req, &gateway)?;
-    blocking(move || answer(&gateway, &compiled)).await
+    let compiled = find_business_object(req, &gateway)?;
+    run_blocking(move || business_object_reply(&gateway, &compiled)).await
 }
 
 /// Replaces a Business Object. Its name may change.
@@ -263,18 +270,18 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     responses((status_code = 200, description = "Replaced.", body = shapes::BusinessObject,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
-pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
-    let force = Query::read(req, &["force"])?.flag("force")?;
+pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let force = Query::read(req, &["force"])?.read_flag("force")?;
     let gateway = gateway(depot)?;
-    let body = body::json(req, depot).await?;
-    let asked = asked(req, &gateway)?;
-    let id = path(req, "id").to_owned();
+    let body = body::read_json_body(req, depot).await?;
+    let asked = check_if_match(req, &gateway)?;
+    let id = path_parameter(req, "id").to_owned();
     let by = caller(depot).clone();
     let redefined = move || {
-        let compiled = redefine(&gateway, &by, force, &id, body.bytes(), asked)?;
-        answer(&gateway, &compiled)
+        let compiled = redefine_business_object(&gateway, &by, force, &id, body.bytes(), asked)?;
+        business_object_reply(&gateway, &compiled)
     };
-    blocking(redefined).await
+    run_blocking(redefined).await
 }
 
 /// Deletes a Business Object; the stored objects stay.
@@ -287,20 +294,20 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     ),
     responses((status_code = 204, description = "Deleted.")),
 )]
-pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let asked = asked(req, &gateway)?;
-    let id = path(req, "id").to_owned();
+    let asked = check_if_match(req, &gateway)?;
+    let id = path_parameter(req, "id").to_owned();
     let by = caller(depot).clone();
-    blocking(move || Ok(remove(&gateway, &by, &id, asked)?)).await?;
-    Ok(Reply::nothing())
+    run_blocking(move || Ok(remove_business_object(&gateway, &by, &id, asked)?)).await?;
+    Ok(Reply::no_content())
 }
 
 /// Returns the condition of `If-Match` for the Business Object that the path names.
-fn asked(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
+fn check_if_match(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
     if !req.headers().contains_key(IF_MATCH) {
         return Ok(IfMatch::Any);
     }
-    if_match(req, Some(named(req, gateway)?.object.version))
+    read_if_match(req, Some(find_business_object(req, gateway)?.object.version))
 }

@@ -1,16 +1,16 @@
 //! Who sent a request: authenticated once, by `access`, before the route's handler runs.
 use super::access;
-use super::credential::{self, Shown};
+use super::credential::{self, HeaderCredential};
 use super::problem::{BearerError, Problem};
 use super::service::origin;
 use super::state::{State, state};
 use penstock_auth::audit::Event;
 use penstock_auth::sessions::Sessions;
-use penstock_auth::{Authorized, Caller, Refusal};
+use penstock_auth::{AuthError, Authorized, Caller};
 use salvo::{Depot, Request};
 
 /// The header of requests that a page sends automatically.
-const LIVE: &str = "x-penstock-live";
+const LIVE_HEADER: &str = "x-penstock-live";
 
 /// Returns who sent this request, with the check that goes into each commit on its behalf. Only for handlers
 /// of routes that require a role.
@@ -27,15 +27,19 @@ pub(super) fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
 
 /// Returns the owner of this request's session, for pages that anyone may see. `None` while the gateway
 /// opens.
-pub(super) fn visitor(req: &Request, depot: &Depot) -> Option<Caller> {
+pub(super) fn find_visitor(req: &Request, depot: &Depot) -> Option<Caller> {
     let state = state(depot);
-    let id = credential::session(req, &origin(depot).scheme)?;
-    session(&state.gateway().ok()?.auth.sessions, id, req).ok()
+    let id = credential::session_id(req, &origin(depot).scheme)?;
+    authenticate_session(&state.gateway().ok()?.auth.sessions, id, req).ok()
 }
 
 /// Returns the owner of a session. Requests that a page sends automatically do not keep the session alive.
-fn session(sessions: &Sessions, id: &str, req: &Request) -> Result<Caller, Refusal> {
-    if req.headers().contains_key(LIVE) { sessions.onlooker(id) } else { sessions.caller(id) }
+fn authenticate_session(sessions: &Sessions, id: &str, req: &Request) -> Result<Caller, AuthError> {
+    if req.headers().contains_key(LIVE_HEADER) {
+        sessions.authenticate_passive(id)
+    } else {
+        sessions.authenticate_session(id)
+    }
 }
 
 /// Authenticates a request by the control socket, otherwise by the credential in its header, otherwise by the
@@ -43,28 +47,28 @@ fn session(sessions: &Sessions, id: &str, req: &Request) -> Result<Caller, Refus
 ///
 /// # Errors
 /// 503 while the gateway opens, or the error of the credential.
-pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
+pub(super) async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
     let origin = origin(depot);
     if origin.control {
         return Ok(Some(Caller::local()));
     }
     let state = state(depot);
     let auth = &state.gateway()?.auth;
-    let found = match credential::shown(req) {
-        Ok(Some(Shown::ApiKey(key))) => auth.keys.caller(key).map(Some),
-        Ok(Some(Shown::Bearer(token))) => match &auth.tokens {
-            Some(tokens) => tokens.caller(token, origin.client).await.map(Some),
-            None => Err(Refusal::Invalid(
+    let found = match credential::find_header_credential(req) {
+        Ok(Some(HeaderCredential::ApiKey(key))) => auth.keys.authenticate_key(key).map(Some),
+        Ok(Some(HeaderCredential::Bearer(token))) => match &auth.tokens {
+            Some(tokens) => tokens.authenticate_token(token, origin.client).await.map(Some),
+            None => Err(AuthError::Invalid(
                 "access tokens are not accepted here, because \
                  framework.security.oauth2.resourceserver.jwt.issuer-uri is not set; use an API key"
                     .into(),
             )),
         },
-        Ok(None) => match credential::session(req, &origin.scheme) {
+        Ok(None) => match credential::session_id(req, &origin.scheme) {
             None => Ok(None),
-            Some(id) => match session(&auth.sessions, id, req) {
+            Some(id) => match authenticate_session(&auth.sessions, id, req) {
                 // The session is over, which does not count as a failure.
-                Err(Refusal::Invalid(_) | Refusal::Malformed(_)) => Ok(None),
+                Err(AuthError::Invalid(_) | AuthError::Malformed(_)) => Ok(None),
                 found => found.map(Some),
             },
         },
@@ -72,42 +76,47 @@ pub(super) async fn find(req: &Request, depot: &Depot) -> Result<Option<Caller>,
     };
     found
         .map(|found| found.map(|caller| Caller { from: origin.client, ..caller }))
-        .map_err(|refusal| refused(refusal, &state, depot))
+        .map_err(|refusal| refuse_credential(refusal, &state, depot))
 }
 
 /// Returns the response to a refused credential, after recording it in the audit trail.
-fn refused(mut refusal: Refusal, state: &State, depot: &Depot) -> Problem {
+fn refuse_credential(mut refusal: AuthError, state: &State, depot: &Depot) -> Problem {
     let error = match &refusal {
-        Refusal::Invalid(_) => Some(BearerError::InvalidToken),
-        Refusal::Malformed(_) => Some(BearerError::InvalidRequest),
-        Refusal::Forbidden(_) => Some(BearerError::InsufficientScope),
+        AuthError::Invalid(_) => Some(BearerError::InvalidToken),
+        AuthError::Malformed(_) => Some(BearerError::InvalidRequest),
+        AuthError::Forbidden(_) => Some(BearerError::InsufficientScope),
         _ => None,
     };
     let Some(error) = error else { return refusal.into() };
-    note(state, depot, None, refusal.to_string());
+    record_refusal(state, depot, None, refusal.to_string());
     if error == BearerError::InvalidToken {
         let help = access::how_to_get_credentials(depot);
-        refusal = Refusal::Invalid(format!("{refusal}; {help}"));
+        refusal = AuthError::Invalid(format!("{refusal}; {help}"));
     }
     if error != BearerError::InsufficientScope
-        && let Some(wait) = state.failures.note(origin(depot).client)
+        && let Some(wait) = state.failed_authentications.record_failure(origin(depot).client)
     {
-        refusal = Refusal::TooMany(wait);
+        refusal = AuthError::TooMany(wait);
         return refusal.into();
     }
-    Problem::from(refusal).challenged(Some(error))
+    Problem::from(refusal).with_challenge(Some(error))
 }
 
 /// Builds the audit event of a change by this caller.
 pub(super) fn change_event(caller: &Caller, what: &'static str, detail: String) -> Event {
-    let by = Some(caller.actor().to_owned());
+    let by = Some(caller.actor_id().to_owned());
     Event { what, account: None, by, from: caller.from, detail }
 }
 
 /// Records in the audit trail that a request was refused.
-pub(super) fn note(state: &State, depot: &Depot, caller: Option<&Caller>, detail: String) {
+pub(super) fn record_refusal(
+    state: &State,
+    depot: &Depot,
+    caller: Option<&Caller>,
+    detail: String,
+) {
     let Ok(gateway) = state.gateway() else { return };
-    gateway.auth.audit.record(Event {
+    gateway.auth.audit.record_event(Event {
         what: "request.refused",
         account: caller.map(|caller| caller.id().to_owned()),
         by: caller.and_then(Caller::api_key_id).map(str::to_owned),

@@ -1,12 +1,12 @@
 //! The credential of a request.
-use penstock_auth::Refusal;
-use penstock_auth::keys::Keys;
+use penstock_auth::AuthError;
+use penstock_auth::keys::ApiKeys;
 use salvo::Request;
 use salvo::http::header::{AUTHORIZATION, COOKIE};
 
 /// A credential in a header, as plant systems and programs send it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown<'a> {
+pub(super) enum HeaderCredential<'a> {
     /// An API key.
     ApiKey(&'a str),
     /// Any other value after `Bearer`: an access token.
@@ -23,15 +23,17 @@ pub(super) fn cookie_name(scheme: &str) -> &'static str {
 /// such as a proxy, and are ignored.
 ///
 /// # Errors
-/// `Refusal::Malformed` for an empty credential or more than one; `Refusal::Invalid` for a key of another
+/// `AuthError::Malformed` for an empty credential or more than one; `AuthError::Invalid` for a key of another
 /// form.
-pub(super) fn shown(req: &Request) -> Result<Option<Shown<'_>>, Refusal> {
+pub(super) fn find_header_credential(
+    req: &Request,
+) -> Result<Option<HeaderCredential<'_>>, AuthError> {
     let (mut found, mut is_foreign) = (None, false);
     let authorization = req.headers().get_all(AUTHORIZATION).iter().map(|value| (true, value));
     let api_key = req.headers().get_all("apikey").iter().map(|value| (false, value));
     for (is_authorization, value) in authorization.chain(api_key) {
         let Ok(text) = value.to_str() else {
-            return Err(Refusal::Malformed(
+            return Err(AuthError::Malformed(
                 "a credential may contain only visible ASCII characters".into(),
             ));
         };
@@ -46,31 +48,31 @@ pub(super) fn shown(req: &Request) -> Result<Option<Shown<'_>>, Refusal> {
         }
         let value = value.trim();
         if value.is_empty() {
-            return Err(Refusal::Malformed("the credential is empty".into()));
+            return Err(AuthError::Malformed("the credential is empty".into()));
         }
-        let credential = match (is_key, value.starts_with(Keys::PREFIX)) {
-            (_, true) => Shown::ApiKey(value),
-            (false, false) => Shown::Bearer(value),
+        let credential = match (is_key, value.starts_with(ApiKeys::PREFIX)) {
+            (_, true) => HeaderCredential::ApiKey(value),
+            (false, false) => HeaderCredential::Bearer(value),
             (true, false) => {
                 is_foreign = true;
-                Shown::ApiKey(value)
+                HeaderCredential::ApiKey(value)
             }
         };
         if found.replace(credential).is_some() {
-            return Err(Refusal::Malformed("the request has more than one credential".into()));
+            return Err(AuthError::Malformed("the request has more than one credential".into()));
         }
     }
     if is_foreign {
-        return Err(Refusal::Invalid(format!(
+        return Err(AuthError::Invalid(format!(
             "this is not an API key of this gateway, which begin with {}",
-            Keys::PREFIX
+            ApiKeys::PREFIX
         )));
     }
     Ok(found)
 }
 
 /// Returns the id of a session from its cookie.
-pub(super) fn session<'a>(req: &'a Request, scheme: &str) -> Option<&'a str> {
+pub(super) fn session_id<'a>(req: &'a Request, scheme: &str) -> Option<&'a str> {
     let name = cookie_name(scheme);
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
@@ -98,12 +100,15 @@ mod tests {
             [("authorization", "ApiKey penstock_abc")],
             [("apikey", "penstock_abc")],
         ] {
-            assert!(shown(&with(&headers)) == Ok(Some(Shown::ApiKey(key))), "{headers:?}");
+            assert!(
+                find_header_credential(&with(&headers)) == Ok(Some(HeaderCredential::ApiKey(key))),
+                "{headers:?}"
+            );
         }
         let token = with(&[("authorization", "Bearer a.b.c")]);
-        assert!(shown(&token) == Ok(Some(Shown::Bearer("a.b.c"))));
+        assert!(find_header_credential(&token) == Ok(Some(HeaderCredential::Bearer("a.b.c"))));
         for headers in [&[][..], &[("authorization", "Basic YTpi")], &[("cookie", "a=b")]] {
-            assert!(shown(&with(headers)) == Ok(None), "{headers:?}");
+            assert!(find_header_credential(&with(headers)) == Ok(None), "{headers:?}");
         }
     }
 
@@ -117,17 +122,23 @@ mod tests {
             &[("authorization", "Bearer ")],
             &[("apikey", "")],
         ] {
-            assert!(matches!(shown(&with(headers)), Err(Refusal::Malformed(_))), "{headers:?}");
+            assert!(
+                matches!(find_header_credential(&with(headers)), Err(AuthError::Malformed(_))),
+                "{headers:?}"
+            );
         }
-        assert!(matches!(shown(&with(&[("apikey", "abc")])), Err(Refusal::Invalid(_))));
+        assert!(matches!(
+            find_header_credential(&with(&[("apikey", "abc")])),
+            Err(AuthError::Invalid(_))
+        ));
     }
 
     #[test]
     fn finds_a_session_among_other_cookies() {
         let req = with(&[("cookie", "a=1; penstock_session=x=y"), ("cookie", "b=2")]);
-        assert_eq!(session(&req, "http"), Some("x=y"));
-        assert_eq!(session(&req, "https"), None);
+        assert_eq!(session_id(&req, "http"), Some("x=y"));
+        assert_eq!(session_id(&req, "https"), None);
         let req = with(&[("cookie", "__Host-penstock_session=z")]);
-        assert_eq!(session(&req, "https"), Some("z"));
+        assert_eq!(session_id(&req, "https"), Some("z"));
     }
 }

@@ -1,7 +1,7 @@
 //! The OpenAPI document and the Swagger UI, which is part of the program and loads nothing from elsewhere.
 use super::openapi;
 use super::service::origin;
-use super::state::{brief, state};
+use super::state::{run_in_place, state};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use salvo::http::header::{
@@ -22,7 +22,7 @@ pub(super) struct Document(OnceLock<Bytes>);
 impl Document {
     fn handle(&self, depot: &mut Depot, res: &mut Response) {
         let members = self.0.get_or_init(|| {
-            let json = openapi::document(&state(depot).settings).to_string();
+            let json = openapi::build_document(&state(depot).settings).to_string();
             Bytes::copy_from_slice(json.strip_prefix('{').unwrap_or_default().as_bytes())
         });
         let prefix = &origin(depot).prefix;
@@ -43,22 +43,22 @@ struct File {
 
 enum Content {
     Plain(&'static [u8]),
-    Gzip(Packed),
+    Gzip(PackedFile),
 }
 
 /// A compressed file, unpacked for clients that do not accept gzip. All responses at the same time share one
 /// copy, since anybody may request it any number of times.
-struct Packed {
+struct PackedFile {
     bytes: &'static [u8],
     unpacked: Mutex<Weak<Vec<u8>>>,
 }
 
-impl Packed {
+impl PackedFile {
     const fn new(bytes: &'static [u8]) -> Self {
         Self { bytes, unpacked: Mutex::new(Weak::new()) }
     }
 
-    fn unpacked(&self) -> Bytes {
+    fn unpack(&self) -> Bytes {
         // Other requests wait for it instead of unpacking it too.
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         let plain = unpacked.upgrade().unwrap_or_else(|| {
@@ -70,13 +70,13 @@ impl Packed {
             *unpacked = Arc::downgrade(&plain);
             plain
         });
-        Bytes::from_owner(Shared(plain))
+        Bytes::from_owner(SharedBytes(plain))
     }
 }
 
-struct Shared(Arc<Vec<u8>>);
+struct SharedBytes(Arc<Vec<u8>>);
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for SharedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
@@ -97,14 +97,16 @@ static FILES: [File; 4] = [
     File {
         name: "swagger-ui-bundle.js",
         media_type: "text/javascript; charset=utf-8",
-        content: Content::Gzip(Packed::new(include_bytes!(
+        content: Content::Gzip(PackedFile::new(include_bytes!(
             "templates/swagger/swagger-ui-bundle.js.gz"
         ))),
     },
     File {
         name: "swagger-ui.css",
         media_type: "text/css; charset=utf-8",
-        content: Content::Gzip(Packed::new(include_bytes!("templates/swagger/swagger-ui.css.gz"))),
+        content: Content::Gzip(PackedFile::new(include_bytes!(
+            "templates/swagger/swagger-ui.css.gz"
+        ))),
     },
 ];
 
@@ -139,11 +141,11 @@ pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Resp
         Content::Plain(bytes) => Bytes::from_static(bytes),
         Content::Gzip(packed) => {
             headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-            if takes_gzip(req.headers()) {
+            if accepts_gzip(req.headers()) {
                 headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
                 Bytes::from_static(packed.bytes)
             } else {
-                brief(|| packed.unpacked())
+                run_in_place(|| packed.unpack())
             }
         }
     };
@@ -151,7 +153,7 @@ pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Resp
 }
 
 /// Whether the client accepts gzip (RFC 9110, 12.5.3).
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let said = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     said.flat_map(|value| value.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
@@ -168,7 +170,7 @@ mod tests {
     fn responses_share_the_unpacked_file() {
         for file in &FILES {
             let Content::Gzip(packed) = &file.content else { continue };
-            let (one, other) = (packed.unpacked(), packed.unpacked());
+            let (one, other) = (packed.unpack(), packed.unpack());
             assert!(one.len() > packed.bytes.len());
             assert_eq!(one.as_ptr(), other.as_ptr(), "{}", file.name);
             drop((one, other));

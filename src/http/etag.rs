@@ -6,21 +6,21 @@ use salvo::http::StatusCode;
 use salvo::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 
 /// Returns the entity tag of a version.
-pub(super) fn etag(version: u64) -> String {
+pub(super) fn format_etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
 /// Returns the condition of `If-Match`, where `current` is the present version.
-pub(super) fn if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
-    let Some(tags) = tags(req, &IF_MATCH)? else { return Ok(IfMatch::Any) };
+pub(super) fn read_if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
+    let Some(tags) = read_tags(req, &IF_MATCH)? else { return Ok(IfMatch::Any) };
     if tags.contains(&Tag::Any) {
         return Ok(IfMatch::Exists);
     }
-    let matching = current.filter(|version| tags.contains(&Tag::Strong(etag(*version))));
+    let matching = current.filter(|version| tags.contains(&Tag::Strong(format_etag(*version))));
     // The commit checks the version again, since it may have changed by then.
     matching.map(IfMatch::Version).ok_or_else(|| {
         let now = match current {
-            Some(version) => format!("its ETag is {} now", etag(version)),
+            Some(version) => format!("its ETag is {} now", format_etag(version)),
             None => "there is none".to_owned(),
         };
         Problem::new(
@@ -31,8 +31,8 @@ pub(super) fn if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, P
 }
 
 /// Whether `If-None-Match: *` requires that the resource does not exist yet.
-pub(super) fn only_if_new(req: &Request) -> Result<bool, Problem> {
-    Ok(tags(req, &IF_NONE_MATCH)?.is_some_and(|tags| tags.contains(&Tag::Any)))
+pub(super) fn is_create_only(req: &Request) -> Result<bool, Problem> {
+    Ok(read_tags(req, &IF_NONE_MATCH)?.is_some_and(|tags| tags.contains(&Tag::Any)))
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -44,10 +44,10 @@ enum Tag {
     Weak,
 }
 
-fn tags(req: &Request, name: &HeaderName) -> Result<Option<Vec<Tag>>, Problem> {
+fn read_tags(req: &Request, name: &HeaderName) -> Result<Option<Vec<Tag>>, Problem> {
     let mut tags = Vec::new();
     for value in req.headers().get_all(name) {
-        let read = value.to_str().ok().and_then(parse);
+        let read = value.to_str().ok().and_then(parse_tags);
         tags.extend(read.ok_or_else(|| {
             Problem::malformed(format!(
                 "the header {name} must hold entity tags in quotes, or *: for example \"1\""
@@ -58,7 +58,7 @@ fn tags(req: &Request, name: &HeaderName) -> Result<Option<Vec<Tag>>, Problem> {
 }
 
 /// Parses the tags of one header line. A tag contains no quote, so quotes split the list.
-fn parse(text: &str) -> Option<Vec<Tag>> {
+fn parse_tags(text: &str) -> Option<Vec<Tag>> {
     if text.trim() == "*" {
         return Some(vec![Tag::Any]);
     }
@@ -85,14 +85,14 @@ mod tests {
     #[test]
     fn parses_lists_and_weak_tags() {
         let strong = |tag: &str| Tag::Strong(tag.to_owned());
-        assert_eq!(parse("\"1\""), Some(vec![strong("\"1\"")]));
+        assert_eq!(parse_tags("\"1\""), Some(vec![strong("\"1\"")]));
         assert_eq!(
-            parse("\"1\" , W/\"2\",\"a,b\""),
+            parse_tags("\"1\" , W/\"2\",\"a,b\""),
             Some(vec![strong("\"1\""), Tag::Weak, strong("\"a,b\"")])
         );
-        assert_eq!(parse("*"), Some(vec![Tag::Any]));
+        assert_eq!(parse_tags("*"), Some(vec![Tag::Any]));
         for bad in ["", "1", "\"1", "\"1\" \"2\"", "\"1\",", "w/\"1\""] {
-            assert_eq!(parse(bad), None, "{bad}");
+            assert_eq!(parse_tags(bad), None, "{bad}");
         }
     }
 }

@@ -2,13 +2,13 @@
 use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
 use super::state::{gateway, state};
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_auth::{Credential, Role};
-use penstock_base::events::{Event, Kind, Listener};
+use penstock_base::events::{Event, EventKind, Listener};
 use salvo::http::ResBody;
 use salvo::http::header::HeaderName;
 use salvo::oapi::endpoint;
@@ -20,16 +20,16 @@ use tokio::sync::mpsc::{self, Sender};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// The media type of the stream.
-pub(super) const EVENTS: &str = "text/event-stream";
+pub(super) const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
 /// The interval of heartbeats. At each one, and before events are sent, the listener is authorized again.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// A listener that reads nothing for this long is disconnected.
-const SLOW: Duration = Duration::from_secs(30);
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum time of a stream with an access token, whose end is not known here. The client reconnects with
 /// a new token.
-const WITH_TOKEN: Duration = Duration::from_mins(15);
+const MAX_TOKEN_STREAM_TIME: Duration = Duration::from_mins(15);
 /// How long a client waits before it reconnects.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Streams events for as long as the client listens.
 ///
@@ -53,29 +53,29 @@ const RETRY: Duration = Duration::from_secs(2);
     responses((status_code = 200, description = "An endless stream.", body = shapes::Event,
         content_type = "text/event-stream")),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["types"])?;
-    let kinds = kinds(query.get("types"))?;
-    let after = last_event_id(req)?;
+    let kinds = parse_kinds(query.get("types"))?;
+    let after = read_last_event_id(req)?;
     let gateway = gateway(depot)?;
     let listener = gateway.events.listen(after, &kinds).ok_or_else(|| {
         Problem::unavailable(
-            HEARTBEAT.as_secs(),
+            HEARTBEAT_INTERVAL.as_secs(),
             "the number of listeners has reached service.events.listeners; try again later",
         )
     })?;
     let (sender, receiver) = mpsc::channel(1);
-    let stopped = state(depot).stopped();
+    let stopped = state(depot).wait_for_stop();
     let caller = caller(depot).clone();
     let begun = Instant::now();
     let still = move || {
-        let is_over =
-            matches!(caller.credential, Credential::Bearer { .. }) && begun.elapsed() > WITH_TOKEN;
-        !is_over && gateway.auth.still(&caller).is_some_and(|role| role >= Role::User)
+        let is_over = matches!(caller.credential, Credential::Bearer { .. })
+            && begun.elapsed() > MAX_TOKEN_STREAM_TIME;
+        !is_over && gateway.auth.current_role(&caller).is_some_and(|role| role >= Role::User)
     };
     tokio::spawn(async move {
         tokio::select! {
-            () = tell(listener, &sender, still) => {}
+            () = send_events(listener, &sender, still) => {}
             () = sender.closed() => {}
             () = stopped => {}
         }
@@ -83,30 +83,34 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     let pieces = stream::unfold(receiver, |mut receiver| async move {
         receiver.recv().await.map(|piece| (Ok::<_, Infallible>(piece), receiver))
     });
-    Ok(Reply::stream(EVENTS, ResBody::stream(pieces))
+    Ok(Reply::stream(EVENT_STREAM_MEDIA_TYPE, ResBody::stream(pieces))
         // nginx would buffer the stream.
-        .header(HeaderName::from_static("x-accel-buffering"), "no"))
+        .with_header(HeaderName::from_static("x-accel-buffering"), "no"))
 }
 
 /// Sends events until the client disconnects or the listener is no longer authorized.
-async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -> bool) {
-    let mut told = listener.at();
+async fn send_events(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -> bool) {
+    let mut told = listener.last_id();
     // An id without data would do (HTML Standard, 9.2.6), but some clients dispatch that as an event without
     // data.
-    let mut piece = format!("retry: {}\n{}", RETRY.as_millis(), frames(&[listener.position()]));
-    let mut beat = interval(HEARTBEAT);
+    let mut piece = format!(
+        "retry: {}\n{}",
+        RETRY_DELAY.as_millis(),
+        format_events(&[listener.position_event()])
+    );
+    let mut beat = interval(HEARTBEAT_INTERVAL);
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     beat.reset();
     loop {
-        if !matches!(timeout(SLOW, sender.send(piece.into())).await, Ok(Ok(()))) {
+        if !matches!(timeout(SEND_TIMEOUT, sender.send(piece.into())).await, Ok(Ok(()))) {
             return;
         }
         piece = tokio::select! {
             biased;
-            _ = beat.tick() => sign_of_life(&mut told, &listener),
+            _ = beat.tick() => heartbeat(&mut told, &listener),
             events = listener.next() => {
                 told = events.last().map_or(told, |event| event.id);
-                frames(&events)
+                format_events(&events)
             }
         };
         if !still() {
@@ -117,15 +121,15 @@ async fn tell(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -
 
 /// Returns a comment, or the position if events that were not asked for have moved it. So the client does not
 /// get them as lost events later.
-fn sign_of_life(told: &mut u64, listener: &Listener) -> String {
-    if *told == listener.at() {
+fn heartbeat(told: &mut u64, listener: &Listener) -> String {
+    if *told == listener.last_id() {
         return ":\n\n".to_owned();
     }
-    *told = listener.at();
-    frames(&[listener.position()])
+    *told = listener.last_id();
+    format_events(&[listener.position_event()])
 }
 
-fn frames(events: &[Event]) -> String {
+fn format_events(events: &[Event]) -> String {
     let mut text = String::new();
     for Event { id, kind, json } in events {
         let _ = write!(text, "id: {id}\nevent: {}\ndata: {json}\n\n", kind.name());
@@ -133,21 +137,21 @@ fn frames(events: &[Event]) -> String {
     text
 }
 
-fn kinds(types: Option<&str>) -> Result<Vec<Kind>, Problem> {
-    let Some(types) = types else { return Ok(Kind::ALL.to_vec()) };
-    let named = |name: &str| Kind::ALL.into_iter().find(|kind| kind.name() == name);
+fn parse_kinds(types: Option<&str>) -> Result<Vec<EventKind>, Problem> {
+    let Some(types) = types else { return Ok(EventKind::ALL.to_vec()) };
+    let named = |name: &str| EventKind::ALL.into_iter().find(|kind| kind.name() == name);
     let kinds = types.split(',').map(|name| {
         named(name.trim()).ok_or_else(|| {
             Problem::malformed(format!(
                 "the query parameter types names {name:?}; the types are {}",
-                Kind::ALL.map(Kind::name).join(", ")
+                EventKind::ALL.map(EventKind::name).join(", ")
             ))
         })
     });
     kinds.collect()
 }
 
-fn last_event_id(req: &Request) -> Result<Option<u64>, Problem> {
+fn read_last_event_id(req: &Request) -> Result<Option<u64>, Problem> {
     let Some(value) = req.headers().get("last-event-id") else { return Ok(None) };
     let digits = |text: &&str| text.bytes().all(|b| b.is_ascii_digit());
     let id = value.to_str().ok().filter(digits);

@@ -1,16 +1,16 @@
 //! `/api/v1/exports`: the queue and its history.
-use super::business_objects::path;
+use super::business_objects::path_parameter;
 use super::caller::caller;
 use super::problem::Problem;
-use super::query::{Query, page};
-use super::reply::{Outcome, Reply};
+use super::query::{Query, page_reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{gateway, run_blocking};
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_base::commit::CommitCheck;
-use penstock_base::fault::Fault;
-use penstock_export::{Content, Entry, Exporter};
+use penstock_base::error::GatewayError;
+use penstock_export::{ExportEntry, Exporter, OpenedExport};
 use salvo::http::ResBody;
 use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, ETAG};
 use salvo::oapi::endpoint;
@@ -19,7 +19,7 @@ use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
 /// The bytes of a file that are in memory at once.
-const PIECE: usize = 64 << 10;
+const PIECE_BYTES: usize = 64 << 10;
 
 /// Lists the exports, newest first: waiting and delivered ones.
 #[endpoint(
@@ -31,12 +31,12 @@ const PIECE: usize = 64 << 10;
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Exports)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_exports(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.limit()?, query.uuid_cursor()?);
+    let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
     let exporter = gateway(depot)?.exporter;
-    let entries = blocking(move || Ok(exporter.list(after.as_deref(), limit + 1)?)).await?;
-    page(entries, limit, |entry| &entry.id)
+    let entries = run_blocking(move || Ok(exporter.list(after.as_deref(), limit + 1)?)).await?;
+    page_reply(entries, limit, |entry| &entry.id)
 }
 
 /// Returns one export.
@@ -46,11 +46,11 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("id" = String, Path, description = "Its id.")),
     responses((status_code = 200, description = "The export.", body = shapes::Export)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let exporter = gateway(depot)?.exporter;
-    let id = path(req, "id").to_owned();
-    let entry = blocking(move || {
+    let id = path_parameter(req, "id").to_owned();
+    let entry = run_blocking(move || {
         exporter
             .get(&id)?
             .ok_or_else(|| Problem::not_found(format!("there is no export with the id {id:?}")))
@@ -68,33 +68,36 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
         content_type = "application/json",
         headers(("ETag" = String, description = "The SHA-256 of the file in quotes.")))),
 )]
-pub(super) async fn content(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let exporter = gateway(depot)?.exporter;
-    let id = path(req, "id").to_owned();
-    let Content { entry, file, length } = blocking(move || Ok(exporter.content(&id)?)).await?;
+    let id = path_parameter(req, "id").to_owned();
+    let OpenedExport { entry, file, length } =
+        run_blocking(move || Ok(exporter.open_content(&id)?)).await?;
     let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
     let pieces = stream::try_unfold(File::from_std(file), |mut file: File| async move {
-        let mut piece = vec![0; PIECE];
+        let mut piece = vec![0; PIECE_BYTES];
         let read = file.read(&mut piece).await?;
         piece.truncate(read);
         Ok::<_, std::io::Error>((read > 0).then(|| (Bytes::from(piece), file)))
     });
     Ok(Reply::stream("application/json", ResBody::stream(pieces))
-        .header(CONTENT_LENGTH, &length.to_string())
-        .header(ETAG, &format!("\"{}\"", entry.sha256))
-        .header(CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\"")))
+        .with_header(CONTENT_LENGTH, &length.to_string())
+        .with_header(ETAG, &format!("\"{}\"", entry.sha256))
+        .with_header(CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\"")))
 }
 
-async fn act(
+async fn run_action(
     req: &mut Request,
     depot: &mut Depot,
-    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<Entry, Fault> + Send + 'static,
-) -> Outcome {
+    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<ExportEntry, GatewayError>
+    + Send
+    + 'static,
+) -> ReplyResult {
     Query::read(req, &[])?;
     let exporter = gateway(depot)?.exporter;
-    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
-    Reply::json(&blocking(move || Ok(action(&exporter, &by, &id)?)).await?)
+    let (by, id) = (caller(depot).clone(), path_parameter(req, "id").to_owned());
+    Reply::json(&run_blocking(move || Ok(action(&exporter, &by, &id)?)).await?)
 }
 
 /// Retries the delivery of a waiting export now, or queues a parked one again at its place.
@@ -104,8 +107,8 @@ async fn act(
     parameters(("id" = String, Path, description = "Its id.")),
     responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
-pub(super) async fn retry(req: &mut Request, depot: &mut Depot) -> Outcome {
-    act(req, depot, Exporter::retry).await
+pub(super) async fn retry_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    run_action(req, depot, Exporter::retry).await
 }
 
 /// Parks a waiting export, so that the exports after it are delivered.
@@ -115,8 +118,8 @@ pub(super) async fn retry(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("id" = String, Path, description = "Its id.")),
     responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
-pub(super) async fn park(req: &mut Request, depot: &mut Depot) -> Outcome {
-    act(req, depot, Exporter::park).await
+pub(super) async fn park_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    run_action(req, depot, Exporter::park).await
 }
 
 /// Queues a delivered file again under its own key.
@@ -126,6 +129,6 @@ pub(super) async fn park(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("id" = String, Path, description = "Its id.")),
     responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
-pub(super) async fn replay(req: &mut Request, depot: &mut Depot) -> Outcome {
-    act(req, depot, Exporter::replay).await
+pub(super) async fn replay_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    run_action(req, depot, Exporter::replay).await
 }

@@ -8,15 +8,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The failures that one source may have at once.
-const BURST: u32 = 1000;
+const MAX_FAILURE_BURST: u32 = 1000;
 /// The time after which one more failure is allowed.
-const PAUSE: Duration = Duration::from_millis(100);
+const FAILURE_INTERVAL: Duration = Duration::from_millis(100);
 /// The maximum number of remembered sources.
-const SOURCES: usize = 4096;
+const MAX_SOURCES: usize = 4096;
 
 /// The recent failures by source.
 #[derive(Debug, Default)]
-pub(super) struct Failures(Mutex<HashMap<Option<IpAddr>, Source>>);
+pub(super) struct FailedAuthentications(Mutex<HashMap<Option<IpAddr>, Source>>);
 
 #[derive(Debug)]
 struct Source {
@@ -27,42 +27,42 @@ struct Source {
 
 impl Source {
     /// Forgets one failure for each interval that has passed.
-    fn forget(&mut self, now: Instant) {
-        let pauses = now.duration_since(self.since).as_millis() / PAUSE.as_millis();
+    fn forget_expired(&mut self, now: Instant) {
+        let pauses = now.duration_since(self.since).as_millis() / FAILURE_INTERVAL.as_millis();
         let pauses = u32::try_from(pauses).unwrap_or(u32::MAX);
         if pauses >= self.count {
             (self.count, self.since) = (0, now);
         } else {
             self.count -= pauses;
-            self.since += PAUSE * pauses;
+            self.since += FAILURE_INTERVAL * pauses;
         }
     }
 }
 
-impl Failures {
+impl FailedAuthentications {
     /// Records a failure. Returns how long to wait if there were too many.
-    pub(super) fn note(&self, from: Option<IpAddr>) -> Option<Duration> {
-        self.note_at(from, Instant::now())
+    pub(super) fn record_failure(&self, from: Option<IpAddr>) -> Option<Duration> {
+        self.record_failure_at(from, Instant::now())
     }
 
-    fn note_at(&self, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
+    fn record_failure_at(&self, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
         // Entries change by single assignments: a panic leaves them consistent.
         let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sources.len() >= SOURCES {
+        if sources.len() >= MAX_SOURCES {
             sources.retain(|_, source| {
-                source.forget(now);
+                source.forget_expired(now);
                 source.count > 0
             });
             // So many sources at once are one attack, so they need no separate counts.
-            if sources.len() >= SOURCES {
+            if sources.len() >= MAX_SOURCES {
                 sources.clear();
             }
         }
         let source =
-            sources.entry(from.map(network::of)).or_insert(Source { count: 0, since: now });
-        source.forget(now);
-        if source.count >= BURST {
-            let wait = PAUSE.saturating_sub(now.duration_since(source.since));
+            sources.entry(from.map(network::network_of)).or_insert(Source { count: 0, since: now });
+        source.forget_expired(now);
+        if source.count >= MAX_FAILURE_BURST {
+            let wait = FAILURE_INTERVAL.saturating_sub(now.duration_since(source.since));
             return Some(Duration::from_secs(
                 wait.as_millis().div_ceil(1000).try_into().unwrap_or(1),
             ));
@@ -78,31 +78,37 @@ mod tests {
 
     #[test]
     fn each_source_has_a_burst_that_refills() {
-        let failures = Failures::default();
+        let failures = FailedAuthentications::default();
         let begin = Instant::now();
         let from = |text: &str| Some(text.parse().unwrap());
-        for _ in 0..BURST {
-            assert_eq!(failures.note_at(from("10.0.0.1"), begin), None);
+        for _ in 0..MAX_FAILURE_BURST {
+            assert_eq!(failures.record_failure_at(from("10.0.0.1"), begin), None);
         }
-        assert_eq!(failures.note_at(from("10.0.0.1"), begin), Some(Duration::from_secs(1)));
-        assert_eq!(failures.note_at(from("10.0.0.2"), begin), None);
-        let later = begin + PAUSE * 2;
-        assert_eq!(failures.note_at(from("10.0.0.1"), later), None);
-        assert_eq!(failures.note_at(from("10.0.0.1"), later), None);
-        assert!(failures.note_at(from("10.0.0.1"), later).is_some());
+        assert_eq!(
+            failures.record_failure_at(from("10.0.0.1"), begin),
+            Some(Duration::from_secs(1))
+        );
+        assert_eq!(failures.record_failure_at(from("10.0.0.2"), begin), None);
+        let later = begin + FAILURE_INTERVAL * 2;
+        assert_eq!(failures.record_failure_at(from("10.0.0.1"), later), None);
+        assert_eq!(failures.record_failure_at(from("10.0.0.1"), later), None);
+        assert!(failures.record_failure_at(from("10.0.0.1"), later).is_some());
     }
 
     #[test]
     fn an_ipv6_network_is_one_source_and_memory_is_limited() {
-        let failures = Failures::default();
+        let failures = FailedAuthentications::default();
         let now = Instant::now();
-        for i in 0..BURST {
-            assert_eq!(failures.note_at(Some(format!("fd00::{i:x}").parse().unwrap()), now), None);
+        for i in 0..MAX_FAILURE_BURST {
+            assert_eq!(
+                failures.record_failure_at(Some(format!("fd00::{i:x}").parse().unwrap()), now),
+                None
+            );
         }
-        assert!(failures.note_at(Some("fd00::ffff".parse().unwrap()), now).is_some());
-        for i in 0..u32::try_from(SOURCES).unwrap() * 2 {
-            failures.note_at(Some(IpAddr::V4(i.into())), now);
-            assert!(failures.0.lock().unwrap().len() <= SOURCES);
+        assert!(failures.record_failure_at(Some("fd00::ffff".parse().unwrap()), now).is_some());
+        for i in 0..u32::try_from(MAX_SOURCES).unwrap() * 2 {
+            failures.record_failure_at(Some(IpAddr::V4(i.into())), now);
+            assert!(failures.0.lock().unwrap().len() <= MAX_SOURCES);
         }
     }
 }

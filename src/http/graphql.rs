@@ -3,10 +3,10 @@ use super::body;
 use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query as Parameters;
-use super::reply::{Outcome, Reply};
-use super::state::{blocking, state};
+use super::reply::{Reply, ReplyResult};
+use super::state::{run_blocking, state};
 use penstock_auth::Caller;
-use penstock_graphql::{Answer, LONGEST, Query};
+use penstock_graphql::{Answer, MAX_DOCUMENT_BYTES, Query};
 use salvo::http::header::{ACCEPT, ALLOW, HeaderMap, RETRY_AFTER, VARY};
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::endpoint;
@@ -14,8 +14,8 @@ use salvo::{Depot, Request};
 use serde_json::{Map, Value};
 
 /// The media type with separate statuses for documents that were not executed.
-const RESPONSE: &str = "application/graphql-response+json";
-const JSON: &str = "application/json";
+const RESPONSE_MEDIA_TYPE: &str = "application/graphql-response+json";
+const JSON_MEDIA_TYPE: &str = "application/json";
 
 /// Executes a GraphQL document.
 #[endpoint(
@@ -27,12 +27,12 @@ const JSON: &str = "application/json";
          body = super::shapes::GraphqlResponse),
     ),
 )]
-pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
-    let form = Form::of(req.headers())?;
-    let body = body::few(req, depot).await?;
+pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let form = ResponseType::negotiate_type(req.headers())?;
+    let body = body::read_small_json(req, depot).await?;
     match read_body(body.bytes()) {
-        Ok(query) => answer(depot, query, form).await,
-        Err(why) => form.reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
+        Ok(query) => execute_query(depot, query, form).await,
+        Err(why) => form.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
     }
 }
 
@@ -51,10 +51,10 @@ pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
          body = super::shapes::GraphqlResponse),
     ),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
-    let form = Form::of(req.headers())?;
+pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let form = ResponseType::negotiate_type(req.headers())?;
     let parameters = Parameters::read(req, &["query", "operationName", "variables", "extensions"])?;
-    if req.uri().query().is_some_and(|query| query.len() > LONGEST) {
+    if req.uri().query().is_some_and(|query| query.len() > MAX_DOCUMENT_BYTES) {
         return Err(too_long());
     }
     let mut members = Map::new();
@@ -69,13 +69,13 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
             Ok(value) => members.insert(name.to_owned(), value),
             Err(error) => {
                 let refused = Answer::refused(format!("{name} is not JSON: {error}"));
-                return form.reply(&refused, StatusCode::BAD_REQUEST);
+                return form.build_reply(&refused, StatusCode::BAD_REQUEST);
             }
         };
     }
-    match read(members) {
-        Ok(query) => answer(depot, Query { reads_only: true, ..query }, form).await,
-        Err(why) => form.reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
+    match parse_members(members) {
+        Ok(query) => execute_query(depot, Query { reads_only: true, ..query }, form).await,
+        Err(why) => form.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
     }
 }
 
@@ -85,76 +85,79 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     tags("GraphQL"),
     responses((status_code = 200, description = "The schema.", body = String, content_type = "text/plain")),
 )]
-pub(super) async fn schema(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_graphql_schema(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Parameters::read(req, &[])?;
     let (graphql, caller) = (state(depot).graphql()?.clone(), caller(depot).clone());
-    let sdl = blocking(move || Ok(graphql.sdl(&caller)?)).await?;
+    let sdl = run_blocking(move || Ok(graphql.render_sdl(&caller)?)).await?;
     Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
 }
 
 /// Executes the query of a form of the administration interface.
-pub(super) async fn ask(
+pub(super) async fn execute_form(
     depot: &Depot,
     by: &Caller,
     members: Map<String, Value>,
 ) -> Result<Answer, Problem> {
     let length: usize = members.values().map(|value| value.to_string().len()).sum();
-    if length > LONGEST {
+    if length > MAX_DOCUMENT_BYTES {
         return Err(too_long());
     }
-    match read(members) {
+    match parse_members(members) {
         Ok(query) => Ok(state(depot).graphql()?.execute(query, by).await),
         Err(why) => Ok(Answer::refused(why)),
     }
 }
 
-async fn answer(depot: &Depot, query: Query, form: Form) -> Outcome {
+async fn execute_query(depot: &Depot, query: Query, form: ResponseType) -> ReplyResult {
     let answer = state(depot).graphql()?.execute(query, caller(depot)).await;
     let status = match answer.data {
         _ if answer.would_change => StatusCode::METHOD_NOT_ALLOWED,
         _ if answer.is_busy => StatusCode::SERVICE_UNAVAILABLE,
         // With the older media type, proxies may send any other status: 200 shows that it is the gateway's.
-        None if form == Form::Response => StatusCode::BAD_REQUEST,
+        None if form == ResponseType::Response => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
-    let reply = form.reply(&answer, status)?;
+    let reply = form.build_reply(&answer, status)?;
     Ok(match status {
-        StatusCode::METHOD_NOT_ALLOWED => reply.header(ALLOW, Method::POST.as_str()),
-        StatusCode::SERVICE_UNAVAILABLE => reply.header(RETRY_AFTER, "1"),
+        StatusCode::METHOD_NOT_ALLOWED => reply.with_header(ALLOW, Method::POST.as_str()),
+        StatusCode::SERVICE_UNAVAILABLE => reply.with_header(RETRY_AFTER, "1"),
         _ => reply,
     })
 }
 
 /// The media type of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ResponseType {
     Response,
     Json,
 }
 
-impl Form {
+impl ResponseType {
     /// Returns the type that the request prefers. For requests that accept any type it is the older one,
     /// since every client can read it.
-    fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+    fn negotiate_type(headers: &HeaderMap) -> Result<Self, Problem> {
         let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
         let ranges: Vec<_> =
-            lines.flat_map(|line| line.split(',')).filter_map(Range::read).collect();
+            lines.flat_map(|line| line.split(',')).filter_map(AcceptRange::parse_range).collect();
         if ranges.is_empty() {
             return Ok(Self::Json);
         }
         let weight = |media_type| {
-            let fitting = ranges.iter().filter(|range| range.takes(media_type));
+            let fitting = ranges.iter().filter(|range| range.is_match(media_type));
             fitting.max_by_key(|range| range.precision()).map_or(0, |range| range.weight)
         };
-        match (weight(RESPONSE), weight(JSON)) {
+        match (weight(RESPONSE_MEDIA_TYPE), weight(JSON_MEDIA_TYPE)) {
             (0, 0) => Err(Problem::new(
                 StatusCode::NOT_ACCEPTABLE,
-                format!("the response is {RESPONSE} or {JSON}; Accept allows neither"),
+                format!(
+                    "the response is {RESPONSE_MEDIA_TYPE} or {JSON_MEDIA_TYPE}; Accept allows neither"
+                ),
             )),
             (response, json) if response > json => Ok(Self::Response),
             // Equal weights: a client that names the newer type supports it.
             (response, json)
-                if response == json && ranges.iter().any(|range| range.name == RESPONSE) =>
+                if response == json
+                    && ranges.iter().any(|range| range.name == RESPONSE_MEDIA_TYPE) =>
             {
                 Ok(Self::Response)
             }
@@ -162,25 +165,25 @@ impl Form {
         }
     }
 
-    fn reply(self, answer: &Answer, status: StatusCode) -> Outcome {
+    fn build_reply(self, answer: &Answer, status: StatusCode) -> ReplyResult {
         let media_type = match self {
             Self::Response => "application/graphql-response+json; charset=utf-8",
             Self::Json => "application/json; charset=utf-8",
         };
-        let reply = Reply::json(answer)?.of(media_type).status(status);
-        Ok(reply.header(VARY, ACCEPT.as_str()))
+        let reply = Reply::json(answer)?.with_media_type(media_type).with_status(status);
+        Ok(reply.with_header(VARY, ACCEPT.as_str()))
     }
 }
 
 /// One range of `Accept` (RFC 9110, 12.5.1).
-struct Range {
+struct AcceptRange {
     name: String,
     /// In thousandths.
     weight: u16,
 }
 
-impl Range {
-    fn read(text: &str) -> Option<Self> {
+impl AcceptRange {
+    fn parse_range(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let name = parts.next().filter(|name| !name.is_empty())?.to_ascii_lowercase();
         let weights = parts.filter_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
@@ -195,7 +198,7 @@ impl Range {
         Some(Self { name, weight })
     }
 
-    fn takes(&self, media_type: &str) -> bool {
+    fn is_match(&self, media_type: &str) -> bool {
         self.name == "*/*" || self.name == "application/*" || self.name == media_type
     }
 
@@ -210,7 +213,7 @@ impl Range {
 
 fn read_body(text: &[u8]) -> Result<Query, String> {
     match serde_json::from_slice(text) {
-        Ok(Value::Object(members)) => read(members),
+        Ok(Value::Object(members)) => parse_members(members),
         Ok(Value::Array(_)) => {
             Err("batches are not supported; send one request after the other".into())
         }
@@ -220,7 +223,7 @@ fn read_body(text: &[u8]) -> Result<Query, String> {
 }
 
 /// Parses the parameters. Others than those of the specification are ignored, as it requires.
-fn read(mut members: Map<String, Value>) -> Result<Query, String> {
+fn parse_members(mut members: Map<String, Value>) -> Result<Query, String> {
     let document = match members.remove("query") {
         Some(Value::String(document)) => document,
         Some(_) => return Err("query must be a string".into()),
@@ -247,7 +250,7 @@ fn read(mut members: Map<String, Value>) -> Result<Query, String> {
 fn too_long() -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("a GraphQL request may have at most {LONGEST} bytes"),
+        format!("a GraphQL request may have at most {MAX_DOCUMENT_BYTES} bytes"),
     )
 }
 
@@ -256,12 +259,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn form(accept: &[&str]) -> Option<Form> {
+    fn form(accept: &[&str]) -> Option<ResponseType> {
         let mut headers = HeaderMap::new();
         for line in accept {
             headers.append(ACCEPT, line.parse().unwrap());
         }
-        Form::of(&headers).ok()
+        ResponseType::negotiate_type(&headers).ok()
     }
 
     #[test]
@@ -274,7 +277,7 @@ mod tests {
             &["application/graphql-response+json;q=0.5, application/json"],
             &["application/graphql-response+json;q=0, */*"],
         ] {
-            assert_eq!(form(json), Some(Form::Json), "{json:?}");
+            assert_eq!(form(json), Some(ResponseType::Json), "{json:?}");
         }
         for response in [
             &["application/graphql-response+json"][..],
@@ -282,7 +285,7 @@ mod tests {
             &["application/json", "Application/GraphQL-Response+JSON"],
             &["application/graphql-response+json, */*;q=0.1"],
         ] {
-            assert_eq!(form(response), Some(Form::Response), "{response:?}");
+            assert_eq!(form(response), Some(ResponseType::Response), "{response:?}");
         }
         for none in [&["text/html"][..], &["application/json;q=0"], &["image/*"]] {
             assert_eq!(form(none), None, "{none:?}");

@@ -1,8 +1,8 @@
 //! `/health/live` and `/health/ready`.
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
 use super::state::gateway;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use salvo::Depot;
 use salvo::oapi::endpoint;
 
@@ -12,7 +12,7 @@ use salvo::oapi::endpoint;
     tags("Gateway"),
     responses((status_code = 200, description = "The process runs.", body = shapes::Health)),
 )]
-pub(super) async fn live() -> Outcome {
+pub(super) async fn get_liveness() -> ReplyResult {
     Reply::json(&shapes::Health { status: "live" })
 }
 
@@ -22,9 +22,9 @@ pub(super) async fn live() -> Outcome {
     tags("Gateway"),
     responses((status_code = 200, description = "The gateway is ready.", body = shapes::Health)),
 )]
-pub(super) async fn ready(depot: &mut Depot) -> Outcome {
-    if let Some(cause) = gateway(depot)?.store.poisoned() {
-        return Err(Fault::from(penstock_store::Error::Poisoned { cause }).into());
+pub(super) async fn get_readiness(depot: &mut Depot) -> ReplyResult {
+    if let Some(cause) = gateway(depot)?.store.poison_cause() {
+        return Err(GatewayError::from(penstock_store::Error::Poisoned { cause }).into());
     }
     Reply::json(&shapes::Health { status: "ready" })
 }

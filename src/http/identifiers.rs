@@ -1,10 +1,10 @@
 //! Minted URIs that lead to this gateway: the object in the form that the client accepts.
-use super::accept::{Range, accepted, quality};
+use super::accept::{MediaRange, accepted_ranges, media_type_weight};
 use super::problem::Problem;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{gateway, run_blocking};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer};
 use penstock_model::mapping::{FieldKind, Property, Shape, Value};
@@ -18,14 +18,14 @@ use salvo::{Depot, Request};
 
 /// A form in which an object is offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum ObjectForm {
     Json,
     Turtle,
     NTriples,
     JsonLd,
 }
 
-impl Form {
+impl ObjectForm {
     /// All forms, the preferred one first.
     const ALL: [Self; 4] = [Self::Json, Self::Turtle, Self::NTriples, Self::JsonLd];
 
@@ -55,21 +55,21 @@ impl Form {
         content(("application/json" = shapes::ViewedObject), ("text/turtle" = String),
             ("application/n-triples" = String), ("application/ld+json" = serde_json::Value)))),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
-    Ok(find(req, depot).await?.header(VARY, "Accept"))
+pub(super) async fn resolve_identifier(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    Ok(find_object(req, depot).await?.with_header(VARY, "Accept"))
 }
 
-async fn find(req: &Request, depot: &Depot) -> Outcome {
+async fn find_object(req: &Request, depot: &Depot) -> ReplyResult {
     let gateway = gateway(depot)?;
     let path = req.uri().path().to_owned();
-    let accepted = accepted(req.headers());
-    let candidates = candidates(&path, depot, &gateway);
-    blocking(move || {
+    let accepted = accepted_ranges(req.headers());
+    let candidates = candidate_uris(&path, depot, &gateway);
+    run_blocking(move || {
         let read = gateway.store.read();
         for uri in candidates {
             let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
             if !quads.is_empty() {
-                return offer(&gateway, &read, &uri, &quads, &accepted);
+                return offer_object(&gateway, &read, &uri, &quads, &accepted);
             }
         }
         Err(Problem::not_found(format!(
@@ -80,7 +80,7 @@ async fn find(req: &Request, depot: &Depot) -> Outcome {
 }
 
 /// Returns the URIs that the address may stand for, as text on the wire: minted URIs are stored escaped.
-fn candidates(path: &str, depot: &Depot, gateway: &Gateway) -> Vec<NamedNode> {
+fn candidate_uris(path: &str, depot: &Depot, gateway: &Gateway) -> Vec<NamedNode> {
     let origin = origin(depot);
     let mut texts = Vec::new();
     if let Some(base) = &gateway.settings.base_url {
@@ -101,48 +101,49 @@ fn candidates(path: &str, depot: &Depot, gateway: &Gateway) -> Vec<NamedNode> {
     nodes
 }
 
-fn offer(
+fn offer_object(
     gateway: &Gateway,
     read: &impl Read,
     uri: &NamedNode,
     quads: &[Quad],
-    accepted: &[Range],
-) -> Outcome {
-    let shape = shape(gateway, read, uri, quads)?;
-    let offered = Form::ALL.into_iter().filter(|form| *form != Form::Json || shape.is_some());
-    let mut best: Option<(u16, Form)> = None;
+    accepted: &[MediaRange],
+) -> ReplyResult {
+    let shape = find_shape(gateway, read, uri, quads)?;
+    let offered =
+        ObjectForm::ALL.into_iter().filter(|form| *form != ObjectForm::Json || shape.is_some());
+    let mut best: Option<(u16, ObjectForm)> = None;
     for form in offered.clone() {
-        let quality = quality(accepted, form.media_type());
+        let quality = media_type_weight(accepted, form.media_type());
         if quality > best.map_or(0, |(quality, _)| quality) {
             best = Some((quality, form));
         }
     }
     let Some((_, form)) = best else {
-        let offered: Vec<_> = offered.map(Form::media_type).collect();
+        let offered: Vec<_> = offered.map(ObjectForm::media_type).collect();
         return Err(Problem::new(
             StatusCode::NOT_ACCEPTABLE,
             format!("Accept allows none of the offered media types: {}", offered.join(", ")),
         )
-        .header(VARY, salvo::http::header::HeaderValue::from_static("Accept")));
+        .with_header(VARY, salvo::http::header::HeaderValue::from_static("Accept")));
     };
     let bytes = match (form, shape) {
-        (Form::Json, Some(shape)) => {
+        (ObjectForm::Json, Some(shape)) => {
             let mut out = Vec::new();
-            view::render(read, &shape, uri, &mut out, &mut Vec::new())?;
+            view::render_object(read, &shape, uri, &mut out, &mut Vec::new())?;
             out
         }
-        (Form::NTriples, _) => write(RdfFormat::NTriples, quads)?,
-        (Form::JsonLd, _) => {
-            write(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() }, quads)?
+        (ObjectForm::NTriples, _) => write_rdf(RdfFormat::NTriples, quads)?,
+        (ObjectForm::JsonLd, _) => {
+            write_rdf(RdfFormat::JsonLd { profile: JsonLdProfileSet::empty() }, quads)?
         }
-        (Form::Turtle | Form::Json, _) => write(RdfFormat::Turtle, quads)?,
+        (ObjectForm::Turtle | ObjectForm::Json, _) => write_rdf(RdfFormat::Turtle, quads)?,
     };
     Ok(Reply::bytes(form.media_type(), bytes))
 }
 
 /// Returns the shape through which an object is shown: that of a Business Object that it belongs to,
 /// otherwise a nested one of its namespace.
-pub(super) fn shape(
+pub(super) fn find_shape(
     gateway: &Gateway,
     read: &impl Read,
     uri: &NamedNode,
@@ -151,7 +152,9 @@ pub(super) fn shape(
     let mut nested = None;
     for business_object in gateway.catalogue.list() {
         let root = &business_object.mapping.root;
-        if is_in(read, &root.namespace, quads)? && members::contains(read, &business_object, uri)? {
+        if is_in_namespace(read, &root.namespace, quads)?
+            && members::is_member(read, &business_object, uri)?
+        {
             return Ok(Some(root.clone()));
         }
         if nested.is_none() {
@@ -166,7 +169,7 @@ fn nested_shape(read: &impl Read, shape: &Shape, quads: &[Quad]) -> Result<Optio
         let FieldKind::Property(Property { value: Value::Object(inner), .. }) = &field.kind else {
             continue;
         };
-        if is_in(read, &inner.namespace, quads)? {
+        if is_in_namespace(read, &inner.namespace, quads)? {
             return Ok(Some(inner.clone()));
         }
         if let Some(found) = nested_shape(read, inner, quads)? {
@@ -177,19 +180,19 @@ fn nested_shape(read: &impl Read, shape: &Shape, quads: &[Quad]) -> Result<Optio
 }
 
 /// Whether some quad is in the graph of this namespace.
-fn is_in(read: &impl Read, name: &str, quads: &[Quad]) -> Result<bool, Problem> {
+fn is_in_namespace(read: &impl Read, name: &str, quads: &[Quad]) -> Result<bool, Problem> {
     let Some(namespace) = namespace::get(read, name)? else { return Ok(false) };
-    let graph = GraphName::from(namespace.graph());
+    let graph = GraphName::from(namespace.graph_name());
     Ok(quads.iter().any(|quad| quad.graph_name == graph))
 }
 
 /// Writes these quads as Turtle.
-pub(super) fn turtle(quads: &[Quad]) -> Result<String, Problem> {
+pub(super) fn to_turtle(quads: &[Quad]) -> Result<String, Problem> {
     // The serialiser writes UTF-8.
-    Ok(String::from_utf8_lossy(&write(RdfFormat::Turtle, quads)?).into_owned())
+    Ok(String::from_utf8_lossy(&write_rdf(RdfFormat::Turtle, quads)?).into_owned())
 }
 
-fn write(format: RdfFormat, quads: &[Quad]) -> Result<Vec<u8>, Problem> {
+fn write_rdf(format: RdfFormat, quads: &[Quad]) -> Result<Vec<u8>, Problem> {
     let mut writer = RdfSerializer::from_format(format).for_writer(Vec::new());
     // Formats without graphs merge them, as the views do.
     let written = quads.iter().try_for_each(|quad| {

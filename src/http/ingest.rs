@@ -1,14 +1,14 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
-use super::body::{self, MediaType, media_type};
-use super::business_objects::{named, path};
+use super::body::{self, MediaType, check_media_type};
+use super::business_objects::{find_business_object, path_parameter};
 use super::caller::caller;
 use super::ndjson;
 use super::problem::Problem;
 use super::query::Query;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::service::trace;
 use super::shapes;
-use super::state::{State, blocking, gateway, state};
+use super::state::{State, gateway, run_blocking, state};
 use penstock_auth::{Authorized, Caller, Credential};
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::ingest::{
@@ -41,8 +41,8 @@ pub(super) struct Job {
 impl Job {
     /// Ingests this body, if its sender is still allowed to. It uses the Business Object as it is now, since
     /// a body takes minutes to arrive and a stream any time. Blocking.
-    pub(super) fn ingest(&self, body: Body<'_>) -> Result<Answer, Problem> {
-        let admitted = self.admit();
+    pub(super) fn ingest_body(&self, body: Body<'_>) -> Result<Answer, Problem> {
+        let admitted = self.check_admission();
         let business_object = admitted.inspect_err(|problem| self.log_refusal(problem))?;
         let limits = self.gateway.settings.limits;
         let limits = Limits {
@@ -62,7 +62,7 @@ impl Job {
             api_key: api_key(&self.caller),
             traceparent: Some(&traceparent),
             idempotency_key: self.idempotency_key.as_deref(),
-            tells_objects: self.objects,
+            lists_objects: self.objects,
             watch: self.gateway.catalogue.watch(),
             events: Some(&self.gateway.events),
             body,
@@ -76,17 +76,17 @@ impl Job {
     }
 
     /// Returns the current Business Object, if the request may ingest into it now.
-    fn admit(&self) -> Result<Arc<Compiled>, Problem> {
-        self.caller.renewed()?;
-        self.state.unread.check(&self.caller)?;
-        let business_object = self.business_object()?;
+    fn check_admission(&self) -> Result<Arc<Compiled>, Problem> {
+        self.caller.with_current_role()?;
+        self.state.unsent_responses.check_capacity(&self.caller)?;
+        let business_object = self.current_business_object()?;
         if !matches!(self.mode, Mode::Delete | Mode::Validate) {
-            self.gateway.disk.take_in()?;
+            self.gateway.disk.check_reserve()?;
         }
         Ok(business_object)
     }
 
-    fn business_object(&self) -> Result<Arc<Compiled>, Problem> {
+    fn current_business_object(&self) -> Result<Arc<Compiled>, Problem> {
         let found = self.gateway.catalogue.get(&self.business_object);
         found
             .filter(|found| found.object.id == self.business_object)
@@ -116,8 +116,8 @@ impl Job {
     request_body(content = shapes::IngestionRequest, content_type = "application/json"),
     responses((status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion)),
 )]
-pub(super) async fn ingest(req: &mut Request, depot: &mut Depot) -> Outcome {
-    admitted(req, depot).await.map_err(|problem| problem.prefixed("Ingestion failed: "))
+pub(super) async fn ingest_objects(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    ingest_unprefixed(req, depot).await.map_err(|problem| problem.with_prefix("Ingestion failed: "))
 }
 
 /// The API key that the caller sent, if it sent one.
@@ -141,19 +141,20 @@ fn log_refusal(business_object: &str, mode: &str, caller: &str, problem: &Proble
     );
 }
 
-async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
-    let (job, media_type) = prepare(req, depot).inspect_err(|problem| {
+async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let (job, media_type) = prepare_job(req, depot).inspect_err(|problem| {
         let query = req.query::<String>("mode");
         let mode = query.as_deref().unwrap_or(Mode::default().name());
-        log_refusal(path(req, "id"), mode, caller(depot).id(), problem);
+        log_refusal(path_parameter(req, "id"), mode, caller(depot).id(), problem);
     })?;
     match media_type {
-        MediaType::Lines => ndjson::ingest(req.take_body(), job).await,
+        MediaType::NdJson => ndjson::ingest_stream(req.take_body(), job).await,
         MediaType::Json => {
-            let body = body::whole(req, depot).await;
+            let body = body::read_whole_body(req, depot).await;
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
             let answer =
-                blocking(move || Ok((job.ingest(Body::Json(body.bytes()))?, job.objects))).await?;
+                run_blocking(move || Ok((job.ingest_body(Body::Json(body.bytes()))?, job.objects)))
+                    .await?;
             if answer.1 {
                 return Reply::json(&answer.0);
             }
@@ -163,17 +164,17 @@ async fn admitted(req: &mut Request, depot: &mut Depot) -> Outcome {
 }
 
 /// Reads everything about the ingestion except its body.
-fn prepare(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem> {
+fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem> {
     let query = Query::read(req, &["mode", "objects"])?;
     let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let compiled = named(req, &gateway)?;
+    let compiled = find_business_object(req, &gateway)?;
     let business_object = compiled.object.id.clone();
     let business_object_name = compiled.object.definition.name.clone();
-    let media_type = media_type(req, &[MediaType::Json, MediaType::Lines])?;
+    let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson])?;
     let objects = match (query.get("objects"), media_type) {
         (None, MediaType::Json) => true,
-        _ => query.flag("objects")?,
+        _ => query.read_flag("objects")?,
     };
     let idempotency_key = idempotency_key(req)?;
     let (caller, trace) = (caller(depot).clone(), trace(depot));

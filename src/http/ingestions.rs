@@ -1,10 +1,10 @@
 //! `/api/v1/ingestions`: what was ingested and by whom. Clients that lost a response find it here.
-use super::business_objects::path;
+use super::business_objects::path_parameter;
 use super::problem::Problem;
-use super::query::{Query, page};
-use super::reply::{Outcome, Reply};
+use super::query::{Query, page_reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{gateway, run_blocking};
 use penstock_model::ingest;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
@@ -19,13 +19,14 @@ use salvo::{Depot, Request};
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Ingestions)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_ingestions(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.limit()?, query.uuid_cursor()?);
+    let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
     let store = gateway(depot)?.store;
     let records =
-        blocking(move || Ok(ingest::records(&store, after.as_deref(), limit + 1)?)).await?;
-    page(records, limit, |record| &record.id)
+        run_blocking(move || Ok(ingest::list_records(&store, after.as_deref(), limit + 1)?))
+            .await?;
+    page_reply(records, limit, |record| &record.id)
 }
 
 /// Returns one ingestion.
@@ -35,12 +36,12 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("id" = String, Path, description = "Its `ingestionId`.")),
     responses((status_code = 200, description = "Its record.", body = shapes::IngestionRecord)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_ingestion(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let store = gateway(depot)?.store;
-    let id = path(req, "id").to_owned();
-    let record = blocking(move || {
-        ingest::record(&store, &id)?.ok_or_else(|| {
+    let id = path_parameter(req, "id").to_owned();
+    let record = run_blocking(move || {
+        ingest::read_record(&store, &id)?.ok_or_else(|| {
             Problem::not_found(format!(
                 "there is no ingestion {id:?}, or its record is no longer kept"
             ))

@@ -55,16 +55,16 @@ mod status;
 mod targets;
 mod users;
 
-pub use router::routes;
-pub use service::service;
+pub use router::list_routes;
+pub use service::build_service;
 pub use state::State;
 
 /// Returns an account in the form of the API, for the command line.
-pub fn user(account: &penstock_auth::Account) -> serde_json::Value {
+pub fn account_to_json(account: &penstock_auth::Account) -> serde_json::Value {
     serde_json::to_value(shapes::Account::from(account)).unwrap_or_default()
 }
 
 /// Returns an API key in the form of the API, for the command line.
-pub fn api_key(key: &penstock_auth::keys::Key) -> serde_json::Value {
+pub fn api_key_to_json(key: &penstock_auth::keys::Key) -> serde_json::Value {
     serde_json::to_value(shapes::ApiKey::from(key)).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! `/api/v1/limits`: the limits for requests.
 use super::query::Query;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
 use super::state::state;
 use salvo::oapi::endpoint;
@@ -12,7 +12,7 @@ use salvo::{Depot, Request};
     tags("Gateway"),
     responses((status_code = 200, description = "The limits.", body = shapes::Limits)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_limits(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let limits = state(depot).settings.limits;
     Reply::json(&shapes::Limits {

@@ -1,11 +1,11 @@
 //! `/metrics`: the two text formats that Prometheus reads.
-use super::accept::{accepted, quality};
-use super::reply::{Outcome, Reply};
-use super::state::{blocking, state};
+use super::accept::{accepted_ranges, media_type_weight};
+use super::reply::{Reply, ReplyResult};
+use super::state::{run_blocking, state};
 use jiff::Timestamp;
 use penstock_base::clock::is_synchronised;
 use penstock_base::disk;
-use penstock_base::telemetry::metrics::{self, Format, Gauges, TargetGauges, encode};
+use penstock_base::telemetry::metrics::{self, Format, Gauges, TargetGauges, encode_metrics};
 use penstock_export::TargetState;
 use penstock_service::gateway::Gateway;
 use salvo::http::header::{HeaderMap, VARY};
@@ -20,54 +20,54 @@ use salvo::{Depot, Request};
         headers(("Vary" = String, description = "`Accept`")),
         content(("text/plain" = String), ("application/openmetrics-text" = String)))),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_metrics(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let format = accepted_format(req.headers());
     let state = state(depot);
     // Counters are available even while the store is opening.
-    let text = blocking(move || {
-        let gauges = state.gateway().map_or_else(|_| Ok(Gauges::default()), gauges)?;
-        Ok(encode(&gauges, format))
+    let text = run_blocking(move || {
+        let gauges = state.gateway().map_or_else(|_| Ok(Gauges::default()), collect_gauges)?;
+        Ok(encode_metrics(&gauges, format))
     });
-    Ok(Reply::bytes(format.content_type(), text.await?).header(VARY, "Accept"))
+    Ok(Reply::bytes(format.content_type(), text.await?).with_header(VARY, "Accept"))
 }
 
 /// Returns `OpenMetrics` only for clients that name it: others that accept any type may know only the older
 /// format.
 fn accepted_format(headers: &HeaderMap) -> Format {
     const OPEN_METRICS: &str = "application/openmetrics-text";
-    let accepted = accepted(headers);
-    let weight = quality(&accepted, OPEN_METRICS);
+    let accepted = accepted_ranges(headers);
+    let weight = media_type_weight(&accepted, OPEN_METRICS);
     let is_named = accepted.iter().any(|range| range.range == OPEN_METRICS);
-    if is_named && weight > 0 && weight >= quality(&accepted, "text/plain") {
+    if is_named && weight > 0 && weight >= media_type_weight(&accepted, "text/plain") {
         Format::OpenMetrics
     } else {
         Format::Text
     }
 }
 
-fn gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
-    let (stats, room) = (gateway.store.stats(), gateway.exporter.room());
+fn collect_gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
+    let (stats, room) = (gateway.store.stats(), gateway.exporter.spool_usage());
     Ok(Gauges {
         quads: stats.quads,
         sequence: stats.sequence,
         journal_bytes: stats.journal_bytes,
         index_bytes: stats.index_bytes,
         write_back_bytes: stats.write_back_bytes,
-        disk_free_bytes: disk::free(&gateway.settings.data_dir).unwrap_or_default(),
+        disk_free_bytes: disk::free_bytes_of(&gateway.settings.data_dir).unwrap_or_default(),
         disk_in_reserve: gateway.disk.is_in_reserve(),
-        memory_limit_bytes: gateway.memory.limit().unwrap_or_default(),
-        memory_level: gateway.memory.level() as u8,
+        memory_limit_bytes: gateway.memory.limit_bytes().unwrap_or_default(),
+        memory_level: gateway.memory.current_level() as u8,
         clock_synchronised: is_synchronised(),
-        certificate_expiry_seconds: metrics::certificate_end(),
+        certificate_expiry_seconds: metrics::certificate_expiry(),
         spool_bytes: (room.waiting, room.limit),
         parked: room.parked,
-        waiting: gateway.exporter.waiting(),
-        poisoned: gateway.store.poisoned().is_some(),
-        targets: gateway.exporter.targets()?.into_iter().map(target).collect(),
+        waiting: gateway.exporter.list_waiting_names(),
+        poisoned: gateway.store.poison_cause().is_some(),
+        targets: gateway.exporter.list_targets()?.into_iter().map(target_gauges).collect(),
     })
 }
 
-fn target(state: TargetState) -> TargetGauges {
+fn target_gauges(state: TargetState) -> TargetGauges {
     let moment = |at: Option<String>| at.and_then(|at| at.parse::<Timestamp>().ok());
     let age = u32::try_from(state.oldest_age_seconds.unwrap_or_default()).unwrap_or(u32::MAX);
     TargetGauges {

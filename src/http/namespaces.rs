@@ -1,15 +1,15 @@
 //! `/api/v1/namespaces`: names, URI bases, and how identifiers are created.
 use super::body;
-use super::business_objects::{SEGMENT, path};
+use super::business_objects::{SEGMENT, path_parameter};
 use super::caller::{caller, change_event};
 use super::problem::{self, Problem};
-use super::query::{Query, page};
-use super::reply::{Outcome, Reply};
+use super::query::{Query, page_reply};
+use super::reply::{Reply, ReplyResult};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{gateway, run_blocking};
 use penstock_auth::Authorized;
-use penstock_base::fault::{Fault, Finding};
+use penstock_base::error::{Finding, GatewayError};
 use penstock_model::namespace::{self, Namespace, default_base};
 use penstock_model::warnings;
 use penstock_service::gateway::Gateway;
@@ -29,7 +29,11 @@ struct Answer<'a> {
 }
 
 /// Responds with one namespace and its warnings. Blocking.
-fn answer(gateway: &Gateway, namespace: &Namespace, has_default_base: bool) -> Outcome {
+fn namespace_reply(
+    gateway: &Gateway,
+    namespace: &Namespace,
+    has_default_base: bool,
+) -> ReplyResult {
     let all = namespace::list(&gateway.store.read(), None, usize::MAX)?;
     Reply::json(&with_warnings(namespace, &all, has_default_base))
 }
@@ -44,7 +48,7 @@ fn with_warnings<'a>(
     let mut found = Vec::new();
     if has_default_base {
         let Namespace { name, uri_base, .. } = namespace;
-        found.push(Finding::at(
+        found.push(Finding::at_pointer(
             "/uriBase",
             format!(
                 "the namespace `{name}` was created with the default base <{uri_base}>; until it is used, another \
@@ -52,9 +56,9 @@ fn with_warnings<'a>(
             ),
         ));
     }
-    let overlaps = warnings::overlaps(namespace, &others);
-    found.extend(overlaps.map(|message| Finding::at("/uriBase", message)));
-    Answer { namespace, warnings: found.iter().map(problem::finding).collect() }
+    let overlaps = warnings::overlap_warning(namespace, &others);
+    found.extend(overlaps.map(|message| Finding::at_pointer("/uriBase", message)));
+    Answer { namespace, warnings: found.iter().map(problem::finding_to_json).collect() }
 }
 
 /// Lists the namespaces, ordered by name.
@@ -67,18 +71,18 @@ fn with_warnings<'a>(
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Namespaces)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_namespaces(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.limit()?, query.cursor()?);
+    let (limit, after) = (query.read_limit()?, query.read_cursor()?);
     let store = gateway(depot)?.store;
-    blocking(move || {
+    run_blocking(move || {
         let all = namespace::list(&store.read(), None, usize::MAX)?;
         let of_page = all.iter().filter(|one| after.as_ref().is_none_or(|after| one.name > *after));
         let items = of_page
             .take(limit + 1)
             .map(|namespace| with_warnings(namespace, &all, false))
             .collect();
-        page(items, limit, |answer: &Answer<'_>| &answer.namespace.name)
+        page_reply(items, limit, |answer: &Answer<'_>| &answer.namespace.name)
     })
     .await
 }
@@ -90,15 +94,15 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("name" = String, Path, description = "Its name.")),
     responses((status_code = 200, description = "The namespace.", body = shapes::Namespace)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_namespace(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let name = path(req, "name").to_owned();
-    blocking(move || {
+    let name = path_parameter(req, "name").to_owned();
+    run_blocking(move || {
         let found = namespace::get(&gateway.store.read(), &name)?;
         let namespace =
             found.ok_or_else(|| Problem::not_found(format!("there is no namespace {name:?}")))?;
-        answer(&gateway, &namespace, false)
+        namespace_reply(&gateway, &namespace, false)
     })
     .await
 }
@@ -115,45 +119,45 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
             headers(("Location" = String, description = "Its path."))),
     ),
 )]
-pub(super) async fn put(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn put_namespace(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let body = body::few(req, depot).await?;
-    let (by, name) = (caller(depot).clone(), path(req, "name").to_owned());
+    let body = body::read_small_json(req, depot).await?;
+    let (by, name) = (caller(depot).clone(), path_parameter(req, "name").to_owned());
     let defined = move || {
-        let (namespace, created) = define(&gateway, &by, &name, body.bytes())?;
-        let has_default_base = created && namespace.uri_base == base(&gateway, &name);
-        Ok((answer(&gateway, &namespace, has_default_base)?, namespace, created))
+        let (namespace, created) = define_namespace(&gateway, &by, &name, body.bytes())?;
+        let has_default_base = created && namespace.uri_base == default_uri_base(&gateway, &name);
+        Ok((namespace_reply(&gateway, &namespace, has_default_base)?, namespace, created))
     };
-    let (reply, namespace, created) = blocking(defined).await?;
+    let (reply, namespace, created) = run_blocking(defined).await?;
     if !created {
         return Ok(reply);
     }
     let prefix = &origin(depot).prefix;
     let name = utf8_percent_encode(&namespace.name, SEGMENT);
     let location = format!("{prefix}/api/v1/namespaces/{name}");
-    Ok(reply.status(StatusCode::CREATED).header(LOCATION, &location))
+    Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
 /// Creates or changes a namespace from this body. Returns true if it was created. Blocking.
-pub(super) fn define(
+pub(super) fn define_namespace(
     gateway: &Gateway,
     by: &Authorized,
     name: &str,
     body: &[u8],
 ) -> Result<(Namespace, bool), Problem> {
-    gateway.disk.take_in()?;
-    let namespace = Namespace::read(name, body, &base(gateway, name))?;
+    gateway.disk.check_reserve()?;
+    let namespace = Namespace::read_body(name, body, &default_uri_base(gateway, name))?;
     gateway.auth.audit.flush();
     let ((namespace, created, changed), _) =
-        gateway.store.commit::<_, Fault>(by, |transaction| {
+        gateway.store.commit::<_, GatewayError>(by, |transaction| {
             let before = namespace::get(transaction, name)?;
             let (namespace, created) = namespace::put(transaction, namespace)?;
             let changed = before.as_ref() != Some(&namespace);
             if changed {
                 let what = if created { "namespace.created" } else { "namespace.replaced" };
                 let detail = format!("{name:?} <{}>", namespace.uri_base);
-                gateway.auth.audit.add(transaction, &change_event(by, what, detail))?;
+                gateway.auth.audit.add_event(transaction, &change_event(by, what, detail))?;
             }
             Ok((namespace, created, changed))
         })?;
@@ -164,7 +168,7 @@ pub(super) fn define(
 }
 
 /// Returns the default URI base of a namespace.
-pub(super) fn base(gateway: &Gateway, name: &str) -> String {
+pub(super) fn default_uri_base(gateway: &Gateway, name: &str) -> String {
     default_base(gateway.settings.base_url.as_deref(), &gateway.gateway_id, name)
 }
 
@@ -175,21 +179,25 @@ pub(super) fn base(gateway: &Gateway, name: &str) -> String {
     parameters(("name" = String, Path, description = "Its name.")),
     responses((status_code = 204, description = "Deleted.")),
 )]
-pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn delete_namespace(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let (by, name) = (caller(depot).clone(), path(req, "name").to_owned());
-    blocking(move || remove(&gateway, &by, &name)).await?;
-    Ok(Reply::nothing())
+    let (by, name) = (caller(depot).clone(), path_parameter(req, "name").to_owned());
+    run_blocking(move || remove_namespace(&gateway, &by, &name)).await?;
+    Ok(Reply::no_content())
 }
 
 /// Deletes a namespace that is not used. Blocking.
-pub(super) fn remove(gateway: &Gateway, by: &Authorized, name: &str) -> Result<(), Problem> {
+pub(super) fn remove_namespace(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: &str,
+) -> Result<(), Problem> {
     gateway.auth.audit.flush();
-    gateway.store.commit::<_, Fault>(by, |transaction| {
+    gateway.store.commit::<_, GatewayError>(by, |transaction| {
         namespace::delete(transaction, name)?;
         let event = change_event(by, "namespace.deleted", format!("{name:?}"));
-        gateway.auth.audit.add(transaction, &event)
+        gateway.auth.audit.add_event(transaction, &event)
     })?;
     tracing::info!(namespace = name, by = by.id(), "A namespace was deleted.");
     Ok(())

@@ -1,9 +1,9 @@
 //! Ingestion of a stream of lines, with bounded memory for any length and one response line for each chunk.
-use super::body::{self, Room};
+use super::body::{self, BodyPermit};
 use super::ingest::Job;
 use super::problem::Problem;
-use super::reply::{Outcome, Reply};
-use super::state::{blocking, ended};
+use super::reply::{Reply, ReplyResult};
+use super::state::{run_blocking, task_ended_problem};
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::BodyExt;
@@ -15,30 +15,31 @@ use tokio::sync::{Semaphore, mpsc};
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
 /// The maximum objects of a chunk.
-const CHUNK_OBJECTS: usize = 1000;
+const MAX_CHUNK_OBJECTS: usize = 1000;
 /// The bytes after which a chunk ends with the current line.
-const CHUNK_BYTES: usize = 1 << 20;
+const CHUNK_END_BYTES: usize = 1 << 20;
 /// The maximum response lines that wait for a client that asked for every object. Without objects the lines
 /// are small, and one may wait for each chunk: a client may send everything before it reads.
-const LARGE_LINES: usize = 4;
+const MAX_PENDING_LARGE_LINES: usize = 4;
 
 /// Ingests the stream. The status waits for the first chunk.
-pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
+pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
     let mut chunks = Chunks::new(body, job)?;
     // In a task of its own: a chunk that is being ingested keeps its permit even if the client disconnects.
-    let begun = tokio::spawn(async move { (chunks.next().await, chunks) });
-    let (first, mut chunks) = begun.await.map_err(|error| ended(&error))?;
+    let begun = tokio::spawn(async move { (chunks.ingest_next().await, chunks) });
+    let (first, mut chunks) = begun.await.map_err(|error| task_ended_problem(&error))?;
     let Some(first) = first else {
         return Ok(Reply::bytes(MEDIA_TYPE, ""));
     };
     let first = match first {
         Ok(line) => line,
         Err(failed) => {
-            body::discard(chunks.body);
+            body::discard_body(chunks.body);
             return Err(failed.problem);
         }
     };
-    let capacity = if chunks.job.objects { LARGE_LINES } else { Semaphore::MAX_PERMITS };
+    let capacity =
+        if chunks.job.objects { MAX_PENDING_LARGE_LINES } else { Semaphore::MAX_PERMITS };
     let (lines, answer) = mpsc::channel::<Bytes>(capacity);
     tokio::spawn(async move {
         let mut line = first;
@@ -47,11 +48,11 @@ pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
             if lines.send(line).await.is_err() {
                 return;
             }
-            line = match chunks.next().await {
+            line = match chunks.ingest_next().await {
                 Some(Ok(line)) => line,
                 Some(Err(failed)) => {
-                    let _ = lines.send(failed.line()).await;
-                    body::discard(chunks.body);
+                    let _ = lines.send(failed.into_line()).await;
+                    body::discard_body(chunks.body);
                     return;
                 }
                 None => return,
@@ -65,26 +66,26 @@ pub(super) async fn ingest(body: ReqBody, job: Job) -> Outcome {
 }
 
 /// A chunk that failed, and its position in the stream.
-struct Failed {
+struct FailedChunk {
     problem: Problem,
     first: usize,
     objects: usize,
 }
 
-impl Failed {
-    fn line(self) -> Bytes {
-        let mut members = self.problem.prefixed("Ingestion failed: ").members();
+impl FailedChunk {
+    fn into_line(self) -> Bytes {
+        let mut members = self.problem.with_prefix("Ingestion failed: ").to_members();
         members.insert("firstIndex".into(), json!(self.first));
-        members.insert("lastIndex".into(), json!(last(self.first, self.objects)));
-        line(&members)
+        members.insert("lastIndex".into(), json!(last_index(self.first, self.objects)));
+        json_line(&members)
     }
 }
 
-fn last(first: usize, objects: usize) -> usize {
+fn last_index(first: usize, objects: usize) -> usize {
     first + objects.saturating_sub(1)
 }
 
-fn line(value: &impl serde::Serialize) -> Bytes {
+fn json_line(value: &impl serde::Serialize) -> Bytes {
     // An answer is plain data, which always has a JSON form.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
@@ -95,8 +96,8 @@ fn line(value: &impl serde::Serialize) -> Bytes {
 struct Chunks {
     body: ReqBody,
     job: Job,
-    cutter: Cutter,
-    room: Room,
+    cutter: LineChunker,
+    room: BodyPermit,
     /// The number of objects in the chunks before.
     first: usize,
     ended: bool,
@@ -104,39 +105,39 @@ struct Chunks {
 
 impl Chunks {
     fn new(body: ReqBody, job: Job) -> Result<Self, Problem> {
-        let room = job.state.rooms.data.admit(CHUNK_BYTES as u64);
+        let room = job.state.body_quotas.data.try_acquire(CHUNK_END_BYTES as u64);
         let room = room.inspect_err(|problem| job.log_refusal(problem))?;
-        Ok(Self { body, job, cutter: Cutter::default(), room, first: 0, ended: false })
+        Ok(Self { body, job, cutter: LineChunker::default(), room, first: 0, ended: false })
     }
 
     /// Ingests the next chunk and returns its line of the response.
-    async fn next(&mut self) -> Option<Result<Bytes, Failed>> {
-        let chunk = match self.read().await {
+    async fn ingest_next(&mut self) -> Option<Result<Bytes, FailedChunk>> {
+        let chunk = match self.read_chunk().await {
             Ok(chunk) => chunk?,
             Err(problem) => {
                 self.job.log_refusal(&problem);
                 let objects = self.cutter.objects + 1;
-                return Some(Err(Failed { problem, first: self.first, objects }));
+                return Some(Err(FailedChunk { problem, first: self.first, objects }));
             }
         };
         let (first, objects) = (self.first, chunk.objects);
         let job = self.job.clone();
-        let done = blocking(move || {
+        let done = run_blocking(move || {
             // Chunks depend only on the bytes: the same stream has the same chunks under its key.
             let body = Body::Lines { text: &chunk.text, first };
-            Ok(answer(&job.ingest(body)?, first, objects, job.objects))
+            Ok(answer_line(&job.ingest_body(body)?, first, objects, job.objects))
         });
         match done.await {
             Ok(line) => {
                 self.first += objects;
                 Some(Ok(line))
             }
-            Err(problem) => Some(Err(Failed { problem, first, objects })),
+            Err(problem) => Some(Err(FailedChunk { problem, first, objects })),
         }
     }
 
     /// Reads until a chunk is complete. `None` at the end of the stream.
-    async fn read(&mut self) -> Result<Option<Chunk>, Problem> {
+    async fn read_chunk(&mut self) -> Result<Option<Chunk>, Problem> {
         let limit = self.job.state.settings.limits.body;
         loop {
             if self.job.state.is_stopping() {
@@ -145,7 +146,7 @@ impl Chunks {
                     "the gateway is stopping; send the rest again later",
                 ));
             }
-            if let Some(chunk) = self.cutter.cut(self.ended) {
+            if let Some(chunk) = self.cutter.next_chunk(self.ended) {
                 return Ok(Some(chunk));
             }
             if self.ended {
@@ -153,12 +154,12 @@ impl Chunks {
             }
             match self.body.frame().await {
                 None => self.ended = true,
-                Some(Err(error)) => return Err(body::broken(&error)),
+                Some(Err(error)) => return Err(body::body_read_error(&error)),
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
                     self.cutter.text.extend_from_slice(&data);
-                    self.room.grow(self.cutter.text.len())?;
-                    if self.cutter.unfinished() as u64 > limit {
+                    self.room.grow_to(self.cutter.text.len())?;
+                    if self.cutter.unfinished_bytes() as u64 > limit {
                         return Err(body::line_too_large(limit));
                     }
                 }
@@ -167,12 +168,12 @@ impl Chunks {
     }
 }
 
-fn answer(answer: &Answer, first: usize, objects: usize, with_objects: bool) -> Bytes {
+fn answer_line(answer: &Answer, first: usize, objects: usize, with_objects: bool) -> Bytes {
     let mut members = serde_json::Map::new();
     members.insert("ingestionId".into(), json!(answer.ingestion_id));
     members.insert("mode".into(), json!(answer.mode));
     members.insert("firstIndex".into(), json!(first));
-    members.insert("lastIndex".into(), json!(last(first, objects)));
+    members.insert("lastIndex".into(), json!(last_index(first, objects)));
     members.insert("created".into(), json!(answer.created));
     members.insert("updated".into(), json!(answer.updated));
     members.insert("unchanged".into(), json!(answer.unchanged));
@@ -181,7 +182,7 @@ fn answer(answer: &Answer, first: usize, objects: usize, with_objects: bool) -> 
         members.insert("objects".into(), json!(answer.objects));
     }
     members.insert("warnings".into(), json!(answer.warnings));
-    line(&members)
+    json_line(&members)
 }
 
 /// Whole lines that are ingested together.
@@ -194,24 +195,24 @@ struct Chunk {
 /// Splits a text into chunks of whole lines. The split depends only on the text, never on the pieces in which
 /// it arrived. Blank lines are left out.
 #[derive(Debug, Default)]
-struct Cutter {
+struct LineChunker {
     text: Vec<u8>,
     /// Where the first line begins that was not processed.
-    line: usize,
+    line_start: usize,
     /// The position up to which that line has no end.
     searched: usize,
     /// The number of lines before it.
     objects: usize,
 }
 
-impl Cutter {
+impl LineChunker {
     /// Returns the next chunk if it is complete, or the rest at the end of the text.
-    fn cut(&mut self, ended: bool) -> Option<Chunk> {
+    fn next_chunk(&mut self, ended: bool) -> Option<Chunk> {
         while let Some(length) = self.text.get(self.searched..)?.iter().position(|b| *b == b'\n') {
             let end = self.searched + length + 1;
             self.close_line(end);
-            if self.objects == CHUNK_OBJECTS || self.line >= CHUNK_BYTES {
-                return Some(self.take());
+            if self.objects == MAX_CHUNK_OBJECTS || self.line_start >= CHUNK_END_BYTES {
+                return Some(self.take_chunk());
             }
         }
         self.searched = self.text.len();
@@ -219,33 +220,33 @@ impl Cutter {
             return None;
         }
         self.close_line(self.text.len());
-        (self.objects > 0).then(|| self.take())
+        (self.objects > 0).then(|| self.take_chunk())
     }
 
     /// Counts the line that ends before `end`, or removes it if it is blank.
     fn close_line(&mut self, end: usize) {
-        if self.text.get(self.line..end).is_some_and(|line| line.trim_ascii().is_empty()) {
-            self.text.drain(self.line..end);
-            self.searched = self.line;
+        if self.text.get(self.line_start..end).is_some_and(|line| line.trim_ascii().is_empty()) {
+            self.text.drain(self.line_start..end);
+            self.searched = self.line_start;
         } else {
             self.objects += 1;
-            self.line = end;
+            self.line_start = end;
             self.searched = end;
         }
     }
 
-    fn take(&mut self) -> Chunk {
-        let rest = self.text.split_off(self.line);
+    fn take_chunk(&mut self) -> Chunk {
+        let rest = self.text.split_off(self.line_start);
         let text = std::mem::replace(&mut self.text, rest);
         let objects = std::mem::take(&mut self.objects);
-        self.line = 0;
+        self.line_start = 0;
         self.searched = 0;
         Chunk { text, objects }
     }
 
     /// Returns the bytes of the line that has no end yet.
-    fn unfinished(&self) -> usize {
-        self.text.len() - self.line
+    fn unfinished_bytes(&self) -> usize {
+        self.text.len() - self.line_start
     }
 }
 
@@ -254,14 +255,14 @@ mod tests {
     use super::*;
 
     fn chunks(pieces: impl IntoIterator<Item = Vec<u8>>) -> Vec<Chunk> {
-        let (mut cutter, mut chunks) = (Cutter::default(), Vec::new());
+        let (mut cutter, mut chunks) = (LineChunker::default(), Vec::new());
         for piece in pieces {
             cutter.text.extend_from_slice(&piece);
-            while let Some(chunk) = cutter.cut(false) {
+            while let Some(chunk) = cutter.next_chunk(false) {
                 chunks.push(chunk);
             }
         }
-        while let Some(chunk) = cutter.cut(true) {
+        while let Some(chunk) = cutter.next_chunk(true) {
             chunks.push(chunk);
         }
         chunks

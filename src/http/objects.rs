@@ -1,16 +1,16 @@
 //! `/api/v1/business-objects/{id}/objects`: the stored objects in the view.
-use super::business_objects::{named, path};
+use super::business_objects::{find_business_object, path_parameter};
 use super::problem::Problem;
-use super::query::{Query, cursor};
-use super::reply::{Outcome, Reply};
+use super::query::{Query, encode_cursor};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
-use super::state::{blocking, brief, gateway};
+use super::state::{gateway, run_blocking, run_in_place};
 use oxrdf::NamedNode;
 use penstock_model::mapping::Field;
 use penstock_model::resource::Compiled;
 use penstock_model::{members, view};
 use penstock_service::gateway::Gateway;
-use penstock_store::{About, Read, Reader};
+use penstock_store::{Read, Reader, SubjectQuads};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -31,21 +31,22 @@ const PAGE_BYTES: usize = 4 << 20;
     ),
     responses((status_code = 200, description = "A page, or with `uri` one object.", body = shapes::ObjectsOrObject)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_objects(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["uri", "limit", "cursor"])?;
-    let (limit, after) = (query.limit()?, query.cursor()?);
+    let (limit, after) = (query.read_limit()?, query.read_cursor()?);
     let gateway = gateway(depot)?;
-    let business_object = named(req, &gateway)?;
+    let business_object = find_business_object(req, &gateway)?;
     if let Some(uri) = query.get("uri") {
         if query.get("limit").or(query.get("cursor")).is_some() {
             return Err(Problem::malformed("uri names one object: leave out limit and cursor"));
         }
-        return one(&gateway, &business_object, uri);
+        return object_reply(&gateway, &business_object, uri);
     }
-    blocking(move || {
+    run_blocking(move || {
         let store = &gateway.store;
-        let (listed, seen) = members::listed(store, &business_object, after.as_deref(), limit + 1)?;
-        let mut about = About::default();
+        let (listed, seen) =
+            members::list_members_to_read(store, &business_object, after.as_deref(), limit + 1)?;
+        let mut about = SubjectQuads::default();
         let mut out = br#"{"items":["#.to_vec();
         let mut last = None;
         let mut some = false;
@@ -56,8 +57,10 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
             last = Some(one);
             // A new reader for each object, so that commits do not wait for the page.
             let read = store.read();
-            read.about_listed(one, &mut about)?;
-            if read.sequence() != seen && !members::holds(&read, &business_object, &about)? {
+            read.read_listed(one, &mut about)?;
+            if read.sequence() != seen
+                && !members::is_member_by_quads(&read, &business_object, &about)?
+            {
                 continue;
             }
             if some {
@@ -65,12 +68,14 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
             }
             some = true;
             let shape = &business_object.mapping.root;
-            view::render_about(&read, shape, &one.iri, &about, &mut out, &mut Vec::new())?;
+            view::render_subject(&read, shape, &one.iri, &about, &mut out, &mut Vec::new())?;
         }
         out.extend_from_slice(br#"],"next":"#);
         match last {
             Some(last) if listed.last() != Some(last) => {
-                out.extend_from_slice(format!("\"{}\"", cursor(last.iri.as_str())).as_bytes());
+                out.extend_from_slice(
+                    format!("\"{}\"", encode_cursor(last.iri.as_str())).as_bytes(),
+                );
             }
             _ => out.extend_from_slice(b"null"),
         }
@@ -90,30 +95,30 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     ),
     responses((status_code = 200, description = "The object.", body = shapes::ViewedObject)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let business_object = named(req, &gateway)?;
-    one(&gateway, &business_object, path(req, "uri"))
+    let business_object = find_business_object(req, &gateway)?;
+    object_reply(&gateway, &business_object, path_parameter(req, "uri"))
 }
 
-fn one(gateway: &Gateway, business_object: &Compiled, uri: &str) -> Outcome {
+fn object_reply(gateway: &Gateway, business_object: &Compiled, uri: &str) -> ReplyResult {
     let node = NamedNode::new(uri)
         .map_err(|error| Problem::malformed(format!("{uri:?} is not an IRI: {error}")))?;
-    let work = |read: &Reader<'_>| shown(read, business_object, &node);
+    let work = |read: &Reader<'_>| render_member(read, business_object, &node);
     // A flat object needs few blocks, most of them in memory, which takes less time than a thread switch. An
     // object with nested objects may need many.
-    let is_flat = !business_object.mapping.root.fields.iter().any(Field::is_object);
+    let is_flat = !business_object.mapping.root.fields.iter().any(Field::contains_objects);
     match gateway.store.try_read().filter(|_| is_flat) {
         Some(read) => work(&read),
-        None => brief(|| work(&gateway.store.read())),
+        None => run_in_place(|| work(&gateway.store.read())),
     }
 }
 
-fn shown(read: &Reader<'_>, business_object: &Compiled, uri: &NamedNode) -> Outcome {
-    let mut about = About::default();
-    read.about(uri.as_ref().into(), &mut about)?;
-    if !members::holds(read, business_object, &about)? {
+fn render_member(read: &Reader<'_>, business_object: &Compiled, uri: &NamedNode) -> ReplyResult {
+    let mut about = SubjectQuads::default();
+    read.read_subject(uri.as_ref().into(), &mut about)?;
+    if !members::is_member_by_quads(read, business_object, &about)? {
         return Err(Problem::not_found(format!(
             "no stored object {} belongs to {:?}",
             uri.as_str(),
@@ -122,6 +127,6 @@ fn shown(read: &Reader<'_>, business_object: &Compiled, uri: &NamedNode) -> Outc
     }
     let mut out = Vec::with_capacity(1 << 10);
     let shape = &business_object.mapping.root;
-    view::render_about(read, shape, uri, &about, &mut out, &mut Vec::new())?;
+    view::render_subject(read, shape, uri, &about, &mut out, &mut Vec::new())?;
     Ok(Reply::bytes("application/json", out))
 }

@@ -1,7 +1,7 @@
 //! The OpenAPI document, built from the router's table, the endpoints and the shapes.
-use super::access::Least;
+use super::access::MinimumRole;
 use super::credential::cookie_name;
-use super::router::{Route, table};
+use super::router::{Route, api_routes};
 use super::shapes;
 use penstock_config::Settings;
 use salvo::http::{Method, StatusCode};
@@ -12,12 +12,12 @@ use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response
 use serde_json::Value;
 
 /// Problems of every route: a foreign `Host`, an error of the gateway, and a gateway that is not open yet.
-const EVERYWHERE: &[u16] = &[400, 403, 500, 503];
+const COMMON_STATUSES: &[u16] = &[400, 403, 500, 503];
 /// Further problems of every route that requires credentials.
-const GUARDED: &[u16] = &[401, 429];
+const AUTHENTICATION_STATUSES: &[u16] = &[401, 429];
 
 /// Returns the document as JSON.
-pub(super) fn document(settings: &Settings) -> Value {
+pub(super) fn build_document(settings: &Settings) -> Value {
     let mut json = serde_json::to_value(describe_all(settings))
         .expect("the document is plain data, which always has a JSON form");
     unwrap_descriptions(&mut json);
@@ -54,11 +54,11 @@ fn describe_all(settings: &Settings) -> OpenApi {
     );
     let _ = shapes::Problem::to_schema(&mut document.components);
     let _ = shapes::SignOutForm::to_schema(&mut document.components);
-    let schemes = schemes(settings);
+    let schemes = security_schemes(settings);
     let names: Vec<&str> = schemes.iter().map(|(name, _)| *name).collect();
-    for route in table() {
-        document = document.merge_router(&route.router());
-        describe(&mut document, &route, &names);
+    for route in api_routes() {
+        document = document.merge_router(&route.to_router());
+        describe_route(&mut document, &route, &names);
     }
     for (name, scheme) in schemes {
         document = document.add_security_scheme(name, scheme);
@@ -67,7 +67,7 @@ fn describe_all(settings: &Settings) -> OpenApi {
 }
 
 /// Returns the ways to authenticate a request.
-fn schemes(settings: &Settings) -> Vec<(&'static str, SecurityScheme)> {
+fn security_schemes(settings: &Settings) -> Vec<(&'static str, SecurityScheme)> {
     let is_https = settings.base_url.as_deref().is_some_and(|url| url.starts_with("https:"));
     let cookie = cookie_name(if is_https { "https" } else { "http" });
     let bearer = if settings.security.resource_server.is_some() {
@@ -101,7 +101,7 @@ fn schemes(settings: &Settings) -> Vec<(&'static str, SecurityScheme)> {
     schemes
 }
 
-fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
+fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     let method = match route.method {
         Method::GET => PathItemType::Get,
         Method::PUT => PathItemType::Put,
@@ -113,40 +113,40 @@ fn describe(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     else {
         return;
     };
-    operation.extensions.insert("x-least-role".into(), format!("{:?}", route.least).into());
-    let is_guarded = route.least != Least::Anyone;
+    operation.extensions.insert("x-least-role".into(), format!("{:?}", route.minimum_role).into());
+    let is_guarded = route.minimum_role != MinimumRole::Anyone;
     if is_guarded {
         let mut requirements: Vec<_> =
             schemes.iter().map(|name| SecurityRequirement::new(*name, [""; 0])).collect();
-        if route.least == Least::Metrics {
+        if route.minimum_role == MinimumRole::Metrics {
             // A program on the gateway's own machine needs none.
             requirements.push(SecurityRequirement::default());
         }
         operation.securities = Some(requirements);
     }
-    let guarded = if is_guarded { GUARDED } else { &[] };
-    for status in EVERYWHERE.iter().chain(guarded).chain(route.problems) {
+    let guarded = if is_guarded { AUTHENTICATION_STATUSES } else { &[] };
+    for status in COMMON_STATUSES.iter().chain(guarded).chain(route.problems) {
         let Ok(status) = StatusCode::from_u16(*status) else { continue };
-        operation.responses.insert(status.as_str(), problem(status));
+        operation.responses.insert(status.as_str(), problem_response(status));
     }
     match operation.operation_id.as_deref() {
-        Some("ingest") => stream(operation),
-        Some("graphql" | "graphqlRead") => graphql(operation),
-        Some("signIn") => sign_in(operation),
-        Some("signInPage") => pages(operation, &["503"]),
-        Some("signOut") => form(operation, "SignOutForm"),
+        Some("ingest") => describe_stream(operation),
+        Some("graphql" | "graphqlRead") => describe_graphql(operation),
+        Some("signIn") => describe_sign_in(operation),
+        Some("signInPage") => add_page_responses(operation, &["503"]),
+        Some("signOut") => add_form(operation, "SignOutForm"),
         _ => {}
     }
 }
 
 /// Describes the page's form besides JSON. The response to a form is a page.
-fn sign_in(operation: &mut Operation) {
-    form(operation, "Credentials");
-    pages(operation, &["401", "403", "429", "503"]);
+fn describe_sign_in(operation: &mut Operation) {
+    add_form(operation, "Credentials");
+    add_page_responses(operation, &["401", "403", "429", "503"]);
 }
 
 /// Adds pages as a second form of these problems.
-fn pages(operation: &mut Operation, statuses: &[&str]) {
+fn add_page_responses(operation: &mut Operation, statuses: &[&str]) {
     for status in statuses {
         if let Some(RefOr::Type(refused)) = operation.responses.get_mut(*status) {
             let page = Content::new(Object::new().schema_type(BasicType::String));
@@ -156,14 +156,14 @@ fn pages(operation: &mut Operation, statuses: &[&str]) {
 }
 
 /// Adds the form of a page to the request body of an operation.
-fn form(operation: &mut Operation, schema: &str) {
+fn add_form(operation: &mut Operation, schema: &str) {
     let form = Content::new(Ref::from_schema_name(schema));
     let body = operation.request_body.get_or_insert_default();
     body.contents.insert("application/x-www-form-urlencoded".to_owned(), form);
 }
 
 /// Describes the errors of GraphQL over HTTP, which are in `errors`.
-fn graphql(operation: &mut Operation) {
+fn describe_graphql(operation: &mut Operation) {
     for status in ["400", "503"] {
         let Some(RefOr::Type(malformed)) = operation.responses.get_mut(status) else { continue };
         for media_type in ["application/json", "application/graphql-response+json"] {
@@ -175,7 +175,7 @@ fn graphql(operation: &mut Operation) {
 
 /// Adds NDJSON to an ingestion. Only words describe a line, since OpenAPI 3.1 has no schema for the items of
 /// a stream.
-fn stream(operation: &mut Operation) {
+fn describe_stream(operation: &mut Operation) {
     let lines = || Content::new(Object::new().schema_type(BasicType::String));
     let media_type = "application/x-ndjson";
     if let Some(body) = &mut operation.request_body {
@@ -186,8 +186,8 @@ fn stream(operation: &mut Operation) {
     }
 }
 
-fn problem(status: StatusCode) -> Response {
-    let response = Response::new(meaning(status))
+fn problem_response(status: StatusCode) -> Response {
+    let response = Response::new(describe_status(status))
         .add_content("application/problem+json", Content::new(Ref::from_schema_name("Problem")));
     let header =
         |basic_type, words| Header::new(Object::new().schema_type(basic_type)).description(words);
@@ -206,7 +206,7 @@ fn problem(status: StatusCode) -> Response {
     }
 }
 
-fn meaning(status: StatusCode) -> &'static str {
+fn describe_status(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 => {
             "The request is malformed: for example an unknown parameter, or an invalid cursor or mode."
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn descriptions_are_beside_their_reference() {
         let settings = load(&Sources::default()).unwrap().settings;
-        let document = document(&settings);
+        let document = build_document(&settings);
         let status = &document["components"]["schemas"]["Status"]["properties"];
         let schema = |name: &str| json!({"$ref": format!("#/components/schemas/{name}")});
         let store = json!({"$ref": schema("StoreStatus")["$ref"], "description": "The store."});
@@ -256,8 +256,8 @@ mod tests {
     #[test]
     fn describes_every_route_of_the_table() {
         let settings = load(&Sources::default()).unwrap().settings;
-        let document = document(&settings);
-        for route in table() {
+        let document = build_document(&settings);
+        for route in api_routes() {
             let method = route.method.as_str().to_lowercase();
             let operation = &document["paths"][route.path][&method];
             assert!(operation["summary"].is_string(), "{method} {}", route.path);
@@ -266,7 +266,7 @@ mod tests {
             for status in route.problems {
                 assert!(answers.contains_key(&status.to_string()), "{status} {}", route.path);
             }
-            let is_guarded = route.least != Least::Anyone;
+            let is_guarded = route.minimum_role != MinimumRole::Anyone;
             let tells_strangers = is_guarded || route.problems.contains(&401);
             assert_eq!(answers.contains_key("401"), tells_strangers, "{method} {}", route.path);
             assert_eq!(operation["security"].is_array(), is_guarded, "{method} {}", route.path);

@@ -21,7 +21,7 @@ pub(super) struct Origin {
     /// Whether a program on this machine sent it over loopback, without a proxy.
     pub(super) is_local: bool,
     /// Whether `host` and `scheme` come from a trusted proxy.
-    word: Word,
+    forwarded: ForwardedTrust,
     /// Whether it came through the control socket.
     pub(super) control: bool,
     /// Why the request's host is malformed, if it is.
@@ -30,18 +30,18 @@ pub(super) struct Origin {
 
 /// What is known from a trusted proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Word {
+enum ForwardedTrust {
     /// The connection is not from a trusted proxy.
     None,
     /// The headers of a trusted proxy are used.
-    Believed,
+    Trusted,
     /// `Forwarded` and `X-Forwarded-*` disagree, so one of them comes from the client. Neither is used.
     Contradictory,
 }
 
 impl Origin {
     /// Determines the origin of a request.
-    pub(super) fn of(req: &Request, settings: &Settings) -> Self {
+    pub(super) fn from_request(req: &Request, settings: &Settings) -> Self {
         // HTTP/1.0 may have no Host. A target in absolute form, and HTTP/2's `:authority`, take precedence
         // (RFC 9112, 3.2.2); salvo puts the Host of any other target there.
         let host = req.uri().authority().map(Authority::as_str);
@@ -53,34 +53,35 @@ impl Origin {
             prefix: base_path(settings.base_url.as_deref()).to_owned(),
             client: peer,
             is_local: peer.is_some_and(|peer| peer.is_loopback()) && !is_forwarded(req),
-            word: Word::None,
+            forwarded: ForwardedTrust::None,
             control: req.remote_addr().is_unix(),
             host_error: None,
         };
         if peer.is_some_and(|peer| is_trusted(peer, settings)) {
-            origin.believe(req, settings);
+            origin.apply_forwarded(req, settings);
         }
-        origin.host_error = host_error(req, origin.host.as_deref());
+        origin.host_error = find_host_error(req, origin.host.as_deref());
         origin
     }
 
-    fn believe(&mut self, req: &Request, settings: &Settings) {
-        let (standard, usual) = (Told::standard(req), Told::usual(req));
+    fn apply_forwarded(&mut self, req: &Request, settings: &Settings) {
+        let (standard, usual) =
+            (ForwardedInfo::from_forwarded(req), ForwardedInfo::from_x_forwarded(req));
         // A proxy that writes one of them passes on what a client wrote into the other.
         if let (Some(standard), Some(usual)) = (&standard, &usual)
-            && !standard.agrees(usual, settings)
+            && !standard.agrees_with(usual, settings)
         {
-            self.word = Word::Contradictory;
+            self.forwarded = ForwardedTrust::Contradictory;
             return;
         }
-        self.word = Word::Believed;
+        self.forwarded = ForwardedTrust::Trusted;
         if let Some(told) = standard.or(usual) {
-            self.client = told.client(settings).or(self.client);
+            self.client = told.client_address(settings).or(self.client);
             self.scheme = told.scheme.unwrap_or_else(|| self.scheme.clone());
             self.host = told.host.or_else(|| self.host.take());
         }
         // RFC 7239 has no parameter for it.
-        if let Some(prefix) = last(req, "x-forwarded-prefix")
+        if let Some(prefix) = last_element(req, "x-forwarded-prefix")
             && is_path(&prefix)
         {
             prefix.trim_end_matches('/').clone_into(&mut self.prefix);
@@ -90,7 +91,7 @@ impl Origin {
 
     /// Whether the headers of a trusted proxy contradict each other.
     pub(super) fn is_contradictory(&self) -> bool {
-        self.word == Word::Contradictory
+        self.forwarded == ForwardedTrust::Contradictory
     }
 
     /// Returns why the request's host is malformed, if it is. Two parsers could read such a request as for
@@ -108,7 +109,7 @@ impl Origin {
     /// `service.base-url`, otherwise as the request was sent.
     pub(super) fn base_url(&self, settings: &Settings) -> Option<String> {
         match &settings.base_url {
-            Some(url) if self.word != Word::Believed => Some(url.clone()),
+            Some(url) if self.forwarded != ForwardedTrust::Trusted => Some(url.clone()),
             _ => Some(format!("{}{}", self.url()?, self.prefix)),
         }
     }
@@ -126,8 +127,8 @@ impl Origin {
 /// Whether the request was sent to one of this gateway's own names. A page of another site can make its name
 /// resolve to this gateway (DNS rebinding), but never an address or a loopback name. The names come from
 /// `service.base-url` or a trusted proxy. A gateway beyond loopback without a configured name accepts any.
-pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
-    if origin.control || origin.word == Word::Believed {
+pub(super) fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
+    if origin.control || origin.forwarded == ForwardedTrust::Trusted {
         return true;
     }
     let Some(name) = origin.host_name() else { return false };
@@ -147,7 +148,7 @@ pub(super) fn is_ours(origin: &Origin, settings: &Settings) -> bool {
 pub(super) fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
     let is_self_signed = settings.server.tls.as_ref().is_some_and(|tls| tls.certificate.is_none());
     origin.scheme == "https"
-        && (origin.word == Word::Believed || !is_self_signed)
+        && (origin.forwarded == ForwardedTrust::Trusted || !is_self_signed)
         && origin
             .host_name()
             .is_some_and(|name| !is_loopback_name(name) && name.parse::<IpAddr>().is_err())
@@ -160,7 +161,7 @@ fn is_loopback_name(name: &str) -> bool {
 
 /// Checks the host against RFC 9112 (3.2), RFC 9113 (8.3.1) and RFC 9110 (4.2.4 and 7.2). Returns what is
 /// wrong.
-fn host_error(req: &Request, host: Option<&str>) -> Option<String> {
+fn find_host_error(req: &Request, host: Option<&str>) -> Option<String> {
     let lines: Vec<_> = req.headers().get_all(HOST).iter().collect();
     let authority = req.uri().authority().map(Authority::as_str);
     match lines.as_slice() {
@@ -218,19 +219,19 @@ fn is_forwarded(req: &Request) -> bool {
 
 /// What the proxies report of the request as the client sent it.
 #[derive(Debug, Default)]
-struct Told {
+struct ForwardedInfo {
     /// The addresses that each proxy received the request from, the first proxy's first. `None` for a value
     /// that is not an address.
-    asked_by: Vec<Option<IpAddr>>,
+    senders: Vec<Option<IpAddr>>,
     scheme: Option<String>,
     host: Option<String>,
 }
 
-impl Told {
+impl ForwardedInfo {
     /// Reads the standard header (RFC 7239). For scheme and host the last element counts, which the nearest
     /// proxy wrote.
-    fn standard(req: &Request) -> Option<Self> {
-        let lines = lines(req, FORWARDED.as_str())?;
+    fn from_forwarded(req: &Request) -> Option<Self> {
+        let lines = header_lines(req, FORWARDED.as_str())?;
         let mut told = Self::default();
         for element in lines.iter().flat_map(|line| line.split(',')) {
             (told.scheme, told.host) = (None, None);
@@ -239,34 +240,36 @@ impl Told {
                 let Some((name, value)) = pair.split_once('=') else { continue };
                 let value = value.trim().trim_matches('"');
                 match name.trim().to_ascii_lowercase().as_str() {
-                    "for" if client.is_none() => client = Some(address(value)),
+                    "for" if client.is_none() => client = Some(parse_address(value)),
                     "proto" => told.scheme = Some(value.to_owned()),
                     "host" => told.host = Some(value.to_owned()),
                     _ => {}
                 }
             }
-            told.asked_by.push(client.flatten());
+            told.senders.push(client.flatten());
         }
         Some(told)
     }
 
     /// Reads the headers that most proxies send.
-    fn usual(req: &Request) -> Option<Self> {
-        let asked_by = lines(req, "x-forwarded-for");
-        let (scheme, host) = (last(req, "x-forwarded-proto"), last(req, "x-forwarded-host"));
+    fn from_x_forwarded(req: &Request) -> Option<Self> {
+        let asked_by = header_lines(req, "x-forwarded-for");
+        let (scheme, host) =
+            (last_element(req, "x-forwarded-proto"), last_element(req, "x-forwarded-host"));
         if asked_by.is_none() && scheme.is_none() && host.is_none() {
             return None;
         }
         let asked_by = asked_by.unwrap_or_default();
-        let asked_by = asked_by.iter().flat_map(|line| line.split(',')).map(address).collect();
-        Some(Self { asked_by, scheme, host })
+        let asked_by =
+            asked_by.iter().flat_map(|line| line.split(',')).map(parse_address).collect();
+        Some(Self { senders: asked_by, scheme, host })
     }
 
     /// Returns the client's address. Each proxy adds its sender, so the last one that is not a trusted proxy
     /// is the client.
-    fn client(&self, settings: &Settings) -> Option<IpAddr> {
+    fn client_address(&self, settings: &Settings) -> Option<IpAddr> {
         let mut client = None;
-        for address in self.asked_by.iter().rev() {
+        for address in self.senders.iter().rev() {
             client = (*address).or(client);
             if address.is_none_or(|address| !is_trusted(address, settings)) {
                 break;
@@ -275,26 +278,26 @@ impl Told {
         client
     }
 
-    fn agrees(&self, other: &Self, settings: &Settings) -> bool {
+    fn agrees_with(&self, other: &Self, settings: &Settings) -> bool {
         let is_same = |one: &Option<String>, other: &Option<String>| match (one, other) {
             (Some(one), Some(other)) => one.eq_ignore_ascii_case(other),
             _ => one == other,
         };
-        self.client(settings) == other.client(settings)
+        self.client_address(settings) == other.client_address(settings)
             && is_same(&self.scheme, &other.scheme)
             && is_same(&self.host, &other.host)
     }
 }
 
 /// Returns the lines of a header, or `None` if there are none.
-fn lines(req: &Request, name: &str) -> Option<Vec<String>> {
+fn header_lines(req: &Request, name: &str) -> Option<Vec<String>> {
     let lines = req.headers().get_all(name).iter();
     let lines: Vec<_> = lines.map(|line| line.to_str().unwrap_or_default().to_owned()).collect();
     (!lines.is_empty()).then_some(lines)
 }
 
 /// Parses an address, with or without a port.
-fn address(text: &str) -> Option<IpAddr> {
+fn parse_address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let address = match text.strip_prefix('[') {
         Some(rest) => rest.split_once(']')?.0,
@@ -305,7 +308,7 @@ fn address(text: &str) -> Option<IpAddr> {
 }
 
 /// Returns the last element of a list header, which the proxy that is connected to the gateway wrote.
-fn last(req: &Request, name: &str) -> Option<String> {
+fn last_element(req: &Request, name: &str) -> Option<String> {
     let line = req.headers().get_all(name).iter().next_back()?.to_str().ok()?;
     let element = line.rsplit(',').next()?.trim();
     (!element.is_empty()).then(|| element.to_owned())
@@ -332,7 +335,7 @@ mod tests {
             prefix: String::new(),
             client: None,
             is_local: false,
-            word: Word::None,
+            forwarded: ForwardedTrust::None,
             control: false,
             host_error: None,
         }
@@ -361,18 +364,18 @@ mod tests {
         let (own, plain) = (load("--server.ssl.self-signed=true"), load("--server.port=1"));
         let of = |host: &str, scheme: &str, word| Origin {
             scheme: scheme.to_owned(),
-            word,
+            forwarded: word,
             ..origin(host)
         };
         for (host, scheme, word, settings, wanted) in [
-            ("gw.example", "https", Word::Believed, &plain, true),
-            ("gw.example:8443", "https", Word::Believed, &own, true),
-            ("gw.example", "https", Word::None, &own, false),
-            ("gw.example", "http", Word::Believed, &plain, false),
-            ("192.0.2.1", "https", Word::Believed, &plain, false),
-            ("[2001:db8::1]:8443", "https", Word::Believed, &plain, false),
-            ("localhost:8443", "https", Word::Believed, &plain, false),
-            ("a.LOCALHOST", "https", Word::Believed, &plain, false),
+            ("gw.example", "https", ForwardedTrust::Trusted, &plain, true),
+            ("gw.example:8443", "https", ForwardedTrust::Trusted, &own, true),
+            ("gw.example", "https", ForwardedTrust::None, &own, false),
+            ("gw.example", "http", ForwardedTrust::Trusted, &plain, false),
+            ("192.0.2.1", "https", ForwardedTrust::Trusted, &plain, false),
+            ("[2001:db8::1]:8443", "https", ForwardedTrust::Trusted, &plain, false),
+            ("localhost:8443", "https", ForwardedTrust::Trusted, &plain, false),
+            ("a.LOCALHOST", "https", ForwardedTrust::Trusted, &plain, false),
         ] {
             let found = wants_https_only(&of(host, scheme, word), settings);
             assert_eq!(found, wanted, "{scheme}://{host} {word:?}");
@@ -402,7 +405,7 @@ mod tests {
             ("unknown", None),
             ("_hidden", None),
         ] {
-            assert_eq!(address(text), read.map(|text| text.parse().unwrap()), "{text}");
+            assert_eq!(parse_address(text), read.map(|text| text.parse().unwrap()), "{text}");
         }
     }
 

@@ -11,11 +11,11 @@ use salvo::http::{Method, StatusCode};
 use salvo::{Depot, Request};
 
 /// The header that carries a session's CSRF token. In a form it is the field `_csrf`.
-const TOKEN: &str = "x-csrf-token";
+const CSRF_HEADER: &str = "x-csrf-token";
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Page {
+enum SenderPage {
     /// A page of this gateway.
     Own,
     /// No page: a typed address, a bookmark, another program.
@@ -23,11 +23,11 @@ enum Page {
     /// A page of another site.
     Foreign,
     /// The client does not report it. Programs do not.
-    Untold,
+    Unreported,
 }
 
-impl Page {
-    fn of(req: &Request, origin: &Origin) -> Self {
+impl SenderPage {
+    fn of_request(req: &Request, origin: &Origin) -> Self {
         let text = |name: &HeaderName| {
             req.headers().get(name).map(|value| value.to_str().unwrap_or_default())
         };
@@ -40,7 +40,7 @@ impl Page {
                 Self::Own
             }
             (Some(_), _) | (None, Some(_)) => Self::Foreign,
-            (None, None) => Self::Untold,
+            (None, None) => Self::Unreported,
         }
     }
 }
@@ -49,7 +49,7 @@ impl Page {
 /// can make its own name resolve to this gateway.
 pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
     let origin = origin(depot);
-    if origin::is_ours(origin, &state(depot).settings) {
+    if origin::is_own_host(origin, &state(depot).settings) {
         return Ok(());
     }
     Err(Problem::new(
@@ -64,8 +64,8 @@ pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
 }
 
 /// Refuses what a page of another site sent, for a request that acts and needs no sign-in.
-pub(super) fn check_stranger(req: &Request, depot: &Depot) -> Result<(), Problem> {
-    if Page::of(req, origin(depot)) == Page::Foreign {
+pub(super) fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), Problem> {
+    if SenderPage::of_request(req, origin(depot)) == SenderPage::Foreign {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
             "a page of another site sent this request, which would change something",
@@ -77,23 +77,23 @@ pub(super) fn check_stranger(req: &Request, depot: &Depot) -> Result<(), Problem
 /// Refuses a request that acts with a session, unless it comes from a page of this gateway. It may also carry
 /// the session's CSRF token, in the header or as `field` of a form. A browser sends its cookie with any
 /// request that a page causes.
-pub(super) fn check_session(
+pub(super) fn check_session_sender(
     req: &Request,
     depot: &Depot,
     field: Option<&str>,
 ) -> Result<(), Problem> {
     let is_get = *req.method() == Method::GET;
     let mode = req.headers().get("sec-fetch-mode").and_then(|mode| mode.to_str().ok());
-    match Page::of(req, origin(depot)) {
+    match SenderPage::of_request(req, origin(depot)) {
         // A GET that acts is for scripts. After sign-in, users are redirected to the address of a link.
-        Page::Own if !(is_get && mode == Some("navigate")) => return Ok(()),
+        SenderPage::Own if !(is_get && mode == Some("navigate")) => return Ok(()),
         // A link in an e-mail counts as typed, so it must not act.
-        Page::Typed if !is_get => return Ok(()),
+        SenderPage::Typed if !is_get => return Ok(()),
         _ => {}
     }
-    let header = req.headers().get(TOKEN).and_then(|value| value.to_str().ok());
-    if let Some(session) = credential::session(req, &origin(depot).scheme)
-        && header.or(field).is_some_and(|token| Sessions::is_csrf(session, token))
+    let header = req.headers().get(CSRF_HEADER).and_then(|value| value.to_str().ok());
+    if let Some(session) = credential::session_id(req, &origin(depot).scheme)
+        && header.or(field).is_some_and(|token| Sessions::is_csrf_token(session, token))
     {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! Errors on the wire: `application/problem+json` (RFC 9457).
 use super::admin::fault;
 use super::sending;
-use penstock_auth::Refusal;
-use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_auth::AuthError;
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_base::telemetry::trace::Trace;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
@@ -39,18 +39,18 @@ impl Problem {
     /// 503: the client may retry after this many seconds.
     pub(super) fn unavailable(seconds: u64, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-            .header(RETRY_AFTER, HeaderValue::from(seconds))
+            .with_header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     /// Adds a header.
-    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// Adds the challenge that tells which credentials are accepted, and what was wrong with those in the
     /// request (RFC 6750, 3). Without credentials there is no error.
-    pub(super) fn challenged(self, error: Option<BearerError>) -> Self {
+    pub(super) fn with_challenge(self, error: Option<BearerError>) -> Self {
         let mut challenge = r#"Bearer realm="penstock""#.to_owned();
         if let Some(error) = error {
             let code = match error {
@@ -72,13 +72,13 @@ impl Problem {
             let _ = write!(challenge, r#", error="{code}", error_description="{description}""#);
         }
         match HeaderValue::try_from(challenge) {
-            Ok(challenge) => self.header(WWW_AUTHENTICATE, challenge),
+            Ok(challenge) => self.with_header(WWW_AUTHENTICATE, challenge),
             Err(_) => self,
         }
     }
 
     /// Puts these words before the detail, unless it starts with them.
-    pub(super) fn prefixed(mut self, words: &str) -> Self {
+    pub(super) fn with_prefix(mut self, words: &str) -> Self {
         if !self.detail.starts_with(words) {
             self.detail.insert_str(0, words);
         }
@@ -106,33 +106,36 @@ impl Problem {
     }
 
     /// Returns the members that a line of an NDJSON response shares with the document.
-    pub(super) fn members(&self) -> serde_json::Map<String, Value> {
+    pub(super) fn to_members(&self) -> serde_json::Map<String, Value> {
         let mut members = serde_json::Map::new();
         members.insert("type".into(), json!("about:blank"));
-        members.insert("title".into(), json!(title(self.status)));
+        members.insert("title".into(), json!(reason_phrase(self.status)));
         members.insert("status".into(), json!(self.status.as_u16()));
         members.insert("detail".into(), json!(self.detail));
         if !self.errors.is_empty() {
-            members.insert("errors".into(), self.errors.iter().map(finding).collect());
+            members.insert("errors".into(), self.errors.iter().map(finding_to_json).collect());
         }
         members
     }
 
     /// Writes it as the response: as a page if a person asked for one, otherwise as the document.
-    pub(super) fn give(self, req: &Request, depot: &Depot, res: &mut Response) {
-        if fault::is_for(req, depot) {
-            fault::show(self, req, depot, res);
+    pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
+        if fault::accepts_page(req, depot) {
+            fault::show_error_page(self, req, depot, res);
         } else {
-            self.answer(req.uri().path(), res);
+            self.write_document(req.uri().path(), res);
         }
     }
 
     /// Writes the document as the response to the request of this path.
-    pub(super) fn answer(self, path: &str, res: &mut Response) {
-        let mut members = self.members();
+    pub(super) fn write_document(self, path: &str, res: &mut Response) {
+        let mut members = self.to_members();
         members.insert("instance".into(), json!(path));
         let trace = res.extensions.get::<Trace>().copied();
-        members.insert("traceId".into(), json!(trace.unwrap_or_else(|| Trace::of(None)).id()));
+        members.insert(
+            "traceId".into(),
+            json!(trace.unwrap_or_else(|| Trace::from_header(None)).id()),
+        );
         res.status_code(self.status);
         for (name, value) in self.headers {
             res.headers_mut().insert(name, value);
@@ -144,12 +147,12 @@ impl Problem {
 }
 
 /// Returns the reason phrase, which RFC 9457 requires as the title of `about:blank`.
-fn title(status: StatusCode) -> &'static str {
+fn reason_phrase(status: StatusCode) -> &'static str {
     status.canonical_reason().unwrap_or("Error")
 }
 
 /// Returns a finding or warning with its place as JSON.
-pub(super) fn finding(finding: &Finding) -> Value {
+pub(super) fn finding_to_json(finding: &Finding) -> Value {
     match &finding.place {
         Place::Pointer(pointer) => json!({"pointer": pointer, "message": finding.message}),
         Place::Line { line, column } => {
@@ -159,38 +162,38 @@ pub(super) fn finding(finding: &Finding) -> Value {
     }
 }
 
-impl From<Fault> for Problem {
-    fn from(fault: Fault) -> Self {
+impl From<GatewayError> for Problem {
+    fn from(fault: GatewayError) -> Self {
         let status = match fault.kind {
-            Kind::Malformed => StatusCode::BAD_REQUEST,
-            Kind::Unauthorized => StatusCode::UNAUTHORIZED,
-            Kind::Forbidden => StatusCode::FORBIDDEN,
-            Kind::NotFound => StatusCode::NOT_FOUND,
-            Kind::Conflict | Kind::Unconfirmed => StatusCode::CONFLICT,
-            Kind::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
-            Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Kind::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Kind::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
-            Kind::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
-            Kind::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Kind::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
-            Kind::Internal | Kind::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
+            ErrorClass::Malformed => StatusCode::BAD_REQUEST,
+            ErrorClass::Unauthorized => StatusCode::UNAUTHORIZED,
+            ErrorClass::Forbidden => StatusCode::FORBIDDEN,
+            ErrorClass::NotFound => StatusCode::NOT_FOUND,
+            ErrorClass::Conflict | ErrorClass::Unconfirmed => StatusCode::CONFLICT,
+            ErrorClass::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
+            ErrorClass::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorClass::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorClass::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
+            ErrorClass::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
+            ErrorClass::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorClass::InsufficientStorage => StatusCode::INSUFFICIENT_STORAGE,
+            ErrorClass::Internal | ErrorClass::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut problem = Self::new(status, fault.detail);
         problem.errors = fault.errors;
         match fault.kind {
-            Kind::Unavailable(after) | Kind::TooMany(after) => {
-                problem.header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)))
+            ErrorClass::Unavailable(after) | ErrorClass::TooManyRequests(after) => {
+                problem.with_header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)))
             }
-            Kind::Unauthorized => problem.challenged(None),
+            ErrorClass::Unauthorized => problem.with_challenge(None),
             _ => problem,
         }
     }
 }
 
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        Fault::from(refusal).into()
+impl From<AuthError> for Problem {
+    fn from(refusal: AuthError) -> Self {
+        GatewayError::from(refusal).into()
     }
 }
 
@@ -207,14 +210,14 @@ pub(super) enum BearerError {
 
 impl From<penstock_store::Error> for Problem {
     fn from(error: penstock_store::Error) -> Self {
-        Fault::from(error).into()
+        GatewayError::from(error).into()
     }
 }
 
 #[async_trait]
 impl Writer for Problem {
     async fn write(self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        self.give(req, depot, res);
+        self.write_response(req, depot, res);
     }
 }
 
@@ -246,11 +249,11 @@ pub(super) async fn catch(
         }
         _ => match res.take_body() {
             ResBody::Error(StatusError { brief, .. }) => brief,
-            _ => title(status).to_owned(),
+            _ => reason_phrase(status).to_owned(),
         },
     };
-    Problem::new(status, detail).give(req, depot, res);
-    sending::watch(req, res, sending::PATIENCE);
+    Problem::new(status, detail).write_response(req, depot, res);
+    sending::watch_reader(req, res, sending::MAX_UNREAD_TIME);
 }
 
 #[cfg(test)]
@@ -259,12 +262,15 @@ mod tests {
 
     #[test]
     fn problems_keep_findings_and_their_places() {
-        let fault = Fault::with(
-            Kind::Invalid,
+        let fault = GatewayError::with_findings(
+            ErrorClass::Invalid,
             "Ingestion failed: two findings",
-            vec![Finding::at("/data/0/x", "no such field"), Finding::line(2, 3, "no such type")],
+            vec![
+                Finding::at_pointer("/data/0/x", "no such field"),
+                Finding::at_line(2, 3, "no such type"),
+            ],
         );
-        let members = Problem::from(fault).members();
+        let members = Problem::from(fault).to_members();
         assert_eq!(
             Value::Object(members),
             json!({
@@ -283,7 +289,7 @@ mod tests {
     #[test]
     fn challenges_contain_the_cause_in_allowed_characters() {
         let problem = Problem::new(StatusCode::UNAUTHORIZED, "the key \"a\\b\" isn't ours: é\n");
-        let problem = problem.challenged(Some(BearerError::InvalidToken));
+        let problem = problem.with_challenge(Some(BearerError::InvalidToken));
         let (name, value) = problem.headers.first().unwrap();
         assert_eq!(*name, WWW_AUTHENTICATE);
         assert_eq!(
@@ -291,7 +297,7 @@ mod tests {
             "Bearer realm=\"penstock\", error=\"invalid_token\", \
              error_description=\"the key 'a?b' isn't ours: ??\""
         );
-        let problem = Problem::from(Fault::new(Kind::Unauthorized, "sign in"));
+        let problem = Problem::from(GatewayError::new(ErrorClass::Unauthorized, "sign in"));
         assert_eq!(
             problem.headers,
             [(WWW_AUTHENTICATE, "Bearer realm=\"penstock\"".parse().unwrap())]
@@ -300,8 +306,8 @@ mod tests {
 
     #[test]
     fn unavailable_problems_have_a_retry_after() {
-        let after = Kind::Unavailable(std::time::Duration::from_millis(10));
-        let problem = Problem::from(Fault::new(after, "not now"));
+        let after = ErrorClass::Unavailable(std::time::Duration::from_millis(10));
+        let problem = Problem::from(GatewayError::new(after, "not now"));
         assert_eq!(problem.headers, [(RETRY_AFTER, HeaderValue::from(1_u64))]);
     }
 }

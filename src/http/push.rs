@@ -1,14 +1,14 @@
 //! `/api/v1/business-objects/{id}/push`: exports everything now.
-use super::business_objects::named;
+use super::business_objects::find_business_object;
 use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::service::trace;
 use super::shapes;
-use super::state::{blocking, gateway};
-use penstock_base::fault::Fault;
-use penstock_export::{self as export, By, Entry};
+use super::state::{gateway, run_blocking};
+use penstock_base::error::GatewayError;
+use penstock_export::{self as export, ExportEntry, ExportRequester};
 use penstock_model::resource::Compiled;
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
@@ -19,14 +19,14 @@ use std::sync::Arc;
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    exports: Vec<Pushed<'a>>,
+    exports: Vec<PushedExport<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Pushed<'a> {
+struct PushedExport<'a> {
     id: &'a str,
     sequence: u64,
     target: &'a str,
@@ -34,8 +34,8 @@ struct Pushed<'a> {
     status: export::Status,
 }
 
-impl<'a> From<&'a Entry> for Pushed<'a> {
-    fn from(entry: &'a Entry) -> Self {
+impl<'a> From<&'a ExportEntry> for PushedExport<'a> {
+    fn from(entry: &'a ExportEntry) -> Self {
         Self {
             id: &entry.id,
             sequence: entry.sequence,
@@ -47,35 +47,39 @@ impl<'a> From<&'a Entry> for Pushed<'a> {
 }
 
 /// Exports everything of a Business Object on behalf of this request's caller.
-pub(super) async fn everything(
+pub(super) async fn push_all(
     depot: &Depot,
     gateway: Gateway,
     business_object: Arc<Compiled>,
-) -> Result<Result<export::Push, Fault>, Problem> {
+) -> Result<Result<export::PushResult, GatewayError>, Problem> {
     let (caller, trace) = (caller(depot).clone(), trace(depot).to_string());
-    let turn = match gateway.exporter.turn(&business_object).await {
+    let turn = match gateway.exporter.acquire_push_permit(&business_object).await {
         Ok(turn) => turn,
         Err(fault) => return Ok(Err(fault)),
     };
-    blocking(move || {
+    run_blocking(move || {
         // The permit is held until the thread is done, even if the client has disconnected.
         let _turn = turn;
-        let by = By { check: &caller, account: Some(caller.id()), traceparent: Some(&trace) };
+        let by = ExportRequester {
+            check: &caller,
+            account: Some(caller.id()),
+            traceparent: Some(&trace),
+        };
         Ok(gateway.exporter.push(&business_object, by))
     })
     .await
 }
 
-async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
+async fn push_and_reply(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let business_object = named(req, &gateway)?;
-    let push = everything(depot, gateway, business_object).await??;
+    let business_object = find_business_object(req, &gateway)?;
+    let push = push_all(depot, gateway, business_object).await??;
     let answer = Answer {
-        exports: push.exports.iter().map(Pushed::from).collect(),
+        exports: push.exports.iter().map(PushedExport::from).collect(),
         reason: push.reason.as_deref(),
     };
-    Ok(Reply::json(&answer)?.status(StatusCode::ACCEPTED))
+    Ok(Reply::json(&answer)?.with_status(StatusCode::ACCEPTED))
 }
 
 /// Exports everything now to every push target. The files contain the state at the time of the response.
@@ -88,8 +92,8 @@ async fn push(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("id" = String, Path, description = "The Business Object's id or name.")),
     responses((status_code = 202, description = "Queued.", body = shapes::Push)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
-    push(req, depot).await
+pub(super) async fn push_by_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    push_and_reply(req, depot).await
 }
 
 /// Exports everything now to every push target. The files contain the state at the time of the response.
@@ -99,6 +103,6 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("id" = String, Path, description = "The Business Object's id or name.")),
     responses((status_code = 202, description = "Queued.", body = shapes::Push)),
 )]
-pub(super) async fn post(req: &mut Request, depot: &mut Depot) -> Outcome {
-    push(req, depot).await
+pub(super) async fn push_by_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    push_and_reply(req, depot).await
 }

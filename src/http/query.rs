@@ -1,6 +1,6 @@
 //! Query parameters, pages and cursors.
 use super::problem::Problem;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use salvo::Request;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ impl Query {
     }
 
     /// Removes empty parameters, which a form sends for its empty fields.
-    pub(super) fn filled(self) -> Self {
+    pub(super) fn without_empty(self) -> Self {
         Self(self.0.into_iter().filter(|(_, value)| !value.is_empty()).collect())
     }
 
@@ -49,7 +49,7 @@ impl Query {
     }
 
     /// Returns a parameter that is `true` or `false` (the default).
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
+    pub(super) fn read_flag(&self, name: &str) -> Result<bool, Problem> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -60,7 +60,7 @@ impl Query {
     }
 
     /// Returns `limit`: the maximum items of a page.
-    pub(super) fn limit(&self) -> Result<usize, Problem> {
+    pub(super) fn read_limit(&self) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(DEFAULT_LIMIT) };
         match text.parse() {
             Ok(limit @ 1..=MAX_LIMIT) if text.bytes().all(|b| b.is_ascii_digit()) => Ok(limit),
@@ -71,9 +71,9 @@ impl Query {
     }
 
     /// Returns `cursor`: the key of the last item of the previous page.
-    pub(super) fn cursor(&self) -> Result<Option<String>, Problem> {
+    pub(super) fn read_cursor(&self) -> Result<Option<String>, Problem> {
         let Some(text) = self.get("cursor") else { return Ok(None) };
-        decode(text).map(Some).ok_or_else(|| {
+        decode_cursor(text).map(Some).ok_or_else(|| {
             Problem::malformed(
                 "the query parameter cursor is not the \"next\" of a page; \
                  leave it out to start with the first page",
@@ -82,8 +82,8 @@ impl Query {
     }
 
     /// Returns `cursor` where keys are UUIDs.
-    pub(super) fn uuid_cursor(&self) -> Result<Option<String>, Problem> {
-        let cursor = self.cursor()?;
+    pub(super) fn read_uuid_cursor(&self) -> Result<Option<String>, Problem> {
+        let cursor = self.read_cursor()?;
         match &cursor {
             Some(key) if uuid::Uuid::parse_str(key).is_err() => Err(Problem::malformed(
                 "the query parameter cursor is not from this list; leave it out to start with the first page",
@@ -94,7 +94,7 @@ impl Query {
 }
 
 /// Returns the cursor that continues after this key: its UTF-8 bytes in hex.
-pub(super) fn cursor(key: &str) -> String {
+pub(super) fn encode_cursor(key: &str) -> String {
     use std::fmt::Write;
     key.bytes().fold(String::with_capacity(key.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -102,7 +102,7 @@ pub(super) fn cursor(key: &str) -> String {
     })
 }
 
-fn decode(text: &str) -> Option<String> {
+fn decode_cursor(text: &str) -> Option<String> {
     let digits: Vec<u8> = text
         .bytes()
         .map(|b| match b {
@@ -118,22 +118,26 @@ fn decode(text: &str) -> Option<String> {
 
 /// Returns one page of a list. `items` has one item more than `limit` if there are more pages; `key` returns
 /// the key after which the next page starts.
-pub(super) fn page<T: Serialize>(
+pub(super) fn page_reply<T: Serialize>(
     mut items: Vec<T>,
     limit: usize,
     key: impl Fn(&T) -> &str,
-) -> Outcome {
-    let next = cut(&mut items, limit, key);
+) -> ReplyResult {
+    let next = truncate_page(&mut items, limit, key);
     Reply::json(&Page { items, next })
 }
 
 /// Truncates to `limit` items. Returns the cursor of the next page if there were more.
-pub(super) fn cut<T>(items: &mut Vec<T>, limit: usize, key: impl Fn(&T) -> &str) -> Option<String> {
+pub(super) fn truncate_page<T>(
+    items: &mut Vec<T>,
+    limit: usize,
+    key: impl Fn(&T) -> &str,
+) -> Option<String> {
     if items.len() <= limit {
         return None;
     }
     items.truncate(limit);
-    items.last().map(|item| cursor(key(item)))
+    items.last().map(|item| encode_cursor(key(item)))
 }
 
 #[derive(Serialize)]
@@ -149,10 +153,10 @@ mod tests {
     #[test]
     fn cursors_decode_to_their_key() {
         for key in ["http://example.org/ü?a=1", "0"] {
-            assert_eq!(decode(&cursor(key)).as_deref(), Some(key));
+            assert_eq!(decode_cursor(&encode_cursor(key)).as_deref(), Some(key));
         }
         for bad in ["", "0", "zz", "ff", "3G"] {
-            assert_eq!(decode(bad), None, "{bad}");
+            assert_eq!(decode_cursor(bad), None, "{bad}");
         }
     }
 }

@@ -1,16 +1,16 @@
 //! `/control/dump` and `/control/load`, only for the control socket: the graph as RDF, as a stream.
-use super::backup::{Pieces, written};
+use super::backup::{Pieces, stream_written};
 use super::caller::caller;
 use super::problem::Problem;
 use super::query::Query;
-use super::reply::Outcome;
+use super::reply::ReplyResult;
 use super::state::{State, gateway, state};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use oxrdf::GraphName;
 use penstock_auth::Authorized;
-use penstock_base::fault::{Fault, Kind};
-use penstock_model::rdf::{self, Dump, Failed, Load, Loaded, Target};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_model::rdf::{self, DumpOptions, LoadError, LoadOptions, LoadProgress, LoadTarget};
 use penstock_service::gateway::{Gateway, data_events};
 use salvo::http::ReqBody;
 use salvo::{Depot, Request, handler};
@@ -20,25 +20,25 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The maximum pieces of a body that wait for the store.
-const PIECES: usize = 4;
+const MAX_PENDING_PIECES: usize = 4;
 
 /// Streams a dump. If it fails, the connection breaks.
 #[handler]
-pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["format", "graph"])?;
     let format = query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?;
-    let graph = query.get("graph").map(rdf::graph).transpose().map_err(Problem::malformed)?;
+    let graph = query.get("graph").map(rdf::parse_graph).transpose().map_err(Problem::malformed)?;
     let gateway = gateway(depot)?;
-    let what = Dump { format, graph };
-    Ok(written("application/octet-stream", move |pieces| {
+    let what = DumpOptions { format, graph };
+    Ok(stream_written("application/octet-stream", move |pieces| {
         let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
-        let result = rdf::dump(&gateway.store, &what, out, &mut |_| {});
-        gateway.auth.audit.record(data_events::dumped(&what, &result));
+        let result = rdf::write_dump(&gateway.store, &what, out, &mut |_| {});
+        gateway.auth.audit.record_event(data_events::dump_event(&what, &result));
         match result {
             Ok(quads) => tracing::info!(quads, "The graph was dumped."),
             Err(cause) => {
                 tracing::warn!(%cause, "A dump failed.");
-                pieces.cut(cause.to_string());
+                pieces.break_connection(cause.to_string());
             }
         }
     }))
@@ -46,67 +46,70 @@ pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> Outcome {
 
 /// Loads the body. The response is NDJSON: a line after each commit, and a last one with `done` or the error.
 #[handler]
-pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["format", "graph", "base", "skolemize"])?;
-    let iri = |name: &str| query.get(name).map(rdf::iri).transpose().map_err(Problem::malformed);
-    let graph = query.get("graph").map(rdf::graph).transpose().map_err(Problem::malformed)?;
-    let what = Load {
+    let iri =
+        |name: &str| query.get(name).map(rdf::parse_iri).transpose().map_err(Problem::malformed);
+    let graph = query.get("graph").map(rdf::parse_graph).transpose().map_err(Problem::malformed)?;
+    let what = LoadOptions {
         format: query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?,
         graph: graph.unwrap_or(GraphName::DefaultGraph),
         base: iri("base")?,
         skolemize: iri("skolemize")?,
     };
     let (state, gateway) = (state(depot), gateway(depot)?);
-    let (sender, frames) = mpsc::channel(PIECES);
-    tokio::spawn(hand_on(req.take_body(), sender));
-    let body = Body { frames, piece: Bytes::new(), ended: false };
+    let (sender, frames) = mpsc::channel(MAX_PENDING_PIECES);
+    tokio::spawn(forward_body(req.take_body(), sender));
+    let body = IncomingBody { frames, piece: Bytes::new(), ended: false };
     let by = caller(depot).clone();
-    Ok(written("application/x-ndjson", move |pieces| {
-        let last = match loaded(&state, (&gateway, &by), &what, body, pieces) {
-            Ok(loaded) => told(loaded, json!({"done": true})),
-            Err(Failed { fault, loaded }) => told(loaded, json!({"fault": fault.to_string()})),
+    Ok(stream_written("application/x-ndjson", move |pieces| {
+        let last = match load_body(&state, (&gateway, &by), &what, body, pieces) {
+            Ok(loaded) => progress_json(loaded, json!({"done": true})),
+            Err(LoadError { fault, loaded }) => {
+                progress_json(loaded, json!({"fault": fault.to_string()}))
+            }
         };
         // If the client has disconnected, the log has the result.
         let _ = writeln!(pieces, "{last}");
     }))
 }
 
-fn loaded(
+fn load_body(
     state: &State,
     (gateway, by): (&Gateway, &Authorized),
-    what: &Load,
-    body: Body,
+    what: &LoadOptions,
+    body: IncomingBody,
     pieces: &mut Pieces,
-) -> Result<Loaded, Failed> {
-    let target = Target {
+) -> Result<LoadProgress, LoadError> {
+    let target = LoadTarget {
         store: &gateway.store,
         check: by,
         disk: &gateway.disk,
         watch: gateway.catalogue.watch(),
     };
-    let result = rdf::load(&target, what, body, &mut |loaded| {
+    let result = rdf::load_document(&target, what, body, &mut |loaded| {
         if state.is_stopping() {
-            let later = Kind::Unavailable(Duration::from_secs(5));
-            return Err(Fault::new(later, "the gateway is stopping"));
+            let later = ErrorClass::Unavailable(Duration::from_secs(5));
+            return Err(GatewayError::new(later, "the gateway is stopping"));
         }
         // Loading continues even if the client does not read the progress.
-        let _ = writeln!(pieces, "{}", told(loaded, json!({})));
+        let _ = writeln!(pieces, "{}", progress_json(loaded, json!({})));
         Ok(())
     });
-    gateway.auth.audit.record(data_events::loaded(what, &result));
+    gateway.auth.audit.record_event(data_events::load_event(what, &result));
     match &result {
-        Ok(Loaded { quads, added, commits }) => {
+        Ok(LoadProgress { quads, added, commits }) => {
             tracing::info!(quads, added, commits, "A document was loaded.");
         }
-        Err(Failed { fault, loaded: Loaded { quads, added, commits } }) => {
+        Err(LoadError { fault, loaded: LoadProgress { quads, added, commits } }) => {
             tracing::warn!(quads, added, commits, cause = %fault, "A document was loaded in part.");
         }
     }
     result
 }
 
-fn told(loaded: Loaded, mut members: Value) -> Value {
-    let Loaded { quads, added, commits } = loaded;
+fn progress_json(loaded: LoadProgress, mut members: Value) -> Value {
+    let LoadProgress { quads, added, commits } = loaded;
     if let Some(members) = members.as_object_mut() {
         members.insert("quads".to_owned(), quads.into());
         members.insert("added".to_owned(), added.into());
@@ -117,7 +120,7 @@ fn told(loaded: Loaded, mut members: Value) -> Value {
 
 /// Passes on the pieces of a body, then its end. If the receiver is gone, it reads and drops the rest,
 /// because a client that is still sending would lose the response with the connection.
-async fn hand_on(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
+async fn forward_body(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
     let mut is_taken = true;
     loop {
         let piece = match body.frame().await {
@@ -137,13 +140,13 @@ async fn hand_on(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
 }
 
 /// A body as it arrives, for a thread that may wait for it.
-struct Body {
+struct IncomingBody {
     frames: Receiver<io::Result<Option<Bytes>>>,
     piece: Bytes,
     ended: bool,
 }
 
-impl Read for Body {
+impl Read for IncomingBody {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() && !self.ended {
             match self.frames.blocking_recv() {

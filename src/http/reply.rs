@@ -8,7 +8,7 @@ use salvo::{Response, Scribe};
 use serde::Serialize;
 
 /// The result of a handler.
-pub(super) type Outcome = Result<Reply, Problem>;
+pub(super) type ReplyResult = Result<Reply, Problem>;
 
 /// A successful response: status, media type, headers and body.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Reply {
 
 impl Reply {
     /// 200 with a value as JSON.
-    pub(super) fn json(value: &impl Serialize) -> Outcome {
+    pub(super) fn json(value: &impl Serialize) -> ReplyResult {
         match serde_json::to_vec(value) {
             Ok(bytes) => Ok(Self::bytes("application/json", bytes)),
             Err(error) => {
@@ -45,25 +45,25 @@ impl Reply {
     }
 
     /// 204.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn no_content() -> Self {
         let status = StatusCode::NO_CONTENT;
         Self { status, media_type: "", headers: Vec::new(), body: ResBody::None }
     }
 
     /// Sets the media type.
-    pub(super) fn of(mut self, media_type: &'static str) -> Self {
+    pub(super) fn with_media_type(mut self, media_type: &'static str) -> Self {
         self.media_type = media_type;
         self
     }
 
     /// Sets the status.
-    pub(super) fn status(mut self, status: StatusCode) -> Self {
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
     /// Adds a header. A value that no header can contain is left out.
-    pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
+    pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
         }

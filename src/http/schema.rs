@@ -1,10 +1,10 @@
 //! `/api/v1/business-objects/{id}/schema`: the JSON Schema of one object.
-use super::business_objects::named;
+use super::business_objects::find_business_object;
 use super::query::Query;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
 use super::state::gateway;
-use penstock_model::mapping::json_schema;
+use penstock_model::mapping::build_json_schema;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -16,10 +16,10 @@ use salvo::{Depot, Request};
     responses((status_code = 200, description = "The schema.", body = shapes::JsonSchema,
         content_type = "application/schema+json")),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_schema(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let business_object = named(req, &gateway(depot)?)?;
+    let business_object = find_business_object(req, &gateway(depot)?)?;
     let name = &business_object.object.definition.name;
-    let schema = json_schema(name, &business_object.mapping);
+    let schema = build_json_schema(name, &business_object.mapping);
     Ok(Reply::bytes("application/schema+json", schema.to_string()))
 }

@@ -1,17 +1,17 @@
 //! Limits the responses that are not sent yet: their memory, and how long a client may leave them unread.
 //!
-//! [`Unread`] counts the bytes in memory for callers, until the kernel has the last byte. Responses to
+//! [`UnsentResponses`] counts the bytes in memory for callers, until the kernel has the last byte. Responses to
 //! unauthenticated clients are small, or part of the program.
 //!
-//! [`watch`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
+//! [`watch_reader`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
 //! (a write that waits, see `app.rs`). HTTP/2 has a window for each stream: a client that opens none can
 //! still reply to pings and keep everything in memory.
-use super::access::ONLY_READS;
+use super::access::READ_ONLY_POST_SUFFIX;
 use super::caller::caller_if_known;
-use super::events::EVENTS;
+use super::events::EVENT_STREAM_MEDIA_TYPE;
 use super::problem::Problem;
 use super::service::origin;
-use super::share::Shares;
+use super::share::SharedLimit;
 use super::state::state;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -29,37 +29,37 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 /// The maximum time that a response may stay unread, from one piece to the next.
-pub(super) const PATIENCE: Duration = Duration::from_mins(5);
+pub(super) const MAX_UNREAD_TIME: Duration = Duration::from_mins(5);
 /// Bytes of one piece, the unit in which progress is measured.
-const PIECE: usize = 16 << 10;
+const PIECE_BYTES: usize = 16 << 10;
 /// The maximum bytes of a response that is not counted.
-const TINY: usize = 1 << 10;
+const MAX_UNCOUNTED_BYTES: usize = 1 << 10;
 /// The bytes that a stream counts for: the pieces that wait in it and below it.
-const STREAM: u64 = 256 << 10;
+const STREAM_SHARE_BYTES: u64 = 256 << 10;
 
 /// The bytes of responses that are not sent yet.
 #[derive(Debug)]
-pub(super) struct Unread {
+pub(super) struct UnsentResponses {
     /// Results of reads, which can be repeated.
-    read: Shares<String>,
+    reads: SharedLimit<String>,
     /// Results of changes.
-    done: Shares<String>,
+    changes: SharedLimit<String>,
 }
 
-impl Unread {
+impl UnsentResponses {
     /// Allows this many bytes of each kind for all callers together, and half of them for each.
     pub(super) fn new(most: u64) -> Self {
-        Self { read: Shares::new(most, most / 2), done: Shares::new(most, most / 2) }
+        Self { reads: SharedLimit::new(most, most / 2), changes: SharedLimit::new(most, most / 2) }
     }
 
     /// Refuses callers that leave so many results of changes unread that no capacity is left for another one.
-    pub(super) fn check(&self, caller: &Caller) -> Result<(), Problem> {
-        if self.done.has_room(&who(caller)) { Ok(()) } else { Err(unread()) }
+    pub(super) fn check_capacity(&self, caller: &Caller) -> Result<(), Problem> {
+        if self.changes.has_capacity(&share_owner(caller)) { Ok(()) } else { Err(unread_problem()) }
     }
 }
 
 /// Returns the owner of a response's share. Each key has its own, not that of its creator.
-fn who(caller: &Caller) -> String {
+fn share_owner(caller: &Caller) -> String {
     match &caller.credential {
         Credential::ApiKey { id, .. } => id.clone(),
         _ => caller.id().to_owned(),
@@ -78,11 +78,11 @@ impl<T> AsRef<[u8]> for Held<T> {
     }
 }
 
-fn held<T: Send + 'static>(bytes: Bytes, until_sent: T) -> Bytes {
+fn hold_until_sent<T: Send + 'static>(bytes: Bytes, until_sent: T) -> Bytes {
     Bytes::from_owner(Held { bytes, _until_sent: until_sent })
 }
 
-fn unread() -> Problem {
+fn unread_problem() -> Problem {
     Problem::unavailable(
         1,
         "unread responses to other requests use up service.limits.in-flight, or the half of it \
@@ -92,35 +92,38 @@ fn unread() -> Problem {
 
 /// Counts the response to a caller. Without capacity, a read gets 503 instead. The result of a change must
 /// always be sent.
-pub(super) fn count(req: &Request, depot: &Depot, res: &mut Response) {
+pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
     let Some(caller) = caller_if_known(depot).filter(|_| !origin(depot).control) else { return };
     let is_get = *req.method() == Method::GET;
     let has_bound_of_its_own = || {
         let kind = res.headers().get(CONTENT_TYPE);
-        !is_get || kind.is_some_and(|kind| kind == EVENTS)
+        !is_get || kind.is_some_and(|kind| kind == EVENT_STREAM_MEDIA_TYPE)
     };
     let bytes = match &res.body {
-        ResBody::Once(bytes) if bytes.len() <= TINY => return,
+        ResBody::Once(bytes) if bytes.len() <= MAX_UNCOUNTED_BYTES => return,
         ResBody::Once(bytes) => bytes.len() as u64,
         ResBody::None | ResBody::Error(_) => return,
         _ if has_bound_of_its_own() => return,
-        _ => STREAM,
+        _ => STREAM_SHARE_BYTES,
     };
     let only_reads = res.status_code == Some(StatusCode::OK)
-        && (is_get || req.matched_path().ends_with(ONLY_READS));
-    let (unread, who) = (&state(depot).unread, who(caller));
-    let counted =
-        if only_reads { unread.read.take(&who, bytes) } else { Some(unread.done.add(&who, bytes)) };
+        && (is_get || req.matched_path().ends_with(READ_ONLY_POST_SUFFIX));
+    let (unread, who) = (&state(depot).unsent_responses, share_owner(caller));
+    let counted = if only_reads {
+        unread.reads.try_acquire(&who, bytes)
+    } else {
+        Some(unread.changes.force_acquire(&who, bytes))
+    };
     let Some(counted) = counted else {
         for header in [CONTENT_LENGTH, CONTENT_DISPOSITION, ETAG] {
             res.headers_mut().remove(header);
         }
-        self::unread().give(req, depot, res);
+        unread_problem().write_response(req, depot, res);
         return;
     };
     let body = match res.take_body() {
-        ResBody::Once(bytes) => ResBody::Once(held(bytes, counted)),
-        stream => boxed(stream.map_frame(move |frame| {
+        ResBody::Once(bytes) => ResBody::Once(hold_until_sent(bytes, counted)),
+        stream => boxed_body(stream.map_frame(move |frame| {
             // Moved in here so that it is dropped with the stream.
             let _ = &counted;
             frame
@@ -129,7 +132,7 @@ pub(super) fn count(req: &Request, depot: &Depot, res: &mut Response) {
     res.replace_body(body);
 }
 
-fn boxed<B>(body: B) -> ResBody
+fn boxed_body<B>(body: B) -> ResBody
 where
     B: Body<Data = Bytes, Error = std::io::Error> + Send + Sync + 'static,
 {
@@ -137,17 +140,21 @@ where
 }
 
 /// Ends an HTTP/2 connection when the response stays unread for this long.
-pub(super) fn watch(req: &Request, res: &mut Response, patience: Duration) {
+pub(super) fn watch_reader(req: &Request, res: &mut Response, patience: Duration) {
     let Some(connection) = req.extensions().get::<ConnCtrl>() else { return };
     if req.version() != Version::HTTP_2 || res.body.is_none() || res.body.is_error() {
         return;
     }
     let (alive, gone) = oneshot::channel();
-    let state = Mutex::new(Moved { last: Instant::now(), unsent: 0, source_waits: false });
+    let state = Mutex::new(ProgressState {
+        last_moved: Instant::now(),
+        unsent_pieces: 0,
+        source_waits: false,
+    });
     let progress = Arc::new(Progress { state, _alive: alive });
     tokio::spawn(end_unread(Arc::downgrade(&progress), gone, connection.clone(), patience));
-    let body = Watched { inner: res.take_body(), rest: Bytes::new(), progress };
-    res.replace_body(boxed(body));
+    let body = WatchedBody { inner: res.take_body(), rest: Bytes::new(), progress };
+    res.replace_body(boxed_body(body));
 }
 
 async fn end_unread(
@@ -158,7 +165,9 @@ async fn end_unread(
 ) {
     let mut until = Instant::now() + patience;
     while timeout_at(until, &mut gone).await.is_err() {
-        let Some(last) = progress.upgrade().map(|progress| progress.last()) else { return };
+        let Some(last) = progress.upgrade().map(|progress| progress.last_progress()) else {
+            return;
+        };
         until = last + patience;
         if until <= Instant::now() {
             tracing::debug!("Ended a connection because the client did not read a response on it.");
@@ -170,61 +179,65 @@ async fn end_unread(
 
 /// The progress of a response. Dropped with the last of its bytes.
 struct Progress {
-    state: Mutex<Moved>,
+    state: Mutex<ProgressState>,
     _alive: oneshot::Sender<()>,
 }
 
-struct Moved {
-    last: Instant,
+struct ProgressState {
+    last_moved: Instant,
     /// Pieces that were passed on and are still in memory.
-    unsent: usize,
+    unsent_pieces: usize,
     /// Whether the source of the response has no data at the moment.
     source_waits: bool,
 }
 
 impl Progress {
     /// Returns when it last moved, or now if it does not wait for the client.
-    fn last(&self) -> Instant {
-        let state = self.state();
-        if state.unsent == 0 && state.source_waits { Instant::now() } else { state.last }
+    fn last_progress(&self) -> Instant {
+        let state = self.lock_state();
+        if state.unsent_pieces == 0 && state.source_waits {
+            Instant::now()
+        } else {
+            state.last_moved
+        }
     }
 
-    fn state(&self) -> MutexGuard<'_, Moved> {
+    fn lock_state(&self) -> MutexGuard<'_, ProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A piece that is in memory until it is sent.
-struct Unsent(Arc<Progress>);
+struct UnsentPiece(Arc<Progress>);
 
-impl Unsent {
+impl UnsentPiece {
     fn new(progress: &Arc<Progress>) -> Self {
-        let mut state = progress.state();
-        state.unsent += 1;
-        state.last = Instant::now();
+        let mut state = progress.lock_state();
+        state.unsent_pieces += 1;
+        state.last_moved = Instant::now();
         state.source_waits = false;
         drop(state);
         Self(progress.clone())
     }
 }
 
-impl Drop for Unsent {
+impl Drop for UnsentPiece {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.unsent -= 1;
-        state.last = Instant::now();
+        let mut state = self.0.lock_state();
+        state.unsent_pieces -= 1;
+        state.last_moved = Instant::now();
     }
 }
 
 /// A response in pieces, which show whether it is read.
-struct Watched {
+struct WatchedBody {
     inner: ResBody,
     /// The rest of the last frame.
     rest: Bytes,
     progress: Arc<Progress>,
 }
 
-impl Body for Watched {
+impl Body for WatchedBody {
     type Data = Bytes;
     type Error = std::io::Error;
 
@@ -234,7 +247,7 @@ impl Body for Watched {
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.get_mut();
         if this.rest.is_empty() {
-            this.progress.state().source_waits = true;
+            this.progress.lock_state().source_waits = true;
             match ready!(Pin::new(&mut this.inner).poll_frame(context)?) {
                 None => return Poll::Ready(None),
                 Some(frame) => match frame.into_data() {
@@ -243,8 +256,8 @@ impl Body for Watched {
                 },
             }
         }
-        let piece = this.rest.split_to(this.rest.len().min(PIECE));
-        let piece = held(piece, Unsent::new(&this.progress));
+        let piece = this.rest.split_to(this.rest.len().min(PIECE_BYTES));
+        let piece = hold_until_sent(piece, UnsentPiece::new(&this.progress));
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 

@@ -23,42 +23,42 @@ use tracing::Instrument;
 use tracing::field::Empty;
 
 /// Builds the whole service over this state.
-pub fn service(state: Arc<State>) -> Service {
+pub fn build_service(state: Arc<State>) -> Service {
     let settings = state.settings.clone();
     let mut root = Router::new();
     // Proxies may pass the prefix on or strip it. Both work.
     let prefix = origin::base_path(settings.base_url.as_deref()).trim_matches('/').to_owned();
     if !prefix.is_empty() {
-        root = root.push(router::router().path(prefix));
+        root = root.push(router::build_router().path(prefix));
     }
-    root = root.push(router::router()).push(router::fallback());
+    root = root.push(router::build_router()).push(router::build_fallback());
     let mut service = Service::new(root)
         .catcher(Catcher::default().hoop(problem::catch))
-        .hoop(Enter { state })
+        .hoop(RequestContext { state })
         .hoop(every_answer);
     let origins = &settings.server.cors_allowed_origins;
     if !origins.is_empty() {
-        service = service.hoop(cors(origins));
+        service = service.hoop(cors_handler(origins));
     }
     service.hoop(elsewhere)
 }
 
 /// Puts what the handlers need into the depot.
-struct Enter {
+struct RequestContext {
     state: Arc<State>,
 }
 
 #[handler]
-impl Enter {
+impl RequestContext {
     fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
         let mut named = req.headers().get_all(trace::HEADER).iter();
         // Of several `traceparent` headers none is valid (W3C Trace Context, 3.2).
         let header = named.next().filter(|_| named.next().is_none());
-        let trace = Trace::of(header.and_then(|header| header.to_str().ok()));
+        let trace = Trace::from_header(header.and_then(|header| header.to_str().ok()));
         // The problem that may be the response needs it.
         res.extensions.insert(trace);
         depot.insert_typed(trace);
-        depot.insert_typed(Origin::of(req, &self.state.settings));
+        depot.insert_typed(Origin::from_request(req, &self.state.settings));
         depot.insert_typed(self.state.clone());
     }
 }
@@ -86,15 +86,15 @@ async fn every_answer(
     // Log lines on behalf of the request carry its trace and, once it is known, its user.
     let span = tracing::error_span!("request", trace_id = trace.id(), user_id = Empty);
     ctrl.call_next(req, depot, res).instrument(span).await;
-    sending::count(req, depot, res);
-    sending::watch(req, res, sending::PATIENCE);
+    sending::count_response(req, depot, res);
+    sending::watch_reader(req, res, sending::MAX_UNREAD_TIME);
     let route = match req.matched_path() {
         "" => "none",
         route => route,
     };
     let status = res.status_code.map_or(0, |status| status.as_u16());
     let seconds = begun.elapsed().as_secs_f64();
-    metrics::http_request(route, req.method().as_str(), status, seconds);
+    metrics::count_http_request(route, req.method().as_str(), status, seconds);
     let headers = res.headers_mut();
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -108,10 +108,10 @@ async fn every_answer(
     if let Ok(trace) = HeaderValue::try_from(trace.to_string()) {
         headers.insert(HeaderName::from_static(trace::HEADER), trace);
     }
-    body::leave(req);
+    body::discard_unread_body(req);
 }
 
-fn cors(origins: &Vec<String>) -> impl salvo::Handler {
+fn cors_handler(origins: &Vec<String>) -> impl salvo::Handler {
     Cors::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])
@@ -140,8 +140,8 @@ fn cors(origins: &Vec<String>) -> impl salvo::Handler {
 async fn elsewhere(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
     let has_no_route =
         matches!(res.status_code, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
-    if has_no_route && let Err(refused) = Allow::elsewhere().admit(req, depot).await {
-        refused.answer(req, depot, res);
+    if has_no_route && let Err(refused) = Allow::for_unknown_path().authorize(req, depot).await {
+        refused.write_response(req, depot, res);
         ctrl.skip_rest();
     }
 }

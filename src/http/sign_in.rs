@@ -19,17 +19,17 @@ mod session;
 
 pub(super) use home::front;
 pub(super) use logout::{sign_out, signed_out};
-pub(super) use pages::{Message, answer, redirect, show as show_page};
-pub(super) use password::fields;
-pub(super) use password::{show, sign_in};
+pub(super) use pages::{Message, redirect, show_page_with_policy, show_static_page as show_page};
+pub(super) use password::parse_form_fields;
+pub(super) use password::{show_sign_in, sign_in};
 pub(super) use provider::{authorize, complete};
 
 use super::service::origin;
-use back::Back;
+use back::ReturnPath;
 use salvo::Depot;
 
 /// Returns the address to sign in at, which returns to `to` (a path with its query) afterwards.
-pub(super) fn location(depot: &Depot, to: &str) -> String {
-    let back = Back::read(Some(to));
-    format!("{}/login{}", origin(depot).prefix, back.query())
+pub(super) fn sign_in_location(depot: &Depot, to: &str) -> String {
+    let back = ReturnPath::from_request(Some(to));
+    format!("{}/login{}", origin(depot).prefix, back.to_query())
 }

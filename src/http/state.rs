@@ -1,8 +1,8 @@
 //! State that all requests share.
-use super::body::Rooms;
-use super::failures::Failures;
+use super::body::BodyQuotas;
+use super::failures::FailedAuthentications;
 use super::problem::Problem;
-use super::sending::Unread;
+use super::sending::UnsentResponses;
 use penstock_base::memory::Memory;
 use penstock_config::Settings;
 use penstock_graphql::Schema;
@@ -21,17 +21,17 @@ use tokio::task::JoinError;
 #[derive(Debug)]
 pub struct State {
     pub(super) settings: Arc<Settings>,
-    pub(super) rooms: Rooms,
+    pub(super) body_quotas: BodyQuotas,
     /// The responses to callers that are not sent yet.
-    pub(super) unread: Unread,
-    pub(super) failures: Failures,
+    pub(super) unsent_responses: UnsentResponses,
+    pub(super) failed_authentications: FailedAuthentications,
     /// Serializes creations with `If-None-Match: *`, which check first and then put.
-    pub(super) defining: tokio::sync::Mutex<()>,
+    pub(super) creation_lock: tokio::sync::Mutex<()>,
     opened_parts: OnceLock<(Gateway, Schema)>,
-    done: AtomicU64,
-    total: AtomicU64,
+    replayed_frames: AtomicU64,
+    total_frames: AtomicU64,
     /// Why opening waits, if it does.
-    waits: Mutex<Option<String>>,
+    wait_reason: Mutex<Option<String>>,
     opened: Notify,
     stopping: watch::Sender<bool>,
 }
@@ -40,15 +40,18 @@ impl State {
     /// Creates the state before the gateway is open.
     pub fn new(settings: Arc<Settings>) -> Arc<Self> {
         Arc::new(Self {
-            rooms: Rooms::new(settings.limits.in_flight, &Memory::new(settings.limits.memory)),
-            unread: Unread::new(settings.limits.in_flight),
-            failures: Failures::default(),
+            body_quotas: BodyQuotas::new(
+                settings.limits.in_flight,
+                &Memory::new(settings.limits.memory),
+            ),
+            unsent_responses: UnsentResponses::new(settings.limits.in_flight),
+            failed_authentications: FailedAuthentications::default(),
             settings,
-            defining: tokio::sync::Mutex::default(),
+            creation_lock: tokio::sync::Mutex::default(),
             opened_parts: OnceLock::new(),
-            done: AtomicU64::new(0),
-            total: AtomicU64::new(0),
-            waits: Mutex::default(),
+            replayed_frames: AtomicU64::new(0),
+            total_frames: AtomicU64::new(0),
+            wait_reason: Mutex::default(),
             opened: Notify::new(),
             stopping: watch::Sender::new(false),
         })
@@ -60,13 +63,13 @@ impl State {
     }
 
     /// Records how far opening the store has come.
-    pub fn progress(&self, progress: Progress) {
-        self.done.store(progress.done, Ordering::Relaxed);
-        self.total.store(progress.total, Ordering::Relaxed);
+    pub fn set_progress(&self, progress: Progress) {
+        self.replayed_frames.store(progress.done, Ordering::Relaxed);
+        self.total_frames.store(progress.total, Ordering::Relaxed);
     }
 
     /// Makes the gateway available to requests.
-    pub fn opened(&self, gateway: Gateway) {
+    pub fn set_gateway(&self, gateway: Gateway) {
         // A gateway is opened once; a second one would be ignored.
         let graphql = Schema::new(&gateway);
         let _ = self.opened_parts.set((gateway, graphql));
@@ -74,21 +77,21 @@ impl State {
     }
 
     /// Resolves once after [`Self::opened`], for one waiting task.
-    pub async fn is_opened(&self) {
+    pub async fn wait_until_opened(&self) {
         self.opened.notified().await;
     }
 
     /// Sets or clears the reason why opening waits.
-    pub fn waits(&self, why: Option<String>) {
-        *self.waits.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    pub fn set_wait_reason(&self, why: Option<String>) {
+        *self.wait_reason.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
     /// Describes why the gateway is not open yet.
-    pub fn opening(&self) -> String {
-        if let Some(why) = self.waits.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+    pub fn describe_opening(&self) -> String {
+        if let Some(why) = self.wait_reason.lock().unwrap_or_else(PoisonError::into_inner).clone() {
             return why;
         }
-        let (done, total) = self.replayed();
+        let (done, total) = self.replay_progress();
         format!("the store is opening: {done} of {total} journal frames replayed")
     }
 
@@ -103,7 +106,7 @@ impl State {
     }
 
     /// Resolves when the gateway is stopping.
-    pub(super) fn stopped(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub(super) fn wait_for_stop(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.subscribe();
         async move {
             // A state that was dropped has no reason to keep waiting.
@@ -117,13 +120,13 @@ impl State {
     }
 
     /// Returns the number of replayed frames and of all frames to replay.
-    pub fn replayed(&self) -> (u64, u64) {
-        (self.done.load(Ordering::Relaxed), self.total.load(Ordering::Relaxed))
+    pub fn replay_progress(&self) -> (u64, u64) {
+        (self.replayed_frames.load(Ordering::Relaxed), self.total_frames.load(Ordering::Relaxed))
     }
 
     /// Whether opening waits for something. It continues automatically.
     pub fn is_waiting(&self) -> bool {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.wait_reason.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Returns the gateway, or 503 until it is open.
@@ -139,15 +142,15 @@ impl State {
     /// Collects the gateway's status. Blocking.
     pub(super) fn status(&self) -> Result<Status, Problem> {
         let (gateway, graphql) = self.opened_parts()?;
-        let mut status = gateway.status()?;
-        status.warnings.extend(graphql.warning());
+        let mut status = gateway.collect_status()?;
+        status.warnings.extend(graphql.describe_missing_types());
         Ok(status)
     }
 
     fn opened_parts(&self) -> Result<&(Gateway, Schema), Problem> {
         self.opened_parts.get().ok_or_else(|| {
             let seconds = if self.is_waiting() { 10 } else { 1 };
-            Problem::unavailable(seconds, self.opening())
+            Problem::unavailable(seconds, self.describe_opening())
         })
     }
 }
@@ -163,18 +166,18 @@ pub(super) fn gateway(depot: &Depot) -> Result<Gateway, Problem> {
 }
 
 /// Runs work that reads or writes the store on a thread that may block.
-pub(super) async fn blocking<T: Send + 'static>(
+pub(super) async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let span = tracing::Span::current();
     tokio::task::spawn_blocking(move || span.in_scope(work))
         .await
-        .unwrap_or_else(|error| Err(ended(&error)))
+        .unwrap_or_else(|error| Err(task_ended_problem(&error)))
 }
 
 /// Runs a short read of the store on this thread, while the runtime's other tasks continue on other threads.
 /// This avoids two thread switches, which are most of the time of such a request.
-pub(super) fn brief<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn run_in_place<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
         // This runtime has no other thread; `block_in_place` would panic.
         RuntimeFlavor::CurrentThread => work(),
@@ -183,7 +186,7 @@ pub(super) fn brief<T>(work: impl FnOnce() -> T) -> T {
 }
 
 /// 500: the task that a request waited for has ended without an answer.
-pub(super) fn ended(error: &JoinError) -> Problem {
+pub(super) fn task_ended_problem(error: &JoinError) -> Problem {
     tracing::error!(%error, "A request's work ended without an answer.");
     Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,9 +1,9 @@
 //! `/api/v1/status`: the gateway's status.
 use super::caller::caller;
 use super::query::Query;
-use super::reply::{Outcome, Reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
-use super::state::{blocking, state};
+use super::state::{run_blocking, state};
 use penstock_base::Role;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
@@ -16,10 +16,10 @@ use salvo::{Depot, Request};
     tags("Gateway"),
     responses((status_code = 200, description = "The status.", body = shapes::Status)),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_status(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let state = state(depot);
-    let mut status = blocking(move || state.status()).await?;
+    let mut status = run_blocking(move || state.status()).await?;
     if caller(depot).role < Role::Admin {
         status.last_errors.iter_mut().for_each(|line| line.fields.clear());
     }

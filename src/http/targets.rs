@@ -1,9 +1,9 @@
 //! `/api/v1/targets`: the export targets, their state, and a test of whether they would accept files.
-use super::business_objects::path;
-use super::query::{Query, page};
-use super::reply::{Outcome, Reply};
+use super::business_objects::path_parameter;
+use super::query::{Query, page_reply};
+use super::reply::{Reply, ReplyResult};
 use super::shapes;
-use super::state::{blocking, gateway};
+use super::state::{gateway, run_blocking};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -13,11 +13,11 @@ use salvo::{Depot, Request};
     tags("Exports"),
     responses((status_code = 200, description = "All targets.", body = shapes::Targets)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_targets(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let exporter = gateway(depot)?.exporter;
-    let targets = blocking(move || Ok(exporter.targets()?)).await?;
-    page(targets, usize::MAX, |target| &target.name)
+    let targets = run_blocking(move || Ok(exporter.list_targets()?)).await?;
+    page_reply(targets, usize::MAX, |target| &target.name)
 }
 
 /// Tests whether a target would accept files, with its configured credentials. The test writes nothing.
@@ -29,8 +29,8 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
     parameters(("bucketName" = String, Path, description = "The target's bucketName.")),
     responses((status_code = 200, description = "The result of the test.", body = shapes::TargetTest)),
 )]
-pub(super) async fn test(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn test_target(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let exporter = gateway(depot)?.exporter;
-    Reply::json(&exporter.probe(path(req, "bucketName")).await?)
+    Reply::json(&exporter.test_target(path_parameter(req, "bucketName")).await?)
 }

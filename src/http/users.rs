@@ -1,18 +1,18 @@
 //! `/api/v1/users`: the accounts.
 use super::body;
-use super::business_objects::{SEGMENT, path};
+use super::business_objects::{SEGMENT, path_parameter};
 use super::caller::caller;
-use super::etag::{etag, if_match};
+use super::etag::{format_etag, read_if_match};
 use super::problem::Problem;
-use super::query::{Query, page};
-use super::reply::{Outcome, Reply};
+use super::query::{Query, page_reply};
+use super::reply::{Reply, ReplyResult};
 use super::service::origin;
 use super::shapes;
-use super::state::{blocking, gateway};
-use penstock_auth::accounts::{Accounts, Edit, New, NewPassword};
-use penstock_auth::{Account, Authorized, Credential, Refusal};
+use super::state::{gateway, run_blocking};
+use penstock_auth::accounts::{AccountEdit, Accounts, NewAccount, NewPassword};
+use penstock_auth::{Account, AuthError, Authorized, Credential};
 use penstock_base::IfMatch;
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_service::gateway::Gateway;
 use percent_encoding::utf8_percent_encode;
 use salvo::http::StatusCode;
@@ -22,15 +22,15 @@ use salvo::{Depot, Request};
 use std::sync::Arc;
 
 /// Returns the account that `{id}` names, by id or by the email of a built-in one.
-pub(super) fn named(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Problem> {
-    let id = path(req, "id");
-    gateway.auth.accounts.named(id).ok_or_else(|| {
+pub(super) fn find_account(req: &Request, gateway: &Gateway) -> Result<Arc<Account>, Problem> {
+    let id = path_parameter(req, "id");
+    gateway.auth.accounts.find_by_id_or_email(id).ok_or_else(|| {
         Problem::not_found(format!("there is no account with the id or email {id:?}"))
     })
 }
 
 /// Returns the caller's own account.
-pub(super) fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
+pub(super) fn own_account(depot: &Depot) -> Result<Arc<Account>, Problem> {
     caller(depot).account.clone().ok_or_else(|| {
         Problem::not_found(
             "local administration and API keys that were created on the command line have no account; sign in, or \
@@ -40,8 +40,9 @@ pub(super) fn own(depot: &Depot) -> Result<Arc<Account>, Problem> {
 }
 
 /// Responds with one account and its entity tag.
-fn answer(account: &Account) -> Outcome {
-    Ok(Reply::json(&shapes::Account::from(account))?.header(ETAG, &etag(account.version)))
+fn account_reply(account: &Account) -> ReplyResult {
+    Ok(Reply::json(&shapes::Account::from(account))?
+        .with_header(ETAG, &format_etag(account.version)))
 }
 
 /// Lists the accounts, ordered by id, which is the order of their creation.
@@ -54,12 +55,12 @@ fn answer(account: &Account) -> Outcome {
     ),
     responses((status_code = 200, description = "A page.", body = shapes::Accounts)),
 )]
-pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn list_users(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
-    let (limit, after) = (query.limit()?, query.uuid_cursor()?);
+    let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
     let accounts = gateway(depot)?.auth.accounts.list(after.as_deref(), limit + 1)?;
     let items = accounts.iter().map(|account| shapes::Account::from(&**account)).collect();
-    page(items, limit, |account: &shapes::Account| &account.id)
+    page_reply(items, limit, |account: &shapes::Account| &account.id)
 }
 
 /// Creates a built-in account.
@@ -71,28 +72,29 @@ pub(super) async fn list(req: &mut Request, depot: &mut Depot) -> Outcome {
         headers(("ETag" = String, description = "The version in quotes."),
                 ("Location" = String, description = "Its path.")))),
 )]
-pub(super) async fn create(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn create_user(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let body = body::few(req, depot).await?;
-    let account = make(&gateway, caller(depot), New::read(body.bytes())?).await?;
+    let body = body::read_small_json(req, depot).await?;
+    let account =
+        create_account(&gateway, caller(depot), NewAccount::from_json(body.bytes())?).await?;
     let prefix = &origin(depot).prefix;
     let id = utf8_percent_encode(&account.id, SEGMENT);
     let location = format!("{prefix}/api/v1/users/{id}");
-    Ok(answer(&account)?.status(StatusCode::CREATED).header(LOCATION, &location))
+    Ok(account_reply(&account)?.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
 /// Creates an account on behalf of this caller.
-pub(super) async fn make(
+pub(super) async fn create_account(
     gateway: &Gateway,
     by: &Authorized,
-    new: New,
+    new: NewAccount,
 ) -> Result<Arc<Account>, Problem> {
-    gateway.disk.take_in()?;
+    gateway.disk.check_reserve()?;
     let accounts = gateway.auth.accounts.clone();
-    let hash = accounts.hash(&new.password).await?;
+    let hash = accounts.hash_password(&new.password).await?;
     let by = by.clone();
-    blocking(move || Ok(accounts.create(&by, new, hash)?)).await
+    run_blocking(move || Ok(accounts.create(&by, new, hash)?)).await
 }
 
 /// Returns one account.
@@ -103,9 +105,9 @@ pub(super) async fn make(
     responses((status_code = 200, description = "The account.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
-pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_user(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    answer(&*named(req, &gateway(depot)?)?)
+    account_reply(&*find_account(req, &gateway(depot)?)?)
 }
 
 /// Returns the account of the caller.
@@ -118,15 +120,15 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> Outcome {
     responses((status_code = 200, description = "The account, or the API key.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes; absent for an API key.")))),
 )]
-pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn get_own_user(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let caller = caller(depot);
     if caller.account.is_none()
-        && let Some(key) = gateway(depot)?.auth.keys.of_caller(caller)
+        && let Some(key) = gateway(depot)?.auth.keys.find_caller_key(caller)
     {
         return Reply::json(&shapes::Account::from(&*key));
     }
-    answer(&*own(depot)?)
+    account_reply(&*own_account(depot)?)
 }
 
 /// Changes an account.
@@ -144,13 +146,13 @@ pub(super) async fn me(req: &mut Request, depot: &mut Depot) -> Outcome {
     responses((status_code = 200, description = "Changed, or unchanged.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
-pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn replace_user(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let body = body::few(req, depot).await?;
-    let account = named(req, &gateway)?;
-    let edit = Edit::read(body.bytes())?;
-    change(req, depot, gateway, account, edit).await
+    let body = body::read_small_json(req, depot).await?;
+    let account = find_account(req, &gateway)?;
+    let edit = AccountEdit::from_json(body.bytes())?;
+    change_and_reply(req, depot, gateway, account, edit).await
 }
 
 /// Changes the names and the organization of the caller's own account.
@@ -162,12 +164,12 @@ pub(super) async fn replace(req: &mut Request, depot: &mut Depot) -> Outcome {
     responses((status_code = 200, description = "Changed, or unchanged.", body = shapes::Account,
         headers(("ETag" = String, description = "The version in quotes.")))),
 )]
-pub(super) async fn replace_me(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn replace_own_user(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let body = body::few(req, depot).await?;
-    let account = own(depot)?;
-    let edit = Edit::read(body.bytes())?;
+    let body = body::read_small_json(req, depot).await?;
+    let account = own_account(depot)?;
+    let edit = AccountEdit::from_json(body.bytes())?;
     let others = [
         ("/email", edit.email.as_ref().is_some_and(|email| *email != account.email)),
         ("/roles", edit.role.is_some_and(|role| role != account.role)),
@@ -177,37 +179,37 @@ pub(super) async fn replace_me(req: &mut Request, depot: &mut Depot) -> Outcome 
         .into_iter()
         .filter(|(_, differs)| *differs)
         .map(|(pointer, _)| {
-            Finding::at(pointer, "only an Admin can change it, at /api/v1/users/{id}")
+            Finding::at_pointer(pointer, "only an Admin can change it, at /api/v1/users/{id}")
         })
         .collect();
     if !findings.is_empty() {
         let detail = "here you can change only your own names and organization";
-        return Err(Fault::with(Kind::Forbidden, detail, findings).into());
+        return Err(GatewayError::with_findings(ErrorClass::Forbidden, detail, findings).into());
     }
-    change(req, depot, gateway, account, edit).await
+    change_and_reply(req, depot, gateway, account, edit).await
 }
 
-async fn change(
+async fn change_and_reply(
     req: &Request,
     depot: &Depot,
     gateway: Gateway,
     account: Arc<Account>,
-    edit: Edit,
-) -> Outcome {
-    let asked = if_match(req, Some(account.version))?;
-    answer(&*alter(&gateway, caller(depot), &account.id, asked, edit).await?)
+    edit: AccountEdit,
+) -> ReplyResult {
+    let asked = read_if_match(req, Some(account.version))?;
+    account_reply(&*change_account(&gateway, caller(depot), &account.id, asked, edit).await?)
 }
 
 /// Changes an account on behalf of this caller.
-pub(super) async fn alter(
+pub(super) async fn change_account(
     gateway: &Gateway,
     by: &Authorized,
     id: &str,
     asked: IfMatch,
-    edit: Edit,
+    edit: AccountEdit,
 ) -> Result<Arc<Account>, Problem> {
     let (accounts, by, id) = (gateway.auth.accounts.clone(), by.clone(), id.to_owned());
-    blocking(move || Ok(accounts.change(&by, &id, asked, edit)?)).await
+    run_blocking(move || Ok(accounts.change(&by, &id, asked, edit)?)).await
 }
 
 /// Sets the password of an account and ends its sessions.
@@ -218,15 +220,15 @@ pub(super) async fn alter(
     request_body(content = shapes::NewPassword, content_type = "application/json"),
     responses((status_code = 204, description = "Set.")),
 )]
-pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn set_user_password(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let body = body::few(req, depot).await?;
-    let account = named(req, &gateway)?;
-    let new = NewPassword::read(body.bytes(), &account.email)?;
+    let body = body::read_small_json(req, depot).await?;
+    let account = find_account(req, &gateway)?;
+    let new = NewPassword::from_json(body.bytes(), &account.email)?;
     drop(body);
     set_password(depot, &gateway, &account, new).await?;
-    Ok(Reply::nothing())
+    Ok(Reply::no_content())
 }
 
 /// Sets the password of the caller's own account and ends its other sessions.
@@ -236,15 +238,15 @@ pub(super) async fn others_password(req: &mut Request, depot: &mut Depot) -> Out
     request_body(content = shapes::NewPassword, content_type = "application/json"),
     responses((status_code = 204, description = "Set.")),
 )]
-pub(super) async fn own_password(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn set_own_password(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let body = body::few(req, depot).await?;
-    let account = own(depot)?;
-    let new = NewPassword::read(body.bytes(), &account.email)?;
+    let body = body::read_small_json(req, depot).await?;
+    let account = own_account(depot)?;
+    let new = NewPassword::from_json(body.bytes(), &account.email)?;
     drop(body);
     set_password(depot, &gateway, &account, new).await?;
-    Ok(Reply::nothing())
+    Ok(Reply::no_content())
 }
 
 /// Sets the password of an account on behalf of the caller. The caller's own session stays valid.
@@ -256,31 +258,34 @@ pub(super) async fn set_password(
 ) -> Result<(), Problem> {
     let by = caller(depot).clone();
     let accounts = gateway.auth.accounts.clone();
-    Accounts::check_manages(&by, account)?;
+    Accounts::check_may_manage(&by, account)?;
     // A browser that is left signed in must not be enough to take over the account.
     if by.account.as_ref().is_some_and(|own| own.id == account.id) {
         let Some(current) = current else {
-            return Err(wrong("it is missing; to change your own password, send the current one"));
+            return Err(wrong_password(
+                "it is missing; to change your own password, send the current one",
+            ));
         };
         let confirmed = accounts.confirm_password(account, &current, origin(depot).client).await;
         confirmed.map_err(|refusal| match refusal {
-            Refusal::Invalid(_) => wrong("it is not the current password"),
+            AuthError::Invalid(_) => wrong_password("it is not the current password"),
             other => other.into(),
         })?;
     }
-    let hash = accounts.hash(&password).await?;
+    let hash = accounts.hash_password(&password).await?;
     let credential = by.credential.clone();
     let id = account.id.clone();
-    let account = blocking(move || Ok(accounts.set_password(&by, &id, hash)?)).await?;
+    let account = run_blocking(move || Ok(accounts.set_password(&by, &id, hash)?)).await?;
     if let Credential::Session(session) = credential {
-        gateway.auth.sessions.renew(&session, &account);
+        gateway.auth.sessions.renew_generation(&session, &account);
     }
     Ok(())
 }
 
-fn wrong(why: &str) -> Problem {
-    let finding = Finding::at("/currentPassword", why);
-    Fault::with(Kind::Invalid, "the password was not changed", vec![finding]).into()
+fn wrong_password(why: &str) -> Problem {
+    let finding = Finding::at_pointer("/currentPassword", why);
+    GatewayError::with_findings(ErrorClass::Invalid, "the password was not changed", vec![finding])
+        .into()
 }
 
 /// Deletes an account, its sessions and its API keys.
@@ -293,22 +298,22 @@ fn wrong(why: &str) -> Problem {
     ),
     responses((status_code = 204, description = "Deleted.")),
 )]
-pub(super) async fn delete(req: &mut Request, depot: &mut Depot) -> Outcome {
+pub(super) async fn delete_user(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let account = named(req, &gateway)?;
-    let asked = if_match(req, Some(account.version))?;
-    remove(gateway, caller(depot), &account.id, asked).await?;
-    Ok(Reply::nothing())
+    let account = find_account(req, &gateway)?;
+    let asked = read_if_match(req, Some(account.version))?;
+    delete_account(gateway, caller(depot), &account.id, asked).await?;
+    Ok(Reply::no_content())
 }
 
 /// Deletes an account, its sessions and its API keys, on behalf of this caller.
-pub(super) async fn remove(
+pub(super) async fn delete_account(
     gateway: Gateway,
     by: &Authorized,
     id: &str,
     asked: IfMatch,
 ) -> Result<(), Problem> {
     let (by, id) = (by.clone(), id.to_owned());
-    blocking(move || Ok(gateway.auth.delete_account(&by, &id, asked)?)).await
+    run_blocking(move || Ok(gateway.auth.delete_account(&by, &id, asked)?)).await
 }

@@ -15,21 +15,21 @@ mod loss;
 mod namespaces;
 mod requester;
 
-use super::changes::{self, Watch};
+use super::change_feed::{self, Watch};
 use super::mapping::Mapping;
 use super::namespace::{self, Namespace};
 use super::resource::{BusinessObject, Compiled, Conditions, Definition};
 use super::warnings;
-use entry::{Entries, Entry, Stored};
-use namespaces::created;
+use entry::{Entries, Entry, StoredDefinition};
+use namespaces::list_created;
 pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-pub(super) use entry::{stored, user_of_namespace, version};
+pub(super) use entry::{find_namespace_user, list_stored, read_version};
 pub use requester::{Action, Change, CommitHook, Requester};
 
 /// The collection of the documents: id to JSON.
@@ -37,7 +37,7 @@ pub const COLLECTION: &str = "business-objects";
 
 /// The settings of the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Defaults {
+pub struct CatalogueSettings {
     /// The setting `service.base-url`, without a slash at its end.
     pub base_url: Option<String>,
     /// The setting `service.gateway-id`.
@@ -50,7 +50,7 @@ pub struct Defaults {
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     store: Store,
-    defaults: Arc<Defaults>,
+    defaults: Arc<CatalogueSettings>,
     entries: Arc<RwLock<Entries>>,
     writer: Arc<Mutex<()>>,
     watch: Watch,
@@ -58,8 +58,8 @@ pub struct Catalogue {
 
 impl Catalogue {
     /// Reads all definitions from the store and compiles them.
-    pub fn open(store: Store, defaults: Defaults) -> Result<Self, Fault> {
-        let entries = Entries::read(&store.read())?;
+    pub fn open(store: Store, defaults: CatalogueSettings) -> Result<Self, GatewayError> {
+        let entries = Entries::read_all(&store.read())?;
         Ok(Self {
             store,
             defaults: Arc::new(defaults),
@@ -84,29 +84,29 @@ impl Catalogue {
     /// Returns the same catalogue with this limit of holders for which one change is recorded.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
-    pub fn with_most_holders(self, most: usize) -> Self {
+    pub fn with_max_holders(self, most: usize) -> Self {
         Self { watch: self.watch.with_most_holders(most), ..self }
     }
 
     /// Returns the same catalogue with this clock for ages and times.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
-        Self { watch: Watch::by(clock), ..self }
+        Self { watch: Watch::with_clock(clock), ..self }
     }
 
     /// Returns the Business Object with this id or name.
     pub fn get(&self, id_or_name: &str) -> Option<Arc<Compiled>> {
-        self.entries().find(id_or_name).and_then(|entry| entry.compiled.clone())
+        self.read_entries().find_entry(id_or_name).and_then(|entry| entry.compiled.clone())
     }
 
     /// Returns all Business Objects, ordered by name.
     pub fn list(&self) -> Vec<Arc<Compiled>> {
-        self.entries().all().filter_map(|entry| entry.compiled.clone()).collect()
+        self.read_entries().iter_by_name().filter_map(|entry| entry.compiled.clone()).collect()
     }
 
     /// Returns a number that grows with each change. Everything derived from all Business Objects is rebuilt then.
     pub fn version(&self) -> u64 {
-        self.entries().version
+        self.read_entries().version
     }
 
     /// Creates the Business Object or replaces the one of the same name, and creates missing namespaces. Returns true
@@ -114,28 +114,28 @@ impl Catalogue {
     /// the stored one changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
-    /// Returns the errors of `Definition::read`. `Kind::Invalid` for a bucketName without a target or an unknown
-    /// namespace, `Kind::PreconditionFailed` for `if_match`, and `Kind::Conflict` for another base of a namespace in
-    /// use. `Kind::Unconfirmed` if it would remove many objects from the Business Object.
+    /// Returns the errors of `Definition::read`. `ErrorClass::Invalid` for a bucketName without a target or an unknown
+    /// namespace, `ErrorClass::PreconditionFailed` for `if_match`, and `ErrorClass::Conflict` for another base of a namespace in
+    /// use. `ErrorClass::Unconfirmed` if it would remove many objects from the Business Object.
     pub fn put(
         &self,
         by: Requester<'_>,
         body: &[u8],
         if_match: IfMatch,
         check_target: &dyn Fn(&str) -> Result<(), String>,
-    ) -> Result<(Arc<Compiled>, bool), Fault> {
-        let read = Definition::read_with(body, check_target)?;
-        let writer = self.write();
-        let before = self.entries().find_name(&read.0.name).cloned();
+    ) -> Result<(Arc<Compiled>, bool), GatewayError> {
+        let read = Definition::read_body_with(body, check_target)?;
+        let writer = self.lock_writer();
+        let before = self.read_entries().find_by_name(&read.0.name).cloned();
         check_version(before.as_ref(), if_match)?;
         let created = before.is_none();
-        Ok((self.save(&writer, by, before.as_ref(), read)?, created))
+        Ok((self.save_definition(&writer, by, before.as_ref(), read)?, created))
     }
 
     /// Replaces the Business Object with this id or name. A new name must not belong to another one (409).
     ///
     /// # Errors
-    /// Returns the errors of [`Self::put`], and `Kind::NotFound`.
+    /// Returns the errors of [`Self::put`], and `ErrorClass::NotFound`.
     pub fn replace(
         &self,
         by: Requester<'_>,
@@ -143,40 +143,40 @@ impl Catalogue {
         body: &[u8],
         if_match: IfMatch,
         check_target: &dyn Fn(&str) -> Result<(), String>,
-    ) -> Result<Arc<Compiled>, Fault> {
-        self.find(id_or_name)?;
-        let read = Definition::read_with(body, check_target)?;
-        let writer = self.write();
-        let before = self.find(id_or_name)?;
+    ) -> Result<Arc<Compiled>, GatewayError> {
+        self.find_entry(id_or_name)?;
+        let read = Definition::read_body_with(body, check_target)?;
+        let writer = self.lock_writer();
+        let before = self.find_entry(id_or_name)?;
         check_version(Some(&before), if_match)?;
-        if let Some(other) = self.entries().find_name(&read.0.name)
+        if let Some(other) = self.read_entries().find_by_name(&read.0.name)
             && other.id != before.id
         {
-            return Err(Fault::with(
-                Kind::Conflict,
+            return Err(GatewayError::with_findings(
+                ErrorClass::Conflict,
                 format!("another Business Object already has the name {:?}", other.name),
-                vec![Finding::at("/name", "this name is taken; choose another one")],
+                vec![Finding::at_pointer("/name", "this name is taken; choose another one")],
             ));
         }
-        self.save(&writer, by, Some(&before), read)
+        self.save_definition(&writer, by, Some(&before), read)
     }
 
     /// Deletes the definition. The objects stay in the graph.
     ///
     /// # Errors
-    /// `Kind::NotFound` and `Kind::PreconditionFailed`.
+    /// `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`.
     pub fn delete(
         &self,
         by: Requester<'_>,
         id_or_name: &str,
         if_match: IfMatch,
-    ) -> Result<(), Fault> {
-        let _writer = self.write();
-        let entry = self.find(id_or_name)?;
+    ) -> Result<(), GatewayError> {
+        let _writer = self.lock_writer();
+        let entry = self.find_entry(id_or_name)?;
         check_version(Some(&entry), if_match)?;
-        commit::<_, Fault>(&self.store, by.check, |t| {
-            changes::removed(t, &entry.id)?;
-            t.delete(COLLECTION, entry.id.as_bytes())?;
+        commit::<_, GatewayError>(&self.store, by.check, |t| {
+            change_feed::stop_watching(t, &entry.id)?;
+            t.delete_document(COLLECTION, entry.id.as_bytes())?;
             by.add_to_commit(
                 t,
                 &Change {
@@ -189,7 +189,7 @@ impl Catalogue {
                 },
             )
         })?;
-        self.entries_mut().remove(&entry.id);
+        self.write_entries().remove(&entry.id);
         tracing::info!(
             business_object = entry.name,
             id = entry.id,
@@ -201,13 +201,13 @@ impl Catalogue {
     }
 
     /// Stores a definition, replacing `before`. The guard proves that no other change of the catalogue runs.
-    fn save(
+    fn save_definition(
         &self,
         _writer: &MutexGuard<'_, ()>,
         by: Requester<'_>,
         before: Option<&Entry>,
         (definition, mut mapping, conditions): (Definition, Mapping, Conditions),
-    ) -> Result<Arc<Compiled>, Fault> {
+    ) -> Result<Arc<Compiled>, GatewayError> {
         let there = before.and_then(|before| before.compiled.as_ref());
         if let Some(compiled) = there
             && compiled.object.definition == definition
@@ -222,12 +222,12 @@ impl Catalogue {
             }
             None => None,
         };
-        let now = penstock_base::time::rfc3339();
+        let now = penstock_base::time::now_rfc3339();
         let id = before.map(|before| before.id.as_str());
         let (compiled, _) = commit(&self.store, by.check, |transaction| {
             let changed =
                 self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
-            mapping.resolve(transaction)?;
+            mapping.resolve_namespaces(transaction)?;
             let object = BusinessObject {
                 id: before
                     .as_ref()
@@ -237,13 +237,17 @@ impl Catalogue {
                 created_at: before.map_or_else(|| now.clone(), |b| b.created_at.clone()),
                 updated_at: now,
                 updated_by: Some(by.id.to_owned()),
-                created_namespaces: created(&changed),
+                created_namespaces: list_created(&changed),
             };
             let there = there.map(|there| &there.object);
-            changes::defined(transaction, there, &object, self.watch.elapsed())?;
+            change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;
             let compiled = Compiled { object, mapping, conditions };
             let id = compiled.object.id.as_str();
-            transaction.put(COLLECTION, id.as_bytes(), &Stored::of(&compiled).encode())?;
+            transaction.put_document(
+                COLLECTION,
+                id.as_bytes(),
+                &StoredDefinition::from_compiled(&compiled).encode(),
+            )?;
             by.add_to_commit(
                 transaction,
                 &Change {
@@ -255,12 +259,12 @@ impl Catalogue {
                     forced: by.force.then_some(loss.unwrap_or_default()),
                 },
             )?;
-            Ok::<_, Fault>(compiled)
+            Ok::<_, GatewayError>(compiled)
         })?;
         if self.defaults.base_url.is_none() {
             for name in &compiled.object.created_namespaces {
                 let base = self.default_base(name);
-                if !compiled.object.definition.gives_base(name) {
+                if !compiled.object.definition.has_base_for(name) {
                     tracing::warn!(
                         namespace = %name, %base,
                         "A namespace got a base that clients cannot resolve, because service.base-url is not set."
@@ -269,7 +273,7 @@ impl Catalogue {
             }
         }
         let compiled = Arc::new(compiled);
-        self.entries_mut().insert(Entry::of(compiled.clone()));
+        self.write_entries().insert(Entry::from_compiled(compiled.clone()));
         let BusinessObject { id, version, definition, .. } = &compiled.object;
         tracing::info!(
             business_object = definition.name,
@@ -283,29 +287,32 @@ impl Catalogue {
     }
 
     /// Returns the warnings about each of these stored definitions. Blocking.
-    pub fn warnings(&self, of: &[Arc<Compiled>]) -> Result<Vec<Vec<Finding>>, Fault> {
+    pub fn collect_warnings(
+        &self,
+        of: &[Arc<Compiled>],
+    ) -> Result<Vec<Vec<Finding>>, GatewayError> {
         let all = namespace::list(&self.store.read(), None, usize::MAX)?;
         let warnings = |compiled: &Arc<Compiled>| {
             let created = &compiled.object.created_namespaces;
-            self.warnings_in(&self.store.read(), &all, compiled, created)
+            self.collect_warnings_in(&self.store.read(), &all, compiled, created)
         };
         of.iter().map(warnings).collect()
     }
 
-    fn warnings_in(
+    fn collect_warnings_in(
         &self,
         read: &impl Read,
         all: &[Namespace],
         compiled: &Compiled,
         created_namespaces: &[String],
-    ) -> Result<Vec<Finding>, Fault> {
+    ) -> Result<Vec<Finding>, GatewayError> {
         let default_base = |name: &str| self.default_base(name);
-        let mut found = warnings::of_definition(
+        let mut found = warnings::check_definition(
             &compiled.object.definition,
             &compiled.mapping,
             &compiled.conditions,
         );
-        found.extend(warnings::of_namespaces(
+        found.extend(warnings::check_namespaces(
             read,
             all,
             compiled,
@@ -319,28 +326,29 @@ impl Catalogue {
     /// [`Self::put`]. The transaction is never committed. Returns the warnings of a `put` too.
     ///
     /// # Errors
-    /// `Kind::Invalid` if namespaces are missing and are not created automatically, `Kind::Conflict` for another base
+    /// `ErrorClass::Invalid` if namespaces are missing and are not created automatically, `ErrorClass::Conflict` for another base
     /// of a namespace in use, and the errors of `work`.
-    pub fn rehearse<T>(
+    pub fn dry_run<T>(
         &self,
         compiled: &Compiled,
-        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, Fault>,
-    ) -> Result<(T, Vec<Finding>), Fault> {
+        work: impl FnOnce(&mut Transaction<'_>) -> Result<T, GatewayError>,
+    ) -> Result<(T, Vec<Finding>), GatewayError> {
         let BusinessObject { id, definition, .. } = &compiled.object;
         let rehearse = |transaction: &mut Transaction<'_>| {
             let mapping = &compiled.mapping;
             let changed =
                 self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
             let all = namespace::list(transaction, None, usize::MAX)?;
-            let warnings = self.warnings_in(transaction, &all, compiled, &created(&changed))?;
+            let warnings =
+                self.collect_warnings_in(transaction, &all, compiled, &list_created(&changed))?;
             Ok((work(transaction)?, warnings))
         };
-        let rehearsed = self.store.transact(|transaction| -> Result<(), Rehearsed<_>> {
-            Err(rehearse(transaction).map_or_else(Rehearsed::Failed, Rehearsed::Done))
+        let rehearsed = self.store.transact(|transaction| -> Result<(), DryRunEnd<_>> {
+            Err(rehearse(transaction).map_or_else(DryRunEnd::Failed, DryRunEnd::Done))
         });
         match rehearsed {
-            Err(Rehearsed::Done(done)) => Ok(done),
-            Err(Rehearsed::Failed(fault)) => Err(fault),
+            Err(DryRunEnd::Done(done)) => Ok(done),
+            Err(DryRunEnd::Failed(fault)) => Err(fault),
             Ok(_) => {
                 unreachable!("the transaction always ends with an error, so it is not committed")
             }
@@ -349,55 +357,58 @@ impl Catalogue {
 
     /// Returns the base of a namespace of this name that is created without a definition.
     pub fn default_base(&self, name: &str) -> String {
-        let Defaults { base_url, gateway_id, .. } = &*self.defaults;
+        let CatalogueSettings { base_url, gateway_id, .. } = &*self.defaults;
         namespace::default_base(base_url.as_deref(), gateway_id, name)
     }
 
-    fn find(&self, id_or_name: &str) -> Result<Entry, Fault> {
-        self.entries().find(id_or_name).cloned().ok_or_else(|| {
-            Fault::new(Kind::NotFound, format!("there is no Business Object {id_or_name:?}"))
+    fn find_entry(&self, id_or_name: &str) -> Result<Entry, GatewayError> {
+        self.read_entries().find_entry(id_or_name).cloned().ok_or_else(|| {
+            GatewayError::new(
+                ErrorClass::NotFound,
+                format!("there is no Business Object {id_or_name:?}"),
+            )
         })
     }
 
     // Poisoned locks are usable, because the entries change by single calls and are never left half changed.
-    fn write(&self) -> MutexGuard<'_, ()> {
+    fn lock_writer(&self) -> MutexGuard<'_, ()> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn entries(&self) -> RwLockReadGuard<'_, Entries> {
+    fn read_entries(&self) -> RwLockReadGuard<'_, Entries> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn entries_mut(&self) -> RwLockWriteGuard<'_, Entries> {
+    fn write_entries(&self) -> RwLockWriteGuard<'_, Entries> {
         self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The end of a dry run, which never commits.
-enum Rehearsed<T> {
+enum DryRunEnd<T> {
     Done(T),
-    Failed(Fault),
+    Failed(GatewayError),
 }
 
-impl<T> From<penstock_store::Error> for Rehearsed<T> {
+impl<T> From<penstock_store::Error> for DryRunEnd<T> {
     fn from(error: penstock_store::Error) -> Self {
         Self::Failed(error.into())
     }
 }
 
-fn check_version(entry: Option<&Entry>, if_match: IfMatch) -> Result<(), Fault> {
+fn check_version(entry: Option<&Entry>, if_match: IfMatch) -> Result<(), GatewayError> {
     match (if_match, entry) {
         (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => Ok(()),
         (IfMatch::Version(asked), Some(entry)) if asked == entry.version => Ok(()),
-        (IfMatch::Version(asked), Some(entry)) => Err(Fault::new(
-            Kind::PreconditionFailed,
+        (IfMatch::Version(asked), Some(entry)) => Err(GatewayError::new(
+            ErrorClass::PreconditionFailed,
             format!(
                 "the Business Object {:?} has version {} now, not {asked}; read it again",
                 entry.name, entry.version
             ),
         )),
-        (IfMatch::Exists | IfMatch::Version(_), None) => Err(Fault::new(
-            Kind::PreconditionFailed,
+        (IfMatch::Exists | IfMatch::Version(_), None) => Err(GatewayError::new(
+            ErrorClass::PreconditionFailed,
             "no Business Object has this name yet; leave out If-Match to create it",
         )),
     }

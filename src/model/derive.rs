@@ -18,23 +18,23 @@ mod write;
 
 use super::mapping;
 use oxrdf::NamedNode;
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Sample, SampleLimits};
-use seen::Seen;
-use write::Writer;
+use seen::SeenValues;
+use write::MappingWriter;
 
 /// A derived mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Derived {
+pub struct DerivedMapping {
     /// The mapping as YAML; it compiles.
     pub config: String,
     /// Notes for the review.
-    pub notes: Vec<Note>,
+    pub notes: Vec<DerivationNote>,
 }
 
 /// A note about a derived mapping for the person who reviews it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct DerivationNote {
     /// The path of the field, such as `parts.label`. Empty for the whole mapping.
     pub field: String,
     /// The text of the note.
@@ -45,7 +45,7 @@ pub struct Note {
 
 /// The names from which the namespaces and properties of a mapping are built.
 #[derive(Debug, Clone, Copy)]
-pub struct Names<'a> {
+pub struct MappingNames<'a> {
     /// The name of the Business Object. The namespace of the root is named after it.
     pub business_object: &'a str,
     /// The prefix of the IRI of every property.
@@ -63,37 +63,47 @@ const MAX_BYTES: usize = 1 << 20;
 /// line. From a text that exceeds the limits of a sample, it takes objects at even distances.
 ///
 /// # Errors
-/// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` if there is no object, or something that is not an object;
-/// `Kind::TooLarge` if a single object exceeds the limits of a sample.
-pub fn samples(text: &str, nesting: usize) -> Result<Sample, Fault> {
+/// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` if there is no object, or something that is not an object;
+/// `ErrorClass::TooLarge` if a single object exceeds the limits of a sample.
+pub fn read_samples(text: &str, nesting: usize) -> Result<Sample, GatewayError> {
     let limits =
         SampleLimits { nesting, elements: MAX_OBJECTS, values: MAX_VALUES, bytes: MAX_BYTES };
-    let sample = json::sample(text.as_bytes(), limits)?;
+    let sample = json::read_sample(text.as_bytes(), limits)?;
     if sample.total == 0 {
-        return Err(Fault::new(Kind::Invalid, "the sample contains no object; paste at least one"));
+        return Err(GatewayError::new(
+            ErrorClass::Invalid,
+            "the sample contains no object; paste at least one",
+        ));
     }
     if let [other] = sample.objects.as_slice()
         && !matches!(other, Json::Object(_))
     {
-        let message =
-            format!("the sample is {}; expected an object or an array of objects", other.kind());
-        return Err(Fault::new(Kind::Invalid, message));
+        let message = format!(
+            "the sample is {}; expected an object or an array of objects",
+            other.kind_name()
+        );
+        return Err(GatewayError::new(ErrorClass::Invalid, message));
     }
     let others = sample.objects.iter().enumerate().filter(|(_, e)| !matches!(e, Json::Object(_)));
     let found: Vec<Finding> = others
         .map(|(index, e)| {
-            Finding::at(format!("/{index}"), format!("an object is expected, not {}", e.kind()))
+            Finding::at_pointer(
+                format!("/{index}"),
+                format!("an object is expected, not {}", e.kind_name()),
+            )
         })
         .take(20)
         .collect();
     match found.first() {
         None => Ok(sample),
-        Some(first) => Err(Fault::with(Kind::Invalid, first.to_string(), found)),
+        Some(first) => {
+            Err(GatewayError::with_findings(ErrorClass::Invalid, first.to_string(), found))
+        }
     }
 }
 
 /// Describes which part of a text was taken as the sample; `None` if it was the whole text.
-pub fn sampled(sample: &Sample) -> Option<String> {
+pub fn describe_sample(sample: &Sample) -> Option<String> {
     let Sample { objects, total, elements } = sample;
     let objects = (objects.len() < *total).then(|| {
         format!("The sample is {} of the {total} objects, taken at even distances.", objects.len())
@@ -108,33 +118,36 @@ pub fn sampled(sample: &Sample) -> Option<String> {
 /// Derives a mapping from these objects.
 ///
 /// # Errors
-/// `Kind::Invalid` if the vocabulary is not an IRI, or the samples have more fields than a mapping may have.
-pub fn derive(names: Names<'_>, samples: &[Json]) -> Result<Derived, Fault> {
+/// `ErrorClass::Invalid` if the vocabulary is not an IRI, or the samples have more fields than a mapping may have.
+pub fn derive_mapping(
+    names: MappingNames<'_>,
+    samples: &[Json],
+) -> Result<DerivedMapping, GatewayError> {
     if let Err(error) = NamedNode::new(names.vocabulary) {
         let message = format!(
             "{:?} is not an absolute IRI ({error}); a vocabulary looks like https://plant.example/vocabulary/",
             names.vocabulary
         );
-        let found = vec![Finding::at("/vocabulary", message.clone())];
-        return Err(Fault::with(Kind::Invalid, message, found));
+        let found = vec![Finding::at_pointer("/vocabulary", message.clone())];
+        return Err(GatewayError::with_findings(ErrorClass::Invalid, message, found));
     }
-    let mut root = Seen::default();
+    let mut root = SeenValues::default();
     for sample in samples {
-        root.see(sample);
+        root.count_value(sample);
     }
-    let mut writer = Writer::new(names.vocabulary);
-    writer.root(names.business_object, &root);
-    let id = root.id();
+    let mut writer = MappingWriter::new(names.vocabulary);
+    writer.write_root(names.business_object, &root);
+    let id = root.id_member();
     for (number, _) in (1..).zip(samples).filter(|(_, sample)| !has_value(sample, id)) {
-        writer.misfit("", format!("Sample {number} holds no value, so it cannot be stored."));
+        writer.add_misfit("", format!("Sample {number} holds no value, so it cannot be stored."));
     }
-    let Derived { config, notes } = writer.done();
+    let DerivedMapping { config, notes } = writer.finish();
     match mapping::compile(&config) {
-        Ok(_) => Ok(Derived { config, notes }),
+        Ok(_) => Ok(DerivedMapping { config, notes }),
         Err(findings) => {
             let cause = findings.first().map_or_else(String::new, ToString::to_string);
             let message = format!("a mapping cannot be derived from these samples: {cause}");
-            Err(Fault::new(Kind::Invalid, message))
+            Err(GatewayError::new(ErrorClass::Invalid, message))
         }
     }
 }

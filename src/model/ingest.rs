@@ -5,7 +5,7 @@
 //! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
-//! Only one object of the request is in memory at a time. `trial` is the dry run of a definition that is not stored
+//! Only one object of the request is in memory at a time. `dry_run` is the dry run of a definition that is not stored
 //! yet.
 //!
 //! Rules for the JSON of one object:
@@ -25,11 +25,13 @@ mod bounded;
 mod change;
 mod convert;
 mod delete;
+mod dry_run;
 mod expire;
 mod findings;
 mod idempotency;
 mod lines;
 mod literal;
+mod mapping_namespaces;
 mod mode;
 mod node;
 mod orphans;
@@ -37,20 +39,18 @@ mod record;
 mod repeats;
 mod request;
 mod run;
-mod spaces;
 #[cfg(test)]
 mod tests;
-mod trial;
 mod values;
 mod write;
+mod write_history;
 mod write_scope;
-mod wrote;
 
 pub use answer::{Answer, Nested, Outcome, Status, Warning};
-pub use expire::expire;
+pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
+pub use expire::remove_expired;
 pub use mode::Mode;
-pub use record::{Record, record, records};
+pub use record::{Record, list_records, read_record};
 pub use request::{ApiKey, Body, Limits, Request};
 pub use run::ingest;
-pub use trial::{Trial, Viewed, try_out};
-pub use wrote::{Writers, writers};
+pub use write_history::{WriteHistory, find_write_history};

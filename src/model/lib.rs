@@ -8,11 +8,11 @@
 //! - `view` converts quads into JSON
 //! - `members` decides which objects belong
 //! - `search` finds some of them
-//! - `changes` records changes for automatic exports
+//! - `change_feed` records changes for automatic exports
 //! - `warnings` finds what is probably unintended in a definition
 
 pub mod catalogue;
-pub mod changes;
+pub mod change_feed;
 pub mod derive;
 pub mod ingest;
 pub mod mapping;

@@ -46,11 +46,11 @@ mod yaml;
 
 pub use compile::compile;
 pub use prefixes::Prefixes;
-pub use schema::json_schema;
+pub use schema::build_json_schema;
 
 use super::namespace;
 use oxrdf::NamedNode;
-use penstock_base::fault::Finding;
+use penstock_base::error::Finding;
 use penstock_store::{Error, Read};
 use std::collections::HashSet;
 
@@ -72,7 +72,7 @@ pub struct Shape {
     pub namespace: String,
     /// The fields, in the mapping's order, in which they are also written.
     pub fields: Vec<Field>,
-    /// The prefix of these objects' URIs. [`Mapping::resolve`] sets it if several fields of the parent have the
+    /// The prefix of these objects' URIs. [`Mapping::resolve_namespaces`] sets it if several fields of the parent have the
     /// property that leads here: the URI of each object then determines its field.
     pub uri_prefix: Option<String>,
 }
@@ -88,7 +88,7 @@ pub struct Field {
 
 impl Field {
     /// Returns whether the field contains objects.
-    pub fn is_object(&self) -> bool {
+    pub fn contains_objects(&self) -> bool {
         matches!(&self.kind, FieldKind::Property(Property { value: Value::Object(_), .. }))
     }
 }
@@ -163,41 +163,41 @@ impl Mapping {
     /// Looks up the namespaces that decide between fields of objects with the same property. Until then such objects
     /// belong to the first of these fields. It runs once, because the base of a namespace does not change while a
     /// mapping names it.
-    pub fn resolve(&mut self, read: &impl Read) -> Result<(), Error> {
-        self.root.resolve(read)
+    pub fn resolve_namespaces(&mut self, read: &impl Read) -> Result<(), Error> {
+        self.root.resolve_namespaces(read)
     }
 }
 
 impl Shape {
     /// Returns the field with this name.
-    pub fn field(&self, name: &str) -> Option<&Field> {
+    pub fn find_field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
     /// Returns whether a field of this name, or `uri`, contains the object's URI.
     pub fn is_id(&self, name: &str) -> bool {
-        name == "uri" || self.field(name).is_some_and(|field| field.kind == FieldKind::Id)
+        name == "uri" || self.find_field(name).is_some_and(|field| field.kind == FieldKind::Id)
     }
 
-    fn resolve(&mut self, read: &impl Read) -> Result<(), Error> {
+    fn resolve_namespaces(&mut self, read: &impl Read) -> Result<(), Error> {
         let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
-        for (predicate, _) in self.nested_mut() {
+        for (predicate, _) in self.iter_nested_mut() {
             if !seen.insert(predicate.clone()) {
                 shared.insert(predicate.clone());
             }
         }
-        for (predicate, nested) in self.nested_mut() {
+        for (predicate, nested) in self.iter_nested_mut() {
             if shared.contains(predicate) {
                 let namespace = namespace::get(read, &nested.namespace)?;
                 nested.uri_prefix = namespace.map(|namespace| namespace.identifier_prefix());
             }
-            nested.resolve(read)?;
+            nested.resolve_namespaces(read)?;
         }
         Ok(())
     }
 
     /// Returns the shapes of nested objects, each with the property that leads to it.
-    fn nested_mut(&mut self) -> impl Iterator<Item = (&NamedNode, &mut Self)> {
+    fn iter_nested_mut(&mut self) -> impl Iterator<Item = (&NamedNode, &mut Self)> {
         self.fields.iter_mut().filter_map(|field| match &mut field.kind {
             FieldKind::Property(Property { predicate, value: Value::Object(nested), .. }) => {
                 Some((&*predicate, nested))

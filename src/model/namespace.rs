@@ -6,7 +6,7 @@
 use super::catalogue;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
 use penstock_base::characters::is_deceptive;
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Members};
 use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -22,13 +22,14 @@ pub const COLLECTION: &str = "namespaces";
 pub const COUNTERS: &str = "counters";
 
 /// The characters of a name that are percent-encoded in a URI: all but the unreserved ones (RFC 3986, 2.3).
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const PERCENT_ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The maximum length of a name in characters.
-const MAX_NAME: usize = 64;
+const MAX_NAME_CHARACTERS: usize = 64;
 
 /// The maximum length of a base in bytes.
-const MAX_BASE: usize = 1024;
+const MAX_BASE_BYTES: usize = 1024;
 
 /// A stored namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,13 +93,13 @@ impl Generator {
 
 impl Namespace {
     /// Returns the name of its graph, which is the URI base.
-    pub fn graph(&self) -> NamedNode {
+    pub fn graph_name(&self) -> NamedNode {
         NamedNode::new_unchecked(&self.uri_base)
     }
 
     /// Returns the identifier with this local part. A `/` separates it from the base, unless the base ends in `/`, `#`
     /// or `:`.
-    fn identifier(&self, local: &str) -> NamedNode {
+    fn build_identifier(&self, local: &str) -> NamedNode {
         NamedNode::new_unchecked(format!("{}{local}", self.identifier_prefix()))
     }
 
@@ -119,7 +120,7 @@ impl Namespace {
     }
 
     /// Returns whether both mint the same identifiers, as the bases `http://e/a` and `http://e/a/` do.
-    fn mints_as(&self, other: &Self) -> bool {
+    fn mints_same_as(&self, other: &Self) -> bool {
         self.identifier_prefix() == other.identifier_prefix()
     }
 
@@ -127,8 +128,8 @@ impl Namespace {
     /// The body may contain the read-only members of an answer; they have no effect.
     ///
     /// # Errors
-    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
-    pub fn read(name: &str, body: &[u8], default_base: &str) -> Result<Self, Fault> {
+    /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
+    pub fn read_body(name: &str, body: &[u8], default_base: &str) -> Result<Self, GatewayError> {
         let mut findings = Vec::new();
         let mut namespace = Self {
             name: name.to_owned(),
@@ -137,14 +138,14 @@ impl Namespace {
             created_at: String::new(),
         };
         if let Err(why) = check_name(name) {
-            findings.push(Finding::at("", why));
+            findings.push(Finding::at_pointer("", why));
         }
         let body = json::parse(body, 8)?;
-        if let Some(mut members) = Members::of(body, "", &mut findings) {
-            if let Some(given) = members.string("name")
+        if let Some(mut members) = Members::of_object(body, "", &mut findings) {
+            if let Some(given) = members.take_string("name")
                 && given != name
             {
-                members.find("name", format!("the body names {given:?}, the path {name:?}"));
+                members.add_finding("name", format!("the body names {given:?}, the path {name:?}"));
             }
             if let Some(base) = read_base(&mut members) {
                 namespace.uri_base = base;
@@ -152,13 +153,13 @@ impl Namespace {
             namespace.generator = read_generator(&mut members).unwrap_or_default();
             members.take("createdAt");
             members.take("warnings");
-            members.end();
+            members.report_unknown();
         }
         if findings.is_empty() {
             Ok(namespace)
         } else {
-            Err(Fault::with(
-                Kind::Invalid,
+            Err(GatewayError::with_findings(
+                ErrorClass::Invalid,
                 format!("the namespace {name:?} is not valid"),
                 findings,
             ))
@@ -168,13 +169,13 @@ impl Namespace {
 
 impl NamespaceDefinition {
     /// Reads one element of the `namespaces` of a Business Object's definition.
-    pub(super) fn read(members: &mut Members<'_>) -> Self {
-        let name = members.string("name");
+    pub(super) fn read_members(members: &mut Members<'_>) -> Self {
+        let name = members.take_string("name");
         match &name {
-            None => members.require("name", "expected the name of a namespace"),
+            None => members.report_missing("name", "expected the name of a namespace"),
             Some(name) => {
                 if let Err(why) = check_name(name) {
-                    members.find("name", why);
+                    members.add_finding("name", why);
                 }
             }
         }
@@ -186,55 +187,55 @@ impl NamespaceDefinition {
     }
 
     /// Returns whether a namespace already matches this definition.
-    pub(super) fn describes(&self, namespace: &Namespace) -> bool {
+    pub(super) fn is_same_as(&self, namespace: &Namespace) -> bool {
         self.uri_base.as_ref().is_none_or(|base| *base == namespace.uri_base)
             && self.generator.is_none_or(|generator| generator == namespace.generator)
     }
 }
 
 fn read_base(members: &mut Members<'_>) -> Option<String> {
-    let base = members.string("uriBase")?;
+    let base = members.take_string("uriBase")?;
     if let Err(why) = check_base(&base) {
-        members.find("uriBase", why);
+        members.add_finding("uriBase", why);
     }
     Some(base)
 }
 
 fn read_generator(members: &mut Members<'_>) -> Option<Generator> {
-    let given = members.string("generator")?;
+    let given = members.take_string("generator")?;
     let generator = Generator::ALL.into_iter().find(|generator| generator.name() == given);
     if generator.is_none() {
         let message =
             format!("there is no generator {given:?}; use uuid, counter, alphanumeric or manual");
-        members.find("generator", message);
+        members.add_finding("generator", message);
     }
     generator
 }
 
 /// Reads a namespace by name.
 pub fn get(read: &impl Read, name: &str) -> Result<Option<Namespace>, Error> {
-    let document = read.document(COLLECTION, name.as_bytes())?;
-    document.map(|document| decode(name.as_bytes(), &document)).transpose()
+    let document = read.read_document(COLLECTION, name.as_bytes())?;
+    document.map(|document| decode_namespace(name.as_bytes(), &document)).transpose()
 }
 
 /// Reads up to `limit` namespaces after the name `after`, ordered by name.
 pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<Namespace>, Error> {
     let range =
         DocumentRange { after: after.map(str::as_bytes), limit, ..DocumentRange::default() };
-    let documents = read.documents(COLLECTION, range)?;
-    documents.iter().map(|(name, document)| decode(name, document)).collect()
+    let documents = read.read_documents(COLLECTION, range)?;
+    documents.iter().map(|(name, document)| decode_namespace(name, document)).collect()
 }
 
 /// Creates a namespace, or changes one that is not used yet. Returns it, and true if it was created. Writing the same
 /// content again has no effect, even if the namespace is used.
 ///
 /// # Errors
-/// `Kind::Invalid` for an invalid name or base; `Kind::Conflict` for a change of a used namespace, or a base that gives
+/// `ErrorClass::Invalid` for an invalid name or base; `ErrorClass::Conflict` for a change of a used namespace, or a base that gives
 /// the identifiers of another namespace.
 pub fn put(
     transaction: &mut Transaction<'_>,
     namespace: Namespace,
-) -> Result<(Namespace, bool), Fault> {
+) -> Result<(Namespace, bool), GatewayError> {
     put_for(transaction, namespace, None)
 }
 
@@ -243,12 +244,12 @@ pub fn put(
 ///
 /// # Errors
 /// As [`put`].
-pub(super) fn define(
+pub(super) fn define_namespace(
     transaction: &mut Transaction<'_>,
     definition: &NamespaceDefinition,
     default_base: String,
     business_object: Option<&str>,
-) -> Result<(Namespace, bool), Fault> {
+) -> Result<(Namespace, bool), GatewayError> {
     let before = get(transaction, &definition.name)?;
     let (base, generator) = before.map_or_else(
         || (default_base, Generator::default()),
@@ -268,18 +269,18 @@ fn put_for(
     transaction: &mut Transaction<'_>,
     mut namespace: Namespace,
     business_object: Option<&str>,
-) -> Result<(Namespace, bool), Fault> {
-    check_name(&namespace.name).map_err(|why| Fault::new(Kind::Invalid, why))?;
-    check_base(&namespace.uri_base).map_err(|why| Fault::new(Kind::Invalid, why))?;
+) -> Result<(Namespace, bool), GatewayError> {
+    check_name(&namespace.name).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
+    check_base(&namespace.uri_base).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
 
     let before = get(transaction, &namespace.name)?;
     if let Some(before) = &before {
         if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
             return Ok((before.clone(), false));
         }
-        if let Some(why) = use_beside(transaction, before, business_object)? {
-            return Err(Fault::new(
-                Kind::Conflict,
+        if let Some(why) = find_other_use(transaction, before, business_object)? {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
                 format!(
                     "the namespace {:?} is used and cannot be changed ({why}); define another one",
                     namespace.name
@@ -289,15 +290,15 @@ fn put_for(
     }
     let owner = list(transaction, None, usize::MAX)?
         .into_iter()
-        .find(|other| other.mints_as(&namespace) && other.name != namespace.name);
+        .find(|other| other.mints_same_as(&namespace) && other.name != namespace.name);
     if let Some(owner) = owner {
         let and_so = if owner.uri_base == namespace.uri_base {
             String::new()
         } else {
             format!(", which gives the same identifiers as {:?}", namespace.uri_base)
         };
-        return Err(Fault::new(
-            Kind::Conflict,
+        return Err(GatewayError::new(
+            ErrorClass::Conflict,
             format!(
                 "the namespace {:?} has the base {:?} already{and_so}; each namespace needs its own base",
                 owner.name, owner.uri_base
@@ -305,69 +306,84 @@ fn put_for(
         ));
     }
     namespace.created_at =
-        before.as_ref().map_or_else(penstock_base::time::rfc3339, |b| b.created_at.clone());
-    transaction.put(COLLECTION, namespace.name.as_bytes(), &encode(&namespace))?;
+        before.as_ref().map_or_else(penstock_base::time::now_rfc3339, |b| b.created_at.clone());
+    transaction.put_document(
+        COLLECTION,
+        namespace.name.as_bytes(),
+        &encode_namespace(&namespace),
+    )?;
     Ok((namespace, before.is_none()))
 }
 
 /// Deletes a namespace that is not used. Its counter is kept; a new namespace with the same base continues it.
 ///
 /// # Errors
-/// `Kind::NotFound`; `Kind::Conflict` if a mapping names it or its graph holds quads.
-pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Fault> {
+/// `ErrorClass::NotFound`; `ErrorClass::Conflict` if a mapping names it or its graph holds quads.
+pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), GatewayError> {
     let Some(namespace) = get(transaction, name)? else {
-        return Err(Fault::new(Kind::NotFound, format!("there is no namespace {name:?}")));
+        return Err(GatewayError::new(
+            ErrorClass::NotFound,
+            format!("there is no namespace {name:?}"),
+        ));
     };
-    if let Some(why) = held_by(transaction, &namespace)? {
-        return Err(Fault::new(Kind::Conflict, format!("the namespace {name:?} is used: {why}")));
+    if let Some(why) = find_holder(transaction, &namespace)? {
+        return Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!("the namespace {name:?} is used: {why}"),
+        ));
     }
-    transaction.delete(COLLECTION, name.as_bytes())?;
+    transaction.delete_document(COLLECTION, name.as_bytes())?;
     Ok(())
 }
 
 /// Returns the default base of a namespace: `<base-url>/id/<Namespace>/`, or without a base URL
 /// `urn:penstock:<gateway-id>:<Namespace>:`. The name is percent-encoded.
 pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> String {
-    let name = utf8_percent_encode(name, RESERVED);
+    let name = utf8_percent_encode(name, PERCENT_ENCODED);
     match base_url {
         Some(base_url) => format!("{}/id/{name}/", base_url.trim_end_matches('/')),
-        None => format!("urn:penstock:{}:{name}:", utf8_percent_encode(gateway_id, RESERVED)),
+        None => {
+            format!("urn:penstock:{}:{name}:", utf8_percent_encode(gateway_id, PERCENT_ENCODED))
+        }
     }
 }
 
 /// Mints an identifier that does not occur in the store. The new state of a counter is part of the transaction.
 ///
 /// # Errors
-/// `Kind::Invalid` for a namespace whose generator is `manual`.
-pub fn mint(transaction: &mut Transaction<'_>, namespace: &Namespace) -> Result<NamedNode, Fault> {
+/// `ErrorClass::Invalid` for a namespace whose generator is `manual`.
+pub fn mint_identifier(
+    transaction: &mut Transaction<'_>,
+    namespace: &Namespace,
+) -> Result<NamedNode, GatewayError> {
     match namespace.generator {
-        Generator::Uuid => Ok(namespace.identifier(&uuid::Uuid::now_v7().to_string())),
+        Generator::Uuid => Ok(namespace.build_identifier(&uuid::Uuid::now_v7().to_string())),
         Generator::Counter => {
             let key = namespace.uri_base.as_bytes();
-            let mut number = counter(transaction, namespace)?;
+            let mut number = read_counter(transaction, namespace)?;
             loop {
                 number = number.checked_add(1).ok_or_else(|| {
                     let name = &namespace.name;
-                    Fault::new(
-                        Kind::Internal,
+                    GatewayError::new(
+                        ErrorClass::Internal,
                         format!("the counter of the namespace {name:?} has reached its maximum"),
                     )
                 })?;
-                let identifier = namespace.identifier(&number.to_string());
+                let identifier = namespace.build_identifier(&number.to_string());
                 if !is_taken(transaction, &identifier)? {
-                    transaction.put(COUNTERS, key, &number.to_be_bytes())?;
+                    transaction.put_document(COUNTERS, key, &number.to_be_bytes())?;
                     return Ok(identifier);
                 }
             }
         }
         Generator::Alphanumeric => loop {
-            let identifier = namespace.identifier(&alphanumeric());
+            let identifier = namespace.build_identifier(&random_alphanumeric());
             if !is_taken(transaction, &identifier)? {
                 return Ok(identifier);
             }
         },
-        Generator::Manual => Err(Fault::new(
-            Kind::Invalid,
+        Generator::Manual => Err(GatewayError::new(
+            ErrorClass::Invalid,
             format!(
                 "the object has no URI, and the namespace {:?} generates none (its generator is manual); send `uri`",
                 namespace.name
@@ -384,8 +400,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
     const FORBIDDEN: &[char] = &['<', '>', ':', '/', '"', '{', '}', '|', '^', '`', '\\'];
     let why = if name.is_empty() {
         "it is empty".to_owned()
-    } else if name.chars().count() > MAX_NAME {
-        format!("it is longer than {MAX_NAME} characters")
+    } else if name.chars().count() > MAX_NAME_CHARACTERS {
+        format!("it is longer than {MAX_NAME_CHARACTERS} characters")
     } else if name.trim() != name {
         "it begins or ends with white space".to_owned()
     } else if name == "." || name == ".." {
@@ -399,8 +415,8 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 fn check_base(base: &str) -> Result<(), String> {
-    if base.len() > MAX_BASE {
-        return Err(format!("the URI base is longer than {MAX_BASE} bytes"));
+    if base.len() > MAX_BASE_BYTES {
+        return Err(format!("the URI base is longer than {MAX_BASE_BYTES} bytes"));
     }
     match NamedNode::new(base) {
         Ok(_) => Ok(()),
@@ -411,34 +427,34 @@ fn check_base(base: &str) -> Result<(), String> {
 }
 
 /// Returns why a namespace can no longer be changed; `None` if it can.
-pub fn use_of(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
-    use_beside(read, namespace, None)
+pub fn find_use(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+    find_other_use(read, namespace, None)
 }
 
-/// As [`use_of`], but ignores the use by the Business Object with the id `business_object`.
-fn use_beside(
+/// As [`find_use`], but ignores the use by the Business Object with the id `business_object`.
+fn find_other_use(
     read: &impl Read,
     namespace: &Namespace,
     business_object: Option<&str>,
 ) -> Result<Option<String>, Error> {
-    if let Some(why) = held_beside(read, namespace, business_object)? {
+    if let Some(why) = find_other_holder(read, namespace, business_object)? {
         return Ok(Some(why));
     }
-    let moved = read.document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
+    let moved = read.read_document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
     Ok(moved.then(|| "its counter has issued numbers".to_owned()))
 }
 
 /// Returns why a namespace cannot be deleted; `None` if it can.
-pub fn held_by(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
-    held_beside(read, namespace, None)
+pub fn find_holder(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
+    find_other_holder(read, namespace, None)
 }
 
-fn held_beside(
+fn find_other_holder(
     read: &impl Read,
     namespace: &Namespace,
     business_object: Option<&str>,
 ) -> Result<Option<String>, Error> {
-    if let Some(object) = catalogue::user_of_namespace(read, &namespace.name, business_object)? {
+    if let Some(object) = catalogue::find_namespace_user(read, &namespace.name, business_object)? {
         return Ok(Some(format!("the mapping of the Business Object {object:?} names it")));
     }
     Ok(has_data(read, namespace)?.then(|| "its graph holds data".to_owned()))
@@ -446,17 +462,17 @@ fn held_beside(
 
 /// Returns whether the graph of a namespace holds a quad.
 pub fn has_data(read: &impl Read, namespace: &Namespace) -> Result<bool, Error> {
-    let graph = Some(GraphName::NamedNode(namespace.graph()));
+    let graph = Some(GraphName::NamedNode(namespace.graph_name()));
     read.any(&Pattern { graph, ..Pattern::default() })
 }
 
-fn counter(read: &impl Read, namespace: &Namespace) -> Result<u64, Fault> {
-    match read.document(COUNTERS, namespace.uri_base.as_bytes())? {
+fn read_counter(read: &impl Read, namespace: &Namespace) -> Result<u64, GatewayError> {
+    match read.read_document(COUNTERS, namespace.uri_base.as_bytes())? {
         None => Ok(0),
         Some(bytes) => bytes.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| {
             tracing::error!(namespace = %namespace.name, "The counter of a namespace could not be read.");
-            Fault::new(
-                Kind::Internal,
+            GatewayError::new(
+                ErrorClass::Internal,
                 format!("the counter of the namespace {:?} cannot be read", namespace.name),
             )
         }),
@@ -469,18 +485,18 @@ fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
         || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
 }
 
-fn alphanumeric() -> String {
+fn random_alphanumeric() -> String {
     let mut rng = rand::rng();
     (0..10)
         .map(|_| char::from_digit(rng.random_range(0..36), 36).expect("below the radix"))
         .collect()
 }
 
-fn encode(namespace: &Namespace) -> Vec<u8> {
+fn encode_namespace(namespace: &Namespace) -> Vec<u8> {
     serde_json::to_vec(namespace).expect("a namespace holds only strings")
 }
 
-fn decode(name: &[u8], document: &[u8]) -> Result<Namespace, Error> {
+fn decode_namespace(name: &[u8], document: &[u8]) -> Result<Namespace, Error> {
     serde_json::from_slice(document).map_err(|error| {
         let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(name));
         Corruption { path, offset: 0, what: format!("the namespace cannot be read: {error}") }

@@ -11,9 +11,9 @@ mod skolem;
 mod source;
 mod xml;
 
-pub use dump::{Dump, dump};
+pub use dump::{DumpOptions, write_dump};
 pub use format::Format;
-pub use load::{Failed, Load, Loaded, Target, load};
+pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};
 
 use oxrdf::{GraphName, NamedNode};
 
@@ -24,17 +24,17 @@ pub const DEFAULT_GRAPH: &str = "default";
 ///
 /// # Errors
 /// Why the text is neither.
-pub fn graph(text: &str) -> Result<GraphName, String> {
+pub fn parse_graph(text: &str) -> Result<GraphName, String> {
     if text == DEFAULT_GRAPH {
         return Ok(GraphName::DefaultGraph);
     }
-    iri(text).map(GraphName::from)
+    parse_iri(text).map(GraphName::from)
 }
 
 /// Parses an absolute IRI.
 ///
 /// # Errors
 /// Why the text is not one.
-pub fn iri(text: &str) -> Result<NamedNode, String> {
+pub fn parse_iri(text: &str) -> Result<NamedNode, String> {
     NamedNode::new(text).map_err(|error| format!("{text:?} is not an absolute IRI ({error})"))
 }

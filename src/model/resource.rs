@@ -7,8 +7,8 @@ mod automatic;
 mod read;
 mod schedule;
 
-pub use automatic::Automatic;
-pub use schedule::{Schedule, Wrong};
+pub use automatic::AutomaticExports;
+pub use schedule::{Schedule, SettingError};
 
 use super::mapping::Mapping;
 use super::namespace::NamespaceDefinition;
@@ -57,7 +57,7 @@ pub struct Definition {
 
 impl Definition {
     /// Returns whether the definition sets the URI base of this namespace.
-    pub fn gives_base(&self, namespace: &str) -> bool {
+    pub fn has_base_for(&self, namespace: &str) -> bool {
         self.namespaces.iter().any(|given| given.name == namespace && given.uri_base.is_some())
     }
 }
@@ -108,7 +108,7 @@ pub struct BusinessObject {
 
 impl Compiled {
     /// Returns its conditions with complete IRIs.
-    pub fn conditions_in_full(&self) -> Vec<Condition> {
+    pub fn expand_conditions(&self) -> Vec<Condition> {
         let iri = |term: &Term| match term {
             Term::NamedNode(iri) => iri.as_str().to_owned(),
             other => other.to_string(),

@@ -8,9 +8,9 @@
 //! object that is nested in itself is only its URI.
 //!
 //! # What an index answers
-//! The index answers [`Test::In`] for IRIs: a field of type `resource`, the URI of a nested object at any depth, and
+//! The index answers [`ValueTest::In`] for IRIs: a field of type `resource`, the URI of a nested object at any depth, and
 //! the object's own URI. For every other condition objects are read and tested, page by page, so that commits do not
-//! wait. [`Bounds`] limits how many. A search that would need more fails; it never returns an incomplete result.
+//! wait. [`SearchBudget`] limits how many. A search that would need more fails; it never returns an incomplete result.
 //!
 //! # Pages while data changes
 //! A cursor holds the position of its object: the value that it is ordered by, and its URI. The next page contains
@@ -28,8 +28,8 @@ mod referrers;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::Bounds;
-pub use filter::{Filter, Test};
+pub use bounds::SearchBudget;
+pub use filter::{Filter, ValueTest};
 pub use order::Order;
-pub use page::{Found, Page, Search, count, page};
-pub use referrers::{Referrer, Referrers, Through, referrers};
+pub use page::{FoundObject, Search, SearchPage, count_objects, find_page};
+pub use referrers::{ReferenceFilter, Referrer, ReferrersPage, find_referrers};

@@ -13,18 +13,18 @@ mod shown;
 mod tests;
 mod values;
 
-pub(crate) use belonging::owner;
-pub(crate) use number::Key as Number;
-pub use object::Path;
-pub use values::{Owned, Values};
+pub(crate) use belonging::find_owning_field;
+pub(crate) use number::NumberKey as Number;
+pub use object::NestingPath;
+pub use values::{FieldValues, ShownValues};
 
 pub use super::mapping::Shape;
 use oxrdf::NamedNode;
-use penstock_base::fault::{Fault, Finding};
-use penstock_store::{About, Read};
+use penstock_base::error::{Finding, GatewayError};
+use penstock_store::{Read, SubjectQuads};
 
 /// The maximum number of warnings in one list. One more then says that there were more.
-const WARNINGS: usize = 1000;
+const MAX_WARNINGS: usize = 1000;
 
 /// Appends one object to `out` as JSON without white space. `uri` comes first unless the mapping places it;
 /// fields are in the mapping's order.
@@ -33,35 +33,35 @@ const WARNINGS: usize = 1000;
 /// value that the field cannot show. Their place is a JSON Pointer into the object.
 ///
 /// # Errors
-/// `Kind::TooLarge` if the object and the objects nested in it exceed the limit; the store's errors.
-pub fn render(
+/// `ErrorClass::TooLarge` if the object and the objects nested in it exceed the limit; the store's errors.
+pub fn render_object(
     read: &impl Read,
     shape: &Shape,
     uri: &NamedNode,
     out: &mut Vec<u8>,
     warnings: &mut Vec<Finding>,
-) -> Result<(), Fault> {
-    let mut about = About::default();
-    read.about(uri.as_ref().into(), &mut about)?;
-    render_about(read, shape, uri, &about, out, warnings)
+) -> Result<(), GatewayError> {
+    let mut about = SubjectQuads::default();
+    read.read_subject(uri.as_ref().into(), &mut about)?;
+    render_subject(read, shape, uri, &about, out, warnings)
 }
 
-/// As [`render`], for an object whose stored quads are already in `about`.
+/// As [`render_object`], for an object whose stored quads are already in `about`.
 ///
 /// # Errors
-/// As [`render`].
-pub fn render_about(
+/// As [`render_object`].
+pub fn render_subject(
     read: &impl Read,
     shape: &Shape,
     uri: &NamedNode,
-    about: &About,
+    about: &SubjectQuads,
     out: &mut Vec<u8>,
     warnings: &mut Vec<Finding>,
-) -> Result<(), Fault> {
-    let budget = budget::Budget::new(out.len());
-    object::Writer { read, out, warnings, pointer: Vec::new(), budget }.write(
+) -> Result<(), GatewayError> {
+    let budget = budget::ViewBudget::new(out.len());
+    object::ObjectWriter { read, out, warnings, pointer: Vec::new(), budget }.write_object(
         shape,
-        &Path { uri, above: None },
+        &NestingPath { uri, above: None },
         about,
     )
 }

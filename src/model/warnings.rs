@@ -1,19 +1,19 @@
 //! Warnings about definitions: what is valid and probably unintended.
 //!
-//! [`of_definition`] needs no store. [`of_namespaces`] reads the existing namespaces and whether they have data.
+//! [`check_definition`] needs no store. [`check_namespaces`] reads the existing namespaces and whether they have data.
 use super::mapping::{Field, FieldKind, Mapping, Value};
 use super::namespace::{self, Namespace};
 use super::resource::{Compiled, Conditions, Definition};
 use oxrdf::{NamedNode, Term};
-use penstock_base::fault::{Fault, Finding};
-use penstock_base::nearest::nearest;
+use penstock_base::error::{Finding, GatewayError};
+use penstock_base::nearest::find_nearest;
 use penstock_store::Read;
 
 /// The maximum number of namespaces that one warning names.
 const MAX_NAMED: usize = 5;
 
 /// Returns the warnings that do not need the store.
-pub fn of_definition(
+pub fn check_definition(
     definition: &Definition,
     mapping: &Mapping,
     conditions: &Conditions,
@@ -22,27 +22,30 @@ pub fn of_definition(
     for warning in &mut found {
         warning.message.insert_str(0, "config: ");
     }
-    of_conditions(definition, mapping, conditions, &mut found);
+    check_conditions(definition, mapping, conditions, &mut found);
     if definition.push_targets.is_empty() {
         let without = |what: &str| format!("{what}, but without `pushTargets` nothing is exported");
         if definition.schedule.is_some() {
-            found.push(Finding::at("/schedule", without("a schedule is set")));
+            found.push(Finding::at_pointer("/schedule", without("a schedule is set")));
         }
         if definition.export_on_change {
-            found.push(Finding::at("/exportOnChange", without("changes are to be exported")));
+            found.push(Finding::at_pointer(
+                "/exportOnChange",
+                without("changes are to be exported"),
+            ));
         }
     }
     let named = mapping.namespaces();
     for (index, defined) in definition.namespaces.iter().enumerate() {
         if !named.contains(&defined.name.as_str()) {
             let message = format!("the mapping does not name the namespace `{}`", defined.name);
-            found.push(Finding::at(format!("/namespaces/{index}/name"), message));
+            found.push(Finding::at_pointer(format!("/namespaces/{index}/name"), message));
         }
     }
     found
 }
 
-fn of_conditions(
+fn check_conditions(
     definition: &Definition,
     mapping: &Mapping,
     conditions: &Conditions,
@@ -55,10 +58,10 @@ fn of_conditions(
         for (member, text, iri) in
             [("predicate", &condition.predicate, predicate), ("value", &condition.value, value)]
         {
-            if let Ok(expanded) = mapping.prefixes.expand(text)
+            if let Ok(expanded) = mapping.prefixes.expand_iri(text)
                 && expanded != *iri
             {
-                found.push(Finding::at(
+                found.push(Finding::at_pointer(
                     format!("/conditions/{index}/{member}"),
                     format!(
                         "`{text}` was saved as the IRI <{iri}>, before prefixes applied to conditions; save \
@@ -68,8 +71,8 @@ fn of_conditions(
             }
         }
         let earlier = conditions.iter().take(index);
-        if let Some(why) = unsatisfiable(mapping, predicate, value, earlier) {
-            found.push(Finding::at(
+        if let Some(why) = unsatisfiable_reason(mapping, predicate, value, earlier) {
+            found.push(Finding::at_pointer(
                 format!("/conditions/{index}"),
                 format!(
                     "no object written through this mapping satisfies the condition `{}` = `{}`: {why}",
@@ -81,7 +84,7 @@ fn of_conditions(
 }
 
 /// Returns the reason why no object that is written through the mapping can satisfy a condition.
-fn unsatisfiable<'a>(
+fn unsatisfiable_reason<'a>(
     mapping: &Mapping,
     predicate: &NamedNode,
     value: &NamedNode,
@@ -119,23 +122,23 @@ fn unsatisfiable<'a>(
 
 /// Returns the warnings that depend on namespaces. `all` are the existing ones, and `created` those created with the
 /// definition. `default_base` returns the base of a namespace without one.
-pub fn of_namespaces(
+pub fn check_namespaces(
     read: &impl Read,
     all: &[Namespace],
     compiled: &Compiled,
     created: &[String],
     default_base: &dyn Fn(&str) -> String,
-) -> Result<Vec<Finding>, Fault> {
+) -> Result<Vec<Finding>, GatewayError> {
     let mut found = Vec::new();
     let definition = &compiled.object.definition;
     let own = |name: &str| all.iter().find(|namespace| namespace.name == name);
     for namespace in created.iter().filter_map(|name| own(name)) {
         let Namespace { name, uri_base, .. } = namespace;
         if *uri_base == default_base(name)
-            && !definition.gives_base(name)
+            && !definition.has_base_for(name)
             && !namespace::has_data(read, namespace)?
         {
-            found.push(Finding::at(
+            found.push(Finding::at_pointer(
                 "/config",
                 format!(
                     "the namespace `{name}` was created with the default base <{uri_base}>; until it has data, \
@@ -148,13 +151,16 @@ pub fn of_namespaces(
     let mut others: Vec<&Namespace> = all.iter().collect();
     for namespace in compiled.mapping.namespaces().into_iter().filter_map(own) {
         others.retain(|other| other.name != namespace.name);
-        found.extend(overlaps(namespace, &others).map(|message| Finding::at("/config", message)));
+        found.extend(
+            overlap_warning(namespace, &others)
+                .map(|message| Finding::at_pointer("/config", message)),
+        );
     }
     if let Some(root) = own(&compiled.mapping.root.namespace)
         && !namespace::has_data(read, root)?
-        && let Some(similar) = similar_with_data(read, root, all)?
+        && let Some(similar) = find_similar_with_data(read, root, all)?
     {
-        found.push(Finding::at(
+        found.push(Finding::at_pointer(
             "/config",
             format!(
                 "the root namespace `{}` has no objects, but `{similar}` has some; check the name",
@@ -166,7 +172,7 @@ pub fn of_namespaces(
 }
 
 /// Returns a warning if the base of a namespace is a prefix of the base of another one, or begins with it.
-pub fn overlaps(namespace: &Namespace, others: &[&Namespace]) -> Option<String> {
+pub fn overlap_warning(namespace: &Namespace, others: &[&Namespace]) -> Option<String> {
     let start = namespace.identifier_prefix();
     let (mut inside, mut around) = (Vec::new(), Vec::new());
     for other in others {
@@ -205,17 +211,17 @@ pub fn overlaps(namespace: &Namespace, others: &[&Namespace]) -> Option<String> 
 }
 
 /// Returns the namespace with data whose name is most similar to this one's.
-fn similar_with_data(
+fn find_similar_with_data(
     read: &impl Read,
     root: &Namespace,
     all: &[Namespace],
-) -> Result<Option<String>, Fault> {
+) -> Result<Option<String>, GatewayError> {
     let mut candidates = Vec::new();
     for other in all.iter().filter(|other| other.name != root.name) {
         let name = other.name.as_str();
-        if nearest(&root.name, [name]).is_some() && namespace::has_data(read, other)? {
+        if find_nearest(&root.name, [name]).is_some() && namespace::has_data(read, other)? {
             candidates.push(name);
         }
     }
-    Ok(nearest(&root.name, candidates).map(str::to_owned))
+    Ok(find_nearest(&root.name, candidates).map(str::to_owned))
 }

@@ -7,14 +7,14 @@ use nix::unistd::geteuid;
 use penstock_auth::Auth;
 use penstock_base::clock::{COLLECTION, Clock};
 use penstock_base::commit::GuardedStore;
-use penstock_base::disk::{Disk, shortage};
-use penstock_base::events::{self, Events};
-use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_base::disk::{Disk, describe_shortage};
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::events::{self, EventBus};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::memory::Memory;
 use penstock_config::Settings;
 use penstock_export::{self as export, Exporter};
-use penstock_model::catalogue::{Catalogue, Defaults};
+use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::{ingest, namespace};
 use penstock_store::{DiskFull, Options, Progress, Read as _, Store, Transaction};
 use std::io;
@@ -23,20 +23,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The store's folder in the data directory.
-const STORE: &str = "store";
+const STORE_FOLDER: &str = "store";
 /// The file in the data directory with the gateway's identifier.
 const GATEWAY_ID: &str = "gateway-id";
 
 /// The key in [`COLLECTION`] of the last epoch of event identifiers.
-const EVENT_EPOCH: &[u8] = b"event-epoch";
+const EVENT_EPOCH_KEY: &[u8] = b"event-epoch";
 
 /// The collections of counters. A restore advances them beyond the backup, so that no number issued after the backup
 /// is issued again.
-pub const COUNTERS: [&str; 2] = [namespace::COUNTERS, export::SEQUENCES];
+pub const COUNTER_COLLECTIONS: [&str; 2] = [namespace::COUNTERS, export::EXPORT_SEQUENCES];
 
 /// Returns the path of the store in a data directory.
-pub fn store_of(data_dir: &Path) -> PathBuf {
-    data_dir.join(STORE)
+pub fn store_path(data_dir: &Path) -> PathBuf {
+    data_dir.join(STORE_FOLDER)
 }
 
 /// The opened parts of the gateway.
@@ -61,7 +61,7 @@ pub struct Gateway {
     /// The permits for reads that may look at many objects.
     pub query_permits: QueryPermits,
     /// The bus of events for listeners.
-    pub events: Events,
+    pub events: EventBus,
     /// `service.gateway-id`, configured or generated.
     pub gateway_id: String,
     /// A number that grows with each start.
@@ -72,25 +72,26 @@ impl Gateway {
     /// Opens the parts in `settings.data_dir`, and creates the directory with mode 0700 if it is missing. Blocking.
     ///
     /// # Errors
-    /// `Kind::Forbidden` when the process may not use the directory; `Kind::NoRoom` or `Kind::Internal` when the
-    /// disk fails; `Kind::Conflict` when another process has the store open.
+    /// `ErrorClass::Forbidden` when the process may not use the directory; `ErrorClass::InsufficientStorage` or `ErrorClass::Internal` when the
+    /// disk fails; `ErrorClass::Conflict` when another process has the store open.
     pub fn open(
         settings: Arc<Settings>,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, GatewayError> {
         let dir = &settings.data_dir;
-        make_private(dir).map_err(|error| disk(&error, "creating the data directory", dir))?;
-        warn_of_others(dir);
+        create_private_folder(dir)
+            .map_err(|error| disk_error(&error, "creating the data directory", dir))?;
+        warn_if_accessible(dir);
         // The store's lock comes first: nothing in the directory may change before this process holds it.
-        let store = Store::open(&store_of(dir), Options::default(), progress)
-            .map_err(|error| opening(&error))?;
+        let store = Store::open(&store_path(dir), Options::default(), progress)
+            .map_err(|error| open_error(&error))?;
         let gateway_id = match &settings.gateway_id {
             Some(id) => id.clone(),
-            None => kept_id(dir, &store)?,
+            None => load_or_create_id(dir, &store)?,
         };
         let catalogue = Catalogue::open(
             store.clone(),
-            Defaults {
+            CatalogueSettings {
                 base_url: settings.base_url.clone(),
                 gateway_id: gateway_id.clone(),
                 auto_create_namespaces: settings.auto_create_namespaces,
@@ -99,11 +100,11 @@ impl Gateway {
         let clock = Clock::open(store.clone())?;
         let catalogue = catalogue.with_clock(clock.clone());
         let auth = Auth::open(&store, &settings, &clock)?;
-        data_events::keep_restored(dir, &store, settings.limits.audit);
+        data_events::record_restore(dir, &store, settings.limits.audit);
         let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
-        let epoch = event_epoch(&store);
+        let epoch = next_event_epoch(&store);
         let memory = Memory::new(settings.limits.memory);
-        let events = Events::new(events::Options {
+        let events = EventBus::new(events::EventOptions {
             source: settings
                 .base_url
                 .clone()
@@ -114,12 +115,12 @@ impl Gateway {
         });
         let exporter = Exporter::open(
             store.clone(),
-            export::Options {
+            export::ExportOptions {
                 targets: settings.targets.clone(),
                 gateway_id: gateway_id.clone(),
                 data_dir: dir.clone(),
                 history: settings.limits.history,
-                pace: export::Pace::default(),
+                pace: export::DeliveryTimings::default(),
                 events: events.clone(),
                 spool: settings.targets.spool_bytes,
                 disk: disk.clone(),
@@ -127,7 +128,7 @@ impl Gateway {
             },
         )?;
         let query_permits = QueryPermits::new(settings.limits.graphql.time);
-        go_on_after(&clock, &store, &exporter)?;
+        raise_stamps(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
             store: store.into(),
@@ -146,19 +147,19 @@ impl Gateway {
 }
 
 /// Ensures that new stamps are not earlier than the newest ones that an earlier process issued.
-fn go_on_after(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(), Fault> {
-    for record in ingest::records(store, None, 1)? {
-        clock.not_before(&record.at);
+fn raise_stamps(clock: &Clock, store: &Store, exporter: &Exporter) -> Result<(), GatewayError> {
+    for record in ingest::list_records(store, None, 1)? {
+        clock.raise_stamp(&record.at);
     }
     for entry in exporter.list(None, 1)? {
-        clock.not_before(&entry.created_at);
-        entry.delivered_at.iter().for_each(|at| clock.not_before(at));
+        clock.raise_stamp(&entry.created_at);
+        entry.delivered_at.iter().for_each(|at| clock.raise_stamp(at));
     }
     Ok(())
 }
 
 /// Creates the directory with mode 0700, and its missing parents. Does not change an existing directory.
-pub fn make_private(dir: &Path) -> io::Result<()> {
+pub fn create_private_folder(dir: &Path) -> io::Result<()> {
     let parent = match dir.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -173,7 +174,7 @@ pub fn make_private(dir: &Path) -> io::Result<()> {
 }
 
 /// Warns of a data directory that other users than its owner can access, since all data is in it.
-fn warn_of_others(dir: &Path) {
+fn warn_if_accessible(dir: &Path) {
     let Ok(found) = std::fs::metadata(dir) else { return };
     let mode = found.mode() & 0o7777;
     if mode & 0o077 != 0 {
@@ -188,13 +189,13 @@ fn warn_of_others(dir: &Path) {
 
 /// Returns the identifier from the data directory, and generates it at the first start. The store has a copy, so that
 /// no other identifier is generated silently when the file is lost.
-fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
-    let copy = store.read().document(COLLECTION, GATEWAY_ID.as_bytes())?;
+fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, GatewayError> {
+    let copy = store.read().read_document(COLLECTION, GATEWAY_ID.as_bytes())?;
     let copy = copy.and_then(|bytes| String::from_utf8(bytes).ok());
-    let id = id_of_file(dir, copy.as_deref())?;
+    let id = read_or_create_id_file(dir, copy.as_deref())?;
     if copy.as_deref() != Some(&id) {
         let put = |change: &mut Transaction<'_>| {
-            change.put(COLLECTION, GATEWAY_ID.as_bytes(), id.as_bytes())
+            change.put_document(COLLECTION, GATEWAY_ID.as_bytes(), id.as_bytes())
         };
         if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
             tracing::warn!(%error, "Copying the gateway's identifier into the store failed; the next start tries again.");
@@ -204,35 +205,35 @@ fn kept_id(dir: &Path, store: &Store) -> Result<String, Fault> {
 }
 
 /// Returns an epoch for event identifiers that is greater than that of any earlier start, even if the clock went back.
-fn event_epoch(store: &Store) -> u32 {
+fn next_event_epoch(store: &Store) -> u32 {
     let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
-        let kept = change.document(COLLECTION, EVENT_EPOCH)?;
+        let kept = change.read_document(COLLECTION, EVENT_EPOCH_KEY)?;
         let kept = kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
-        let epoch = kept.saturating_add(1).max(seconds());
-        change.put(COLLECTION, EVENT_EPOCH, &epoch.to_be_bytes())?;
+        let epoch = kept.saturating_add(1).max(seconds_since_1970());
+        change.put_document(COLLECTION, EVENT_EPOCH_KEY, &epoch.to_be_bytes())?;
         Ok(epoch)
     };
     match store.transact(next) {
         Ok((epoch, _)) => epoch,
         Err(error) => {
             tracing::warn!(%error, "Storing the epoch of events failed; event identifiers are based on the clock.");
-            seconds()
+            seconds_since_1970()
         }
     }
 }
 
 /// Returns the seconds since 1970; they fit until 2106.
-fn seconds() -> u32 {
+fn seconds_since_1970() -> u32 {
     u32::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default()
 }
 
-fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
+fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, GatewayError> {
     let path = dir.join(GATEWAY_ID);
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         // Other identifiers were minted with it: silently generating another would split the gateway's data.
-        Ok(_) => Err(Fault::new(
-            Kind::Internal,
+        Ok(_) => Err(GatewayError::new(
+            ErrorClass::Internal,
             format!(
                 "{} is empty; write the gateway's identifier into it, or set service.gateway-id",
                 path.display()
@@ -241,42 +242,45 @@ fn id_of_file(dir: &Path, copy: Option<&str>) -> Result<String, Fault> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let id = copy.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned);
             write_atomically(&path, format!("{id}\n").as_bytes())
-                .map_err(|error| disk(&error, "writing", &path))?;
+                .map_err(|error| disk_error(&error, "writing", &path))?;
             Ok(id)
         }
-        Err(error) => Err(disk(&error, "reading", &path)),
+        Err(error) => Err(disk_error(&error, "reading", &path)),
     }
 }
 
 /// Converts an I/O error at the start into an error for the operator. Unlike the error of a request it names the path.
-pub fn disk(error: &io::Error, action: &str, path: &Path) -> Fault {
+pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError {
     let kind = match error.kind() {
-        io::ErrorKind::PermissionDenied => Kind::Forbidden,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Kind::NoRoom,
-        _ => Kind::Internal,
+        io::ErrorKind::PermissionDenied => ErrorClass::Forbidden,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            ErrorClass::InsufficientStorage
+        }
+        _ => ErrorClass::Internal,
     };
     let mend = match kind {
-        Kind::Forbidden => {
+        ErrorClass::Forbidden => {
             format!(
                 "; {}set service.data-dir to a directory that this user may write to",
-                whose(path)
+                describe_owner(path)
             )
         }
-        Kind::NoRoom => {
+        ErrorClass::InsufficientStorage => {
             "; free space on this disk, or set service.data-dir to a directory on another one"
                 .to_owned()
         }
         _ => String::new(),
     };
-    let mut fault = Fault::new(kind, format!("{action} {} failed: {error}{mend}", path.display()));
-    if let Some(full) = DiskFull::of(error) {
-        fault.errors.push(Finding { place: Place::Whole, message: shortage(full) });
+    let mut fault =
+        GatewayError::new(kind, format!("{action} {} failed: {error}{mend}", path.display()));
+    if let Some(full) = DiskFull::from_io_error(error) {
+        fault.errors.push(Finding { place: Place::Whole, message: describe_shortage(full) });
     }
     fault
 }
 
 /// Describes the owner of the path, or of its nearest existing parent, if this process runs as another user.
-fn whose(path: &Path) -> String {
+fn describe_owner(path: &Path) -> String {
     let found = path.ancestors().find_map(|path| Some((path, std::fs::metadata(path).ok()?.uid())));
     match found {
         Some((path, owner)) if owner != geteuid().as_raw() => format!(
@@ -288,23 +292,25 @@ fn whose(path: &Path) -> String {
     }
 }
 
-fn opening(error: &penstock_store::Error) -> Fault {
+fn open_error(error: &penstock_store::Error) -> GatewayError {
     use penstock_store::Error;
     match error {
-        Error::Io { action, path, source } => disk(source, action, path),
-        Error::InUse { .. } => Fault::new(Kind::Conflict, error.to_string()),
-        Error::NewerFormat { .. } => Fault::new(
-            Kind::Damaged,
+        Error::Io { action, path, source } => disk_error(source, action, path),
+        Error::InUse { .. } => GatewayError::new(ErrorClass::Conflict, error.to_string()),
+        Error::NewerFormat { .. } => GatewayError::new(
+            ErrorClass::Damaged,
             format!("{error}; install that version, or restore a backup into another directory"),
         ),
-        Error::UnfinishedRestore { .. } => Fault::new(Kind::Damaged, error.to_string()),
-        Error::Corrupt(_) => Fault::new(
-            Kind::Damaged,
+        Error::UnfinishedRestore { .. } => {
+            GatewayError::new(ErrorClass::Damaged, error.to_string())
+        }
+        Error::Corrupt(_) => GatewayError::new(
+            ErrorClass::Damaged,
             format!(
                 "{error}; `penstock verify` lists all damage, `penstock restore` restores a backup"
             ),
         ),
-        _ => Fault::new(Kind::Internal, error.to_string()),
+        _ => GatewayError::new(ErrorClass::Internal, error.to_string()),
     }
 }
 
@@ -315,47 +321,50 @@ mod tests {
 
     #[test]
     fn the_identifier_is_generated_once_and_kept() {
-        let (folder, store) = store();
-        let first = kept_id(folder.path(), &store).unwrap();
+        let (folder, store) = open_store();
+        let first = load_or_create_id(folder.path(), &store).unwrap();
         assert_eq!(uuid::Uuid::parse_str(&first).unwrap().to_string(), first);
-        assert_eq!(kept_id(folder.path(), &store).unwrap(), first);
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
     }
 
     #[test]
     fn a_lost_identifier_is_read_from_the_store_and_a_changed_file_takes_precedence() {
-        let (folder, store) = store();
+        let (folder, store) = open_store();
         let path = folder.path().join(GATEWAY_ID);
-        let first = kept_id(folder.path(), &store).unwrap();
+        let first = load_or_create_id(folder.path(), &store).unwrap();
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(kept_id(folder.path(), &store).unwrap(), first);
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
         assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), first);
         std::fs::write(&path, "mine\n").unwrap();
-        assert_eq!(kept_id(folder.path(), &store).unwrap(), "mine");
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(kept_id(folder.path(), &store).unwrap(), "mine");
+        assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), "mine");
     }
 
-    fn store() -> (tempfile::TempDir, Store) {
+    fn open_store() -> (tempfile::TempDir, Store) {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&folder.path().join(STORE), Options::default(), &mut |_| {});
+        let store = Store::open(&folder.path().join(STORE_FOLDER), Options::default(), &mut |_| {});
         (folder, store.unwrap())
     }
 
     #[test]
     fn an_empty_identifier_is_never_replaced() {
-        let (folder, store) = store();
+        let (folder, store) = open_store();
         std::fs::write(folder.path().join(GATEWAY_ID), "").unwrap();
-        assert_eq!(kept_id(folder.path(), &store).unwrap_err().kind, Kind::Internal);
+        assert_eq!(
+            load_or_create_id(folder.path(), &store).unwrap_err().kind,
+            ErrorClass::Internal
+        );
     }
 
     #[test]
     fn the_data_directory_is_private() {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("a/b");
-        make_private(&dir).unwrap();
-        make_private(&dir).unwrap();
+        create_private_folder(&dir).unwrap();
+        create_private_folder(&dir).unwrap();
         assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
         std::fs::write(folder.path().join("file"), "").unwrap();
-        assert!(make_private(&folder.path().join("file")).is_err());
+        assert!(create_private_folder(&folder.path().join("file")).is_err());
     }
 }

@@ -1,5 +1,5 @@
 //! The opened gateway: its parts, its status, and how it recovers from a failed disk.
 
 pub mod gateway;
-pub mod mend;
 pub mod query_permits;
+pub mod recovery;

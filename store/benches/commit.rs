@@ -6,29 +6,29 @@ use std::hint::black_box;
 
 const OBJECTS: u64 = 100;
 
-fn subject(n: u64) -> NamedNode {
+fn subject_iri(n: u64) -> NamedNode {
     NamedNode::new_unchecked(format!("https://example.org/object/{n:08}"))
 }
 
-fn object(n: u64) -> impl Iterator<Item = Quad> {
+fn object_quads(n: u64) -> impl Iterator<Item = Quad> {
     (0..10).map(move |field| {
         let predicate = NamedNode::new_unchecked(format!("https://example.org/vocabulary#{field}"));
         let graph = GraphName::from(NamedNode::new_unchecked("https://example.org/"));
         if field < 5 {
             let shared = n.wrapping_mul(31 + field) % 1_000;
             let shared = NamedNode::new_unchecked(format!("https://example.org/shared/{shared}"));
-            Quad::new(subject(n), predicate, shared, graph)
+            Quad::new(subject_iri(n), predicate, shared, graph)
         } else {
             let value = Literal::new_simple_literal(format!("{field:012} {n:025}"));
-            Quad::new(subject(n), predicate, value, graph)
+            Quad::new(subject_iri(n), predicate, value, graph)
         }
     })
 }
 
-fn commit(store: &Store, first: u64) {
+fn commit_objects(store: &Store, first: u64) {
     store
         .transact::<_, Error>(|change| {
-            for quad in (first..first + OBJECTS).flat_map(object) {
+            for quad in (first..first + OBJECTS).flat_map(object_quads) {
                 change.insert(quad.as_ref())?;
             }
             Ok(())
@@ -44,7 +44,7 @@ fn benches(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(OBJECTS * 10));
     group.bench_function("commit 100 objects of 10 quads", |bencher| {
         bencher.iter(|| {
-            commit(&store, next);
+            commit_objects(&store, next);
             next += OBJECTS;
         });
     });
@@ -53,7 +53,7 @@ fn benches(criterion: &mut Criterion) {
     group.bench_function("read an object of 10 quads", |bencher| {
         bencher.iter(|| {
             n = (n + 7_919) % next.max(1);
-            let subject = NamedOrBlankNode::from(subject(n));
+            let subject = NamedOrBlankNode::from(subject_iri(n));
             black_box(store.read().quads_about(&subject).expect("a read"))
         });
     });

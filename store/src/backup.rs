@@ -3,9 +3,9 @@
 //! A backup is a base (FORMAT.md). Commits that ran while it was written are parts of their own, so nothing
 //! has to be replayed over it.
 use crate::frame::Change;
-use crate::journal::{self, Base, End, NewBase, Parts};
-use crate::slot::Lending;
-use crate::store::lock;
+use crate::journal::{self, Base, BaseEnd, NewBase, PartWriter};
+use crate::slot::LendingWriter;
+use crate::store::lock_data_dir;
 use crate::{Error, ReadStore, files};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 
 /// How far the counters and sequences of a restored store jump ahead. It is more than a gateway uses between
 /// a backup and a loss.
-pub const JUMP: u64 = 1_000_000;
+pub const SEQUENCE_JUMP: u64 = 1_000_000;
 
 /// The folder in which a restore creates the journal. It is renamed when the journal is complete.
-const UNFINISHED: &str = "journal.new";
+const UNFINISHED_FOLDER: &str = "journal.new";
 
 /// Refuses a data directory in which a restore did not finish.
-pub(crate) fn refuse_unfinished(dir: &Path) -> Result<(), Error> {
-    if dir.join(UNFINISHED).exists() {
+pub(crate) fn refuse_unfinished_restore(dir: &Path) -> Result<(), Error> {
+    if dir.join(UNFINISHED_FOLDER).exists() {
         return Err(Error::UnfinishedRestore { path: dir.to_owned() });
     }
     Ok(())
@@ -58,21 +58,21 @@ impl ReadStore {
     /// If the store is poisoned meanwhile, the backup fails so that the store can be reopened. A backup that
     /// starts on a poisoned store continues, and reopening waits for it. It does not wait if `out` accepts
     /// nothing for some seconds.
-    pub fn backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
+    pub fn write_backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
         let inner = self.inner();
         let slot = inner.slot.take();
-        inner.closing.check()?;
-        let writer = inner.writer();
+        inner.closing.check_not_closing()?;
+        let writer = inner.lock_writer();
         let (id, folder) = (writer.id(), writer.folder().to_owned());
-        let before = inner.before(&writer);
+        let before = inner.begin_pass(&writer);
         drop(writer);
-        let out = Lending { out, slot: &slot, is_last: before.was_poisoned };
-        let mut parts = Parts::begin(out, Path::new("the backup"), &id)?;
+        let out = LendingWriter { out, slot: &slot, is_last: before.was_poisoned };
+        let mut parts = PartWriter::begin(out, Path::new("the backup"), &id)?;
         let exact = inner.write_state(&mut parts, &before)?;
         journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
-            inner.may_go_on(&before)?;
+            inner.check_may_continue(&before)?;
             match Change::decode(payload) {
-                Ok(change) => parts.commit(payload, &change).map(Ok),
+                Ok(change) => parts.write_commit(payload, &change).map(Ok),
                 Err(what) => Ok(Err(what)),
             }
         })?;
@@ -81,7 +81,7 @@ impl ReadStore {
     }
 }
 
-/// A backup file, as written by [`ReadStore::backup`].
+/// A backup file, as written by [`ReadStore::write_backup`].
 #[derive(Debug)]
 pub struct BackupFile {
     file: File,
@@ -91,21 +91,21 @@ pub struct BackupFile {
 impl BackupFile {
     /// Opens the backup at `path`.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Self::of(File::open(path).map_err(files::fault("opening", path))?, path))
+        Ok(Self::from_file(File::open(path).map_err(files::io_error("opening", path))?, path))
     }
 
     /// Wraps a file that is open for reading. Errors name it `path`.
-    pub fn of(file: File, path: &Path) -> Self {
+    pub fn from_file(file: File, path: &Path) -> Self {
         Self { file, path: path.to_owned() }
     }
 
     /// Reads the whole backup and verifies that it is complete and undamaged.
-    pub fn check(&self) -> Result<Backup, Error> {
+    pub fn verify_content(&self) -> Result<Backup, Error> {
         let (_, end) = journal::read_base(&self.file, &self.path, &mut |_, _| Ok(Ok(())))?;
-        self.summary(&end)
+        self.summarize_end(&end)
     }
 
-    fn summary(&self, end: &End) -> Result<Backup, Error> {
+    fn summarize_end(&self, end: &BaseEnd) -> Result<Backup, Error> {
         if end.from != end.exact {
             return Err(Error::NotABackup { path: self.path.clone() });
         }
@@ -113,24 +113,24 @@ impl BackupFile {
     }
 
     /// Restores the backup into `dir`, which must be empty or missing. The sequence of commits jumps ahead by
-    /// [`JUMP`]. So does each document in the collections `counters` that is a big-endian `u64`. The first
+    /// [`SEQUENCE_JUMP`]. So does each document in the collections `counters` that is a big-endian `u64`. The first
     /// open builds the index.
-    pub fn restore(&self, dir: &Path, counters: &[&str]) -> Result<Restored, Error> {
-        files::make_folder(dir)?;
-        let _lock = lock(dir)?;
-        for entry in fs::read_dir(dir).map_err(files::fault("reading", dir))? {
-            let path = entry.map_err(files::fault("reading", dir))?.path();
-            if path.file_name().is_some_and(|name| name != "lock" && name != UNFINISHED) {
+    pub fn restore_into(&self, dir: &Path, counters: &[&str]) -> Result<Restored, Error> {
+        files::create_folder(dir)?;
+        let _lock = lock_data_dir(dir)?;
+        for entry in fs::read_dir(dir).map_err(files::io_error("reading", dir))? {
+            let path = entry.map_err(files::io_error("reading", dir))?.path();
+            if path.file_name().is_some_and(|name| name != "lock" && name != UNFINISHED_FOLDER) {
                 return Err(Error::NotEmpty { path: dir.to_owned() });
             }
         }
-        let folder = dir.join(UNFINISHED);
+        let folder = dir.join(UNFINISHED_FOLDER);
         if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(files::fault("removing", &folder))?;
+            fs::remove_dir_all(&folder).map_err(files::io_error("removing", &folder))?;
         }
-        files::make_folder(&folder)?;
-        let restored = self.make(&folder, counters).and_then(|restored| {
-            files::rename(&folder, &dir.join("journal"), dir)?;
+        files::create_folder(&folder)?;
+        let restored = self.create_journal(&folder, counters).and_then(|restored| {
+            files::rename_durably(&folder, &dir.join("journal"), dir)?;
             Ok(restored)
         });
         restored.inspect_err(|_| {
@@ -139,9 +139,9 @@ impl BackupFile {
         })
     }
 
-    fn make(&self, folder: &Path, counters: &[&str]) -> Result<Restored, Error> {
-        let backup = self.summary(&Base::of(&self.file, &self.path)?.end)?;
-        let sequence = backup.sequence.saturating_add(JUMP);
+    fn create_journal(&self, folder: &Path, counters: &[&str]) -> Result<Restored, Error> {
+        let backup = self.summarize_end(&Base::open_file(&self.file, &self.path)?.end)?;
+        let sequence = backup.sequence.saturating_add(SEQUENCE_JUMP);
         let id = journal::new_id();
         journal::make_segment(folder, &id, sequence + 1)?;
         let mut base = NewBase::begin(folder, &id, sequence)?;
@@ -158,12 +158,16 @@ impl BackupFile {
                     last.insert(name, number.map(u64::from_be_bytes));
                 }
             }
-            base.parts.commit(payload, &change).map(Ok)
+            base.parts.write_commit(payload, &change).map(Ok)
         })?;
         let mut jumped = 0;
         for ((collection, key), counter) in last {
             if let Some(counter) = counter {
-                base.parts.document(&collection, &key, &counter.saturating_add(JUMP).to_be_bytes());
+                base.parts.add_document(
+                    &collection,
+                    &key,
+                    &counter.saturating_add(SEQUENCE_JUMP).to_be_bytes(),
+                );
                 jumped += 1;
             }
         }

@@ -4,35 +4,35 @@
 //! The base is read from the index in pages while commits continue, so it can mix older and newer state.
 //! FORMAT.md proves that replaying the frames after it makes the state exact.
 use crate::Error;
-use crate::journal::{Parts, Synced, Writer};
-use crate::store::{Inner, Touched};
+use crate::journal::{PartWriter, SyncState, Writer};
+use crate::store::{ChangeCounts, StoreInner};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard};
 
 /// Quads and documents read under one lock. It limits how long a commit waits.
-const PAGE: usize = 256;
+const ITEMS_PER_PAGE: usize = 256;
 
 /// The state before a pass over the whole index.
-pub(crate) struct Before {
+pub(crate) struct PassStart {
     /// The sequence of the newest frame.
     pub(crate) from: u64,
     quads: u64,
     documents: u64,
-    touched: Touched,
+    change_counts: ChangeCounts,
     /// Identifies the opened journal: reopening the store replaces it.
-    synced: Arc<Synced>,
+    synced: Arc<SyncState>,
     /// Whether the store already refused commits.
     pub(crate) was_poisoned: bool,
 }
 
-impl Inner {
+impl StoreInner {
     /// Writes a new base of the journal. If any step fails, the old base stays valid.
-    pub(crate) fn compact(&self) -> Result<(), Error> {
+    pub(crate) fn compact_journal(&self) -> Result<(), Error> {
         let _slot = self.slot.take();
-        self.closing.check()?;
-        let mut writer = self.admitted()?;
-        let before = self.before(&writer);
+        self.closing.check_not_closing()?;
+        let mut writer = self.lock_writer_if_writable()?;
+        let before = self.begin_pass(&writer);
         let from = before.from;
         let Some(mut base) = writer.begin_base(from)? else { return Ok(()) };
         drop(writer);
@@ -43,8 +43,8 @@ impl Inner {
                 return Err(error);
             }
         };
-        let base = base.finish(exact, &|| self.may_go_on(&before))?;
-        let mut writer = match self.admitted() {
+        let base = base.finish(exact, &|| self.check_may_continue(&before))?;
+        let mut writer = match self.lock_writer_if_writable() {
             Ok(writer) => writer,
             Err(error) => {
                 base.give_up();
@@ -53,16 +53,16 @@ impl Inner {
         };
         // If the index lacks frames of the old segments, a crash would cause a rebuild from the base. That is
         // acceptable: a compaction frees disk space, so it must not fail for lack of it.
-        if self.index().noted() < from
-            && let Err(error) = self.checkpoint(&writer)
-            && !error.is_no_room()
+        if self.lock_index().checkpointed_sequence() < from
+            && let Err(error) = self.write_checkpoint(&writer)
+            && !error.is_disk_full()
         {
             base.give_up();
             return Err(error);
         }
-        let base = writer.replace(base)?;
+        let base = writer.publish_base(base)?;
         drop(writer);
-        self.synced().rebased(base.remove_older(), base.bytes);
+        self.sync_state().record_base(base.remove_older(), base.bytes);
         let end = base.end;
         tracing::info!(
             quads = end.quads,
@@ -74,15 +74,15 @@ impl Inner {
     }
 
     /// Records the state before a pass over the whole index.
-    pub(crate) fn before(&self, _writer: &MutexGuard<'_, Writer>) -> Before {
-        let index = self.index();
-        let synced = self.synced();
-        Before {
+    pub(crate) fn begin_pass(&self, _writer: &MutexGuard<'_, Writer>) -> PassStart {
+        let index = self.lock_index();
+        let synced = self.sync_state();
+        PassStart {
             from: index.sequence(),
-            quads: index.quads(),
+            quads: index.quad_count(),
             documents: index.document_count(),
-            touched: self.touched(),
-            was_poisoned: synced.check().is_err(),
+            change_counts: self.change_counts(),
+            was_poisoned: synced.check_writable().is_err(),
             synced,
         }
     }
@@ -90,30 +90,30 @@ impl Inner {
     /// Ends a pass if it keeps the store from being closed or reopened. A pass that began on a poisoned store
     /// continues, because it may be the last one that saves the data. No pass continues once the store was
     /// reopened: commits that it has read may have been cut off.
-    pub(crate) fn may_go_on(&self, before: &Before) -> Result<(), Error> {
-        self.closing.check()?;
-        if !Arc::ptr_eq(&before.synced, &self.synced()) {
+    pub(crate) fn check_may_continue(&self, before: &PassStart) -> Result<(), Error> {
+        self.closing.check_not_closing()?;
+        if !Arc::ptr_eq(&before.synced, &self.sync_state()) {
             return Err(Error::Reopening);
         }
-        if before.was_poisoned { Ok(()) } else { before.synced.check() }
+        if before.was_poisoned { Ok(()) } else { before.synced.check_writable() }
     }
 
     /// Writes the whole state, page by page. Returns the sequence of the newest frame of which the parts may
     /// contain something. All frames up to that one are synced.
     pub(crate) fn write_state<W: Write>(
         &self,
-        parts: &mut Parts<W>,
-        before: &Before,
+        parts: &mut PartWriter<W>,
+        before: &PassStart,
     ) -> Result<u64, Error> {
         let mut quads = 0_u64;
         let mut cursor = Some(Vec::new());
         while let Some(from) = cursor {
-            self.may_go_on(before)?;
-            let mut left = PAGE;
-            cursor = self.index().page_of_quads(&from, &mut |quad| {
-                parts.quad(quad.as_ref())?;
+            self.check_may_continue(before)?;
+            let mut left = ITEMS_PER_PAGE;
+            cursor = self.lock_index().page_of_quads(&from, &mut |quad| {
+                parts.add_quad(quad.as_ref())?;
                 quads += 1;
-                Ok(full(&mut left, parts))
+                Ok(break_if_full(&mut left, parts))
             })?;
             if parts.is_full() {
                 parts.flush()?;
@@ -122,13 +122,13 @@ impl Inner {
         let mut cursor = Some(Vec::new());
         let (mut exact, mut documents) = (0, 0_u64);
         while let Some(from) = cursor {
-            self.may_go_on(before)?;
-            let mut left = PAGE;
-            let index = self.index();
+            self.check_may_continue(before)?;
+            let mut left = ITEMS_PER_PAGE;
+            let index = self.lock_index();
             cursor = index.page_of_documents(&from, &mut |collection, key, value| {
-                parts.document(collection, key, value);
+                parts.add_document(collection, key, value);
                 documents += 1;
-                Ok(full(&mut left, parts))
+                Ok(break_if_full(&mut left, parts))
             })?;
             exact = index.sequence();
             drop(index);
@@ -136,24 +136,24 @@ impl Inner {
                 parts.flush()?;
             }
         }
-        self.may_go_on(before)?;
-        before.synced.wait(exact)?;
+        self.check_may_continue(before)?;
+        before.synced.wait_synced(exact)?;
         // The numbers of quads and documents can differ only by the number changed meanwhile.
-        let touched = self.touched();
+        let touched = self.change_counts();
         for (what, counted, written, changed) in [
-            ("quads", before.quads, quads, touched.quads - before.touched.quads),
+            ("quads", before.quads, quads, touched.quads - before.change_counts.quads),
             (
                 "documents",
                 before.documents,
                 documents,
-                touched.documents - before.touched.documents,
+                touched.documents - before.change_counts.documents,
             ),
         ] {
             if counted.abs_diff(written) > changed {
                 let error = Error::Index(format!(
                     "it returned {written} {what}, but its count is {counted} and only {changed} changed meanwhile"
                 ));
-                self.index().note_damage(&error);
+                self.lock_index().record_damage(&error);
                 return Err(error);
             }
         }
@@ -161,7 +161,7 @@ impl Inner {
     }
 }
 
-fn full<W: Write>(left: &mut usize, parts: &Parts<W>) -> ControlFlow<()> {
+fn break_if_full<W: Write>(left: &mut usize, parts: &PartWriter<W>) -> ControlFlow<()> {
     *left = left.saturating_sub(1);
     if *left == 0 || parts.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

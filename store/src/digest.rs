@@ -13,7 +13,7 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    fn add(&mut self, parts: &[&[u8]]) {
+    fn add_item(&mut self, parts: &[&[u8]]) {
         let half = |seed: u8| {
             let mut hasher = DefaultHasher::new();
             hasher.write_u8(seed);
@@ -32,7 +32,7 @@ impl Digest {
             Some(quad.subject.as_ref().into()),
             Some(quad.predicate.as_ref().into()),
             Some(quad.object.as_ref()),
-            term::of_graph(quad.graph_name.as_ref()),
+            term::graph_to_term(quad.graph_name.as_ref()),
         ];
         let mut bytes: [Vec<u8>; 4] = Default::default();
         for (bytes, term) in bytes.iter_mut().zip(terms) {
@@ -41,13 +41,13 @@ impl Digest {
             }
         }
         let [s, p, o, g] = &bytes;
-        self.add(&[s, p, o, g]);
+        self.add_item(&[s, p, o, g]);
         Ok(())
     }
 }
 
 /// Computes the digests of all quads and of all documents. Calls `visit` with each quad.
-pub(crate) fn of(
+pub(crate) fn digest_index(
     index: &Index,
     visit: &mut dyn FnMut(&Quad) -> Result<(), Error>,
 ) -> Result<(Digest, Digest), Error> {
@@ -58,7 +58,7 @@ pub(crate) fn of(
         Ok(ControlFlow::Continue(()))
     })?;
     index.page_of_documents(&Vec::new(), &mut |collection, key, value| {
-        documents.add(&[collection.as_bytes(), key, value]);
+        documents.add_item(&[collection.as_bytes(), key, value]);
         Ok(ControlFlow::Continue(()))
     })?;
     Ok((quads, documents))

@@ -85,7 +85,7 @@ pub enum Error {
 
 impl Error {
     /// Returns whether disk space was missing. The operation may succeed when some is free.
-    pub fn is_no_room(&self) -> bool {
+    pub fn is_disk_full(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
             Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
@@ -94,9 +94,9 @@ impl Error {
     }
 
     /// Returns how much disk space is needed and how much is free, if that was checked before a write.
-    pub fn disk_full(&self) -> Option<DiskFull> {
+    pub fn disk_full_details(&self) -> Option<DiskFull> {
         match self {
-            Self::Io { source, .. } => DiskFull::of(source),
+            Self::Io { source, .. } => DiskFull::from_io_error(source),
             _ => None,
         }
     }

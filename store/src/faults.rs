@@ -18,7 +18,7 @@ pub enum Operation {
     /// Syncing a file or folder.
     Sync,
     /// Cutting off the end of a file.
-    Cut,
+    Truncate,
     /// Renaming a file.
     Rename,
     /// Removing a file.
@@ -36,27 +36,27 @@ pub enum Failure {
     /// The medium reports an error (EIO).
     Io,
     /// The disk is full (ENOSPC).
-    NoRoom,
+    DiskFull,
     /// A write stores half of the bytes before the medium reports an error. For other operations the same as
     /// `Io`.
-    Short,
-    /// A write stores half of the bytes before the disk is full. For other operations the same as `NoRoom`.
-    ShortOfRoom,
+    ShortWrite,
+    /// A write stores half of the bytes before the disk is full. For other operations the same as `DiskFull`.
+    ShortWriteDiskFull,
     /// The process exits.
     Exit,
 }
 
 impl Failure {
-    pub(crate) fn error(self) -> io::Error {
+    pub(crate) fn to_io_error(self) -> io::Error {
         match self {
             // `ErrorKind` has no value for EIO (5).
-            Self::Io | Self::Short | Self::Exit => io::Error::from_raw_os_error(5),
-            Self::NoRoom | Self::ShortOfRoom => io::ErrorKind::StorageFull.into(),
+            Self::Io | Self::ShortWrite | Self::Exit => io::Error::from_raw_os_error(5),
+            Self::DiskFull | Self::ShortWriteDiskFull => io::ErrorKind::StorageFull.into(),
         }
     }
 
     pub(crate) fn is_short(self) -> bool {
-        matches!(self, Self::Short | Self::ShortOfRoom)
+        matches!(self, Self::ShortWrite | Self::ShortWriteDiskFull)
     }
 }
 
@@ -85,7 +85,7 @@ struct Planned {
 }
 
 /// Lets operations skip the plans when none exist: only tests create them, and most tests have none.
-static ANY: AtomicBool = AtomicBool::new(false);
+static ANY_PLANS: AtomicBool = AtomicBool::new(false);
 static PLANS: Mutex<Vec<Arc<Plan>>> = Mutex::new(Vec::new());
 
 /// The fault injection below a folder. It ends when this is dropped.
@@ -96,24 +96,24 @@ pub struct Faults {
 
 impl Faults {
     /// Starts counting the operations below `dir`. None fails yet.
-    pub fn below(dir: &Path) -> Self {
+    pub fn inject_below(dir: &Path) -> Self {
         let plan = Arc::new(Plan { dir: dir.to_owned(), state: Mutex::default() });
         PLANS.lock().unwrap_or_else(PoisonError::into_inner).push(plan.clone());
-        ANY.store(true, Ordering::Release);
+        ANY_PLANS.store(true, Ordering::Release);
         Self { plan }
     }
 
     /// Makes the n-th operation from now on fail, counted from 1. With `lasting`, all later ones fail too.
-    pub fn fail(&self, nth: u64, failure: Failure, lasting: bool) {
-        self.plan(Planned { nth, only: None, failure, lasting });
+    pub fn fail_nth(&self, nth: u64, failure: Failure, lasting: bool) {
+        self.set_plan(Planned { nth, only: None, failure, lasting });
     }
 
     /// Makes the n-th operation of one kind fail.
-    pub fn fail_only(&self, only: Operation, nth: u64, failure: Failure) {
-        self.plan(Planned { nth, only: Some(only), failure, lasting: false });
+    pub fn fail_nth_of(&self, only: Operation, nth: u64, failure: Failure) {
+        self.set_plan(Planned { nth, only: Some(only), failure, lasting: false });
     }
 
-    fn plan(&self, planned: Planned) {
+    fn set_plan(&self, planned: Planned) {
         let mut state = self.plan.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count = 0;
         state.struck = None;
@@ -121,17 +121,17 @@ impl Faults {
     }
 
     /// Lets all operations succeed again.
-    pub fn lift(&self) {
+    pub fn clear_plan(&self) {
         self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).planned = None;
     }
 
-    /// Returns the number of operations since the last [`Faults::fail`], or since the start.
-    pub fn count(&self) -> u64 {
+    /// Returns the number of operations since the last [`Faults::fail_nth`], or since the start.
+    pub fn operation_count(&self) -> u64 {
         self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).count
     }
 
     /// Returns the first operation that failed, with its path.
-    pub fn struck(&self) -> Option<(Operation, PathBuf)> {
+    pub fn first_failure(&self) -> Option<(Operation, PathBuf)> {
         self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).struck.clone()
     }
 }
@@ -140,13 +140,13 @@ impl Drop for Faults {
     fn drop(&mut self) {
         let mut plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);
         plans.retain(|plan| !Arc::ptr_eq(plan, &self.plan));
-        ANY.store(!plans.is_empty(), Ordering::Release);
+        ANY_PLANS.store(!plans.is_empty(), Ordering::Release);
     }
 }
 
 /// Returns how this operation fails, if it does.
-pub(crate) fn strike(operation: Operation, path: &Path) -> Option<Failure> {
-    if !ANY.load(Ordering::Acquire) {
+pub(crate) fn planned_failure(operation: Operation, path: &Path) -> Option<Failure> {
+    if !ANY_PLANS.load(Ordering::Acquire) {
         return None;
     }
     let plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,14 +1,14 @@
 //! The payload of a frame: one commit. FORMAT.md describes the bytes.
-use crate::term::{Parts, kind, parts};
+use crate::term::{LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
 use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
 
 /// The kind of payload that holds a commit.
-pub(crate) const COMMIT: u8 = 1;
+pub(crate) const COMMIT_KIND: u8 = 1;
 
 /// A quad as numbers of the frame's terms: subject, predicate, object, graph. Terms count from 1; the graph 0
 /// is the default graph.
-pub(crate) type Numbers = [u32; 4];
+pub(crate) type QuadNumbers = [u32; 4];
 
 /// A change of one document: collection, key, and the new value, or `None` if it is deleted.
 pub(crate) type DocumentChange<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
@@ -17,36 +17,36 @@ pub(crate) type DocumentChange<'a> = (&'a str, &'a [u8], Option<&'a [u8]>);
 #[derive(Debug, Default)]
 pub(crate) struct Change<'a> {
     /// How many frames before this one were not known to be synced when it was written.
-    pub(crate) unsynced: u64,
+    pub(crate) unsynced_frames: u64,
     /// The terms by number, from 1. The datatype of a literal comes before it.
     pub(crate) terms: Vec<TermRef<'a>>,
-    pub(crate) removed: Vec<Numbers>,
-    pub(crate) added: Vec<Numbers>,
+    pub(crate) removed: Vec<QuadNumbers>,
+    pub(crate) added: Vec<QuadNumbers>,
     pub(crate) documents: Vec<DocumentChange<'a>>,
 }
 
 impl<'a> Change<'a> {
     /// Encodes the commit as a payload. `datatype` returns the number of a literal's datatype.
     pub(crate) fn encode(&self, datatype: impl Fn(NamedNodeRef<'_>) -> u32) -> Vec<u8> {
-        let mut out = vec![COMMIT];
-        varint::put(&mut out, self.unsynced);
-        varint::put_length(&mut out, self.terms.len());
+        let mut out = vec![COMMIT_KIND];
+        varint::write_number(&mut out, self.unsynced_frames);
+        varint::write_length(&mut out, self.terms.len());
         for term in &self.terms {
-            put_term(&mut out, *term, &datatype);
+            write_term(&mut out, *term, &datatype);
         }
         for quads in [&self.removed, &self.added] {
-            varint::put_length(&mut out, quads.len());
+            varint::write_length(&mut out, quads.len());
             for number in quads.iter().flatten() {
-                varint::put(&mut out, u64::from(*number));
+                varint::write_number(&mut out, u64::from(*number));
             }
         }
-        varint::put_length(&mut out, self.documents.len());
+        varint::write_length(&mut out, self.documents.len());
         for (collection, key, value) in &self.documents {
             out.push(u8::from(value.is_some()));
-            varint::put_bytes(&mut out, collection.as_bytes());
-            varint::put_bytes(&mut out, key);
+            varint::write_bytes(&mut out, collection.as_bytes());
+            varint::write_bytes(&mut out, key);
             if let Some(value) = value {
-                varint::put_bytes(&mut out, value);
+                varint::write_bytes(&mut out, value);
             }
         }
         out
@@ -56,26 +56,27 @@ impl<'a> Change<'a> {
     pub(crate) fn decode(payload: &'a [u8]) -> Result<Self, &'static str> {
         const SHORT: &str = "the payload ends too early";
         let mut input = Input::new(payload);
-        if input.byte() != Some(COMMIT) {
+        if input.read_byte() != Some(COMMIT_KIND) {
             return Err("the payload has an unknown kind");
         }
-        let mut change = Self { unsynced: input.number().ok_or(SHORT)?, ..Self::default() };
-        for _ in 0..input.length().ok_or(SHORT)? {
-            let term = get_term(&mut input, &change.terms).ok_or("a term is malformed")?;
+        let mut change =
+            Self { unsynced_frames: input.read_number().ok_or(SHORT)?, ..Self::default() };
+        for _ in 0..input.read_length().ok_or(SHORT)? {
+            let term = read_term(&mut input, &change.terms).ok_or("a term is malformed")?;
             change.terms.push(term);
         }
         for quads in [&mut change.removed, &mut change.added] {
-            for _ in 0..input.length().ok_or(SHORT)? {
-                quads.push(get_quad(&mut input, &change.terms).ok_or("a quad is malformed")?);
+            for _ in 0..input.read_length().ok_or(SHORT)? {
+                quads.push(read_quad(&mut input, &change.terms).ok_or("a quad is malformed")?);
             }
         }
-        for _ in 0..input.length().ok_or(SHORT)? {
-            let put = input.byte().ok_or(SHORT)?;
-            let collection = input.text().ok_or("a collection's name is malformed")?;
-            let key = input.bytes().ok_or(SHORT)?;
+        for _ in 0..input.read_length().ok_or(SHORT)? {
+            let put = input.read_byte().ok_or(SHORT)?;
+            let collection = input.read_text().ok_or("a collection's name is malformed")?;
+            let key = input.read_bytes().ok_or(SHORT)?;
             let value = match put {
                 0 => None,
-                1 => Some(input.bytes().ok_or(SHORT)?),
+                1 => Some(input.read_bytes().ok_or(SHORT)?),
                 _ => return Err("a document is neither put nor deleted"),
             };
             change.documents.push((collection, key, value));
@@ -85,17 +86,17 @@ impl<'a> Change<'a> {
 }
 
 /// Returns how many frames before the one with this payload were not known to be synced.
-pub(crate) fn unsynced(payload: &[u8]) -> Option<u64> {
+pub(crate) fn read_unsynced_frames(payload: &[u8]) -> Option<u64> {
     let mut input = Input::new(payload);
-    input.byte().filter(|kind| *kind == COMMIT)?;
-    input.number()
+    input.read_byte().filter(|kind| *kind == COMMIT_KIND)?;
+    input.read_number()
 }
 
-fn term_of<'a>(terms: &[TermRef<'a>], number: u64) -> Option<TermRef<'a>> {
+fn find_term<'a>(terms: &[TermRef<'a>], number: u64) -> Option<TermRef<'a>> {
     terms.get(usize::try_from(number.checked_sub(1)?).ok()?).copied()
 }
 
-pub(crate) fn put_term(
+pub(crate) fn write_term(
     out: &mut Vec<u8>,
     term: TermRef<'_>,
     datatype: impl Fn(NamedNodeRef<'_>) -> u32,
@@ -103,53 +104,54 @@ pub(crate) fn put_term(
     match term {
         TermRef::NamedNode(iri) => {
             out.push(kind::IRI);
-            varint::put_bytes(out, iri.as_str().as_bytes());
+            varint::write_bytes(out, iri.as_str().as_bytes());
         }
         TermRef::BlankNode(node) => {
             out.push(kind::BLANK);
-            varint::put_bytes(out, node.as_str().as_bytes());
+            varint::write_bytes(out, node.as_str().as_bytes());
         }
-        TermRef::Literal(literal) => match parts(literal) {
-            Parts::String(value) => {
+        TermRef::Literal(literal) => match split_literal(literal) {
+            LiteralParts::String(value) => {
                 out.push(kind::STRING);
-                varint::put_bytes(out, value.as_bytes());
+                varint::write_bytes(out, value.as_bytes());
             }
-            Parts::Language(language, value) => {
+            LiteralParts::Language(language, value) => {
                 out.push(kind::LANGUAGE);
-                varint::put_bytes(out, language.as_bytes());
-                varint::put_bytes(out, value.as_bytes());
+                varint::write_bytes(out, language.as_bytes());
+                varint::write_bytes(out, value.as_bytes());
             }
-            Parts::Typed(iri, value) => {
+            LiteralParts::Typed(iri, value) => {
                 out.push(kind::TYPED);
-                varint::put(out, u64::from(datatype(iri)));
-                varint::put_bytes(out, value.as_bytes());
+                varint::write_number(out, u64::from(datatype(iri)));
+                varint::write_bytes(out, value.as_bytes());
             }
         },
     }
 }
 
-fn get_term<'a>(input: &mut Input<'a>, terms: &[TermRef<'a>]) -> Option<TermRef<'a>> {
-    Some(match input.byte()? {
-        kind::IRI => NamedNodeRef::new_unchecked(input.text()?).into(),
-        kind::BLANK => BlankNodeRef::new_unchecked(input.text()?).into(),
-        kind::STRING => LiteralRef::new_simple_literal(input.text()?).into(),
+fn read_term<'a>(input: &mut Input<'a>, terms: &[TermRef<'a>]) -> Option<TermRef<'a>> {
+    Some(match input.read_byte()? {
+        kind::IRI => NamedNodeRef::new_unchecked(input.read_text()?).into(),
+        kind::BLANK => BlankNodeRef::new_unchecked(input.read_text()?).into(),
+        kind::STRING => LiteralRef::new_simple_literal(input.read_text()?).into(),
         kind::LANGUAGE => {
-            let language = input.text()?;
-            LiteralRef::new_language_tagged_literal_unchecked(input.text()?, language).into()
+            let language = input.read_text()?;
+            LiteralRef::new_language_tagged_literal_unchecked(input.read_text()?, language).into()
         }
         kind::TYPED => {
-            let TermRef::NamedNode(datatype) = term_of(terms, input.number()?)? else {
+            let TermRef::NamedNode(datatype) = find_term(terms, input.read_number()?)? else {
                 return None;
             };
-            LiteralRef::new_typed_literal(input.text()?, datatype).into()
+            LiteralRef::new_typed_literal(input.read_text()?, datatype).into()
         }
         _ => return None,
     })
 }
 
-fn get_quad(input: &mut Input<'_>, terms: &[TermRef<'_>]) -> Option<Numbers> {
-    let quad = [input.number()?, input.number()?, input.number()?, input.number()?];
-    let [subject, predicate, object, graph] = quad.map(|number| term_of(terms, number));
+fn read_quad(input: &mut Input<'_>, terms: &[TermRef<'_>]) -> Option<QuadNumbers> {
+    let quad =
+        [input.read_number()?, input.read_number()?, input.read_number()?, input.read_number()?];
+    let [subject, predicate, object, graph] = quad.map(|number| find_term(terms, number));
     let fits = matches!(subject?, TermRef::NamedNode(_) | TermRef::BlankNode(_))
         && matches!(predicate?, TermRef::NamedNode(_))
         && object.is_some()

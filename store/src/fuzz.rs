@@ -84,7 +84,7 @@ pub(crate) fn payloads() -> Vec<Vec<u8>> {
         LiteralRef::new_typed_literal("01", datatype).into(),
     ];
     let full = Change {
-        unsynced: 3,
+        unsynced_frames: 3,
         terms,
         removed: vec![[1, 1, 3, 0], [2, 1, 4, 1]],
         added: vec![[1, 1, 5, 2], [2, 1, 1, 0]],
@@ -96,7 +96,7 @@ pub(crate) fn payloads() -> Vec<Vec<u8>> {
 #[test]
 fn payloads_of_frames() {
     run(&payloads(), &mut |_, bytes| {
-        let _ = frame::unsynced(bytes);
+        let _ = frame::read_unsynced_frames(bytes);
         if let Ok(change) = Change::decode(bytes) {
             // A payload that decodes must have the same meaning when it is encoded again.
             let number = |iri: NamedNodeRef<'_>| {
@@ -135,10 +135,10 @@ fn numbers() {
         let mut input = Input::new(bytes);
         while !input.is_empty() {
             let read = match random.below(4) {
-                0 => input.number().is_some(),
-                1 => input.bytes().is_some(),
-                2 => input.text().is_some(),
-                _ => input.length().is_some(),
+                0 => input.read_number().is_some(),
+                1 => input.read_bytes().is_some(),
+                2 => input.read_text().is_some(),
+                _ => input.read_length().is_some(),
             };
             if !read {
                 break;

@@ -6,7 +6,6 @@
 //!
 //! FORMAT.md, beside this crate, describes the files and the assumptions about the medium.
 
-mod about;
 mod backup;
 mod compaction;
 mod digest;
@@ -19,6 +18,7 @@ mod frame;
 mod fuzz;
 mod index;
 mod journal;
+mod maintenance;
 mod options;
 mod order;
 mod overlay;
@@ -28,22 +28,22 @@ mod reopen;
 mod slot;
 mod steps;
 mod store;
+mod subject_quads;
 mod term;
-mod tidy;
 mod transaction;
 mod varint;
 mod verify;
 
-pub use about::About;
-pub use backup::{Backup, BackupFile, JUMP, Restored};
+pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
 pub use error::{Corruption, Error};
-pub use files::{DiskFull, free};
+pub use files::{DiskFull, free_bytes};
 pub use index::panic_is_caught;
 pub use journal::FORMAT;
 pub use options::{Commit, Options, Progress, Stats};
-pub use read::{Document, DocumentRange, Listed, Pattern, Read, SubjectFilter};
-pub use reader::{Before, Place, Reader};
+pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
+pub use reader::{PriorState, QuadPosition, Reader};
 pub use steps::Stage;
 pub use store::{ReadStore, Store};
+pub use subject_quads::SubjectQuads;
 pub use transaction::Transaction;
-pub use verify::{Verified, verify};
+pub use verify::{Verified, verify_store};

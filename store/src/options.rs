@@ -12,8 +12,8 @@ pub struct Options {
     /// base and segments together more than the index. Default 8 MiB.
     pub compact_bytes: u64,
     /// Whether a background thread packs full segments and compacts the journal when that is due. Otherwise
-    /// call [`Store::pack`](crate::Store::pack) and [`Store::compact`](crate::Store::compact). Default true.
-    pub tidies: bool,
+    /// call [`Store::pack`](crate::Store::pack_segments) and [`Store::compact`](crate::Store::compact_journal). Default true.
+    pub background_maintenance: bool,
 }
 
 impl Default for Options {
@@ -22,7 +22,7 @@ impl Default for Options {
             write_back_bytes: 12 << 20,
             segment_bytes: 8 << 20,
             compact_bytes: 8 << 20,
-            tidies: true,
+            background_maintenance: true,
         }
     }
 }

@@ -1,37 +1,37 @@
 //! The uncommitted changes of a transaction, with the transaction's own term numbers.
 use crate::Error;
-use crate::frame::{Change, Numbers};
+use crate::frame::{Change, QuadNumbers};
 use crate::index::{Code, DEFAULT_GRAPH, Index};
-use crate::term::{self, Parts, kind, parts};
+use crate::term::{self, LiteralParts, kind, split_literal};
 use oxrdf::{GraphName, NamedNodeRef, Quad, QuadRef, TermRef};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The number of the default graph.
-pub(crate) const DEFAULT: u32 = 0;
+pub(crate) const DEFAULT_GRAPH_NUMBER: u32 = 0;
 
 /// Changed documents by collection and key: the new value, or `None` if it is deleted.
-pub(crate) type Documents = BTreeMap<(String, Vec<u8>), Option<Vec<u8>>>;
+pub(crate) type ChangedDocuments = BTreeMap<(String, Vec<u8>), Option<Vec<u8>>>;
 
 /// Terms by number, each stored once. The number 0 is the default graph.
 #[derive(Debug)]
 pub(crate) struct Terms {
     numbers: HashMap<Arc<[u8]>, u32>,
-    held: Vec<Held>,
+    stored: Vec<StoredTerm>,
     scratch: Vec<u8>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct StoredTerm {
     bytes: Arc<[u8]>,
     /// The number of a typed literal's datatype; otherwise 0.
     datatype: u32,
-    code: Known,
+    code: CodeLookup,
 }
 
 /// A cached lookup of a term's code in the index.
 #[derive(Debug)]
-enum Known {
+enum CodeLookup {
     NotAsked,
     Absent,
     Code(Code),
@@ -39,19 +39,19 @@ enum Known {
 
 impl Terms {
     pub(crate) fn new() -> Self {
-        let code = Known::Code(Code::named(DEFAULT_GRAPH));
-        let default = Held { bytes: Arc::default(), datatype: 0, code };
-        Self { numbers: HashMap::new(), held: vec![default], scratch: Vec::new() }
+        let code = CodeLookup::Code(Code::from_id(DEFAULT_GRAPH));
+        let default = StoredTerm { bytes: Arc::default(), datatype: 0, code };
+        Self { numbers: HashMap::new(), stored: vec![default], scratch: Vec::new() }
     }
 
     /// Returns the number of a term, if it has one.
-    pub(crate) fn number_of(&self, term: TermRef<'_>) -> Result<Option<u32>, Error> {
+    pub(crate) fn find_number(&self, term: TermRef<'_>) -> Result<Option<u32>, Error> {
         let mut bytes = Vec::new();
         term::encode(&mut bytes, term)?;
         Ok(self.numbers.get(bytes.as_slice()).copied())
     }
 
-    fn hold(&mut self, term: TermRef<'_>) -> Result<u32, Error> {
+    fn add_term(&mut self, term: TermRef<'_>) -> Result<u32, Error> {
         self.scratch.clear();
         term::encode(&mut self.scratch, term)?;
         if let Some(number) = self.numbers.get(self.scratch.as_slice()) {
@@ -59,64 +59,64 @@ impl Terms {
         }
         let bytes: Arc<[u8]> = self.scratch.as_slice().into();
         let datatype = match term {
-            TermRef::Literal(literal) => match parts(literal) {
-                Parts::Typed(iri, _) => self.hold(iri.into())?,
+            TermRef::Literal(literal) => match split_literal(literal) {
+                LiteralParts::Typed(iri, _) => self.add_term(iri.into())?,
                 _ => 0,
             },
             _ => 0,
         };
-        let number = u32::try_from(self.held.len())
+        let number = u32::try_from(self.stored.len())
             .map_err(|_| Error::TooLarge { bytes: u64::MAX, limit: u64::from(u32::MAX) })?;
         self.numbers.insert(bytes.clone(), number);
-        self.held.push(Held { bytes, datatype, code: Known::NotAsked });
+        self.stored.push(StoredTerm { bytes, datatype, code: CodeLookup::NotAsked });
         Ok(number)
     }
 
-    pub(crate) fn hold_quad(&mut self, quad: QuadRef<'_>) -> Result<Numbers, Error> {
-        let graph = match term::of_graph(quad.graph_name) {
-            Some(graph) => self.hold(graph)?,
-            None => DEFAULT,
+    pub(crate) fn add_quad_terms(&mut self, quad: QuadRef<'_>) -> Result<QuadNumbers, Error> {
+        let graph = match term::graph_to_term(quad.graph_name) {
+            Some(graph) => self.add_term(graph)?,
+            None => DEFAULT_GRAPH_NUMBER,
         };
         Ok([
-            self.hold(quad.subject.into())?,
-            self.hold(quad.predicate.into())?,
-            self.hold(quad.object)?,
+            self.add_term(quad.subject.into())?,
+            self.add_term(quad.predicate.into())?,
+            self.add_term(quad.object)?,
             graph,
         ])
     }
 
     /// Returns the code of a term in the index, if it has one.
-    pub(crate) fn code(&mut self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
-        let Some(held) = self.held.get_mut(number as usize) else { return Ok(None) };
-        if matches!(held.code, Known::NotAsked) {
+    pub(crate) fn find_code(&mut self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
+        let Some(held) = self.stored.get_mut(number as usize) else { return Ok(None) };
+        if matches!(held.code, CodeLookup::NotAsked) {
             let code = match term::decode(&held.bytes) {
-                Some(term) => index.code(term)?,
+                Some(term) => index.find_code(term)?,
                 None => None,
             };
-            held.code = code.map_or(Known::Absent, Known::Code);
+            held.code = code.map_or(CodeLookup::Absent, CodeLookup::Code);
         }
-        Ok(if let Known::Code(code) = &held.code { Some(code) } else { None })
+        Ok(if let CodeLookup::Code(code) = &held.code { Some(code) } else { None })
     }
 
     /// Returns the term of a number; `None` for the default graph.
-    pub(crate) fn term(&self, number: u32) -> Option<TermRef<'_>> {
-        term::decode(&self.held.get(number as usize)?.bytes)
+    pub(crate) fn term_for(&self, number: u32) -> Option<TermRef<'_>> {
+        term::decode(&self.stored.get(number as usize)?.bytes)
     }
 
     pub(crate) fn is_literal(&self, number: u32) -> bool {
-        let kind = self.held.get(number as usize).and_then(|held| held.bytes.first());
+        let kind = self.stored.get(number as usize).and_then(|held| held.bytes.first());
         kind.is_some_and(|kind| *kind >= kind::STRING)
     }
 
-    pub(crate) fn quad(&self, [subject, predicate, object, graph]: Numbers) -> Option<Quad> {
-        let graph_name = match self.term(graph) {
+    pub(crate) fn to_quad(&self, [subject, predicate, object, graph]: QuadNumbers) -> Option<Quad> {
+        let graph_name = match self.term_for(graph) {
             None => GraphName::DefaultGraph,
             Some(term) => term::to_graph(term.into_owned())?,
         };
         Some(Quad {
-            subject: term::to_subject(self.term(subject)?.into_owned())?,
-            predicate: term::to_predicate(self.term(predicate)?.into_owned())?,
-            object: self.term(object)?.into_owned(),
+            subject: term::to_subject(self.term_for(subject)?.into_owned())?,
+            predicate: term::to_predicate(self.term_for(predicate)?.into_owned())?,
+            object: self.term_for(object)?.into_owned(),
             graph_name,
         })
     }
@@ -124,14 +124,14 @@ impl Terms {
 
 /// Changed quads: `true` if added, `false` if removed. A quad is only here if it differs from the index.
 #[derive(Debug, Default)]
-pub(crate) struct Quads {
-    pub(crate) changes: BTreeMap<Numbers, bool>,
+pub(crate) struct ChangedQuads {
+    pub(crate) changes: BTreeMap<QuadNumbers, bool>,
     /// Added quads whose object is not a literal, with the object first.
-    by_object: BTreeSet<Numbers>,
+    by_object: BTreeSet<QuadNumbers>,
 }
 
-impl Quads {
-    pub(crate) fn add(&mut self, quad: Numbers, terms: &Terms) {
+impl ChangedQuads {
+    pub(crate) fn add(&mut self, quad: QuadNumbers, terms: &Terms) {
         let [subject, predicate, object, graph] = quad;
         self.changes.insert(quad, true);
         if !terms.is_literal(object) {
@@ -139,24 +139,24 @@ impl Quads {
         }
     }
 
-    pub(crate) fn remove(&mut self, quad: Numbers) {
+    pub(crate) fn remove(&mut self, quad: QuadNumbers) {
         self.changes.insert(quad, false);
     }
 
-    pub(crate) fn forget(&mut self, quad: Numbers) {
+    pub(crate) fn revert_change(&mut self, quad: QuadNumbers) {
         let [subject, predicate, object, graph] = quad;
         self.changes.remove(&quad);
         self.by_object.remove(&[object, subject, predicate, graph]);
     }
 
     /// Returns the added quads that match a pattern, where `None` matches everything.
-    pub(crate) fn added(
+    pub(crate) fn find_added(
         &self,
         pattern: [Option<u32>; 4],
         terms: &Terms,
-    ) -> Box<dyn Iterator<Item = Numbers> + '_> {
+    ) -> Box<dyn Iterator<Item = QuadNumbers> + '_> {
         let [subject, _, object, _] = pattern;
-        let matches = move |quad: &Numbers| {
+        let matches = move |quad: &QuadNumbers| {
             quad.iter().zip(pattern).all(|(number, sought)| sought.is_none_or(|s| s == *number))
         };
         let all = |number: u32| [number, 0, 0, 0]..=[number, u32::MAX, u32::MAX, u32::MAX];
@@ -188,49 +188,49 @@ impl Quads {
 }
 
 /// Encodes the changes as the payload of a frame.
-pub(crate) fn payload(
+pub(crate) fn encode_payload(
     unsynced: u64,
     terms: &Terms,
-    quads: &Quads,
-    documents: &Documents,
+    quads: &ChangedQuads,
+    documents: &ChangedDocuments,
 ) -> Vec<u8> {
-    let mut change = Change { unsynced, ..Change::default() };
-    let mut table = Table { terms, numbers: HashMap::new() };
+    let mut change = Change { unsynced_frames: unsynced, ..Change::default() };
+    let mut table = TermTable { terms, numbers: HashMap::new() };
     for (quad, added) in &quads.changes {
-        let quad = quad.map(|number| table.number(number, &mut change.terms));
+        let quad = quad.map(|number| table.renumber_term(number, &mut change.terms));
         if *added { change.added.push(quad) } else { change.removed.push(quad) }
     }
     for ((collection, key), value) in documents {
         change.documents.push((collection, key, value.as_deref()));
     }
-    change.encode(|iri| table.datatype(iri))
+    change.encode(|iri| table.datatype_number(iri))
 }
 
 /// Assigns consecutive numbers to the terms that are in use.
-struct Table<'a> {
+struct TermTable<'a> {
     terms: &'a Terms,
     numbers: HashMap<u32, u32>,
 }
 
-impl<'a> Table<'a> {
-    fn number(&mut self, held: u32, out: &mut Vec<TermRef<'a>>) -> u32 {
-        if held == DEFAULT {
-            return DEFAULT;
+impl<'a> TermTable<'a> {
+    fn renumber_term(&mut self, held: u32, out: &mut Vec<TermRef<'a>>) -> u32 {
+        if held == DEFAULT_GRAPH_NUMBER {
+            return DEFAULT_GRAPH_NUMBER;
         }
         if let Some(number) = self.numbers.get(&held) {
             return *number;
         }
-        if let Some(datatype) = self.terms.held.get(held as usize).map(|held| held.datatype) {
-            self.number(datatype, out);
+        if let Some(datatype) = self.terms.stored.get(held as usize).map(|held| held.datatype) {
+            self.renumber_term(datatype, out);
         }
-        out.extend(self.terms.term(held));
+        out.extend(self.terms.term_for(held));
         let number = u32::try_from(out.len()).unwrap_or(u32::MAX);
         self.numbers.insert(held, number);
         number
     }
 
-    fn datatype(&self, iri: NamedNodeRef<'_>) -> u32 {
-        let held = self.terms.number_of(iri.into()).ok().flatten();
+    fn datatype_number(&self, iri: NamedNodeRef<'_>) -> u32 {
+        let held = self.terms.find_number(iri.into()).ok().flatten();
         held.and_then(|held| self.numbers.get(&held)).copied().unwrap_or_default()
     }
 }

@@ -1,5 +1,5 @@
 //! Reading, with the same interface for a [`crate::Reader`] and a [`crate::Transaction`].
-use crate::{About, Error};
+use crate::{Error, SubjectQuads};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term};
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ pub struct SubjectFilter {
 
 /// A subject in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedSubject {
     /// Its IRI.
     pub iri: NamedNode,
     /// Its id, and the instance of the index that assigned the id.
@@ -54,7 +54,11 @@ pub type Document = (Vec<u8>, Vec<u8>);
 /// The read operations of a reader and a transaction.
 pub trait Read {
     /// Reads the quads of a subject into `about`, replacing its content.
-    fn about(&self, subject: NamedOrBlankNodeRef<'_>, about: &mut About) -> Result<(), Error> {
+    fn read_subject(
+        &self,
+        subject: NamedOrBlankNodeRef<'_>,
+        about: &mut SubjectQuads,
+    ) -> Result<(), Error> {
         about.clear();
         for quad in &self.quads_about(&subject.into_owned())? {
             about.set_predicate(quad.predicate.as_ref());
@@ -77,7 +81,7 @@ pub trait Read {
 
     /// Returns the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
     /// after `after`. Blank nodes are excluded. The cost is proportional to the length of the page.
-    fn subjects(
+    fn list_subjects(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
@@ -85,11 +89,14 @@ pub trait Read {
     ) -> Result<Vec<NamedNode>, Error>;
 
     /// Returns the value of a document.
-    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
+    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error>;
 
     /// Returns documents of a collection as (key, value), in key order.
-    fn documents(&self, collection: &str, range: DocumentRange<'_>)
-    -> Result<Vec<Document>, Error>;
+    fn read_documents(
+        &self,
+        collection: &str,
+        range: DocumentRange<'_>,
+    ) -> Result<Vec<Document>, Error>;
 
     /// Returns whether some quad matches.
     fn any(&self, pattern: &Pattern) -> Result<bool, Error> {

@@ -1,7 +1,7 @@
 //! Reading committed data.
-use crate::about::About;
 use crate::index::{Cursor, Index};
-use crate::read::{Document, DocumentRange, Listed, Pattern, Read, SubjectFilter};
+use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
+use crate::subject_quads::SubjectQuads;
 use crate::{Error, order};
 use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ pub struct Reader<'a> {
 
 /// The position of a pass over all quads, in the order of the index. The default is the beginning.
 #[derive(Debug, Clone, Default)]
-pub struct Place(Cursor);
+pub struct QuadPosition(Cursor);
 
 impl Reader<'_> {
     /// Returns the sequence of the newest visible commit.
@@ -38,31 +38,39 @@ impl Reader<'_> {
     /// twice.
     pub fn quads_from(
         &self,
-        place: &Place,
+        place: &QuadPosition,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
-    ) -> Result<Option<Place>, Error> {
-        Ok(self.index.quads_from(&place.0, visit)?.map(Place))
+    ) -> Result<Option<QuadPosition>, Error> {
+        Ok(self.index.quads_from(&place.0, visit)?.map(QuadPosition))
     }
 
-    /// Reads the quads of a subject returned by [`crate::ReadStore::listed`], without looking up its name.
-    pub fn about_listed(&self, subject: &Listed, about: &mut About) -> Result<(), Error> {
-        self.index.about_listed(subject, about)
+    /// Reads the quads of a subject returned by [`crate::ReadStore::list_with_ids`], without looking up its name.
+    pub fn read_listed(
+        &self,
+        subject: &ListedSubject,
+        about: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        self.index.read_listed(subject, about)
     }
 }
 
 /// The store as it was when a transaction began, without the changes of the [`crate::Transaction`].
 #[derive(Debug)]
-pub struct Before<'a> {
+pub struct PriorState<'a> {
     pub(crate) index: &'a Index,
 }
 
 impl Read for Reader<'_> {
-    fn about(&self, subject: NamedOrBlankNodeRef<'_>, about: &mut About) -> Result<(), Error> {
-        self.index.about(subject, about)
+    fn read_subject(
+        &self,
+        subject: NamedOrBlankNodeRef<'_>,
+        about: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        self.index.read_subject(subject, about)
     }
 
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        Before { index: &self.index }.quads_about(subject)
+        PriorState { index: &self.index }.quads_about(subject)
     }
 
     fn for_each(
@@ -70,34 +78,38 @@ impl Read for Reader<'_> {
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        Before { index: &self.index }.for_each(pattern, visit)
+        PriorState { index: &self.index }.for_each(pattern, visit)
     }
 
-    fn subjects(
+    fn list_subjects(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        Before { index: &self.index }.subjects(filter, after, limit)
+        PriorState { index: &self.index }.list_subjects(filter, after, limit)
     }
 
-    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        Before { index: &self.index }.document(collection, key)
+    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        PriorState { index: &self.index }.read_document(collection, key)
     }
 
-    fn documents(
+    fn read_documents(
         &self,
         collection: &str,
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error> {
-        Before { index: &self.index }.documents(collection, range)
+        PriorState { index: &self.index }.read_documents(collection, range)
     }
 }
 
-impl Read for Before<'_> {
-    fn about(&self, subject: NamedOrBlankNodeRef<'_>, about: &mut About) -> Result<(), Error> {
-        self.index.about(subject, about)
+impl Read for PriorState<'_> {
+    fn read_subject(
+        &self,
+        subject: NamedOrBlankNodeRef<'_>,
+        about: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        self.index.read_subject(subject, about)
     }
 
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
@@ -107,7 +119,7 @@ impl Read for Before<'_> {
             found.push(quad);
             ControlFlow::Continue(())
         })?;
-        order::sort(&mut found);
+        order::sort_quads(&mut found);
         Ok(found)
     }
 
@@ -119,7 +131,7 @@ impl Read for Before<'_> {
         self.index.for_each(pattern, &|_| false, visit)
     }
 
-    fn subjects(
+    fn list_subjects(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
@@ -129,18 +141,18 @@ impl Read for Before<'_> {
         if limit == 0 {
             return Ok(found);
         }
-        self.index.subjects(filter, after, &mut |iri, _| {
+        self.index.visit_subjects(filter, after, &mut |iri, _| {
             found.push(NamedNode::new_unchecked(iri));
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         Ok(found)
     }
 
-    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.index.document(collection, key)
+    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.index.read_document(collection, key)
     }
 
-    fn documents(
+    fn read_documents(
         &self,
         collection: &str,
         range: DocumentRange<'_>,
@@ -149,7 +161,7 @@ impl Read for Before<'_> {
         if range.limit == 0 {
             return Ok(found);
         }
-        self.index.documents(collection, range, &mut |document| {
+        self.index.visit_documents(collection, range, &mut |document| {
             found.push(document);
             if found.len() < range.limit {
                 ControlFlow::Continue(())
@@ -169,7 +181,7 @@ mod tests {
     fn try_read_returns_none_while_a_commit_is_applied() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let applying = store.inner().index_mut();
+        let applying = store.inner().lock_index_mut();
         assert!(store.try_read().is_none());
         drop(applying);
         let read = store.try_read().unwrap();

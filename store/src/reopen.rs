@@ -3,9 +3,9 @@
 //! All acknowledged commits must be found on the medium. Other commits are cut off, so that clients can rely
 //! on a reported failure. State that others keep in memory beside the store stays valid.
 use crate::index::{self, Index};
-use crate::journal::{self, Recovery, Settled, StoreId};
-use crate::steps::{Stage, Steps};
-use crate::store::{Inner, LOADING, anew, replay};
+use crate::journal::{self, Recovery, SettledJournal, StoreId};
+use crate::steps::{Stage, WriterSteps};
+use crate::store::{LOADING_SEQUENCE, StoreInner, replace_index, replay_journal};
 use crate::{Corruption, Error, Options, Progress, ReadStore};
 use std::path::Path;
 
@@ -21,90 +21,94 @@ impl ReadStore {
     pub fn reopen(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), Error> {
         let inner = self.inner();
         let _slot = inner.slot.take_or_borrow();
-        inner.closing.check()?;
-        let index = inner.index();
-        let (id, mut damage) = (index.store_id(), index.damage().map(str::to_owned));
+        inner.closing.check_not_closing()?;
+        let index = inner.lock_index();
+        let (id, mut damage) = (index.store_id(), index.first_damage().map(str::to_owned));
         drop(index);
         if damage.is_some() {
-            let (newest, check) = (inner.synced().newest(), || inner.closing.check());
-            match journal::read_synced(&inner.journal(), &id, newest, &check) {
+            let (newest, check) =
+                (inner.sync_state().newest_synced(), || inner.closing.check_not_closing());
+            match journal::read_synced(&inner.journal_folder(), &id, newest, &check) {
                 // The index still answers some reads, and it is the only copy of that data.
-                Err(Error::Corrupt(_)) if inner.synced().check().is_err() => damage = None,
+                Err(Error::Corrupt(_)) if inner.sync_state().check_writable().is_err() => {
+                    damage = None;
+                }
                 read => read?,
             }
         }
         let makes_anew = damage.is_some();
-        let writer = inner.writer();
-        if let (Some(cause), Ok(())) = (damage, inner.synced().check()) {
+        let writer = inner.lock_writer();
+        if let (Some(cause), Ok(())) = (damage, inner.sync_state().check_writable()) {
             // The journal is intact, so waiting commits must not fail.
-            let newest = inner.index().sequence();
-            inner.synced().wait(newest)?;
-            inner.synced().poison(&Error::Index(cause));
+            let newest = inner.lock_index().sequence();
+            inner.sync_state().wait_synced(newest)?;
+            inner.sync_state().poison(&Error::Index(cause));
         }
-        if inner.synced().check().is_ok() {
+        if inner.sync_state().check_writable().is_ok() {
             return Ok(());
         }
-        let acknowledged = inner.synced().end();
-        let reopening = inner.steps.begin(Stage::Reopening);
+        let acknowledged = inner.sync_state().stop_acknowledging();
+        let reopening = inner.steps.enter_stage(Stage::Reopening);
         // From here on, new commits are refused. They must not wait for the lock during a long recovery.
         drop(writer);
-        let recovery = Recovery::begin(&inner.journal(), true)?;
+        let recovery = Recovery::find_or_create(&inner.journal_folder(), true)?;
         if recovery.id != id {
             let (path, what) = (
-                inner.journal(),
+                inner.journal_folder(),
                 "the journal in this folder belongs to another store; put the original one back"
                     .to_owned(),
             );
             return Err(Corruption { path, offset: 0, what }.into());
         }
-        let mut journal = recovery.settle_at(acknowledged)?;
+        let mut journal = recovery.settle_end_at(acknowledged)?;
         if makes_anew || !inner.index_is_at(acknowledged) {
-            inner.index_mut().close();
+            inner.lock_index_mut().close();
             if makes_anew {
                 // Opening the index does not detect all kinds of damage.
-                index::discard(&inner.dir)?;
+                index::discard_index(&inner.dir)?;
             }
-            let index = index::open(&inner.dir, id)?;
+            let index = index::open_index(&inner.dir, id)?;
             let (options, steps) = (&inner.options, &inner.steps);
-            let index = caught_up(&inner.dir, index, &journal, options, steps, progress)?;
-            *inner.index_mut() = index;
+            let index = catch_up(&inner.dir, index, &journal, options, steps, progress)?;
+            *inner.lock_index_mut() = index;
         }
-        journal.remove_useless()?;
-        let mut writer = inner.writer();
-        *writer = journal.writer(inner.options.segment_bytes);
-        inner.replace_synced(writer.synced());
+        journal.remove_obsolete()?;
+        let mut writer = inner.lock_writer();
+        *writer = journal.into_writer(inner.options.segment_bytes);
+        inner.replace_sync_state(writer.sync_state());
         drop(reopening);
         drop(writer);
         tracing::info!(sequence = acknowledged, "Reopened the store; it accepts commits again.");
-        self.tidy();
+        self.start_maintenance();
         Ok(())
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Returns whether the index has exactly the frames up to `sequence`, in memory and on the medium.
     fn index_is_at(&self, sequence: u64) -> bool {
-        let index = self.index();
-        index.check().is_ok() && index.sequence() == sequence && !index.is_behind()
+        let index = self.lock_index();
+        index.check_usable().is_ok() && index.sequence() == sequence && !index.is_behind()
     }
 }
 
 /// Replays the journal into an index. Rebuilds the index if it is unusable.
-pub(crate) fn caught_up(
+pub(crate) fn catch_up(
     dir: &Path,
     index: Index,
-    journal: &Settled,
+    journal: &SettledJournal,
     options: &Options,
-    steps: &Steps,
+    steps: &WriterSteps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Index, Error> {
     let id = journal.id();
-    let mut index = fit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
-    match replay(&mut index, journal, options, steps, progress) {
+    let mut index =
+        discard_if_unfit(dir, index, id, journal.base().map_or(0, |base| base.end.from))?;
+    match replay_journal(&mut index, journal, options, steps, progress) {
         Err(Error::Index(cause)) => {
             tracing::warn!(cause, "The quad index was unusable; rebuilding it from the journal.");
-            index = anew(dir, index, id)?;
-            replay(&mut index, journal, options, steps, progress)?;
+            index = replace_index(dir, index, id)?;
+            replay_journal(&mut index, journal, options, steps, progress)?;
         }
         done => done?,
     }
@@ -112,12 +116,19 @@ pub(crate) fn caught_up(
 }
 
 /// Returns the index, or an empty one if it is unfinished or lacks frames that the base replaced.
-pub(crate) fn fit(dir: &Path, index: Index, id: StoreId, from: u64) -> Result<Index, Error> {
-    if index.noted() >= LOADING || (index.noted() < from && index.noted() > 0) {
+pub(crate) fn discard_if_unfit(
+    dir: &Path,
+    index: Index,
+    id: StoreId,
+    from: u64,
+) -> Result<Index, Error> {
+    if index.checkpointed_sequence() >= LOADING_SEQUENCE
+        || (index.checkpointed_sequence() < from && index.checkpointed_sequence() > 0)
+    {
         tracing::warn!(
             "The quad index was unfinished or too old; rebuilding it from the journal's base."
         );
-        return anew(dir, index, id);
+        return replace_index(dir, index, id);
     }
     Ok(index)
 }
@@ -133,24 +144,28 @@ mod tests {
     #[test]
     fn reopening_cuts_off_a_commit_that_was_synced_but_not_applied() {
         let dir = tempfile::tempdir().unwrap();
-        let faults = Faults::below(dir.path());
+        let faults = Faults::inject_below(dir.path());
         let open = || Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let store = open();
         let put = |store: &Store, value: u8| {
             // Long enough that another thread syncs it.
-            store.transact::<_, Error>(|change| change.put("d", b"key", &vec![value; 20_000]))
+            store.transact::<_, Error>(|change| {
+                change.put_document("d", b"key", &vec![value; 20_000])
+            })
         };
         put(&store, 1).unwrap();
-        faults.fail_only(Operation::Apply, 1, Failure::Io);
+        faults.fail_nth_of(Operation::Apply, 1, Failure::Io);
         let failed = put(&store, 2);
         assert!(matches!(failed, Err(Error::Index(_))), "{failed:?}");
         let began = Instant::now();
-        while store.inner().synced().newest() < 2 && began.elapsed() < Duration::from_mins(1) {
+        while store.inner().sync_state().newest_synced() < 2
+            && began.elapsed() < Duration::from_mins(1)
+        {
             std::thread::yield_now();
         }
-        assert_eq!(store.inner().synced().newest(), 2, "its frame was not synced");
+        assert_eq!(store.inner().sync_state().newest_synced(), 2, "its frame was not synced");
         store.reopen(&mut |_| {}).unwrap();
-        let value = |store: &Store| store.read().document("d", b"key").unwrap().unwrap();
+        let value = |store: &Store| store.read().read_document("d", b"key").unwrap().unwrap();
         assert_eq!((value(&store)[0], store.stats().sequence), (1, 1));
         assert_eq!(put(&store, 3).unwrap().1.sequence, 2);
         drop(store);
@@ -165,10 +180,10 @@ mod tests {
         let quad = Quad::new(iri.clone(), iri.clone(), iri, GraphName::DefaultGraph);
         store.transact::<_, Error>(|change| change.insert(quad.as_ref())).unwrap();
         store.checkpoint().unwrap();
-        store.inner().index().note_damage(&Error::Index("another number of quads".into()));
+        store.inner().lock_index().record_damage(&Error::Index("another number of quads".into()));
         let mut total = 0;
         store.reopen(&mut |progress| total = progress.total).unwrap();
         assert_eq!((total, store.stats().quads), (1, 1));
-        assert_eq!((store.damage(), store.poisoned()), (None, None));
+        assert_eq!((store.index_damage(), store.poison_cause()), (None, None));
     }
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 /// How long reopening waits for the reader of a backup that began on a poisoned store. That backup may be the
 /// last one that saves the data.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LAST_BACKUP_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SlotState {
     #[default]
     Free,
     Taken,
@@ -23,105 +23,105 @@ enum State {
 /// A slot that one pass holds at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
-    state: Mutex<State>,
+    state: Mutex<SlotState>,
     changed: Condvar,
 }
 
 impl Slot {
     /// Waits until the slot is free, and takes it.
-    pub(crate) fn take(&self) -> Taken<'_> {
-        let mut state = self.wait_while(|state| state != State::Free);
-        *state = State::Taken;
-        Taken { slot: self, left: State::Free }
+    pub(crate) fn take(&self) -> SlotGuard<'_> {
+        let mut state = self.wait_while(|state| state != SlotState::Free);
+        *state = SlotState::Taken;
+        SlotGuard { slot: self, state_after: SlotState::Free }
     }
 
     /// Takes the slot like [`Self::take`], or borrows it from a holder that waits for its reader.
-    pub(crate) fn take_or_borrow(&self) -> Taken<'_> {
-        let mut state = self.state();
+    pub(crate) fn take_or_borrow(&self) -> SlotGuard<'_> {
+        let mut state = self.lock_state();
         loop {
             let left = *state;
             match left {
-                State::Free => {
-                    *state = State::Taken;
-                    return Taken { slot: self, left };
+                SlotState::Free => {
+                    *state = SlotState::Taken;
+                    return SlotGuard { slot: self, state_after: left };
                 }
-                State::Lendable(from) => {
+                SlotState::Lendable(from) => {
                     let wait = from.saturating_duration_since(Instant::now());
                     if wait.is_zero() {
-                        *state = State::Borrowed;
-                        return Taken { slot: self, left };
+                        *state = SlotState::Borrowed;
+                        return SlotGuard { slot: self, state_after: left };
                     }
                     let waited = self.changed.wait_timeout(state, wait);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
-                State::Taken | State::Borrowed => {
+                SlotState::Taken | SlotState::Borrowed => {
                     state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, SlotState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait_while(&self, is_in_the_way: impl Fn(State) -> bool) -> MutexGuard<'_, State> {
+    fn wait_while(&self, is_in_the_way: impl Fn(SlotState) -> bool) -> MutexGuard<'_, SlotState> {
         self.changed
-            .wait_while(self.state(), |state| is_in_the_way(*state))
+            .wait_while(self.lock_state(), |state| is_in_the_way(*state))
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, state: State) {
-        *self.state() = state;
+    fn set_state(&self, state: SlotState) {
+        *self.lock_state() = state;
         self.changed.notify_all();
     }
 }
 
 /// Holds the slot until dropped.
 #[derive(Debug)]
-pub(crate) struct Taken<'a> {
+pub(crate) struct SlotGuard<'a> {
     slot: &'a Slot,
     /// The state that the slot returns to.
-    left: State,
+    state_after: SlotState,
 }
 
-impl Taken<'_> {
+impl SlotGuard<'_> {
     /// Runs `write`, which writes to a reader that may stall. The slot can be borrowed meanwhile: at once, or
-    /// after [`PATIENCE`] if `is_last` (this pass may be the last one). Returns when the slot is given back.
-    fn lend<T>(&self, is_last: bool, write: impl FnOnce() -> T) -> T {
-        let patience = if is_last { PATIENCE } else { Duration::ZERO };
-        self.slot.set(State::Lendable(Instant::now() + patience));
+    /// after [`LAST_BACKUP_WAIT`] if `is_last` (this pass may be the last one). Returns when the slot is given back.
+    fn lend_during<T>(&self, is_last: bool, write: impl FnOnce() -> T) -> T {
+        let patience = if is_last { LAST_BACKUP_WAIT } else { Duration::ZERO };
+        self.slot.set_state(SlotState::Lendable(Instant::now() + patience));
         let written = write();
-        *self.slot.wait_while(|state| state == State::Borrowed) = State::Taken;
+        *self.slot.wait_while(|state| state == SlotState::Borrowed) = SlotState::Taken;
         written
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
-        if self.left == State::Free {
+        if self.state_after == SlotState::Free {
             // A write that panicked may have left it borrowed.
-            drop(self.slot.wait_while(|state| state == State::Borrowed));
+            drop(self.slot.wait_while(|state| state == SlotState::Borrowed));
         }
-        self.slot.set(self.left);
+        self.slot.set_state(self.state_after);
     }
 }
 
 /// A writer that makes its slot available for borrowing while it waits for the reader.
-pub(crate) struct Lending<'a> {
+pub(crate) struct LendingWriter<'a> {
     pub(crate) out: &'a mut dyn Write,
-    pub(crate) slot: &'a Taken<'a>,
+    pub(crate) slot: &'a SlotGuard<'a>,
     /// Whether this pass may be the last one that saves the data.
     pub(crate) is_last: bool,
 }
 
-impl Write for Lending<'_> {
+impl Write for LendingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.slot.lend(self.is_last, || self.out.write(bytes))
+        self.slot.lend_during(self.is_last, || self.out.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.slot.lend(self.is_last, || self.out.flush())
+        self.slot.lend_during(self.is_last, || self.out.flush())
     }
 }
 
@@ -137,31 +137,31 @@ mod tests {
         let taken = slot.take();
         let (borrowed, is_borrowed) = channel();
         thread::scope(|scope| {
-            taken.lend(false, || {
+            taken.lend_during(false, || {
                 scope.spawn(|| {
                     let borrowing = slot.take_or_borrow();
                     borrowed.send(()).unwrap();
-                    assert_eq!(*slot.state(), State::Borrowed);
+                    assert_eq!(*slot.lock_state(), SlotState::Borrowed);
                     drop(borrowing);
                 });
                 is_borrowed.recv_timeout(Duration::from_mins(1)).unwrap();
             });
-            assert_eq!(*slot.state(), State::Taken);
+            assert_eq!(*slot.lock_state(), SlotState::Taken);
         });
         drop(taken);
-        assert_eq!(*slot.state(), State::Free);
+        assert_eq!(*slot.lock_state(), SlotState::Free);
         drop(slot.take_or_borrow());
-        assert_eq!(*slot.state(), State::Free);
+        assert_eq!(*slot.lock_state(), SlotState::Free);
     }
 
     #[test]
     fn the_last_pass_lends_its_slot_only_after_some_time() {
         let slot = Slot::default();
         let taken = slot.take();
-        let lent = taken.lend(true, || match *slot.state() {
-            State::Lendable(from) => from.saturating_duration_since(Instant::now()),
+        let lent = taken.lend_during(true, || match *slot.lock_state() {
+            SlotState::Lendable(from) => from.saturating_duration_since(Instant::now()),
             _ => Duration::ZERO,
         });
-        assert!(lent > Duration::ZERO && lent <= PATIENCE, "{lent:?}");
+        assert!(lent > Duration::ZERO && lent <= LAST_BACKUP_WAIT, "{lent:?}");
     }
 }

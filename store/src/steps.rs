@@ -50,31 +50,31 @@ impl fmt::Display for Stage {
 
 /// Counts the steps of the writer.
 #[derive(Debug, Default)]
-pub(crate) struct Steps {
+pub(crate) struct WriterSteps {
     count: AtomicU64,
     stage: AtomicU8,
     /// The number of commits that wait for their sync while the writer does something else.
     waiting: AtomicUsize,
 }
 
-impl Steps {
+impl WriterSteps {
     /// Counts one step.
-    pub(crate) fn step(&self) {
+    pub(crate) fn count_step(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Enters a stage. Returns to the previous one when the result is dropped.
-    pub(crate) fn begin(&self, stage: Stage) -> Begun<'_> {
-        Begun { steps: self, before: self.stage.swap(stage as u8, Ordering::Relaxed) }
+    pub(crate) fn enter_stage(&self, stage: Stage) -> StageGuard<'_> {
+        StageGuard { steps: self, before: self.stage.swap(stage as u8, Ordering::Relaxed) }
     }
 
     /// Counts a waiting commit, until the result is dropped.
-    pub(crate) fn wait(&self) -> Waiting<'_> {
+    pub(crate) fn begin_wait(&self) -> WaitGuard<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(self)
+        WaitGuard(self)
     }
 
-    pub(crate) fn count(&self) -> u64 {
+    pub(crate) fn step_count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
@@ -88,21 +88,21 @@ impl Steps {
 }
 
 /// A stage, which can be nested in another.
-pub(crate) struct Begun<'a> {
-    steps: &'a Steps,
+pub(crate) struct StageGuard<'a> {
+    steps: &'a WriterSteps,
     before: u8,
 }
 
-impl Drop for Begun<'_> {
+impl Drop for StageGuard<'_> {
     fn drop(&mut self) {
         self.steps.stage.store(self.before, Ordering::Relaxed);
     }
 }
 
 /// A commit that waits for its sync.
-pub(crate) struct Waiting<'a>(&'a Steps);
+pub(crate) struct WaitGuard<'a>(&'a WriterSteps);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
@@ -119,17 +119,19 @@ mod tests {
     fn the_stage_is_syncing_while_a_sync_hangs() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        store.inner().synced().hang(true);
+        store.inner().sync_state().set_hanging(true);
         let began = Instant::now();
         let told = thread::scope(|scope| {
             scope.spawn(|| {
-                store.transact::<_, Error>(|change| change.put("d", b"key", b"value")).unwrap();
+                store
+                    .transact::<_, Error>(|change| change.put_document("d", b"key", b"value"))
+                    .unwrap();
             });
             while store.stage() != Stage::Syncing && began.elapsed() < Duration::from_mins(1) {
                 thread::yield_now();
             }
             let told = store.stage();
-            store.inner().synced().hang(false);
+            store.inner().sync_state().set_hanging(false);
             told
         });
         assert_eq!(told, Stage::Syncing);
@@ -141,26 +143,26 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let put = |change: &mut crate::Transaction<'_>| {
-            (0..100_u8).try_for_each(|n| change.put("d", &[n], b"value"))
+            (0..100_u8).try_for_each(|n| change.put_document("d", &[n], b"value"))
         };
         store.transact::<_, Error>(put).unwrap();
         // Each is put, compared with the old value, and applied.
-        assert!(store.steps() >= 300, "{}", store.steps());
-        let mut counted = store.steps();
+        assert!(store.step_count() >= 300, "{}", store.step_count());
+        let mut counted = store.step_count();
         let mut grown = |what: &str| {
-            let now = store.steps();
+            let now = store.step_count();
             assert!(now > counted, "{what} did not count as a step");
             now - std::mem::replace(&mut counted, now)
         };
         let look = |change: &mut crate::Transaction<'_>| {
             let range = DocumentRange { limit: 100, ..DocumentRange::default() };
-            change.documents("d", range)?;
+            change.read_documents("d", range)?;
             assert!(grown("a range") >= 100);
-            change.subjects(&SubjectFilter::default(), None, 10)?;
+            change.list_subjects(&SubjectFilter::default(), None, 10)?;
             grown("a listing");
-            change.delete("d", b"none")?;
+            change.delete_document("d", b"none")?;
             grown("a deletion");
-            change.before();
+            change.prior_state();
             grown("what was before");
             Ok(())
         };
@@ -169,12 +171,12 @@ mod tests {
 
     #[test]
     fn the_stage_is_the_innermost_one() {
-        let steps = Steps::default();
+        let steps = WriterSteps::default();
         assert_eq!(steps.stage(), Stage::Idle);
         for stage in Stage::ALL {
-            let begun = steps.begin(stage);
+            let begun = steps.enter_stage(stage);
             assert_eq!(steps.stage(), stage);
-            let within = steps.begin(Stage::Appending);
+            let within = steps.enter_stage(Stage::Appending);
             assert_eq!(steps.stage(), Stage::Appending);
             drop(within);
             assert_eq!(steps.stage(), stage);
@@ -185,10 +187,10 @@ mod tests {
 
     #[test]
     fn waiting_commits_show_as_syncing_without_a_writer() {
-        let steps = Steps::default();
-        let waiting = [steps.wait(), steps.wait()];
+        let steps = WriterSteps::default();
+        let waiting = [steps.begin_wait(), steps.begin_wait()];
         assert_eq!(steps.stage(), Stage::Syncing);
-        let begun = steps.begin(Stage::Changing);
+        let begun = steps.enter_stage(Stage::Changing);
         assert_eq!(steps.stage(), Stage::Changing);
         drop(begun);
         assert_eq!(steps.stage(), Stage::Syncing);

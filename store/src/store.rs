@@ -1,16 +1,18 @@
 //! The store: commits go to the journal and then to the index; reads come from the index.
-use crate::backup::refuse_unfinished;
+use crate::backup::refuse_unfinished_restore;
 use crate::frame::Change;
 use crate::index::{self, Index};
-use crate::journal::{Ahead, Apply, Base, Recovery, Settled, StoreId, Synced, Writer};
-use crate::reopen::{caught_up, fit};
+use crate::journal::{
+    ApplyFrame, Base, Recovery, SettledJournal, StoreId, SyncState, SyncThread, Writer,
+};
+use crate::maintenance::{Closing, MaintenanceThread};
+use crate::reopen::{catch_up, discard_if_unfit};
 use crate::slot::Slot;
-use crate::steps::{Stage, Steps};
-use crate::tidy::{Closing, Tidier};
+use crate::steps::{Stage, WriterSteps};
 use crate::transaction::Changes;
 use crate::{
-    Commit, Error, Listed, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files,
-    verify,
+    Commit, Error, ListedSubject, Options, Progress, Reader, Stats, SubjectFilter, Transaction,
+    files, verify,
 };
 use oxrdf::NamedNode;
 use std::fs::{self, File};
@@ -23,7 +25,7 @@ use std::sync::{
 
 /// The first sequence used while the index takes over the parts of a base. The next open discards an
 /// unfinished index with such a sequence.
-pub(crate) const LOADING: u64 = 1 << 63;
+pub(crate) const LOADING_SEQUENCE: u64 = 1 << 63;
 
 /// A durable set of quads and documents. It is cheap to clone. All clones are one store, which closes with a
 /// checkpoint when the last clone is dropped.
@@ -51,19 +53,19 @@ impl Deref for Store {
 /// open.
 #[derive(Debug)]
 struct Shared {
-    inner: Arc<Inner>,
-    tidier: Tidier,
+    inner: Arc<StoreInner>,
+    tidier: MaintenanceThread,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.tidier.end(&self.inner);
+        self.tidier.stop_and_join(&self.inner);
     }
 }
 
 /// The number of changes since the store was opened.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Touched {
+pub(crate) struct ChangeCounts {
     /// The number of quads added and removed.
     pub(crate) quads: u64,
     /// The number of documents put and deleted.
@@ -71,7 +73,7 @@ pub(crate) struct Touched {
 }
 
 #[derive(Debug)]
-pub(crate) struct Inner {
+pub(crate) struct StoreInner {
     /// Held by a pass over the whole store, such as a compaction or a backup. Locked before `writer`.
     pub(crate) slot: Slot,
     /// Held by every change. Locked before the locks below.
@@ -79,17 +81,17 @@ pub(crate) struct Inner {
     /// Changed only under `writer`, or while the store is reopened.
     index: RwLock<Index>,
     /// Replaced when the store is reopened.
-    synced: RwLock<Arc<Synced>>,
-    ahead: Ahead,
+    synced: RwLock<Arc<SyncState>>,
+    sync_thread: SyncThread,
     pub(crate) closing: Closing,
-    touched: Mutex<Touched>,
-    pub(crate) steps: Steps,
+    change_counts: Mutex<ChangeCounts>,
+    pub(crate) steps: WriterSteps,
     /// Bytes of the index on disk at the last checkpoint.
     index_bytes: AtomicU64,
     pub(crate) dir: PathBuf,
     pub(crate) options: Options,
     /// Excludes other processes. It is dropped last.
-    _lock: Lock,
+    _lock: DirLock,
 }
 
 impl Store {
@@ -100,69 +102,70 @@ impl Store {
         options: Options,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Self, Error> {
-        files::make_folder(dir)?;
-        let lock = lock(dir)?;
-        refuse_unfinished(dir)?;
-        let recovery = Recovery::begin(&dir.join("journal"), index::is_there(dir))?;
+        files::create_folder(dir)?;
+        let lock = lock_data_dir(dir)?;
+        refuse_unfinished_restore(dir)?;
+        let recovery = Recovery::find_or_create(&dir.join("journal"), index::index_exists(dir))?;
         let id = recovery.id;
-        let index = fit(dir, index::open(dir, id)?, id, recovery.from())?;
-        let mut journal = recovery.settle(index.noted())?;
-        let steps = Steps::default();
-        let index = caught_up(dir, index, &journal, &options, &steps, progress)?;
-        journal.remove_useless()?;
+        let index =
+            discard_if_unfit(dir, index::open_index(dir, id)?, id, recovery.base_sequence())?;
+        let mut journal = recovery.settle_end(index.checkpointed_sequence())?;
+        let steps = WriterSteps::default();
+        let index = catch_up(dir, index, &journal, &options, &steps, progress)?;
+        journal.remove_obsolete()?;
         verify::discard_scratch(dir)?;
-        let writer = journal.writer(options.segment_bytes);
+        let writer = journal.into_writer(options.segment_bytes);
         let index_bytes = index.bytes_on_disk();
-        let inner = Inner {
+        let inner = StoreInner {
             slot: Slot::default(),
-            synced: RwLock::new(writer.synced()),
+            synced: RwLock::new(writer.sync_state()),
             writer: Mutex::new(writer),
             index: RwLock::new(index),
-            ahead: Ahead::default(),
+            sync_thread: SyncThread::default(),
             closing: Closing::default(),
-            touched: Mutex::default(),
+            change_counts: Mutex::default(),
             steps,
             index_bytes: AtomicU64::new(index_bytes),
             dir: dir.to_owned(),
             options,
             _lock: lock,
         };
-        let shared = Shared { inner: Arc::new(inner), tidier: Tidier::default() };
+        let shared = Shared { inner: Arc::new(inner), tidier: MaintenanceThread::default() };
         let store = Self { reads: ReadStore { shared: Arc::new(shared) } };
-        store.tidy();
+        store.start_maintenance();
         Ok(store)
     }
 }
 
 impl ReadStore {
-    pub(crate) fn inner(&self) -> &Inner {
+    pub(crate) fn inner(&self) -> &StoreInner {
         &self.shared.inner
     }
 
     /// Starts the maintenance thread if there is something to pack or compact.
-    pub(crate) fn tidy(&self) {
-        if self.inner().options.tidies && self.inner().is_untidy() {
-            self.shared.tidier.begin(&self.shared.inner);
+    pub(crate) fn start_maintenance(&self) {
+        if self.inner().options.background_maintenance && self.inner().needs_maintenance() {
+            self.shared.tidier.start_if_idle(&self.shared.inner);
         }
     }
 
-    /// Packs the full segments of the journal. Commits and reads continue meanwhile. With [`Options::tidies`]
+    /// Packs the full segments of the journal. Commits and reads continue meanwhile. With [`Options::background_maintenance`]
     /// a background thread does this automatically.
-    pub fn pack(&self) -> Result<(), Error> {
-        self.inner().pack()
+    pub fn pack_segments(&self) -> Result<(), Error> {
+        self.inner().pack_segments()
     }
 
     /// Writes the whole state into a new base of the journal, and removes the frames that it replaces.
-    /// Commits and reads continue meanwhile. With [`Options::tidies`] a background thread does this
+    /// Commits and reads continue meanwhile. With [`Options::background_maintenance`] a background thread does this
     /// automatically when much of the journal is obsolete.
-    pub fn compact(&self) -> Result<(), Error> {
-        self.inner().compact()
+    pub fn compact_journal(&self) -> Result<(), Error> {
+        self.inner().compact_journal()
     }
 
     /// Returns a view of all complete commits. Drop it soon: commits wait while it exists. A commit on the
     /// same thread would wait forever.
     pub fn read(&self) -> Reader<'_> {
-        Reader { index: self.inner().index() }
+        Reader { index: self.inner().lock_index() }
     }
 
     /// Returns a view without waiting, or `None` while a commit is being applied.
@@ -179,34 +182,36 @@ impl ReadStore {
     ///
     /// Commits continue meanwhile, even if many subjects have to be tested. A subject that they change is
     /// listed in its old or new state. Fails with [`Error::Reopening`] if the store is reopened meanwhile.
-    pub fn subjects(
+    pub fn list_subjects(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Vec<NamedNode>, u64), Error> {
-        let (listed, seen) = self.listed(filter, after, limit)?;
+        let (listed, seen) = self.list_with_ids(filter, after, limit)?;
         Ok((listed.into_iter().map(|listed| listed.iri).collect(), seen))
     }
 
-    /// Works as [`Self::subjects`], for [`Reader::about_listed`].
-    pub fn listed(
+    /// Works as [`Self::list_subjects`], for [`Reader::read_listed`].
+    pub fn list_with_ids(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<(Vec<Listed>, u64), Error> {
-        let index = self.inner().index();
+    ) -> Result<(Vec<ListedSubject>, u64), Error> {
+        let index = self.inner().lock_index();
         let (seen, instance) = (index.sequence(), index.instance());
         let mut found = Vec::new();
-        let listing = index.list(filter, after)?;
+        let listing = index.begin_listing(filter, after)?;
         drop(index);
         let Some(mut listing) = listing.filter(|_| limit > 0) else { return Ok((found, seen)) };
         let visit = &mut |iri: &str, id| {
-            found.push(Listed { iri: NamedNode::new_unchecked(iri), id, instance });
+            found.push(ListedSubject { iri: NamedNode::new_unchecked(iri), id, instance });
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        while self.inner().index().go_on(&mut listing, after, visit)?.is_continue() {}
+        while self.inner().lock_index().continue_listing(&mut listing, after, visit)?.is_continue()
+        {
+        }
         Ok((found, seen))
     }
 }
@@ -216,30 +221,30 @@ impl Store {
     /// is synced. If nothing changed, it returns once everything that `change` could have read is synced. If
     /// `change` fails, none of its changes are kept.
     ///
-    /// After an error for which [`Error::is_no_room`] holds, none of the changes are kept either, unless the
-    /// store is [`ReadStore::poisoned`]. After another [`Error::Io`], or an [`Error::Poisoned`] or
+    /// After an error for which [`Error::is_disk_full`] holds, none of the changes are kept either, unless the
+    /// store is [`ReadStore::poison_cause`]. After another [`Error::Io`], or an [`Error::Poisoned`] or
     /// [`Error::Index`], it is unknown whether the commit exists until the store is reopened. It never exists
     /// in part.
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
     ) -> Result<(T, Commit), E> {
-        let mut writer = self.inner().admitted()?;
-        self.inner().make_room(&writer)?;
+        let mut writer = self.inner().lock_writer_if_writable()?;
+        self.inner().checkpoint_if_due(&writer)?;
         let steps = &self.inner().steps;
-        let begun = steps.begin(Stage::Changing);
+        let begun = steps.enter_stage(Stage::Changing);
         let mut transaction = Transaction::new(self.read().index, steps);
         let value = change(&mut transaction)?;
         let changes = transaction.into_changes()?;
-        let sequence = self.inner().commit(&mut writer, &changes)?;
-        let waiting = steps.wait();
+        let sequence = self.inner().append_and_apply(&mut writer, &changes)?;
+        let waiting = steps.begin_wait();
         drop(begun);
         // Reopening may replace the sync state once the writer is dropped.
-        let synced = writer.synced();
+        let synced = writer.sync_state();
         drop(writer);
-        synced.wait(sequence)?;
+        synced.wait_synced(sequence)?;
         drop(waiting);
-        self.tidy();
+        self.start_maintenance();
         Ok((value, Commit { sequence, added: changes.added, removed: changes.removed }))
     }
 }
@@ -247,20 +252,20 @@ impl Store {
 impl ReadStore {
     /// Returns why the store refuses commits until it is reopened ([`ReadStore::reopen`]); `None` while it
     /// accepts them.
-    pub fn poisoned(&self) -> Option<String> {
-        self.inner().synced().cause()
+    pub fn poison_cause(&self) -> Option<String> {
+        self.inner().sync_state().poison_cause()
     }
 
     /// Returns the damage of the index that a read found, if any. [`ReadStore::reopen`] repairs it. This does
     /// not wait, and returns `None` while a commit is being applied.
-    pub fn damage(&self) -> Option<String> {
-        self.try_read()?.index.damage().map(str::to_owned)
+    pub fn index_damage(&self) -> Option<String> {
+        self.try_read()?.index.first_damage().map(str::to_owned)
     }
 
     /// Writes all changes in memory to the index and syncs it, so that the next open is fast.
     pub fn checkpoint(&self) -> Result<(), Error> {
-        let writer = self.inner().admitted()?;
-        self.inner().checkpoint(&writer)
+        let writer = self.inner().lock_writer_if_writable()?;
+        self.inner().write_checkpoint(&writer)
     }
 
     /// Returns a number that grows with the work of writers. Each quad or document that a transaction changes
@@ -268,8 +273,8 @@ impl ReadStore {
     /// a commit, a checkpoint or a reopening.
     ///
     /// It is read without waiting. While it grows, writers make progress, however long a single one takes.
-    pub fn steps(&self) -> u64 {
-        self.inner().steps.count()
+    pub fn step_count(&self) -> u64 {
+        self.inner().steps.step_count()
     }
 
     /// Returns the current activity of the writer, or of the commits that wait for a sync. It is read without
@@ -281,10 +286,10 @@ impl ReadStore {
     /// Returns the size and content of the store.
     pub fn stats(&self) -> Stats {
         let index = self.read().index;
-        let bytes = self.inner().synced().bytes();
+        let bytes = self.inner().sync_state().bytes();
         Stats {
             sequence: index.sequence(),
-            quads: index.quads(),
+            quads: index.quad_count(),
             journal_bytes: bytes.all,
             base_bytes: bytes.base,
             index_bytes: index.bytes_on_disk(),
@@ -293,86 +298,87 @@ impl ReadStore {
     }
 }
 
-impl Inner {
-    pub(crate) fn index(&self) -> RwLockReadGuard<'_, Index> {
+impl StoreInner {
+    pub(crate) fn lock_index(&self) -> RwLockReadGuard<'_, Index> {
         self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn index_mut(&self) -> RwLockWriteGuard<'_, Index> {
+    pub(crate) fn lock_index_mut(&self) -> RwLockWriteGuard<'_, Index> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn synced(&self) -> Arc<Synced> {
+    pub(crate) fn sync_state(&self) -> Arc<SyncState> {
         self.synced.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn replace_synced(&self, synced: Arc<Synced>) {
+    pub(crate) fn replace_sync_state(&self, synced: Arc<SyncState>) {
         *self.synced.write().unwrap_or_else(PoisonError::into_inner) = synced;
     }
 
     /// Returns the number of changes by the commits so far.
-    pub(crate) fn touched(&self) -> Touched {
-        *self.touched.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn change_counts(&self) -> ChangeCounts {
+        *self.change_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+    pub(crate) fn lock_writer(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the writer, or fails if the store is poisoned. It fails at once, even while another commit has
     /// the lock, and also if the store is poisoned while it waits.
-    pub(crate) fn admitted(&self) -> Result<MutexGuard<'_, Writer>, Error> {
-        self.synced().check()?;
-        let writer = self.writer();
-        self.synced().check()?;
+    pub(crate) fn lock_writer_if_writable(&self) -> Result<MutexGuard<'_, Writer>, Error> {
+        self.sync_state().check_writable()?;
+        let writer = self.lock_writer();
+        self.sync_state().check_writable()?;
         Ok(writer)
     }
 
     /// Appends the frame of the changes and applies it. Returns the sequence to wait for.
-    fn commit(&self, writer: &mut Writer, changes: &Changes) -> Result<u64, Error> {
-        let newest = self.index().sequence();
+    fn append_and_apply(&self, writer: &mut Writer, changes: &Changes) -> Result<u64, Error> {
+        let newest = self.lock_index().sequence();
         if changes.is_empty() {
             return Ok(newest);
         }
         let sequence = newest + 1;
-        let payload = changes.payload(newest - self.synced().newest());
+        let payload = changes.encode_payload(newest - self.sync_state().newest_synced());
         let change = Change::decode(&payload)
             .map_err(|what| Error::Index(format!("the commit cannot be decoded: {what}")))?;
-        let _appending = self.steps.begin(Stage::Appending);
-        writer.append(sequence, &payload)?;
-        self.ahead.appended(&writer.synced(), sequence, payload.len());
+        let _appending = self.steps.enter_stage(Stage::Appending);
+        writer.append_frame(sequence, &payload)?;
+        self.sync_thread.begin_sync(&writer.sync_state(), sequence, payload.len());
         // Counted before the commit becomes visible: a pass that reads its changes compares with this count.
-        let mut touched = self.touched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut touched = self.change_counts.lock().unwrap_or_else(PoisonError::into_inner);
         touched.quads += changes.added + changes.removed;
-        touched.documents += changes.documents();
+        touched.documents += changes.document_count();
         drop(touched);
-        self.steps.step();
-        let _applying = self.steps.begin(Stage::Applying);
-        let mut index = self.index_mut();
+        self.steps.count_step();
+        let _applying = self.steps.enter_stage(Stage::Applying);
+        let mut index = self.lock_index_mut();
         index
-            .apply(sequence, &change, &self.steps)
-            .inspect_err(|error| self.synced().poison_from(sequence, error))?;
+            .apply_frame(sequence, &change, &self.steps)
+            .inspect_err(|error| self.sync_state().poison_after(sequence, error))?;
         Ok(sequence)
     }
 
-    fn make_room(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
-        let due = self.index().is_checkpoint_due(self.options.write_back_bytes);
-        if due { self.checkpoint(writer) } else { Ok(()) }
+    fn checkpoint_if_due(&self, writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
+        let due = self.lock_index().is_checkpoint_due(self.options.write_back_bytes);
+        if due { self.write_checkpoint(writer) } else { Ok(()) }
     }
 
     /// Writes a checkpoint. Readers continue meanwhile; the writer's lock excludes commits.
-    pub(crate) fn checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
-        let index = self.index();
+    pub(crate) fn write_checkpoint(&self, _writer: &MutexGuard<'_, Writer>) -> Result<(), Error> {
+        let index = self.lock_index();
         // After a power cut the index must not be newer than its journal.
-        let _syncing = self.steps.begin(Stage::Syncing);
-        self.synced().wait(index.sequence())?;
-        let _writing = self.steps.begin(Stage::WritingOut);
-        index.begin_checkpoint()?;
-        let written =
-            index.write_out(&self.steps).inspect_err(|error| self.synced().poison(error))?;
+        let _syncing = self.steps.enter_stage(Stage::Syncing);
+        self.sync_state().wait_synced(index.sequence())?;
+        let _writing = self.steps.enter_stage(Stage::WritingOut);
+        index.check_checkpoint_space()?;
+        let written = index
+            .write_checkpoint(&self.steps)
+            .inspect_err(|error| self.sync_state().poison(error))?;
         drop(index);
-        let mut index = self.index_mut();
-        index.written(written);
+        let mut index = self.lock_index_mut();
+        index.mark_written(written);
         self.index_bytes.store(index.bytes_on_disk(), Ordering::Relaxed);
         Ok(())
     }
@@ -383,16 +389,16 @@ impl Inner {
     }
 
     /// Returns the folder of the journal.
-    pub(crate) fn journal(&self) -> PathBuf {
+    pub(crate) fn journal_folder(&self) -> PathBuf {
         self.dir.join("journal")
     }
 }
 
-impl Drop for Inner {
+impl Drop for StoreInner {
     fn drop(&mut self) {
-        let writer = self.writer();
-        if self.synced().check().is_ok()
-            && let Err(cause) = self.checkpoint(&writer)
+        let writer = self.lock_writer();
+        if self.sync_state().check_writable().is_ok()
+            && let Err(cause) = self.write_checkpoint(&writer)
         {
             tracing::warn!(%cause, "The final checkpoint failed; the next open replays the journal.");
         }
@@ -401,17 +407,17 @@ impl Drop for Inner {
 
 /// Excludes other processes from a data directory.
 #[derive(Debug)]
-pub(crate) struct Lock(Vec<File>);
+pub(crate) struct DirLock(Vec<File>);
 
-impl Lock {
-    fn take(&mut self, file: File) -> Result<(), fs::TryLockError> {
+impl DirLock {
+    fn lock_file(&mut self, file: File) -> Result<(), fs::TryLockError> {
         file.try_lock()?;
         self.0.push(file);
         Ok(())
     }
 }
 
-impl Drop for Lock {
+impl Drop for DirLock {
     fn drop(&mut self) {
         // Closing is not enough, because a child process that is just starting may have a copy of the
         // descriptor. A failed unlock leaves the lock until this process ends, which is also safe.
@@ -423,13 +429,13 @@ impl Drop for Lock {
 
 /// Locks a data directory: the file `lock` in it, which is all that older versions check, and the directory
 /// itself, because the file can be removed while the store is in use.
-pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
+pub(crate) fn lock_data_dir(dir: &Path) -> Result<DirLock, Error> {
     let path = dir.join("lock");
-    let file = files::open_or_make(&path)?;
-    let mut lock = Lock(Vec::new());
-    lock.take(file).map_err(|error| lock_error(error, dir, &path))?;
-    let folder = File::open(dir).map_err(files::fault("opening", dir))?;
-    match lock.take(folder) {
+    let file = files::open_or_create(&path)?;
+    let mut lock = DirLock(Vec::new());
+    lock.lock_file(file).map_err(|error| lock_error(error, dir, &path))?;
+    let folder = File::open(dir).map_err(files::io_error("opening", dir))?;
+    match lock.lock_file(folder) {
         // Some network file systems only lock files.
         Err(fs::TryLockError::Error(cause)) => {
             tracing::debug!(path = %dir.display(), %cause,
@@ -443,22 +449,22 @@ pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
 fn lock_error(error: fs::TryLockError, dir: &Path, path: &Path) -> Error {
     match error {
         fs::TryLockError::WouldBlock => Error::InUse { path: dir.to_owned() },
-        fs::TryLockError::Error(error) => files::fault("locking", path)(error),
+        fs::TryLockError::Error(error) => files::io_error("locking", path)(error),
     }
 }
 
 /// Replaces an unusable index by an empty one.
-pub(crate) fn anew(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
+pub(crate) fn replace_index(dir: &Path, index: Index, id: StoreId) -> Result<Index, Error> {
     drop(index);
-    index::discard(dir)?;
-    index::open(dir, id)
+    index::discard_index(dir)?;
+    index::open_index(dir, id)
 }
 
-pub(crate) fn replay(
+pub(crate) fn replay_journal(
     index: &mut Index,
-    journal: &Settled,
+    journal: &SettledJournal,
     options: &Options,
-    steps: &Steps,
+    steps: &WriterSteps,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
     Replay {
@@ -466,9 +472,9 @@ pub(crate) fn replay(
         newest: journal.newest,
         write_back_bytes: Some(options.write_back_bytes),
         steps,
-        frames: &|after, apply| journal.replay(after, apply),
+        frames: &|after, apply| journal.replay_after(after, apply),
     }
-    .run(index, progress)
+    .replay_into(index, progress)
 }
 
 /// Replays the journal into an index.
@@ -478,19 +484,19 @@ pub(crate) struct Replay<'a> {
     /// Changed bytes after which a checkpoint is written; `None` if the index must not change on disk.
     pub(crate) write_back_bytes: Option<usize>,
     /// Counts the progress.
-    pub(crate) steps: &'a Steps,
+    pub(crate) steps: &'a WriterSteps,
     /// Passes the frames after a sequence to a callback, in order.
-    pub(crate) frames: &'a dyn Fn(u64, &mut Apply<'_>) -> Result<(), Error>,
+    pub(crate) frames: &'a dyn Fn(u64, &mut ApplyFrame<'_>) -> Result<(), Error>,
 }
 
 impl Replay<'_> {
-    pub(crate) fn run(
+    pub(crate) fn replay_into(
         &self,
         index: &mut Index,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), Error> {
-        let base = self.base.filter(|base| index.noted() < base.end.from);
-        let noted = base.map_or(index.noted(), |base| base.end.from);
+        let base = self.base.filter(|base| index.checkpointed_sequence() < base.end.from);
+        let noted = base.map_or(index.checkpointed_sequence(), |base| base.end.from);
         let parts = base.map_or(0, |base| base.end.parts);
         let total = parts + self.newest - noted;
         if total == 0 {
@@ -503,19 +509,19 @@ impl Replay<'_> {
                 Ok(change) => change,
                 Err(what) => return Ok(Err(what)),
             };
-            index.apply(sequence, &change, self.steps)?;
+            index.apply_frame(sequence, &change, self.steps)?;
             if self.write_back_bytes.is_some_and(|most| index.is_checkpoint_due(most)) {
-                index.begin_checkpoint()?;
-                let written = index.write_out(self.steps)?;
-                index.written(written);
+                index.check_checkpoint_space()?;
+                let written = index.write_checkpoint(self.steps)?;
+                index.mark_written(written);
             }
             done += 1;
             progress(Progress { done, total });
             Ok(Ok(()))
         };
         if let Some(base) = base {
-            base.replay(&mut |part, payload| apply(index, LOADING + part, payload))?;
-            index.apply(base.end.from, &Change::default(), self.steps)?;
+            base.replay_parts(&mut |part, payload| apply(index, LOADING_SEQUENCE + part, payload))?;
+            index.apply_frame(base.end.from, &Change::default(), self.steps)?;
         }
         (self.frames)(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
         tracing::info!(parts, frames = total - parts, "Replayed the journal into the quad index.");

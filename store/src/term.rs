@@ -21,27 +21,27 @@ pub(crate) mod kind {
 }
 
 /// The maximum length of an IRI, blank node identifier, language tag or document key, in bytes.
-pub(crate) const LONGEST_NAME: usize = 1 << 16;
+pub(crate) const MAX_NAME_BYTES: usize = 1 << 16;
 
 /// A literal by its kind.
-pub(crate) enum Parts<'a> {
+pub(crate) enum LiteralParts<'a> {
     String(&'a str),
     Language(&'a str, &'a str),
     Typed(NamedNodeRef<'a>, &'a str),
 }
 
-pub(crate) fn parts(literal: LiteralRef<'_>) -> Parts<'_> {
+pub(crate) fn split_literal(literal: LiteralRef<'_>) -> LiteralParts<'_> {
     match literal.language() {
-        Some(language) => Parts::Language(language, literal.value()),
-        None if literal.datatype() == xsd::STRING => Parts::String(literal.value()),
-        None => Parts::Typed(literal.datatype(), literal.value()),
+        Some(language) => LiteralParts::Language(language, literal.value()),
+        None if literal.datatype() == xsd::STRING => LiteralParts::String(literal.value()),
+        None => LiteralParts::Typed(literal.datatype(), literal.value()),
     }
 }
 
 /// Refuses a name that is too long for an index entry.
 pub(crate) fn check_length(name: &[u8]) -> Result<(), Error> {
-    if name.len() > LONGEST_NAME {
-        return Err(Error::TooLarge { bytes: name.len() as u64, limit: LONGEST_NAME as u64 });
+    if name.len() > MAX_NAME_BYTES {
+        return Err(Error::TooLarge { bytes: name.len() as u64, limit: MAX_NAME_BYTES as u64 });
     }
     Ok(())
 }
@@ -59,21 +59,21 @@ pub(crate) fn encode(out: &mut Vec<u8>, term: TermRef<'_>) -> Result<(), Error> 
             out.push(kind::BLANK);
             out.extend_from_slice(node.as_str().as_bytes());
         }
-        TermRef::Literal(literal) => match parts(literal) {
-            Parts::String(value) => {
+        TermRef::Literal(literal) => match split_literal(literal) {
+            LiteralParts::String(value) => {
                 out.push(kind::STRING);
                 out.extend_from_slice(value.as_bytes());
             }
-            Parts::Language(language, value) => {
+            LiteralParts::Language(language, value) => {
                 check_length(language.as_bytes())?;
                 out.push(kind::LANGUAGE);
-                varint::put_bytes(out, language.as_bytes());
+                varint::write_bytes(out, language.as_bytes());
                 out.extend_from_slice(value.as_bytes());
             }
-            Parts::Typed(datatype, value) => {
+            LiteralParts::Typed(datatype, value) => {
                 check_length(datatype.as_str().as_bytes())?;
                 out.push(kind::TYPED);
-                varint::put_bytes(out, datatype.as_str().as_bytes());
+                varint::write_bytes(out, datatype.as_str().as_bytes());
                 out.extend_from_slice(value.as_bytes());
             }
         },
@@ -84,19 +84,19 @@ pub(crate) fn encode(out: &mut Vec<u8>, term: TermRef<'_>) -> Result<(), Error> 
 /// Decodes a term. Returns `None` if the bytes are not a term.
 pub(crate) fn decode(bytes: &[u8]) -> Option<TermRef<'_>> {
     let mut input = Input::new(bytes);
-    let kind = input.byte()?;
+    let kind = input.read_byte()?;
     let text = |bytes| std::str::from_utf8(bytes).ok();
     Some(match kind {
         kind::IRI => NamedNodeRef::new_unchecked(text(input.rest())?).into(),
         kind::BLANK => BlankNodeRef::new_unchecked(text(input.rest())?).into(),
         kind::STRING => LiteralRef::new_simple_literal(text(input.rest())?).into(),
         kind::LANGUAGE => {
-            let language = input.text()?;
+            let language = input.read_text()?;
             let value = text(input.rest())?;
             LiteralRef::new_language_tagged_literal_unchecked(value, language).into()
         }
         kind::TYPED => {
-            let datatype = NamedNodeRef::new_unchecked(input.text()?);
+            let datatype = NamedNodeRef::new_unchecked(input.read_text()?);
             LiteralRef::new_typed_literal(text(input.rest())?, datatype).into()
         }
         _ => return None,
@@ -104,7 +104,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TermRef<'_>> {
 }
 
 /// Returns the graph as a term; `None` for the default graph.
-pub(crate) fn of_graph(graph: GraphNameRef<'_>) -> Option<TermRef<'_>> {
+pub(crate) fn graph_to_term(graph: GraphNameRef<'_>) -> Option<TermRef<'_>> {
     match graph {
         GraphNameRef::NamedNode(iri) => Some(iri.into()),
         GraphNameRef::BlankNode(node) => Some(node.into()),

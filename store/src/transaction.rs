@@ -1,9 +1,9 @@
 //! An uncommitted change of the store.
 use crate::index::{Code, Index, Row};
-use crate::overlay::{self, DEFAULT, Documents, Quads, Terms};
+use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
-use crate::reader::Before;
-use crate::steps::Steps;
+use crate::reader::PriorState;
+use crate::steps::WriterSteps;
 use crate::{Error, order, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -15,21 +15,21 @@ use std::sync::RwLockReadGuard;
 pub struct Transaction<'a> {
     index: RwLockReadGuard<'a, Index>,
     terms: Terms,
-    quads: Quads,
+    quads: ChangedQuads,
     /// The index keys of the removed quads, all of which are in the index.
     hidden: HashSet<Vec<u8>>,
-    documents: Documents,
+    documents: ChangedDocuments,
     added: u64,
     removed: u64,
-    /// See [`crate::Store::steps`].
-    steps: &'a Steps,
+    /// See [`crate::Store::step_count`].
+    steps: &'a WriterSteps,
 }
 
 /// The changes of a transaction, without the lock on the store.
 pub(crate) struct Changes {
     terms: Terms,
-    quads: Quads,
-    documents: Documents,
+    quads: ChangedQuads,
+    documents: ChangedDocuments,
     pub(crate) added: u64,
     pub(crate) removed: u64,
 }
@@ -40,23 +40,23 @@ impl Changes {
     }
 
     /// Returns the number of documents put and deleted.
-    pub(crate) fn documents(&self) -> u64 {
+    pub(crate) fn document_count(&self) -> u64 {
         self.documents.len() as u64
     }
 
-    pub(crate) fn payload(&self, unsynced: u64) -> Vec<u8> {
-        overlay::payload(unsynced, &self.terms, &self.quads, &self.documents)
+    pub(crate) fn encode_payload(&self, unsynced: u64) -> Vec<u8> {
+        overlay::encode_payload(unsynced, &self.terms, &self.quads, &self.documents)
     }
 }
 
 impl<'a> Transaction<'a> {
-    pub(crate) fn new(index: RwLockReadGuard<'a, Index>, steps: &'a Steps) -> Self {
+    pub(crate) fn new(index: RwLockReadGuard<'a, Index>, steps: &'a WriterSteps) -> Self {
         Self {
             index,
             terms: Terms::new(),
-            quads: Quads::default(),
+            quads: ChangedQuads::default(),
             hidden: HashSet::new(),
-            documents: Documents::new(),
+            documents: ChangedDocuments::new(),
             added: 0,
             removed: 0,
             steps,
@@ -68,8 +68,8 @@ impl<'a> Transaction<'a> {
         let mut documents = self.documents;
         let mut same = Vec::new();
         for ((collection, key), value) in &documents {
-            self.steps.step();
-            if self.index.document(collection, key)? == *value {
+            self.steps.count_step();
+            if self.index.read_document(collection, key)? == *value {
                 same.push((collection.clone(), key.clone()));
             }
         }
@@ -86,43 +86,45 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns the key of a quad in the index; `None` if the index cannot have it.
-    fn key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
+    fn index_key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
         let [subject, predicate, object, graph] = quad;
         let mut ids = Vec::with_capacity(3);
         for number in [subject, predicate, graph] {
-            match self.terms.code(number, &self.index)? {
+            match self.terms.find_code(number, &self.index)? {
                 None => return Ok(None),
                 Some(code) => ids.push(code.id().to_vec()),
             }
         }
-        let Some(Code(object)) = self.terms.code(object, &self.index)? else { return Ok(None) };
+        let Some(Code(object)) = self.terms.find_code(object, &self.index)? else {
+            return Ok(None);
+        };
         let [subject, predicate, graph] = ids.as_slice() else { return Ok(None) };
-        Ok(Some(Row { subject, predicate, object, graph }.spog()))
+        Ok(Some(Row { subject, predicate, object, graph }.spog_key()))
     }
 
     /// Returns the key of a quad if the index has it.
-    fn stored(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
-        match self.key(quad)? {
-            Some(key) if self.index.has(&key)? => Ok(Some(key)),
+    fn find_stored_key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
+        match self.index_key(quad)? {
+            Some(key) if self.index.has_quad(&key)? => Ok(Some(key)),
             _ => Ok(None),
         }
     }
 
     /// Adds a quad. Returns `false` if it exists.
     pub fn insert(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
-        self.steps.step();
-        let quad = self.terms.hold_quad(quad)?;
+        self.steps.count_step();
+        let quad = self.terms.add_quad_terms(quad)?;
         match self.quads.changes.get(&quad) {
             Some(true) => return Ok(false),
             Some(false) => {
-                if let Some(key) = self.key(quad)? {
+                if let Some(key) = self.index_key(quad)? {
                     self.hidden.remove(&key);
                 }
-                self.quads.forget(quad);
+                self.quads.revert_change(quad);
                 self.removed -= 1;
             }
             None => {
-                if self.stored(quad)?.is_some() {
+                if self.find_stored_key(quad)?.is_some() {
                     return Ok(false);
                 }
                 self.quads.add(quad, &self.terms);
@@ -134,16 +136,16 @@ impl<'a> Transaction<'a> {
 
     /// Removes a quad. Returns `false` if it does not exist.
     pub fn remove(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
-        self.steps.step();
-        let quad = self.terms.hold_quad(quad)?;
+        self.steps.count_step();
+        let quad = self.terms.add_quad_terms(quad)?;
         match self.quads.changes.get(&quad) {
             Some(false) => return Ok(false),
             Some(true) => {
-                self.quads.forget(quad);
+                self.quads.revert_change(quad);
                 self.added -= 1;
             }
             None => {
-                let Some(key) = self.stored(quad)? else { return Ok(false) };
+                let Some(key) = self.find_stored_key(quad)? else { return Ok(false) };
                 self.hidden.insert(key);
                 self.quads.remove(quad);
                 self.removed += 1;
@@ -153,8 +155,13 @@ impl<'a> Transaction<'a> {
     }
 
     /// Puts a document, replacing one with the same key.
-    pub fn put(&mut self, collection: &str, key: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.steps.step();
+    pub fn put_document(
+        &mut self,
+        collection: &str,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<(), Error> {
+        self.steps.count_step();
         term::check_length(collection.as_bytes())?;
         term::check_length(key)?;
         self.documents.insert((collection.to_owned(), key.to_vec()), Some(value.to_vec()));
@@ -162,8 +169,8 @@ impl<'a> Transaction<'a> {
     }
 
     /// Deletes a document if it exists.
-    pub fn delete(&mut self, collection: &str, key: &[u8]) -> Result<(), Error> {
-        self.steps.step();
+    pub fn delete_document(&mut self, collection: &str, key: &[u8]) -> Result<(), Error> {
+        self.steps.count_step();
         self.documents.insert((collection.to_owned(), key.to_vec()), None);
         Ok(())
     }
@@ -186,9 +193,9 @@ impl<'a> Transaction<'a> {
         numbers.dedup();
         let mut changed = Vec::with_capacity(numbers.len());
         for number in numbers {
-            self.steps.step();
-            let known = self.terms.code(number, &self.index)?.is_some();
-            if let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term(number) {
+            self.steps.count_step();
+            let known = self.terms.find_code(number, &self.index)?.is_some();
+            if let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term_for(number) {
                 changed.push((iri.into_owned(), known));
             }
         }
@@ -196,35 +203,35 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns the store as it was when this change began.
-    pub fn before(&self) -> Before<'_> {
-        self.steps.step();
-        Before { index: &self.index }
+    pub fn prior_state(&self) -> PriorState<'_> {
+        self.steps.count_step();
+        PriorState { index: &self.index }
     }
 
     /// Converts a pattern into term numbers. Returns `None` if no changed quad can match it.
-    fn numbers(&self, pattern: &Pattern) -> Result<Option<[Option<u32>; 4]>, Error> {
+    fn to_numbers(&self, pattern: &Pattern) -> Result<Option<[Option<u32>; 4]>, Error> {
         let terms = [
             pattern.subject.as_ref().map(|term| term.as_ref().into()),
             pattern.predicate.as_ref().map(|term| term.as_ref().into()),
             pattern.object.as_ref().map(|term| term.as_ref()),
-            pattern.graph.as_ref().and_then(|graph| term::of_graph(graph.as_ref())),
+            pattern.graph.as_ref().and_then(|graph| term::graph_to_term(graph.as_ref())),
         ];
         let mut numbers = [None; 4];
         for (number, term) in numbers.iter_mut().zip(terms) {
             if let Some(term) = term {
-                *number = match self.terms.number_of(term)? {
+                *number = match self.terms.find_number(term)? {
                     None => return Ok(None),
                     found => found,
                 };
             }
         }
         if pattern.graph.as_ref().is_some_and(oxrdf::GraphName::is_default_graph) {
-            numbers[3] = Some(DEFAULT);
+            numbers[3] = Some(DEFAULT_GRAPH_NUMBER);
         }
         Ok(Some(numbers))
     }
 
-    fn satisfies(&self, subject: &NamedNode, filter: &SubjectFilter) -> Result<bool, Error> {
+    fn satisfies_filter(&self, subject: &NamedNode, filter: &SubjectFilter) -> Result<bool, Error> {
         let subject = Some(NamedOrBlankNode::from(subject.clone()));
         let graph = filter.graph.clone();
         if !self.any(&Pattern { subject: subject.clone(), graph, ..Pattern::default() })? {
@@ -244,12 +251,12 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns the subjects after `after` with added or removed quads.
-    fn touched(&self, after: Option<&str>) -> BTreeSet<String> {
+    fn changed_subjects_after(&self, after: Option<&str>) -> BTreeSet<String> {
         let mut touched = BTreeSet::new();
-        let mut last = DEFAULT;
+        let mut last = DEFAULT_GRAPH_NUMBER;
         for [subject, ..] in self.quads.changes.keys() {
             if *subject != last
-                && let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term(*subject)
+                && let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term_for(*subject)
                 && after.is_none_or(|after| iri.as_str() > after)
             {
                 touched.insert(iri.as_str().to_owned());
@@ -268,7 +275,7 @@ impl Read for Transaction<'_> {
             found.push(quad);
             ControlFlow::Continue(())
         })?;
-        order::sort(&mut found);
+        order::sort_quads(&mut found);
         Ok(found)
     }
 
@@ -277,31 +284,32 @@ impl Read for Transaction<'_> {
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.steps.step();
-        if let Some(numbers) = self.numbers(pattern)? {
-            for quad in self.quads.added(numbers, &self.terms) {
-                if let Some(quad) = self.terms.quad(quad)
+        self.steps.count_step();
+        if let Some(numbers) = self.to_numbers(pattern)? {
+            for quad in self.quads.find_added(numbers, &self.terms) {
+                if let Some(quad) = self.terms.to_quad(quad)
                     && visit(quad).is_break()
                 {
                     return Ok(());
                 }
             }
         }
-        let hidden = |row: Row<'_>| !self.hidden.is_empty() && self.hidden.contains(&row.spog());
+        let hidden =
+            |row: Row<'_>| !self.hidden.is_empty() && self.hidden.contains(&row.spog_key());
         self.index.for_each(pattern, &hidden, &mut |quad| {
-            self.steps.step();
+            self.steps.count_step();
             visit(quad)
         })
     }
 
-    fn subjects(
+    fn list_subjects(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        self.steps.step();
-        let touched = self.touched(after);
+        self.steps.count_step();
+        let touched = self.changed_subjects_after(after);
         let mut found = BTreeSet::new();
         let mut visit = |iri: &str, _| {
             if !touched.contains(iri) {
@@ -310,10 +318,10 @@ impl Read for Transaction<'_> {
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         if limit > 0
-            && let Some(mut listing) = self.index.list(filter, after)?
+            && let Some(mut listing) = self.index.begin_listing(filter, after)?
         {
-            while self.index.go_on(&mut listing, after, &mut visit)?.is_continue() {
-                self.steps.step();
+            while self.index.continue_listing(&mut listing, after, &mut visit)?.is_continue() {
+                self.steps.count_step();
             }
         }
         let mut page = 0;
@@ -321,7 +329,7 @@ impl Read for Transaction<'_> {
             if page == limit {
                 break;
             }
-            if self.satisfies(&NamedNode::new_unchecked(iri.as_str()), filter)? {
+            if self.satisfies_filter(&NamedNode::new_unchecked(iri.as_str()), filter)? {
                 found.insert(iri);
                 page += 1;
             }
@@ -329,20 +337,20 @@ impl Read for Transaction<'_> {
         Ok(found.into_iter().take(limit).map(NamedNode::new_unchecked).collect())
     }
 
-    fn document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.steps.step();
+    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        self.steps.count_step();
         match self.documents.get(&(collection.to_owned(), key.to_vec())) {
             Some(changed) => Ok(changed.clone()),
-            None => self.index.document(collection, key),
+            None => self.index.read_document(collection, key),
         }
     }
 
-    fn documents(
+    fn read_documents(
         &self,
         collection: &str,
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error> {
-        self.steps.step();
+        self.steps.count_step();
         let within = |key: &[u8]| {
             key.starts_with(range.prefix)
                 && range
@@ -359,8 +367,8 @@ impl Read for Transaction<'_> {
             .collect();
         let mut found: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         if range.limit > 0 {
-            self.index.documents(collection, range, &mut |(key, value)| {
-                self.steps.step();
+            self.index.visit_documents(collection, range, &mut |(key, value)| {
+                self.steps.count_step();
                 if !changed.contains_key(key.as_slice()) {
                     found.insert(key, value);
                 }

@@ -5,7 +5,7 @@
 //! encoding is a prefix of another.
 
 /// Appends a number.
-pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
+pub(crate) fn write_number(out: &mut Vec<u8>, number: u64) {
     let bits = (u64::BITS - number.leading_zeros()).max(1);
     let bytes = number.to_be_bytes();
     if bits > 56 {
@@ -23,13 +23,13 @@ pub(crate) fn put(out: &mut Vec<u8>, number: u64) {
 }
 
 /// Appends a length, or another `usize`.
-pub(crate) fn put_length(out: &mut Vec<u8>, length: usize) {
-    put(out, length as u64);
+pub(crate) fn write_length(out: &mut Vec<u8>, length: usize) {
+    write_number(out, length as u64);
 }
 
 /// Appends bytes, preceded by their length.
-pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    put_length(out, bytes.len());
+pub(crate) fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    write_length(out, bytes.len());
     out.extend_from_slice(bytes);
 }
 
@@ -54,7 +54,7 @@ impl<'a> Input<'a> {
         self.0.is_empty()
     }
 
-    pub(crate) fn byte(&mut self) -> Option<u8> {
+    pub(crate) fn read_byte(&mut self) -> Option<u8> {
         let (first, rest) = self.0.split_first()?;
         self.0 = rest;
         Some(*first)
@@ -66,8 +66,8 @@ impl<'a> Input<'a> {
         Some(taken)
     }
 
-    pub(crate) fn number(&mut self) -> Option<u64> {
-        let first = self.byte()?;
+    pub(crate) fn read_number(&mut self) -> Option<u64> {
+        let first = self.read_byte()?;
         if first < 0x80 {
             return Some(u64::from(first));
         }
@@ -77,17 +77,17 @@ impl<'a> Input<'a> {
         Some(bytes.iter().fold(start, |number, byte| (number << 8) | u64::from(*byte)))
     }
 
-    pub(crate) fn length(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok()
+    pub(crate) fn read_length(&mut self) -> Option<usize> {
+        usize::try_from(self.read_number()?).ok()
     }
 
-    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = self.length()?;
+    pub(crate) fn read_bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.read_length()?;
         self.take(length)
     }
 
-    pub(crate) fn text(&mut self) -> Option<&'a str> {
-        std::str::from_utf8(self.bytes()?).ok()
+    pub(crate) fn read_text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.read_bytes()?).ok()
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     fn encoded(number: u64) -> Vec<u8> {
         let mut out = Vec::new();
-        put(&mut out, number);
+        write_number(&mut out, number);
         out
     }
 
@@ -113,7 +113,7 @@ mod tests {
             .collect();
         numbers.sort_unstable();
         for pair in numbers.windows(2) {
-            assert_eq!(Input::new(&encoded(pair[0])).number(), Some(pair[0]));
+            assert_eq!(Input::new(&encoded(pair[0])).read_number(), Some(pair[0]));
             assert_eq!(pair[0].cmp(&pair[1]), encoded(pair[0]).cmp(&encoded(pair[1])));
         }
         assert_eq!(encoded(127).len(), 1);
@@ -127,8 +127,8 @@ mod tests {
         fn any_two_numbers_compare_as_their_bytes_do(a: u64, b: u64) {
             prop_assert_eq!(a.cmp(&b), encoded(a).cmp(&encoded(b)));
             let bytes = encoded(a);
-            prop_assert_eq!(Input::new(&bytes).number(), Some(a));
-            prop_assert_eq!(Input::new(&bytes[..bytes.len() - 1]).number(), None);
+            prop_assert_eq!(Input::new(&bytes).read_number(), Some(a));
+            prop_assert_eq!(Input::new(&bytes[..bytes.len() - 1]).read_number(), None);
         }
     }
 }

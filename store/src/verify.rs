@@ -1,10 +1,10 @@
 //! Verifying a store that no process has open: every frame, every block, and the index against the journal.
-use crate::backup::refuse_unfinished;
+use crate::backup::refuse_unfinished_restore;
 use crate::digest::{self, Digest};
-use crate::index::{self, Index, Inspected};
-use crate::journal::{self, Checked};
-use crate::steps::Steps;
-use crate::store::{LOADING, Replay, lock};
+use crate::index::{self, Index, InspectedIndex};
+use crate::journal::{self, CheckedJournal};
+use crate::steps::WriterSteps;
+use crate::store::{LOADING_SEQUENCE, Replay, lock_data_dir};
 use crate::{Error, Options, Pattern, Progress, files};
 use oxrdf::Quad;
 use std::collections::HashMap;
@@ -14,9 +14,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The number of terms of each kind whose quads are counted and then queried.
-const SOUGHT: usize = 4_096;
+const MAX_COMPARED_TERMS: usize = 4_096;
 /// The folder of the index that is built for the comparison.
-const SCRATCH: &str = "verify";
+const SCRATCH_FOLDER: &str = "verify";
 
 /// The result of a verification.
 #[non_exhaustive]
@@ -46,37 +46,39 @@ pub struct Verified {
 /// folder, and about the memory of an open store.
 ///
 /// The result lists the damage. It fails if it cannot read, or if another process has the store open.
-pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
-    refuse_unfinished(dir)?;
+pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified, Error> {
+    refuse_unfinished_restore(dir)?;
     let folder = dir.join("journal");
-    fs::metadata(&folder).map_err(files::fault("reading", &folder))?;
-    let _lock = lock(dir)?;
+    fs::metadata(&folder).map_err(files::io_error("reading", &folder))?;
+    let _lock = lock_data_dir(dir)?;
     discard_scratch(dir)?;
     let mut verified = Verified::default();
     let mut finishes = None;
-    let index = match index::inspect(dir)? {
-        Inspected::None => {
-            note(&mut verified, "there is no quad index, or it is empty; the next open builds it")
-        }
-        Inspected::Unfinished(noted) => {
+    let index = match index::inspect_index(dir)? {
+        InspectedIndex::None => add_note(
+            &mut verified,
+            "there is no quad index, or it is empty; the next open builds it",
+        ),
+        InspectedIndex::Unfinished(noted) => {
             finishes = noted;
-            note(
+            add_note(
                 &mut verified,
                 "a checkpoint was interrupted; the next open finishes it, or rebuilds the quad index",
             )
         }
-        Inspected::Unusable(cause) => {
+        InspectedIndex::Unusable(cause) => {
             verified.faults.push(format!("{cause}; the next open rebuilds the quad index"));
             None
         }
-        Inspected::Open(index) if index.noted() >= LOADING => {
-            note(&mut verified, "the quad index is unfinished; the next open rebuilds it")
+        InspectedIndex::Open(index) if index.checkpointed_sequence() >= LOADING_SEQUENCE => {
+            add_note(&mut verified, "the quad index is unfinished; the next open rebuilds it")
         }
-        Inspected::Open(index) => Some(*index),
+        InspectedIndex::Open(index) => Some(*index),
     };
-    let noted = index.as_ref().map(|index| (index.store_id(), index.noted())).or(finishes);
-    let checked = journal::check(&folder, noted)?;
-    verified.notes.extend(checked.left.iter().cloned());
+    let noted =
+        index.as_ref().map(|index| (index.store_id(), index.checkpointed_sequence())).or(finishes);
+    let checked = journal::check_journal(&folder, noted)?;
+    verified.notes.extend(checked.leftovers.iter().cloned());
     verified.faults.extend(checked.faults.iter().map(ToString::to_string));
     verified.parts = checked.base.as_ref().map_or(0, |base| base.end.parts);
     verified.segments = checked.segments;
@@ -84,54 +86,54 @@ pub fn verify(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Verified
     verified.bytes = checked.bytes;
     verified.sequence = checked.newest;
     if checked.faults.is_empty() {
-        let compared = compare(&mut verified, dir, index, &checked, progress);
+        let compared = compare_with_journal(&mut verified, dir, index, &checked, progress);
         discard_scratch(dir)?;
         compared?;
     }
     Ok(verified)
 }
 
-fn note(verified: &mut Verified, what: &str) -> Option<Index> {
+fn add_note(verified: &mut Verified, what: &str) -> Option<Index> {
     verified.notes.push(what.to_owned());
     None
 }
 
 /// Removes what an interrupted verification left.
 pub(crate) fn discard_scratch(dir: &Path) -> Result<(), Error> {
-    let scratch = dir.join(SCRATCH);
+    let scratch = dir.join(SCRATCH_FOLDER);
     if scratch.exists() {
-        fs::remove_dir_all(&scratch).map_err(files::fault("removing", &scratch))?;
+        fs::remove_dir_all(&scratch).map_err(files::io_error("removing", &scratch))?;
     }
     Ok(())
 }
 
 /// Builds an index from the journal, and compares both.
-fn compare(
+fn compare_with_journal(
     verified: &mut Verified,
     dir: &Path,
     index: Option<Index>,
-    checked: &Checked,
+    checked: &CheckedJournal,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), Error> {
-    let scratch = dir.join(SCRATCH);
-    files::make_folder(&scratch)?;
-    let mut again = index::open(&scratch, checked.id)?;
+    let scratch = dir.join(SCRATCH_FOLDER);
+    files::create_folder(&scratch)?;
+    let mut again = index::open_index(&scratch, checked.id)?;
     let folder = dir.join("journal");
     let replay = |index: &mut Index, write_back_bytes, progress: &mut dyn FnMut(Progress)| {
-        let frames = |after: u64, apply: &mut journal::Apply<'_>| {
+        let frames = |after: u64, apply: &mut journal::ApplyFrame<'_>| {
             journal::replay_synced(&folder, &checked.id, after, checked.newest, apply)
         };
         Replay {
             base: checked.base.as_ref(),
             newest: checked.newest,
             write_back_bytes,
-            steps: &Steps::default(),
+            steps: &WriterSteps::default(),
             frames: &frames,
         }
-        .run(index, progress)
+        .replay_into(index, progress)
     };
     replay(&mut again, Some(Options::default().write_back_bytes), progress)?;
-    let (quads, documents) = digest::of(&again, &mut |_| Ok(()))?;
+    let (quads, documents) = digest::digest_index(&again, &mut |_| Ok(()))?;
     (verified.quads, verified.documents) = (quads.count, documents.count);
     drop(again);
     let Some(mut index) = index else { return Ok(()) };
@@ -140,20 +142,20 @@ fn compare(
         verified.faults.push("the quad index belongs to another journal".into());
         return Ok(());
     }
-    if index.noted() < from {
-        note(verified, "the quad index is older than the base; the next open rebuilds it");
+    if index.checkpointed_sequence() < from {
+        add_note(verified, "the quad index is older than the base; the next open rebuilds it");
         return Ok(());
     }
-    let lacking = checked.newest - index.noted();
+    let lacking = checked.newest - index.checkpointed_sequence();
     if lacking > 0 {
-        note(
+        add_note(
             verified,
             &format!("the quad index lacks {lacking} frames; the next open replays them"),
         );
     }
     // Replayed only in memory: the index never lacks more than one checkpoint writes.
-    let differs =
-        replay(&mut index, None, &mut |_| {}).and_then(|()| differences(&index, quads, documents));
+    let differs = replay(&mut index, None, &mut |_| {})
+        .and_then(|()| find_differences(&index, quads, documents));
     match differs {
         Ok(differs) => verified.faults.extend(differs),
         Err(Error::Index(cause)) => verified.faults.push(format!(
@@ -167,14 +169,15 @@ fn compare(
 
 /// Returns the differences between the index and the expected digests, in all quads and in the answers to
 /// patterns.
-fn differences(index: &Index, quads: Digest, documents: Digest) -> Result<Vec<String>, Error> {
+fn find_differences(index: &Index, quads: Digest, documents: Digest) -> Result<Vec<String>, Error> {
     let mut faults = Vec::new();
-    let (mut predicates, mut graphs, mut objects) = (Sought::new(), Sought::new(), Sought::new());
-    let found = digest::of(index, &mut |quad| {
-        predicates.count(&quad.predicate, quad)?;
-        graphs.count(&quad.graph_name, quad)?;
+    let (mut predicates, mut graphs, mut objects) =
+        (TermDigests::new(), TermDigests::new(), TermDigests::new());
+    let found = digest::digest_index(index, &mut |quad| {
+        predicates.count_quad(&quad.predicate, quad)?;
+        graphs.count_quad(&quad.graph_name, quad)?;
         if !quad.object.is_literal() {
-            objects.count(&quad.object, quad)?;
+            objects.count_quad(&quad.object, quad)?;
         }
         Ok(())
     })?;
@@ -192,34 +195,34 @@ fn differences(index: &Index, quads: Digest, documents: Digest) -> Result<Vec<St
     for (predicate, expected) in predicates.0 {
         let what = format!("quads of the predicate {predicate}");
         let pattern = Pattern { predicate: Some(predicate), ..Pattern::default() };
-        differ(&what, answer(index, &pattern)?, expected);
+        differ(&what, digest_answer(index, &pattern)?, expected);
     }
     for (graph, expected) in graphs.0 {
         let what = format!("quads of the graph {graph}");
         let pattern = Pattern { graph: Some(graph), ..Pattern::default() };
-        differ(&what, answer(index, &pattern)?, expected);
+        differ(&what, digest_answer(index, &pattern)?, expected);
     }
     for (object, expected) in objects.0 {
         let what = format!("quads of the object {object}");
         let pattern = Pattern { object: Some(object), ..Pattern::default() };
-        differ(&what, answer(index, &pattern)?, expected);
+        differ(&what, digest_answer(index, &pattern)?, expected);
     }
     Ok(faults)
 }
 
 /// The digests of the quads of some terms: the first ones found.
-struct Sought<T>(HashMap<T, Digest>);
+struct TermDigests<T>(HashMap<T, Digest>);
 
-impl<T: Clone + Eq + Hash> Sought<T> {
+impl<T: Clone + Eq + Hash> TermDigests<T> {
     fn new() -> Self {
         Self(HashMap::new())
     }
 
-    fn count(&mut self, term: &T, quad: &Quad) -> Result<(), Error> {
+    fn count_quad(&mut self, term: &T, quad: &Quad) -> Result<(), Error> {
         if let Some(digest) = self.0.get_mut(term) {
             return digest.add_quad(quad);
         }
-        if self.0.len() < SOUGHT {
+        if self.0.len() < MAX_COMPARED_TERMS {
             let mut digest = Digest::default();
             digest.add_quad(quad)?;
             self.0.insert(term.clone(), digest);
@@ -228,7 +231,7 @@ impl<T: Clone + Eq + Hash> Sought<T> {
     }
 }
 
-fn answer(index: &Index, pattern: &Pattern) -> Result<Digest, Error> {
+fn digest_answer(index: &Index, pattern: &Pattern) -> Result<Digest, Error> {
     let mut digest = Digest::default();
     let mut failed = Ok(());
     index.for_each(pattern, &|_| false, &mut |quad| {
@@ -252,7 +255,7 @@ mod tests {
                 .transact::<_, Error>(|change| {
                     let subject = iri(&format!("s{n}"));
                     let literal = Literal::new_simple_literal(n.to_string());
-                    change.put("c", &n.to_be_bytes(), &vec![1; 700])?;
+                    change.put_document("c", &n.to_be_bytes(), &vec![1; 700])?;
                     change.insert(
                         Quad::new(subject.clone(), iri("p"), literal, GraphName::DefaultGraph)
                             .as_ref(),
@@ -263,8 +266,8 @@ mod tests {
         }
         assert_eq!(store.read().any(&Pattern::default()).unwrap(), quads > 0);
         drop(store);
-        match index::inspect(dir).unwrap() {
-            Inspected::Open(index) => *index,
+        match index::inspect_index(dir).unwrap() {
+            InspectedIndex::Open(index) => *index,
             _ => panic!("the index is unusable"),
         }
     }
@@ -273,11 +276,11 @@ mod tests {
     fn an_index_with_more_or_fewer_quads_differs_in_every_answer() {
         let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let one = filled(dirs[0].path(), 30);
-        let (quads, documents) = digest::of(&one, &mut |_| Ok(())).unwrap();
+        let (quads, documents) = digest::digest_index(&one, &mut |_| Ok(())).unwrap();
         assert_eq!((quads.count, documents.count), (60, 30));
-        assert_eq!(differences(&one, quads, documents).unwrap(), Vec::<String>::new());
+        assert_eq!(find_differences(&one, quads, documents).unwrap(), Vec::<String>::new());
         let other = filled(dirs[1].path(), 31);
-        let differs = differences(&other, quads, documents).unwrap();
+        let differs = find_differences(&other, quads, documents).unwrap();
         assert_eq!(differs.len(), 2, "{differs:?}");
         assert!(differs[0].contains("index: 62, journal: 60"), "{differs:?}");
         assert!(differs[1].contains("index: 31, journal: 30"), "{differs:?}");

@@ -7,7 +7,7 @@ use model::{Model, blank, iri, matching, text};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term, TermRef};
 use penstock_store::{
-    About, DocumentRange, Error, Listed, Options, Pattern, Read, Store, SubjectFilter,
+    DocumentRange, Error, ListedSubject, Options, Pattern, Read, Store, SubjectFilter, SubjectQuads,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 /// Checks that the quads read for a subject are those of the model.
 fn check_about(
-    about: &About,
+    about: &SubjectQuads,
     subject: &NamedOrBlankNode,
     model: &Model,
 ) -> Result<(), TestCaseError> {
@@ -121,11 +121,11 @@ fn check_about(
     prop_assert_eq!(found, expected);
     for n in 0..3 {
         let is_in = quads.iter().any(|quad| quad.graph_name == graph(n));
-        prop_assert_eq!(about.is_in(graph(n).as_ref()), is_in);
+        prop_assert_eq!(about.is_in_graph(graph(n).as_ref()), is_in);
     }
     for quad in &quads {
-        prop_assert!(about.says(quad.predicate.as_ref(), quad.object.as_ref()));
-        prop_assert!(!about.says(quad.predicate.as_ref(), text("none").as_ref().into()));
+        prop_assert!(about.has_value(quad.predicate.as_ref(), quad.object.as_ref()));
+        prop_assert!(!about.has_value(quad.predicate.as_ref(), text("none").as_ref().into()));
     }
     Ok(())
 }
@@ -134,27 +134,27 @@ fn check_about(
 fn check_listed(
     store: &Store,
     model: &Model,
-    about: &mut About,
-    listed: &mut Vec<Listed>,
+    about: &mut SubjectQuads,
+    listed: &mut Vec<ListedSubject>,
 ) -> Result<(), TestCaseError> {
     let filter = SubjectFilter { graph: Some(graph(2)), having: Vec::new() };
-    let (now, seen) = store.listed(&filter, None, usize::MAX).unwrap();
+    let (now, seen) = store.list_with_ids(&filter, None, usize::MAX).unwrap();
     prop_assert_eq!(seen, store.stats().sequence);
     let iris: Vec<_> = now.iter().map(|listed| listed.iri.clone()).collect();
     prop_assert_eq!(iris, model.subjects(&filter, None, usize::MAX));
     listed.extend(now);
     let read = store.read();
     for one in listed {
-        read.about_listed(one, about).unwrap();
+        read.read_listed(one, about).unwrap();
         check_about(about, &one.iri.clone().into(), model)?;
     }
     Ok(())
 }
 
-fn check(read: &impl Read, model: &Model, room: &mut About) -> Result<(), TestCaseError> {
+fn check(read: &impl Read, model: &Model, room: &mut SubjectQuads) -> Result<(), TestCaseError> {
     prop_assert_eq!(&Model::of(read, &COLLECTIONS), model);
     for n in (0..12).chain((0..12).rev()) {
-        read.about(subject(n).as_ref(), room).unwrap();
+        read.read_subject(subject(n).as_ref(), room).unwrap();
         check_about(room, &subject(n), model)?;
     }
     for n in 0..12 {
@@ -185,14 +185,14 @@ fn check(read: &impl Read, model: &Model, room: &mut About) -> Result<(), TestCa
         };
         let mut after: Option<String> = None;
         loop {
-            let page = read.subjects(&filter, after.as_deref(), 2).unwrap();
+            let page = read.list_subjects(&filter, after.as_deref(), 2).unwrap();
             prop_assert_eq!(&page, &model.subjects(&filter, after.as_deref(), 2));
             match page.last() {
                 Some(last) => after = Some(last.as_str().to_owned()),
                 None => break,
             }
         }
-        prop_assert!(read.subjects(&filter, None, 0).unwrap().is_empty());
+        prop_assert!(read.list_subjects(&filter, None, 0).unwrap().is_empty());
     }
     let keys: [&[u8]; 5] = [&[], &[0], &[97], &[255], &[1, 0]];
     for collection in COLLECTIONS {
@@ -201,13 +201,13 @@ fn check(read: &impl Read, model: &Model, room: &mut About) -> Result<(), TestCa
                 for (reverse, limit) in [(false, 2), (true, 2), (true, 9), (false, 0)] {
                     let range = DocumentRange { prefix, after, reverse, limit };
                     prop_assert_eq!(
-                        read.documents(collection, range).unwrap(),
+                        read.read_documents(collection, range).unwrap(),
                         model.documents(collection, range)
                     );
                 }
             }
             prop_assert_eq!(
-                read.document(collection, prefix).unwrap(),
+                read.read_document(collection, prefix).unwrap(),
                 model.documents.get(&(collection.to_owned(), prefix.to_vec())).cloned()
             );
         }
@@ -229,7 +229,7 @@ fn commit(
     model: &mut Model,
     changes: Vec<Change>,
     fail: bool,
-    about: &mut About,
+    about: &mut SubjectQuads,
 ) -> Result<(), TestCaseError> {
     let mut expected = model.clone();
     let before = store.read().sequence();
@@ -246,12 +246,12 @@ fn commit(
                 }
                 Change::Put(collection, key, length) => {
                     let value = vec![u8::try_from(n).unwrap(); length];
-                    change.put(COLLECTIONS[collection], &key, &value)?;
+                    change.put_document(COLLECTIONS[collection], &key, &value)?;
                     expected.documents.insert((COLLECTIONS[collection].to_owned(), key), value);
                     (true, true)
                 }
                 Change::Delete(collection, key) => {
-                    change.delete(COLLECTIONS[collection], &key)?;
+                    change.delete_document(COLLECTIONS[collection], &key)?;
                     expected.documents.remove(&(COLLECTIONS[collection].to_owned(), key));
                     (true, true)
                 }
@@ -289,12 +289,12 @@ proptest! {
         tidies in any::<bool>(),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { write_back_bytes, segment_bytes, compact_bytes, tidies };
+        let options = Options { write_back_bytes, segment_bytes, compact_bytes, background_maintenance: tidies };
         let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
         let mut store = open();
         let mut model = Model::default();
         // Reused throughout: its cached positions must not be used after a change.
-        let about = &mut About::default();
+        let about = &mut SubjectQuads::default();
         let mut listed = Vec::new();
         for step in steps {
             match step {
@@ -305,10 +305,10 @@ proptest! {
                     prop_assert_eq!(store.stats().write_back_bytes, 0);
                 }
                 Step::Compact => {
-                    store.compact().unwrap();
+                    store.compact_journal().unwrap();
                     prop_assert!(store.stats().base_bytes > 0 || store.stats().sequence == 0);
                 }
-                Step::Pack => store.pack().unwrap(),
+                Step::Pack => store.pack_segments().unwrap(),
                 Step::Reopen | Step::LoseIndex | Step::MarkIndex => {
                     drop(store);
                     match step {

@@ -6,7 +6,9 @@ mod model;
 use model::{Model, add, blank, iri, open, quad, text};
 use oxrdf::{GraphName, Literal, Quad};
 use penstock_store::faults::{EXIT_STATUS, Failure, Faults};
-use penstock_store::{BackupFile, Error, JUMP, Options, Read, Restored, Store, verify};
+use penstock_store::{
+    BackupFile, Error, Options, Read, Restored, SEQUENCE_JUMP, Store, verify_store,
+};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -30,9 +32,9 @@ fn commit(store: &Store, n: u64) {
                 Quad::new(blank(&format!("b{n}")), iri("of"), odd, GraphName::from(blank("g")))
                     .as_ref(),
             )?;
-            change.put("counters", b"pid", &n.to_be_bytes())?;
-            change.put("notes", &(n % 30).to_be_bytes(), &n.to_string().into_bytes())?;
-            change.delete("notes", &(n * 7 % 30).to_be_bytes())
+            change.put_document("counters", b"pid", &n.to_be_bytes())?;
+            change.put_document("notes", &(n % 30).to_be_bytes(), &n.to_string().into_bytes())?;
+            change.delete_document("notes", &(n * 7 % 30).to_be_bytes())
         })
         .unwrap();
 }
@@ -43,7 +45,7 @@ fn of(store: &Store) -> Model {
 
 fn restore(dir: &Path, backup: &Path, counters: &[&str]) -> Result<Restored, Error> {
     let file = BackupFile::open(backup)?;
-    let (checked, restored) = (file.check(), file.restore(dir, counters));
+    let (checked, restored) = (file.verify_content(), file.restore_into(dir, counters));
     match &restored {
         Ok(restored) => assert_eq!(restored.backup, checked.unwrap()),
         Err(Error::Corrupt(_)) => assert!(checked.is_err()),
@@ -56,7 +58,7 @@ fn restore(dir: &Path, backup: &Path, counters: &[&str]) -> Result<Restored, Err
 fn jumped(mut model: Model) -> Model {
     let counter = model.documents.get_mut(&("counters".to_owned(), b"pid".to_vec())).unwrap();
     let number = u64::from_be_bytes(counter.as_slice().try_into().unwrap());
-    *counter = (number + JUMP).to_be_bytes().to_vec();
+    *counter = (number + SEQUENCE_JUMP).to_be_bytes().to_vec();
     model
 }
 
@@ -74,18 +76,18 @@ fn a_restored_store_has_the_backed_up_state_and_higher_sequences() {
         commit(&store, n);
     }
     let mut bytes = Vec::new();
-    let backup = store.backup(&mut bytes).unwrap();
+    let backup = store.write_backup(&mut bytes).unwrap();
     assert_eq!((backup.sequence, backup.quads), (120, store.stats().quads));
     let model = of(&store);
     let restored_dir = dir.path().join("restored");
     let path = written(dir.path(), &bytes);
     let restored = restore(&restored_dir, &path, &["counters", "none"]).unwrap();
-    assert_eq!((restored.backup, restored.sequence), (backup, 120 + JUMP));
+    assert_eq!((restored.backup, restored.sequence), (backup, 120 + SEQUENCE_JUMP));
     assert_eq!(restored.counters, 1);
     let again = open(&restored_dir);
     assert_eq!(of(&again), jumped(model.clone()));
-    assert_eq!(add(&again, &[quad("new", "p", text("v"))]), 121 + JUMP);
-    again.compact().unwrap();
+    assert_eq!(add(&again, &[quad("new", "p", text("v"))]), 121 + SEQUENCE_JUMP);
+    again.compact_journal().unwrap();
     drop(again);
     fs::remove_dir_all(restored_dir.join("index")).unwrap();
     let mut expected = jumped(model);
@@ -134,14 +136,14 @@ fn concurrent_commits_are_in_a_backup_completely_or_not_at_all() {
             .collect();
         add(&store, &noise);
         let mut out = Meddling { bytes: Vec::new(), store: &store, n: &n };
-        let backup = store.backup(&mut out).unwrap();
+        let backup = store.write_backup(&mut out).unwrap();
         let path = written(dir.path(), &out.bytes);
         let to = dir.path().join(format!("restored {round}"));
         restore(&to, &path, &[]).unwrap();
         let restored = open(&to);
         let read = restored.read();
         // The counter says which commits are in the backup.
-        let last = read.document("counters", b"pid").unwrap().unwrap();
+        let last = read.read_document("counters", b"pid").unwrap().unwrap();
         let last = u64::from_be_bytes(last.try_into().unwrap());
         assert_eq!(backup.sequence, last + 2 + round);
         let model = tempfile::tempdir().unwrap();
@@ -168,7 +170,7 @@ fn an_incomplete_or_damaged_backup_is_refused_and_restores_nothing() {
         commit(&store, n);
     }
     let mut bytes = Vec::new();
-    store.backup(&mut bytes).unwrap();
+    store.write_backup(&mut bytes).unwrap();
     let to = dir.path().join("restored");
     let refused = |bytes: &[u8]| {
         let path = written(dir.path(), bytes);
@@ -198,9 +200,9 @@ fn child() {
     let Some(dir) = std::env::var_os(CHILD_DIR).map(PathBuf::from) else { return };
     let nth = std::env::var(CHILD_ENDS_AT).unwrap().parse().unwrap();
     let to = dir.join("restored");
-    let faults = Faults::below(&to);
-    faults.fail(nth, Failure::Exit, false);
-    BackupFile::open(&dir.join("backup")).unwrap().restore(&to, &["counters"]).unwrap();
+    let faults = Faults::inject_below(&to);
+    faults.fail_nth(nth, Failure::Exit, false);
+    BackupFile::open(&dir.join("backup")).unwrap().restore_into(&to, &["counters"]).unwrap();
 }
 
 #[test]
@@ -211,7 +213,7 @@ fn a_restore_interrupted_at_any_operation_is_refused_until_it_is_repeated() {
         commit(&store, n);
     }
     let mut bytes = Vec::new();
-    store.backup(&mut bytes).unwrap();
+    store.write_backup(&mut bytes).unwrap();
     let (backup, to) = (written(dir.path(), &bytes), dir.path().join("restored"));
     let expected = jumped(of(&store));
     let mut refused = 0;
@@ -232,7 +234,10 @@ fn a_restore_interrupted_at_any_operation_is_refused_until_it_is_repeated() {
             Ok(_) => {}
             Err(Error::UnfinishedRestore { path }) => {
                 assert_eq!(path, to);
-                assert!(matches!(verify(&to, &mut |_| {}), Err(Error::UnfinishedRestore { .. })));
+                assert!(matches!(
+                    verify_store(&to, &mut |_| {}),
+                    Err(Error::UnfinishedRestore { .. })
+                ));
                 refused += 1;
                 restore(&to, &backup, &["counters"]).unwrap();
                 assert!(of(&open(&to)) == expected, "operation {nth}: repeated restore");
@@ -265,10 +270,10 @@ fn the_base_of_a_journal_is_refused_as_a_backup() {
     let store = open(&from);
     commit(&store, 0);
     // A failing writer ends the backup, and the store continues.
-    let error = store.backup(&mut Failing).unwrap_err();
+    let error = store.write_backup(&mut Failing).unwrap_err();
     assert!(matches!(error, Error::Io { .. }), "{error}");
     commit(&store, 1);
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     drop(store);
     let segment = model::newest_segment(&from);
     let error = restore(&dir.path().join("to"), &segment, &[]).unwrap_err();

@@ -5,7 +5,7 @@
 mod model;
 
 use model::{Model, add, copy, iri, newest_segment, quad, text};
-use penstock_store::{Error, Options, Store, verify};
+use penstock_store::{Error, Options, Store, verify_store};
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ const COMMITS: u64 = 160;
 const FLIPS: u64 = 16;
 
 fn open(dir: &Path) -> Result<Store, Error> {
-    let options = Options { segment_bytes: 4_000, tidies: false, ..Options::default() };
+    let options =
+        Options { segment_bytes: 4_000, background_maintenance: false, ..Options::default() };
     Store::open(dir, options, &mut |_| {})
 }
 
@@ -24,10 +25,10 @@ fn store_in(dir: &Path) -> Model {
     let store = open(dir).unwrap();
     for n in 0..COMMITS / 2 {
         if n == COMMITS / 4 {
-            store.compact().unwrap();
+            store.compact_journal().unwrap();
         }
         if n == COMMITS * 3 / 8 {
-            store.pack().unwrap();
+            store.pack_segments().unwrap();
         }
         let quads = [
             quad(&format!("a{n}"), "p", iri("shared")),
@@ -35,7 +36,7 @@ fn store_in(dir: &Path) -> Model {
         ];
         add(&store, &quads);
         let put = |change: &mut penstock_store::Transaction<'_>| {
-            change.put("c", &n.to_be_bytes(), &[7; 90])
+            change.put_document("c", &n.to_be_bytes(), &[7; 90])
         };
         store.transact::<_, Error>(put).unwrap();
     }
@@ -92,7 +93,7 @@ fn no_answer_is_ever_wrong() {
             }
             fs::write(&path, bytes).unwrap();
             if name.starts_with("journal") {
-                let verified = verify(harmed.path(), &mut |_| {});
+                let verified = verify_store(harmed.path(), &mut |_| {});
                 assert!(!verified.is_ok_and(|found| found.faults.is_empty()), "{what}: not found");
             }
             check(harmed.path(), &path, &model, &what);

@@ -4,7 +4,7 @@ mod model;
 
 use model::{Model, add, copy, open, quad, text};
 use oxrdf::Literal;
-use penstock_store::{Error, Options, Pattern, Read as _, Store, verify};
+use penstock_store::{Error, Options, Pattern, Read as _, Store, verify_store};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -12,17 +12,17 @@ use std::path::Path;
 fn a_long_change_reports_progress() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
-    let before = store.steps();
+    let before = store.step_count();
     store
         .transact::<_, Error>(|change| {
             change.insert(quad("s", "p", text("o")).as_ref())?;
-            assert!(store.steps() > before);
+            assert!(store.step_count() > before);
             Ok(())
         })
         .unwrap();
-    let after = store.steps();
+    let after = store.step_count();
     store.transact::<_, Error>(|_| Ok(())).unwrap();
-    assert_eq!(store.steps(), after, "steps without any work");
+    assert_eq!(store.step_count(), after, "steps without any work");
 }
 
 #[test]
@@ -37,9 +37,10 @@ fn concurrent_commits_are_durable_when_they_return() {
                 for n in 0..40 {
                     let (number, commit) = store
                         .transact::<_, Error>(|change| {
-                            let old = change.document("c", b"n")?.unwrap_or_else(|| b"0".to_vec());
+                            let old =
+                                change.read_document("c", b"n")?.unwrap_or_else(|| b"0".to_vec());
                             let number: u64 = std::str::from_utf8(&old).unwrap().parse().unwrap();
-                            change.put("c", b"n", (number + 1).to_string().as_bytes())?;
+                            change.put_document("c", b"n", (number + 1).to_string().as_bytes())?;
                             change.insert(
                                 quad(&format!("{thread}"), "p", text(&format!("{n}"))).as_ref(),
                             )?;
@@ -54,7 +55,7 @@ fn concurrent_commits_are_durable_when_they_return() {
     copy(dir.path(), cut.path());
     let store = open(cut.path());
     assert_eq!((store.stats().quads, store.stats().sequence), (320, 320));
-    assert_eq!(store.read().document("c", b"n").unwrap(), Some(b"320".to_vec()));
+    assert_eq!(store.read().read_document("c", b"n").unwrap(), Some(b"320".to_vec()));
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn removing_the_lock_file_does_not_admit_a_second_process() {
         let again = Store::open(dir.path(), Options::default(), &mut |_| {});
         assert!(matches!(again, Err(Error::InUse { .. })), "{again:?}");
     }
-    assert!(matches!(verify(dir.path(), &mut |_| {}), Err(Error::InUse { .. })));
+    assert!(matches!(verify_store(dir.path(), &mut |_| {}), Err(Error::InUse { .. })));
     drop(store);
     open(dir.path());
 }

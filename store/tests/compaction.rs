@@ -15,7 +15,7 @@ const COLLECTIONS: [&str; 3] = ["", "notes", "sequences"];
 
 fn options() -> Options {
     // Only explicit compactions.
-    Options { segment_bytes: 2_000, tidies: false, ..Options::default() }
+    Options { segment_bytes: 2_000, background_maintenance: false, ..Options::default() }
 }
 
 fn open_with(dir: &Path, options: &Options) -> Store {
@@ -51,18 +51,18 @@ fn commit(store: &Store, n: u64) {
             for quad in quads(n) {
                 change.insert(quad.as_ref())?;
             }
-            change.put(
+            change.put_document(
                 "notes",
                 &n.to_be_bytes(),
                 &vec![0xab; usize::try_from(n % 7).unwrap() * 150],
             )?;
-            change.put("sequences", b"last", &n.to_be_bytes())?;
-            change.put("", &[0, 1, 0xff, 0], b"")?;
+            change.put_document("sequences", b"last", &n.to_be_bytes())?;
+            change.put_document("", &[0, 1, 0xff, 0], b"")?;
             if n % 2 == 1 {
                 for quad in quads(n - 1).iter().skip(2) {
                     change.remove(quad.as_ref())?;
                 }
-                change.delete("notes", &(n - 1).to_be_bytes())?;
+                change.delete_document("notes", &(n - 1).to_be_bytes())?;
             }
             Ok(())
         })
@@ -109,7 +109,7 @@ fn a_lost_index_is_rebuilt_from_the_base_and_later_frames() {
     let store = open_with(dir.path(), &options());
     let before = store.stats();
     for round in 0..3 {
-        store.compact().unwrap();
+        store.compact_journal().unwrap();
         let stats = store.stats();
         assert_eq!(
             (stats.sequence, stats.quads),
@@ -123,7 +123,7 @@ fn a_lost_index_is_rebuilt_from_the_base_and_later_frames() {
         });
         assert_eq!([stats.base_bytes, stats.journal_bytes - stats.base_bytes], sizes);
         // A second compaction has nothing to do.
-        store.compact().unwrap();
+        store.compact_journal().unwrap();
         assert_eq!(store.stats(), stats);
         commit(&store, 1_000 + 2 * round);
         model = of(&store);
@@ -144,7 +144,7 @@ fn an_interrupted_compaction_leaves_the_old_or_the_new_base_in_use() {
     let before = tempfile::tempdir().unwrap();
     copy(dir.path(), before.path());
     let store = open_with(dir.path(), &options());
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     commit(&store, 2_000);
     let later = of(&store);
     drop(store);
@@ -196,7 +196,7 @@ fn an_index_older_than_the_base_is_rebuilt() {
         }
     }
     let store = open_with(dir.path(), &options());
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     commit(&store, 20);
     let model = of(&store);
     drop(store);
@@ -224,7 +224,7 @@ fn commits_continue_during_a_compaction() {
             n
         });
         for _ in 0..6 {
-            store.compact().unwrap();
+            store.compact_journal().unwrap();
             let copied = tempfile::tempdir().unwrap();
             // A consistent copy of the files: no commit is being written.
             let expected = store
@@ -254,7 +254,9 @@ fn automatic_compaction_starts_when_due_and_ends_with_the_store() {
         for _ in 0..30 {
             commit(&store, n);
             n += 1;
-            store.transact::<_, Error>(|change| change.put("notes", b"noise", &noise(n))).unwrap();
+            store
+                .transact::<_, Error>(|change| change.put_document("notes", b"noise", &noise(n)))
+                .unwrap();
         }
         compacted = store.stats().base_bytes > 0;
         // The thread may be packing or compacting, and the store is reopened at once.
@@ -270,7 +272,7 @@ fn automatic_compaction_starts_when_due_and_ends_with_the_store() {
 #[test]
 fn a_damaged_base_is_refused_with_its_position_when_it_is_needed() {
     let (dir, _) = filled();
-    open_with(dir.path(), &options()).compact().unwrap();
+    open_with(dir.path(), &options()).compact_journal().unwrap();
     lose_index(dir.path());
     let base = journal(dir.path(), "base").pop().unwrap();
     let whole = fs::read(&base).unwrap();
@@ -301,7 +303,7 @@ fn a_damaged_base_is_refused_with_its_position_when_it_is_needed() {
 fn a_journal_without_frames_that_its_base_needs_is_refused() {
     let (dir, _) = filled();
     let store = open_with(dir.path(), &options());
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     drop(store);
     let segment = journal(dir.path(), "journal").pop().unwrap();
     let kept = fs::read(&segment).unwrap();
@@ -347,7 +349,7 @@ fn a_full_disk_ends_a_compaction_and_loses_nothing() {
         commit(&store, n);
     }
     // Incompressible, so that the base takes the same disk space.
-    store.transact::<_, Error>(|change| change.put("notes", b"noise", &noise(1))).unwrap();
+    store.transact::<_, Error>(|change| change.put_document("notes", b"noise", &noise(1))).unwrap();
     let model = of(&store);
     store.checkpoint().unwrap();
     let ballast = small.0.path().join("ballast");
@@ -357,7 +359,7 @@ fn a_full_disk_ends_a_compaction_and_loses_nothing() {
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
         let length = fs::metadata(&ballast).unwrap().len();
         fs::File::options().write(true).open(&ballast).unwrap().set_len(length - left).unwrap();
-        let Err(Error::Io { source, .. }) = store.compact() else {
+        let Err(Error::Io { source, .. }) = store.compact_journal() else {
             panic!("another error than a full disk")
         };
         assert_eq!(source.kind(), std::io::ErrorKind::StorageFull);
@@ -366,7 +368,7 @@ fn a_full_disk_ends_a_compaction_and_loses_nothing() {
         fs::remove_file(&ballast).unwrap();
     }
     commit(&store, 60);
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     let model = of(&store);
     drop(store);
     lose_index(&dir);
@@ -380,7 +382,7 @@ fn a_base_has_only_the_current_state() {
     for n in 0..300_u64 {
         store
             .transact::<_, Error>(|change| {
-                change.put("notes", b"one", &[u8::try_from(n % 251).unwrap(); 2_000])?;
+                change.put_document("notes", b"one", &[u8::try_from(n % 251).unwrap(); 2_000])?;
                 change.insert(quad("s", "p", text(&n.to_string())).as_ref())?;
                 if let Some(before) = n.checked_sub(1) {
                     change.remove(quad("s", "p", text(&before.to_string())).as_ref())?;
@@ -390,7 +392,7 @@ fn a_base_has_only_the_current_state() {
             .unwrap();
     }
     let before = store.stats().journal_bytes;
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     let after = store.stats();
     assert!(before > 600_000 && after.journal_bytes < 1_000, "{before} {after:?}");
 }

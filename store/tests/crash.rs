@@ -23,8 +23,12 @@ const DIR: &str = "PENSTOCK_STORE_CRASH_DIR";
 
 fn open(dir: &Path) -> Store {
     // Small limits, so that most kills interrupt a checkpoint, a new segment or a compaction.
-    let options =
-        Options { write_back_bytes: 30_000, segment_bytes: 20_000, compact_bytes: 1, tidies: true };
+    let options = Options {
+        write_back_bytes: 30_000,
+        segment_bytes: 20_000,
+        compact_bytes: 1,
+        background_maintenance: true,
+    };
     Store::open(dir, options, &mut |_| {}).unwrap()
 }
 
@@ -58,7 +62,7 @@ fn child() {
         scope.spawn(|| {
             loop {
                 std::thread::sleep(Duration::from_millis(25));
-                store.compact().unwrap();
+                store.compact_journal().unwrap();
             }
         });
         for thread in 0..THREADS as u64 {
@@ -68,14 +72,14 @@ fn child() {
                     let (n, _) = store
                         .transact::<_, Error>(|change| {
                             let key = thread.to_be_bytes();
-                            let n = count(change.document("counts", &key)?);
+                            let n = count(change.read_document("counts", &key)?);
                             for quad in removed(thread, n) {
                                 assert!(change.remove(quad.as_ref())?);
                             }
                             for quad in added(thread, n) {
                                 assert!(change.insert(quad.as_ref())?);
                             }
-                            change.put("counts", &key, (n + 1).to_string().as_bytes())?;
+                            change.put_document("counts", &key, (n + 1).to_string().as_bytes())?;
                             Ok(n + 1)
                         })
                         .unwrap();
@@ -148,7 +152,7 @@ fn kill_and_check(dir: &Path, rounds: u64) {
         let read = store.read();
         let mut expected = Model::default();
         for thread in 0..THREADS as u64 {
-            let commits = count(read.document("counts", &thread.to_be_bytes()).unwrap());
+            let commits = count(read.read_document("counts", &thread.to_be_bytes()).unwrap());
             assert!(
                 commits >= acknowledged[usize::try_from(thread).unwrap()],
                 "an acknowledged commit is lost"

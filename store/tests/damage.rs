@@ -4,7 +4,7 @@
 mod model;
 
 use model::{Model, add, copy, iri, newest_segment, open, quad, segments, text};
-use penstock_store::{Error, Options, Store, verify};
+use penstock_store::{Error, Options, Store, verify_store};
 use std::fs;
 use std::path::Path;
 
@@ -194,7 +194,8 @@ fn an_index_of_another_journal_is_rebuilt() {
 #[test]
 fn a_journal_that_ends_before_its_index_is_refused_until_it_is_complete() {
     let dir = tempfile::tempdir().unwrap();
-    let options = || Options { segment_bytes: 400, tidies: false, ..Options::default() };
+    let options =
+        || Options { segment_bytes: 400, background_maintenance: false, ..Options::default() };
     let try_open = |dir: &Path| Store::open(dir, options(), &mut |_| {});
     let store = try_open(dir.path()).unwrap();
     let mut ends = vec![];
@@ -228,7 +229,7 @@ fn a_journal_that_ends_before_its_index_is_refused_until_it_is_complete() {
                 Err(Error::Corrupt(place)) => {
                     assert_eq!((&place.path, place.offset), (last, end), "{place}");
                     assert!(place.what.contains("put the missing part"), "{place}");
-                    let faults = verify(dir.path(), &mut |_| {}).unwrap().faults;
+                    let faults = verify_store(dir.path(), &mut |_| {}).unwrap().faults;
                     assert_eq!(faults, [place.to_string()], "verify reports something else");
                 }
                 other => panic!("{kept:?}: {other:?}"),

@@ -6,7 +6,7 @@ mod model;
 
 use model::{Model, quad, text};
 use penstock_store::faults::{Failure, Faults, Operation};
-use penstock_store::{Error, Options, Store, Transaction, verify};
+use penstock_store::{Error, Options, Store, Transaction, verify_store};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,12 @@ fn folder() -> tempfile::TempDir {
 
 fn options() -> Options {
     // Segments of three commits; checkpoints and compactions only where the run calls them.
-    Options { write_back_bytes: 1 << 20, segment_bytes: 400, compact_bytes: 1, tidies: false }
+    Options {
+        write_back_bytes: 1 << 20,
+        segment_bytes: 400,
+        compact_bytes: 1,
+        background_maintenance: false,
+    }
 }
 
 fn open(dir: &Path) -> Result<Store, Error> {
@@ -49,7 +54,7 @@ impl Run<'_> {
             if let Some(old) = &old {
                 assert!(change.remove(old.as_ref())?);
             }
-            change.put("documents", b"key", &value)?;
+            change.put_document("documents", b"key", &value)?;
             change.insert(new.as_ref())
         });
         if let Some(old) = &old {
@@ -67,34 +72,39 @@ impl Run<'_> {
     /// Checks that after a failure the store continues, or reports that it is poisoned until the cause is
     /// gone.
     fn failed(&self, store: &Store, error: &Error) {
-        let struck = self.faults.struck();
+        let struck = self.faults.first_failure();
         assert!(struck.is_some(), "{error} without a cause");
-        match store.poisoned() {
-            None => assert!(error.is_no_room(), "{struck:?} {error}"),
+        match store.poison_cause() {
+            None => assert!(error.is_disk_full(), "{struck:?} {error}"),
             Some(cause) => {
                 assert!(!cause.is_empty());
-                let again = store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+                let again =
+                    store.transact::<_, Error>(|change| change.put_document("d", b"k", b"v"));
                 assert!(matches!(again, Err(Error::Poisoned { .. })), "{struck:?} {again:?}");
             }
         }
         // While the fault persists, the store may stay poisoned. Reads must still be right.
         if store.reopen(&mut |_| {}).is_err() {
-            assert!(store.poisoned().is_some());
-            self.faults.lift();
+            assert!(store.poison_cause().is_some());
+            self.faults.clear_plan();
             store.reopen(&mut |_| {}).unwrap();
         }
-        assert_eq!(store.poisoned(), None);
+        assert_eq!(store.poison_cause(), None);
     }
 
     fn check(&self, store: &Store) {
         let found = Model::of(&store.read(), &["documents", "d"]);
-        assert!(found == self.model, "{:?}: not the acknowledged state", self.faults.struck());
+        assert!(
+            found == self.model,
+            "{:?}: not the acknowledged state",
+            self.faults.first_failure()
+        );
     }
 
     fn open(&self) -> Store {
         open(&self.dir).unwrap_or_else(|error| {
-            assert!(self.faults.struck().is_some(), "{error}");
-            self.faults.lift();
+            assert!(self.faults.first_failure().is_some(), "{error}");
+            self.faults.clear_plan();
             open(&self.dir).unwrap()
         })
     }
@@ -108,16 +118,16 @@ impl Run<'_> {
             self.failed(&store, &error);
         }
         self.commit(&store);
-        if let Err(error) = store.pack() {
-            assert!(self.faults.struck().is_some(), "{error}");
-            assert!(store.poisoned().is_none(), "{error}");
+        if let Err(error) = store.pack_segments() {
+            assert!(self.faults.first_failure().is_some(), "{error}");
+            assert!(store.poison_cause().is_none(), "{error}");
         }
         self.check(&store);
         self.commit(&store);
         for _ in 0..2 {
-            if let Err(error) = store.compact() {
-                assert!(self.faults.struck().is_some(), "{error}");
-                if store.poisoned().is_some() {
+            if let Err(error) = store.compact_journal() {
+                assert!(self.faults.first_failure().is_some(), "{error}");
+                if store.poison_cause().is_some() {
                     self.failed(&store, &error);
                 }
             }
@@ -128,7 +138,7 @@ impl Run<'_> {
         self.check(&store);
         self.commit(&store);
         drop(store);
-        self.faults.lift();
+        self.faults.clear_plan();
         let store = open(&self.dir).unwrap();
         self.check(&store);
     }
@@ -136,16 +146,17 @@ impl Run<'_> {
 
 #[test]
 fn any_operation_may_fail_in_any_way() {
-    let failures = [Failure::Io, Failure::NoRoom, Failure::Short, Failure::ShortOfRoom];
+    let failures =
+        [Failure::Io, Failure::DiskFull, Failure::ShortWrite, Failure::ShortWriteDiskFull];
     let mut struck = Vec::new();
     for (failure, lasting) in failures.into_iter().flat_map(|f| [(f, false), (f, true)]) {
         for nth in 1.. {
             let dir = folder();
-            let faults = Faults::below(dir.path());
-            faults.fail(nth, failure, lasting);
+            let faults = Faults::inject_below(dir.path());
+            faults.fail_nth(nth, failure, lasting);
             let dir = dir.path().join("store");
             Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
-            let Some((operation, _)) = faults.struck() else {
+            let Some((operation, _)) = faults.first_failure() else {
                 assert!(nth > 50, "only {nth} operations: too few for this test");
                 break;
             };
@@ -161,11 +172,11 @@ fn any_operation_may_fail_in_any_way() {
 fn applying_any_commit_may_fail() {
     for nth in 1.. {
         let dir = folder();
-        let faults = Faults::below(dir.path());
-        faults.fail_only(Operation::Apply, nth, Failure::Io);
+        let faults = Faults::inject_below(dir.path());
+        faults.fail_nth_of(Operation::Apply, nth, Failure::Io);
         let dir = dir.path().join("store");
         Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
-        if faults.struck().is_none() {
+        if faults.first_failure().is_none() {
             assert!(nth > 8, "only {nth} commits: too few for this test");
             return;
         }
@@ -176,14 +187,14 @@ fn applying_any_commit_may_fail() {
 fn after_a_checkpoint_failed_at_any_operation_the_next_one_is_complete() {
     for nth in 1.. {
         let dir = folder();
-        let faults = Faults::below(dir.path());
+        let faults = Faults::inject_below(dir.path());
         let store = open(dir.path()).unwrap();
         let each = |store: &Store, documents: Range<u64>, value: Option<&[u8]>| {
             let change = |change: &mut Transaction<'_>| {
                 for n in documents {
                     match value {
-                        Some(value) => change.put("d", &n.to_be_bytes(), value)?,
-                        None => change.delete("d", &n.to_be_bytes())?,
+                        Some(value) => change.put_document("d", &n.to_be_bytes(), value)?,
+                        None => change.delete_document("d", &n.to_be_bytes())?,
                     }
                 }
                 change.insert(quad(&format!("s{}", change.sequence()), "p", text("v")).as_ref())
@@ -191,14 +202,14 @@ fn after_a_checkpoint_failed_at_any_operation_the_next_one_is_complete() {
             store.transact::<_, Error>(change).unwrap();
         };
         each(&store, 0..400, Some(&[1; 100]));
-        faults.fail(nth, Failure::Io, false);
+        faults.fail_nth(nth, Failure::Io, false);
         let done = store.checkpoint();
-        let Some(struck) = faults.struck() else {
+        let Some(struck) = faults.first_failure() else {
             done.unwrap();
             assert!(nth > 8, "only {nth} operations: too few for this test");
             return;
         };
-        assert_eq!(done.is_err(), store.poisoned().is_some(), "{struck:?}");
+        assert_eq!(done.is_err(), store.poison_cause().is_some(), "{struck:?}");
         store.reopen(&mut |_| {}).unwrap();
         // The blocks that were new are joined.
         each(&store, 5..395, None);
@@ -206,7 +217,7 @@ fn after_a_checkpoint_failed_at_any_operation_the_next_one_is_complete() {
         let model = Model::of(&store.read(), &["d"]);
         assert_eq!(model.documents.len(), 10);
         drop(store);
-        assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{struck:?}");
+        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{struck:?}");
         assert!(Model::of(&open(dir.path()).unwrap().read(), &["d"]) == model, "{struck:?}");
     }
 }

@@ -10,7 +10,7 @@ mod model;
 use model::{Model, blank, copy, iri, open, quad, text};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, Quad};
-use penstock_store::{Error, Options, Store, verify};
+use penstock_store::{Error, Options, Store, verify_store};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -75,7 +75,7 @@ fn commits() -> [Commit; COMMITS] {
 fn make(store: &Store) {
     for (n, commit) in commits().iter().enumerate() {
         if n == 3 {
-            store.compact().unwrap();
+            store.compact_journal().unwrap();
         }
         store
             .transact::<_, Error>(|change| {
@@ -86,12 +86,12 @@ fn make(store: &Store) {
                     assert!(change.insert(quad.as_ref())?);
                 }
                 for (collection, key, value) in &commit.put {
-                    change.put(collection, key, value)?;
+                    change.put_document(collection, key, value)?;
                 }
                 commit
                     .deleted
                     .iter()
-                    .try_for_each(|(collection, key)| change.delete(collection, key))
+                    .try_for_each(|(collection, key)| change.delete_document(collection, key))
             })
             .unwrap();
     }
@@ -123,10 +123,11 @@ fn a_store_of_version_1_is_read() {
 fn a_store_of_version_2_is_read() {
     if std::env::var_os("UPDATE").is_some() {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { segment_bytes: 1, tidies: false, ..Options::default() };
+        let options =
+            Options { segment_bytes: 1, background_maintenance: false, ..Options::default() };
         let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
         make(&store);
-        store.pack().unwrap();
+        store.pack_segments().unwrap();
         drop(store);
         if fixture("v2").exists() {
             fs::remove_dir_all(fixture("v2")).unwrap();
@@ -141,7 +142,7 @@ fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     copy(&fixture("index-4"), dir.path());
     let mut is_made_again = false;
-    let options = Options { tidies: false, ..Options::default() };
+    let options = Options { background_maintenance: false, ..Options::default() };
     let store = Store::open(dir.path(), options, &mut |_| is_made_again = true).unwrap();
     assert!(!is_made_again);
     assert!(
@@ -150,10 +151,10 @@ fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     );
     // A compaction compares the number of documents.
     model::add(&store, &[quad("new", "p", text("value"))]);
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     drop(store);
-    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
-    open(dir.path()).compact().unwrap();
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    open(dir.path()).compact_journal().unwrap();
 }
 
 fn is_read(version: &str, files: usize) {
@@ -170,5 +171,5 @@ fn is_read(version: &str, files: usize) {
     );
     model::add(&store, &[quad("new", "p", text("value"))]);
     drop(store);
-    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
 }

@@ -54,7 +54,9 @@ fn child() {
     let Some(dir) = std::env::var_os(DIR) else { return };
     let dir = Path::new(&dir);
     let backup = BackupFile::open(&dir.join("hostile")).unwrap();
-    for refused in [backup.check().map(drop), backup.restore(&dir.join("new"), &[]).map(drop)] {
+    for refused in
+        [backup.verify_content().map(drop), backup.restore_into(&dir.join("new"), &[]).map(drop)]
+    {
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("at byte 40") && refused.contains("unknown kind"), "{refused}");
     }

@@ -5,7 +5,7 @@ mod model;
 
 use model::{Model, add, copy, iri, newest_segment, open, quad, text};
 use penstock_store::faults::{Failure, Faults};
-use penstock_store::{Error, Options, Pattern, Read as _, Store, verify};
+use penstock_store::{Error, Options, Pattern, Read as _, Store, verify_store};
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -103,25 +103,25 @@ fn damage_found_while_the_store_is_open_is_repaired_by_reopening() {
         let dir = tempfile::tempdir().unwrap();
         copy(whole.path(), dir.path());
         let store = open(dir.path());
-        assert_eq!(store.damage(), None);
+        assert_eq!(store.index_damage(), None);
         harm(dir.path(), end);
         // Reading the names reads the runs.
         let met = match end {
-            "/db" => store.compact(),
+            "/db" => store.compact_journal(),
             _ => store.read().quads_about(&iri("a7").into()).map(drop),
         };
         assert!(matches!(met, Err(Error::Index(_))), "{end}: {met:?}");
-        assert!(store.damage().is_some(), "{end}");
-        assert_eq!(store.poisoned(), None, "{end}: an undamaged journal accepts commits");
+        assert!(store.index_damage().is_some(), "{end}");
+        assert_eq!(store.poison_cause(), None, "{end}: an undamaged journal accepts commits");
         let mut total = 0;
         store.reopen(&mut |progress| total = progress.total).unwrap();
         assert_eq!(total, store.stats().sequence, "{end}: it was not rebuilt");
-        assert_eq!((store.damage(), store.poisoned()), (None, None), "{end}");
+        assert_eq!((store.index_damage(), store.poison_cause()), (None, None), "{end}");
         assert!(Model::of(&store.read(), &[]) == model, "{end}: a wrong answer");
-        store.compact().unwrap();
+        store.compact_journal().unwrap();
         add(&store, &[quad("new", "p", text("value"))]);
         drop(store);
-        assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{end}");
+        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{end}");
     }
 }
 
@@ -137,9 +137,9 @@ fn a_damaged_index_is_kept_while_it_cannot_be_rebuilt_from_the_journal() {
     assert!(store.read().quads_about(&iri("a7").into()).is_err());
     let error = store.reopen(&mut |_| {}).unwrap_err();
     assert!(matches!(&error, Error::Corrupt(place) if place.path == segment), "{error}");
-    assert_eq!(store.poisoned(), None);
+    assert_eq!(store.poison_cause(), None);
     assert!(Model::of(&store.read(), &[]) == model, "undamaged data must be readable");
-    store.transact::<_, Error>(|change| change.put("d", b"key", b"value")).unwrap();
+    store.transact::<_, Error>(|change| change.put_document("d", b"key", b"value")).unwrap();
     let appended = fs::read(&segment).unwrap().split_off(sound.len());
     fs::write(&segment, [sound, appended].concat()).unwrap();
     store.reopen(&mut |_| {}).unwrap();
@@ -149,19 +149,19 @@ fn a_damaged_index_is_kept_while_it_cannot_be_rebuilt_from_the_journal() {
             .any(&Pattern { subject: Some(iri("a7").into()), ..Pattern::default() })
             .unwrap()
     );
-    assert_eq!(store.read().document("d", b"key").unwrap(), Some(b"value".to_vec()));
+    assert_eq!(store.read().read_document("d", b"key").unwrap(), Some(b"value".to_vec()));
 }
 
 #[test]
 fn a_poisoned_store_with_a_damaged_index_accepts_commits_again_even_if_the_journal_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let model = store_in(dir.path());
-    let faults = Faults::below(dir.path());
+    let faults = Faults::inject_below(dir.path());
     let small = Options { segment_bytes: 4_000, ..Options::default() };
     let store = Store::open(dir.path(), small, &mut |_| {}).unwrap();
     let first = newest_segment(dir.path());
     for n in 0..60 {
-        store.transact::<_, Error>(|change| change.put("d", b"key", &[n; 100])).unwrap();
+        store.transact::<_, Error>(|change| change.put_document("d", b"key", &[n; 100])).unwrap();
     }
     assert_ne!(newest_segment(dir.path()), first);
     harm(dir.path(), ".run");
@@ -171,14 +171,14 @@ fn a_poisoned_store_with_a_damaged_index_accepts_commits_again_even_if_the_journ
     fs::write(&first, bytes).unwrap();
     assert!(store.read().quads_about(&iri("a7").into()).is_err());
     // The frame is neither written nor cut off.
-    faults.fail(1, Failure::Io, true);
-    store.transact::<_, Error>(|change| change.put("d", b"key", b"lost")).unwrap_err();
-    assert!(store.poisoned().is_some());
-    faults.lift();
+    faults.fail_nth(1, Failure::Io, true);
+    store.transact::<_, Error>(|change| change.put_document("d", b"key", b"lost")).unwrap_err();
+    assert!(store.poison_cause().is_some());
+    faults.clear_plan();
     store.reopen(&mut |_| {}).unwrap();
-    assert_eq!(store.poisoned(), None);
-    assert!(store.damage().is_some(), "it must not be rebuilt from a damaged journal");
-    assert_eq!(store.read().document("d", b"key").unwrap(), Some(vec![59; 100]));
-    store.transact::<_, Error>(|change| change.put("d", b"key", b"value")).unwrap();
+    assert_eq!(store.poison_cause(), None);
+    assert!(store.index_damage().is_some(), "it must not be rebuilt from a damaged journal");
+    assert_eq!(store.read().read_document("d", b"key").unwrap(), Some(vec![59; 100]));
+    store.transact::<_, Error>(|change| change.put_document("d", b"key", b"value")).unwrap();
     assert!(Model::of(&store.read(), &[]) == model, "undamaged data must be readable");
 }

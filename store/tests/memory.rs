@@ -50,7 +50,7 @@ fn child() {
         let subject = NamedOrBlankNode::from(iri(&format!("object/{n}")));
         assert_eq!(store.read().quads_about(&subject).unwrap().len(), 10);
     }
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().strip_suffix(" kB").unwrap().parse().unwrap();

@@ -80,8 +80,8 @@ fn commits_continue_when_disk_space_is_free_again() {
                     break error;
                 }
             };
-            assert!(refused.is_no_room(), "{refused}");
-            assert_eq!(store.poisoned(), None);
+            assert!(refused.is_disk_full(), "{refused}");
+            assert_eq!(store.poison_cause(), None);
             assert!(Model::of(&store.read(), &[]) == model);
             fs::remove_file(filler).unwrap();
             n += 1;
@@ -104,10 +104,12 @@ fn an_index_is_rebuilt_with_less_disk_space_than_a_full_checkpoint_needs() {
     // More than a checkpoint needs, with a small journal and a small index.
     for n in 0..160_u64 {
         let put = |change: &mut Transaction<'_>| {
-            (0..100_u64).try_for_each(|k| change.put("d", &(n * 100 + k).to_be_bytes(), &[7; 1000]))
+            (0..100_u64).try_for_each(|k| {
+                change.put_document("d", &(n * 100 + k).to_be_bytes(), &[7; 1000])
+            })
         };
         store.transact::<_, Error>(put).unwrap();
-        store.pack().unwrap();
+        store.pack_segments().unwrap();
     }
     let model = Model::of(&store.read(), &["d"]);
     drop(store);
@@ -121,8 +123,8 @@ fn an_index_is_rebuilt_with_less_disk_space_than_a_full_checkpoint_needs() {
     fs::remove_file(filler).unwrap();
     let filler = fill(&disk, 2 << 20);
     let refused = Store::open(&dir, Options::default(), &mut |_| {}).unwrap_err();
-    assert!(refused.is_no_room(), "{refused}");
-    let full = refused.disk_full().unwrap();
+    assert!(refused.is_disk_full(), "{refused}");
+    let full = refused.disk_full_details().unwrap();
     assert!(full.free < full.needed && full.free <= 2 << 20, "{full:?}");
     assert!(refused.to_string().contains(&full.needed.to_string()), "{refused}");
     fs::remove_file(filler).unwrap();
@@ -156,7 +158,7 @@ fn a_disk_that_fills_at_any_moment_loses_nothing() {
             n += 1;
             match commit(&store, &mut model, n) {
                 Ok(()) => {}
-                Err(error) if error.is_no_room() && store.poisoned().is_none() => {
+                Err(error) if error.is_disk_full() && store.poison_cause().is_none() => {
                     refused += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -168,7 +170,7 @@ fn a_disk_that_fills_at_any_moment_loses_nothing() {
                     store = loop {
                         match Store::open(&dir, options.clone(), &mut |_| {}) {
                             Ok(store) => break store,
-                            Err(error) => assert!(error.is_no_room(), "{error}"),
+                            Err(error) => assert!(error.is_disk_full(), "{error}"),
                         }
                     };
                     let found = Model::of(&store.read(), &[]);

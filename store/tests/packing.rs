@@ -5,12 +5,12 @@ mod model;
 
 use model::{Model, add, copy, iri, quad, segments, text};
 use penstock_store::faults::{Failure, Faults, Operation};
-use penstock_store::{Error, Options, Store, verify};
+use penstock_store::{Error, Options, Store, verify_store};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn options(tidies: bool) -> Options {
-    Options { segment_bytes: 20_000, tidies, ..Options::default() }
+    Options { segment_bytes: 20_000, background_maintenance: tidies, ..Options::default() }
 }
 
 fn open(dir: &Path) -> Store {
@@ -31,7 +31,7 @@ fn fill(store: &Store, commits: std::ops::Range<u64>) {
                 if n % 3 == 1 {
                     change.remove(quad("shared", "of", iri(&format!("s{}", n - 1))).as_ref())?;
                 }
-                change.put("notes", &(n % 5).to_be_bytes(), &n.to_be_bytes().repeat(40))
+                change.put_document("notes", &(n % 5).to_be_bytes(), &n.to_be_bytes().repeat(40))
             })
             .unwrap();
     }
@@ -55,7 +55,7 @@ fn packed() -> (tempfile::TempDir, Model) {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path());
     fill(&store, 0..200);
-    store.pack().unwrap();
+    store.pack_segments().unwrap();
     let model = of(&store);
     drop(store);
     let segments = segments(dir.path());
@@ -72,28 +72,28 @@ fn the_same_store_is_rebuilt_from_packed_segments_that_take_less_space() {
     fill(&store, 0..200);
     let (before, plain) = (store.stats(), segments(dir.path()));
     let plain_bytes = size(&plain);
-    store.pack().unwrap();
+    store.pack_segments().unwrap();
     assert_eq!(segments(dir.path()), plain, "they keep their names");
     let after = store.stats();
     assert_eq!((after.sequence, after.quads), (before.sequence, before.quads));
     assert_eq!((before.journal_bytes, after.journal_bytes), (plain_bytes, size(&plain)));
     assert!(after.journal_bytes * 3 < before.journal_bytes, "{before:?} {after:?}");
     // A second packing has nothing to do.
-    store.pack().unwrap();
+    store.pack_segments().unwrap();
     assert_eq!(store.stats(), after);
     fill(&store, 200..300);
     let model = of(&store);
     drop(store);
-    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
     let store = open(dir.path());
     assert_eq!(store.stats().journal_bytes, size(&segments(dir.path())));
-    store.pack().unwrap();
+    store.pack_segments().unwrap();
     drop(store);
     fs::remove_dir_all(dir.path().join("index")).unwrap();
     let store = open(dir.path());
     assert_eq!(of(&store), model);
     // A base replaces them.
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     assert_eq!(segments(dir.path()).len(), 2);
     assert_eq!(of(&store), model);
 }
@@ -138,7 +138,7 @@ fn a_cut_or_damaged_packed_segment_is_refused_with_its_position() {
         copy(dir.path(), harmed.path());
         let path = harmed.path().join(path.strip_prefix(dir.path()).unwrap());
         fs::write(&path, bytes).unwrap();
-        assert!(!verify(harmed.path(), &mut |_| {}).unwrap().faults.is_empty(), "{what}");
+        assert!(!verify_store(harmed.path(), &mut |_| {}).unwrap().faults.is_empty(), "{what}");
         // The index has all of its content.
         assert_eq!(of(&open(harmed.path())), model, "{what}");
         fs::remove_dir_all(harmed.path().join("index")).unwrap();
@@ -178,7 +178,9 @@ fn a_damaged_full_segment_is_replaced_by_a_base_from_the_index() {
         fs::write(&path, bytes).unwrap();
         // Without the background thread, packing reports the position and changes nothing.
         let store = open(dir.path());
-        let Err(Error::Corrupt(place)) = store.pack() else { panic!("byte {at}: it was packed") };
+        let Err(Error::Corrupt(place)) = store.pack_segments() else {
+            panic!("byte {at}: it was packed")
+        };
         assert_eq!(place.path, path, "byte {at}");
         drop(store);
         let store = Store::open(dir.path(), options(true), &mut |_| {}).unwrap();
@@ -187,7 +189,7 @@ fn a_damaged_full_segment_is_replaced_by_a_base_from_the_index() {
         }
         assert_eq!(of(&store), model, "byte {at}");
         drop(store);
-        assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "byte {at}");
+        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "byte {at}");
         fs::remove_dir_all(dir.path().join("index")).unwrap();
         assert_eq!(of(&open(dir.path())), model, "byte {at}");
     }
@@ -203,21 +205,21 @@ fn a_damaged_segment_that_cannot_be_removed_is_ignored_once_a_base_replaces_it()
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&path, bytes).unwrap();
-    let Err(Error::Corrupt(place)) = store.pack() else { panic!("it was packed") };
+    let Err(Error::Corrupt(place)) = store.pack_segments() else { panic!("it was packed") };
     assert_eq!(place.path, path);
-    let faults = Faults::below(&path);
-    faults.fail(1, Failure::Io, true);
-    store.compact().unwrap();
-    assert_eq!(faults.struck().unwrap(), (Operation::Remove, path.clone()));
+    let faults = Faults::inject_below(&path);
+    faults.fail_nth(1, Failure::Io, true);
+    store.compact_journal().unwrap();
+    assert_eq!(faults.first_failure().unwrap(), (Operation::Remove, path.clone()));
     assert!(path.exists());
-    store.pack().unwrap();
+    store.pack_segments().unwrap();
     fill(&store, 200..400);
-    store.pack().unwrap();
-    faults.lift();
-    store.compact().unwrap();
+    store.pack_segments().unwrap();
+    faults.clear_plan();
+    store.compact_journal().unwrap();
     assert!(!path.exists());
     let model = of(&store);
     drop(store);
-    assert_eq!(verify(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
     assert_eq!(of(&open(dir.path())), model);
 }

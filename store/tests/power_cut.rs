@@ -33,7 +33,7 @@ fn open(dir: &Path) -> Store {
         write_back_bytes: 60_000,
         segment_bytes: 60_000,
         compact_bytes: 200_000,
-        tidies: true,
+        background_maintenance: true,
     };
     Store::open(dir, options, &mut |_| {}).unwrap()
 }
@@ -67,20 +67,20 @@ fn child() {
     std::thread::spawn(move || {
         loop {
             std::thread::sleep(Duration::from_millis(150));
-            compacted.compact().unwrap();
+            compacted.compact_journal().unwrap();
         }
     });
     loop {
         let (n, _) = store
             .transact::<_, Error>(|change| {
-                let n = count(change.document("counts", b"n")?);
+                let n = count(change.read_document("counts", b"n")?);
                 for quad in removed(n) {
                     assert!(change.remove(quad.as_ref())?);
                 }
                 for quad in added(n) {
                     assert!(change.insert(quad.as_ref())?);
                 }
-                change.put("counts", b"n", (n + 1).to_string().as_bytes())?;
+                change.put_document("counts", b"n", (n + 1).to_string().as_bytes())?;
                 Ok(n + 1)
             })
             .unwrap();
@@ -159,7 +159,7 @@ impl Drop for Writing {
 fn check(dir: &Path, acknowledged: u64) -> u64 {
     let store = open(dir);
     let read = store.read();
-    let commits = count(read.document("counts", b"n").unwrap());
+    let commits = count(read.read_document("counts", b"n").unwrap());
     assert!(commits >= acknowledged, "{acknowledged} acknowledged, {commits} there");
     let mut expected = Model::default();
     for n in 0..commits {

@@ -14,16 +14,16 @@ use std::time::Duration;
 /// Poisons the store by a failed commit.
 fn poison(store: &Store, faults: &Faults) {
     // The frame is written, but its sync fails.
-    faults.fail(2, Failure::Io, false);
-    let failed = store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+    faults.fail_nth(2, Failure::Io, false);
+    let failed = store.transact::<_, Error>(|change| change.put_document("d", b"k", b"v"));
     assert!(matches!(failed, Err(Error::Io { action: "syncing", .. })), "{failed:?}");
-    assert!(store.poisoned().is_some());
+    assert!(store.poison_cause().is_some());
 }
 
 #[test]
 fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
     let dir = tempfile::tempdir().unwrap();
-    let faults = Faults::below(dir.path());
+    let faults = Faults::inject_below(dir.path());
     let store = open(dir.path());
     for n in 0..50 {
         add(&store, &[quad(&format!("s{n}"), "p", text("value"))]);
@@ -44,7 +44,7 @@ fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
                     replaying.send(()).unwrap();
                     told.recv().unwrap();
                 }
-                steps.push(store.steps());
+                steps.push(store.step_count());
             });
             reopened.unwrap();
             assert_eq!(steps.len(), 51);
@@ -52,7 +52,7 @@ fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
         });
         scope.spawn(move || {
             begun.recv().unwrap();
-            let refused = store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+            let refused = store.transact::<_, Error>(|change| change.put_document("d", b"k", b"v"));
             answers.send(refused.unwrap_err()).unwrap();
             answers.send(store.checkpoint().unwrap_err()).unwrap();
             answers.send(store.read().any(&Pattern::default()).unwrap_err()).unwrap();
@@ -68,7 +68,7 @@ fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
             "{answers:?}"
         );
     });
-    assert_eq!(store.poisoned(), None);
+    assert_eq!(store.poison_cause(), None);
     assert!(Model::of(&store.read(), &["d"]) == model);
     add(&store, &[quad("new", "p", text("value"))]);
     drop(store);
@@ -84,9 +84,10 @@ struct Poisoning<'a> {
 
 impl Write for Poisoning<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes == 0 && self.store.poisoned().is_none() {
-            self.faults.fail(1, Failure::Io, false);
-            let failed = self.store.transact::<_, Error>(|change| change.put("d", b"k", b"v"));
+        if self.bytes == 0 && self.store.poison_cause().is_none() {
+            self.faults.fail_nth(1, Failure::Io, false);
+            let failed =
+                self.store.transact::<_, Error>(|change| change.put_document("d", b"k", b"v"));
             assert!(matches!(failed, Err(Error::Io { action: "writing", .. })), "{failed:?}");
         }
         self.bytes += bytes.len();
@@ -123,7 +124,7 @@ impl Write for Stalled<'_> {
 #[test]
 fn reopening_does_not_wait_for_the_reader_of_a_backup() {
     let dir = tempfile::tempdir().unwrap();
-    let faults = Faults::below(dir.path());
+    let faults = Faults::inject_below(dir.path());
     let store = open(dir.path());
     add(&store, &[quad("s", "p", text("value"))]);
     let (poisoned, is_poisoned) = channel();
@@ -137,28 +138,30 @@ fn reopening_does_not_wait_for_the_reader_of_a_backup() {
             let _ = reopen.send(());
         });
         let mut out = Stalled { store, faults: &faults, poisoned, reopened, had_to_wait: false };
-        let backup = store.backup(&mut out);
+        let backup = store.write_backup(&mut out);
         assert!(!out.had_to_wait, "the store was not reopened while the backup waited");
         // Commits that it had read may have been cut off.
         assert!(matches!(backup, Err(Error::Reopening)), "{backup:?}");
     });
-    store.backup(&mut Vec::new()).unwrap();
-    store.compact().unwrap();
+    store.write_backup(&mut Vec::new()).unwrap();
+    store.compact_journal().unwrap();
 }
 
 #[test]
 fn a_backup_ends_when_the_store_is_poisoned_and_one_begun_afterwards_is_complete() {
     let dir = tempfile::tempdir().unwrap();
-    let faults = Faults::below(dir.path());
+    let faults = Faults::inject_below(dir.path());
     let store = open(dir.path());
-    store.transact::<_, Error>(|change| change.put("d", b"long", &vec![7; 300_000])).unwrap();
+    store
+        .transact::<_, Error>(|change| change.put_document("d", b"long", &vec![7; 300_000]))
+        .unwrap();
     let mut out = Poisoning { store: &store, faults: &faults, bytes: 0 };
-    let given_up = store.backup(&mut out);
+    let given_up = store.write_backup(&mut out);
     assert!(matches!(given_up, Err(Error::Poisoned { .. })), "{given_up:?}");
     assert!(out.bytes < 100, "{} bytes: the backup continued", out.bytes);
     // The disk may never accept writes again.
-    store.backup(&mut out).unwrap();
+    store.write_backup(&mut out).unwrap();
     store.reopen(&mut |_| {}).unwrap();
-    assert_eq!(store.poisoned(), None);
-    store.backup(&mut out).unwrap();
+    assert_eq!(store.poison_cause(), None);
+    store.write_backup(&mut out).unwrap();
 }

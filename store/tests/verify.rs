@@ -3,12 +3,12 @@
 mod model;
 
 use model::{Model, add, copy, iri, newest_segment, open, quad, segments, text};
-use penstock_store::{Error, Options, Store, verify};
+use penstock_store::{Error, Options, Store, verify_store};
 use std::fs;
 use std::path::Path;
 
 fn options() -> Options {
-    Options { segment_bytes: 3_000, tidies: false, ..Options::default() }
+    Options { segment_bytes: 3_000, background_maintenance: false, ..Options::default() }
 }
 
 fn fill(dir: &Path, first: u64) -> Store {
@@ -19,7 +19,9 @@ fn fill(dir: &Path, first: u64) -> Store {
             &[quad(&format!("s{n}"), "p", text("value")), quad("s", "of", iri(&format!("s{n}")))],
         );
         store
-            .transact::<_, Error>(|change| change.put("notes", &n.to_be_bytes(), &[7; 500]))
+            .transact::<_, Error>(|change| {
+                change.put_document("notes", &n.to_be_bytes(), &[7; 500])
+            })
             .unwrap();
     }
     store
@@ -34,7 +36,7 @@ fn check(dir: &Path) -> penstock_store::Verified {
     };
     let bytes = || segments(dir).iter().map(|path| fs::read(path).unwrap()).collect::<Vec<_>>();
     let before = (names(dir), bytes());
-    let verified = verify(dir, &mut |_| {}).unwrap();
+    let verified = verify_store(dir, &mut |_| {}).unwrap();
     assert!((names(dir), bytes()) == before, "verification changed a file");
     verified
 }
@@ -45,7 +47,7 @@ fn an_intact_store_has_no_faults() {
     drop(Store::open(dir.path(), options(), &mut |_| {}).unwrap());
     assert_eq!(check(dir.path()).faults, Vec::<String>::new());
     let store = fill(dir.path(), 0);
-    assert!(matches!(verify(dir.path(), &mut |_| {}), Err(Error::InUse { .. })));
+    assert!(matches!(verify_store(dir.path(), &mut |_| {}), Err(Error::InUse { .. })));
     // As a power cut would leave it: the index lacks all frames.
     let cut = tempfile::tempdir().unwrap();
     copy(dir.path(), cut.path());
@@ -58,7 +60,7 @@ fn an_intact_store_has_no_faults() {
         assert!(verified.segments > 2 && verified.parts == 0);
     }
     let store = fill(dir.path(), 20);
-    store.compact().unwrap();
+    store.compact_journal().unwrap();
     add(&store, &[quad("new", "p", text("value"))]);
     let model = Model::of(&store.read(), &["notes"]);
     drop(store);
@@ -75,7 +77,7 @@ fn an_intact_store_has_no_faults() {
 #[test]
 fn damage_is_reported_with_its_position() {
     let dir = tempfile::tempdir().unwrap();
-    fill(dir.path(), 0).compact().unwrap();
+    fill(dir.path(), 0).compact_journal().unwrap();
     drop(fill(dir.path(), 30));
     let harm = |path: &Path, at: usize| {
         let harmed = tempfile::tempdir().unwrap();

@@ -128,7 +128,7 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     // A mistyped root namespace would take all objects away: it is saved only once that is confirmed.
     const edit = page.getByRole('link', { name: 'Edit', exact: true });
     const mapping = page.getByLabel('Mapping (YAML)');
-    const empty = `\`${name}s\` has no objects, and \`${name}\` has some`;
+    const empty = `\`${name}s\` has no objects, but \`${name}\` has some`;
     await edit.click();
     const config = await mapping.inputValue();
     await mapping.fill(config.replace(`path: ${name}:.`, `path: ${name}s:.`));

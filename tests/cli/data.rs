@@ -22,7 +22,7 @@ fn made(dir: &Path) -> std::path::PathBuf {
     let folder = dir.join("data/store");
     let store = Store::open(&folder, Options::default(), &mut |_| {}).unwrap();
     for number in 0..20_u8 {
-        store.transact::<_, Error>(|t| t.put("some", &[number], &[number; 100])).unwrap();
+        store.transact::<_, Error>(|t| t.put_document("some", &[number], &[number; 100])).unwrap();
     }
     drop(store);
     // With an index the journal would not be read.

@@ -6,10 +6,10 @@ pub(crate) mod link;
 pub(crate) mod s3;
 
 use oxrdf::{Literal, NamedNode, Quad};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_config::{Target, TargetKind, Targets};
-use penstock_export::{By, Entry, Exporter, Options, Status};
-use penstock_model::catalogue::{Catalogue, Defaults};
+use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status};
+use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
 use penstock_model::namespace::{self, Generator, Namespace};
 use penstock_model::resource::{BusinessObject, Compiled, Definition, PushTarget};
@@ -38,7 +38,7 @@ impl Plant {
         let dir = tempfile::tempdir().unwrap();
         let store = open_store(dir.path());
         store
-            .transact::<_, Fault>(|t| {
+            .transact::<_, GatewayError>(|t| {
                 namespace::put(
                     t,
                     Namespace {
@@ -70,7 +70,7 @@ impl Plant {
     pub(crate) fn named(&self, numbers: std::ops::Range<u32>, name: impl Fn(u32) -> String) {
         let graph = NamedNode::new(BASE).unwrap();
         self.store
-            .transact::<_, Fault>(|t| {
+            .transact::<_, GatewayError>(|t| {
                 for number in numbers {
                     let pump = NamedNode::new(format!("{BASE}{number:06}")).unwrap();
                     let name = Literal::new_simple_literal(name(number));
@@ -104,7 +104,7 @@ impl Plant {
     pub(crate) fn clear(&self) {
         use penstock_store::{Pattern, Read as _};
         self.store
-            .transact::<_, Fault>(|t| {
+            .transact::<_, GatewayError>(|t| {
                 let mut quads = Vec::new();
                 t.for_each(&Pattern::default(), &mut |quad| {
                     quads.push(quad);
@@ -118,7 +118,7 @@ impl Plant {
             .unwrap();
     }
 
-    pub(crate) fn options(&self, targets: Targets) -> Options {
+    pub(crate) fn options(&self, targets: Targets) -> ExportOptions {
         options(&self.store, self.dir.path(), targets)
     }
 
@@ -141,14 +141,14 @@ impl Plant {
 }
 
 /// Returns the options of an exporter of this data directory.
-pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Options {
-    Options {
+pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> ExportOptions {
+    ExportOptions {
         targets,
         gateway_id: "gateway-1".to_owned(),
         data_dir: data_dir.to_owned(),
         history: 1000,
-        pace: penstock_export::Pace::default(),
-        events: penstock_base::events::Events::default(),
+        pace: penstock_export::DeliveryTimings::default(),
+        events: penstock_base::events::EventBus::default(),
         spool: 64 << 20,
         disk: penstock_base::disk::Disk::new(data_dir.to_owned(), 0),
         catalogue: catalogue(store),
@@ -156,7 +156,7 @@ pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Optio
 }
 
 fn catalogue(store: &Store) -> Catalogue {
-    let defaults = Defaults {
+    let defaults = CatalogueSettings {
         base_url: Some("https://plant.example".to_owned()),
         gateway_id: "gateway-1".to_owned(),
         auto_create_namespaces: true,
@@ -285,7 +285,11 @@ impl Running {
 }
 
 /// Waits up to a minute until `asked` returns true for an entry.
-pub(crate) async fn until(exporter: &Exporter, id: &str, asked: impl Fn(&Entry) -> bool) -> Entry {
+pub(crate) async fn until(
+    exporter: &Exporter,
+    id: &str,
+    asked: impl Fn(&ExportEntry) -> bool,
+) -> ExportEntry {
     let begun = Instant::now();
     loop {
         let entry = exporter.get(id).unwrap().unwrap();
@@ -297,13 +301,13 @@ pub(crate) async fn until(exporter: &Exporter, id: &str, asked: impl Fn(&Entry) 
     }
 }
 
-pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) -> Entry {
+pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) -> ExportEntry {
     until(exporter, id, |entry| entry.status == status).await
 }
 
 /// Pushes and expects one export.
-pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> Entry {
-    let push = exporter.push(business_object, By::gateway()).unwrap();
+pub(crate) fn push_one(exporter: &Exporter, business_object: &Compiled) -> ExportEntry {
+    let push = exporter.push(business_object, ExportRequester::gateway()).unwrap();
     assert_eq!(push.reason, None);
     assert_eq!(push.exports.len(), 1);
     push.exports.into_iter().next().unwrap()

@@ -1,7 +1,7 @@
 //! The real S3 servers: the content of buckets, and the permissions.
 use super::{Plant, embedded};
 use penstock_config::{Compression, Target, TargetKind, Targets};
-use penstock_export::{Class, Entry, Exporter, Pace};
+use penstock_export::{DeliveryTimings, ExportEntry, Exporter, FailureClass};
 use s3::region::Region;
 use s3::signing;
 use std::fmt::Write as _;
@@ -37,16 +37,16 @@ pub(crate) fn swift() -> Server {
 }
 
 /// Returns timings for tests: milliseconds instead of minutes.
-pub(crate) fn quick() -> Pace {
-    Pace {
+pub(crate) fn quick() -> DeliveryTimings {
+    DeliveryTimings {
         first: Duration::from_millis(10),
-        first_unless_mended: Duration::from_millis(50),
-        longest: Duration::from_millis(300),
+        first_if_operator_needed: Duration::from_millis(50),
+        max_delay: Duration::from_millis(300),
         connect: Duration::from_millis(1500),
         idle: Duration::from_secs(2),
         probe: Duration::from_millis(100),
-        settle: Duration::from_secs(2),
-        sweep: Duration::from_millis(500),
+        settle_time: Duration::from_secs(2),
+        cleanup_interval: Duration::from_millis(500),
     }
 }
 
@@ -247,7 +247,7 @@ impl Server {
     }
 
     /// Checks that the bucket has exactly these exports, each once and byte for byte.
-    pub(crate) async fn check(&self, bucket: &str, entries: &[Entry]) {
+    pub(crate) async fn check(&self, bucket: &str, entries: &[ExportEntry]) {
         use sha2::{Digest as _, Sha256};
         let mut expected: Vec<_> = entries.iter().map(|entry| entry.key.clone()).collect();
         expected.sort();
@@ -280,11 +280,17 @@ pub(crate) fn admin(arguments: &[&str]) {
 }
 
 /// Waits until the target is blocked with this class and with a cause that contains `words` and no secret.
-pub(crate) async fn blocked(exporter: &Exporter, entry: &Entry, class: Class, words: &str) {
-    let told = |entry: &Entry| entry.last_error.as_ref().is_some_and(|told| told.contains(words));
+pub(crate) async fn blocked(
+    exporter: &Exporter,
+    entry: &ExportEntry,
+    class: FailureClass,
+    words: &str,
+) {
+    let told =
+        |entry: &ExportEntry| entry.last_error.as_ref().is_some_and(|told| told.contains(words));
     let entry = super::until(exporter, &entry.id, told).await;
     assert!(!entry.last_error.unwrap().contains("SECRET"));
-    let targets = exporter.targets().unwrap();
+    let targets = exporter.list_targets().unwrap();
     let target = targets.iter().find(|target| target.name == entry.target).unwrap();
     assert!(target.blocked.as_deref().unwrap().contains(words), "{target:?}");
     assert_eq!(target.blocked_by, Some(class), "{target:?}");
@@ -294,7 +300,7 @@ pub(crate) async fn blocked(exporter: &Exporter, entry: &Entry, class: Class, wo
 impl Plant {
     /// Opens an exporter with the short timings for tests.
     pub(crate) fn quick(&self, targets: Targets) -> Exporter {
-        let options = penstock_export::Options { pace: quick(), ..self.options(targets) };
+        let options = penstock_export::ExportOptions { pace: quick(), ..self.options(targets) };
         Exporter::open(self.store.clone(), options).unwrap()
     }
 }

@@ -10,9 +10,9 @@ const FORM: (&str, &str) = ("Content-Type", "application/x-www-form-urlencoded")
 async fn a_form_of_another_site_is_refused() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::Contributor);
-    let token = Sessions::csrf(cookie.split_once('=').unwrap().1);
+    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
     let other = server.sign_in(Role::Contributor);
-    let foreign = Sessions::csrf(other.split_once('=').unwrap().1);
+    let foreign = Sessions::csrf_token(other.split_once('=').unwrap().1);
     let send = async |site: Option<&str>, token: &str, name: &str| {
         let mut headers = vec![("Cookie", cookie.as_str()), HTML, FORM];
         headers.extend(site.map(|site| ("Sec-Fetch-Site", site)));
@@ -94,7 +94,7 @@ async fn every_page_forbids_foreign_scripts_and_styles() {
 async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::Admin);
-    let token = Sessions::csrf(cookie.split_once('=').unwrap().1);
+    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
     let derive = async |sample: &str| {
         let headers = [("Cookie", cookie.as_str()), HTML, FORM];
         let sample = crate::server::escaped(sample);

@@ -1,6 +1,6 @@
 //! Start and stop: one process at a time, the control socket, and the durability of acknowledged data.
 use crate::server::Server;
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -59,7 +59,7 @@ async fn a_second_gateway_on_the_same_data_is_refused() {
     let server = Server::start(&[]).await;
     let dir = server.dir.as_ref().unwrap().path();
     let fault = Server::start_in(dir, &[]).await.err().expect("the data is in use");
-    assert_eq!(fault.kind, Kind::Conflict, "{fault}");
+    assert_eq!(fault.kind, ErrorClass::Conflict, "{fault}");
     server.get("/health/ready").await.expect(200);
 }
 
@@ -69,7 +69,7 @@ async fn an_address_in_use_is_refused() {
     let port = format!("--server.port={}", server.address.port());
     let dir = tempfile::tempdir().unwrap();
     let fault = Server::start_in(dir.path(), &[&port]).await.err().expect("the port is in use");
-    assert_eq!(fault.kind, Kind::Conflict, "{fault}");
+    assert_eq!(fault.kind, ErrorClass::Conflict, "{fault}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,7 +2,7 @@
 use crate::server::Server;
 use oxrdf::Quad;
 use oxrdfio::{RdfFormat, RdfParser};
-use penstock_model::rdf::{Dump, Format, dump};
+use penstock_model::rdf::{DumpOptions, Format, write_dump};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -35,8 +35,8 @@ async fn the_examples_become_the_quads_that_the_page_shows() {
     }
     assert!(examples >= 4 && expected.len() > 20, "the page has lost its examples");
     let mut stored = Vec::new();
-    let all = Dump { format: Format::NQuads, graph: None };
-    dump(&server.gateway.as_ref().unwrap().store, &all, &mut stored, &mut |_| {}).unwrap();
+    let all = DumpOptions { format: Format::NQuads, graph: None };
+    write_dump(&server.gateway.as_ref().unwrap().store, &all, &mut stored, &mut |_| {}).unwrap();
     assert_eq!(quads(RdfFormat::NQuads, &stored), expected);
     server.stop().await;
 }

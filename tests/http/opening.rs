@@ -1,7 +1,7 @@
 //! While the store opens, every route except `/health/live` reports that, and the progress.
 use crate::server::connect;
 use penstock_config::{Sources, load};
-use penstock_http::{State, service};
+use penstock_http::{State, build_service};
 use penstock_store::Progress;
 use salvo::conn::Acceptor;
 use salvo::{Listener, Server};
@@ -13,8 +13,8 @@ async fn requests_get_503_with_progress() {
     let state = State::new(Arc::new(loaded.settings));
     let acceptor = salvo::conn::TcpListener::new("127.0.0.1:0").bind().await;
     let address = acceptor.holdings()[0].local_addr.clone().into_std().unwrap();
-    let running = tokio::spawn(Server::new(acceptor).try_serve(service(state.clone())));
-    state.progress(Progress { done: 3, total: 7 });
+    let running = tokio::spawn(Server::new(acceptor).try_serve(build_service(state.clone())));
+    state.set_progress(Progress { done: 3, total: 7 });
 
     connect(address, "GET", "/health/live", &[], "").await.expect(200);
     connect(address, "GET", "/metrics", &[], "").await.expect(200);

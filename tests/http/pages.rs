@@ -11,7 +11,7 @@ async fn a_session_acts_only_from_the_gateway_s_own_pages() {
     server.define().await;
     let cookie = server.sign_in(Role::Contributor);
     let id = cookie.split_once('=').unwrap().1;
-    let token = Sessions::csrf(id);
+    let token = Sessions::csrf_token(id);
     let own = format!("http://{}", server.address);
     let send = async |method: &str, path: &str, header: Option<(&str, &str)>| {
         let mut headers = vec![("Cookie", cookie.as_str())];

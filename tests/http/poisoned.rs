@@ -16,20 +16,20 @@ async fn it_recovers_automatically_with_the_disk() {
     };
     server.ingest("ADD", &pump("before")).await.expect(200);
 
-    let faults = Faults::below(&server.dir.as_ref().unwrap().path().join("data/store"));
+    let faults = Faults::inject_below(&server.dir.as_ref().unwrap().path().join("data/store"));
     // The frame is written. Its sync fails, and so do all later attempts.
-    faults.fail(2, Failure::Io, true);
+    faults.fail_nth(2, Failure::Io, true);
     server.ingest("ADD", &pump("lost")).await.problem(500);
     let answer = server.ingest("ADD", &pump("refused")).await;
     answer.problem(503);
     assert_eq!(answer.header("retry-after"), "10");
     let ready = server.get("/health/ready").await;
-    assert!(ready.problem(503)["detail"].as_str().unwrap().contains("by itself"));
+    assert!(ready.problem(503)["detail"].as_str().unwrap().contains("reopens automatically"));
     server.get(&object("before")).await.expect(200);
     let metrics = server.get("/metrics").await.body;
     assert!(String::from_utf8_lossy(&metrics).contains("penstock_store_poisoned 1"));
 
-    faults.lift();
+    faults.clear_plan();
     let end = Instant::now() + Duration::from_mins(2);
     while server.get("/health/ready").await.status != 200 {
         assert!(Instant::now() < end, "it did not recover");

@@ -17,7 +17,7 @@ fn block_writers(server: &Server) -> (mpsc::Sender<()>, JoinHandle<()>) {
     let (release, released) = mpsc::channel();
     let holding = tokio::task::spawn_blocking(move || {
         store
-            .commit::<_, penstock_base::fault::Fault>(&NoClient, |_| {
+            .commit::<_, penstock_base::error::GatewayError>(&NoClient, |_| {
                 held.send(()).unwrap();
                 let _ = released.recv();
                 Ok(())
@@ -98,7 +98,7 @@ async fn no_push_runs_after_the_gateway_stops() {
     let server = Server::start(&[]).await;
     server.define().await;
     server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
-    server.gateway.as_ref().unwrap().exporter.stop();
+    server.gateway.as_ref().unwrap().exporter.stop_rendering();
     assert_eq!(
         server.send("POST", "/api/v1/business-objects/Pump/push", &[], "").await.status,
         503

@@ -4,13 +4,13 @@
 //! twice. The first time its body is held back until the credential has ended. The second time it is sent after the end
 //! of the credential was committed, and before memory is updated, so that only the commit can refuse it.
 use crate::server::{Server, connect, definition, escaped};
-use penstock_auth::accounts::{self, Edit};
+use penstock_auth::accounts::{self, AccountEdit};
 use penstock_auth::keys;
 use penstock_auth::password::Hash;
 use penstock_auth::{Account, Authorized, Role};
 use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_service::gateway::Gateway;
 use penstock_store::{DocumentRange, Pattern, Read as _};
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ impl Fixture {
         let push = push.expect(202).json();
         let id = |n: usize| push["exports"][n]["id"].as_str().unwrap().to_owned();
         let exports = [id(0), id(1)];
-        let hash = Hash::of(PASSWORD).unwrap();
+        let hash = Hash::from_password(PASSWORD).unwrap();
         let mut fixture = Self { server, hash, samples: Vec::new(), exports };
         fixture.samples = fixture.samples().await;
         fixture
@@ -122,7 +122,7 @@ impl Fixture {
     }
 
     fn account(&self) -> Arc<Account> {
-        let new = accounts::New {
+        let new = accounts::NewAccount {
             given_name: None,
             family_name: None,
             email: format!("{}@plant.example", uuid::Uuid::now_v7()),
@@ -136,7 +136,7 @@ impl Fixture {
     }
 
     fn session(&self, account: Arc<Account>) -> Shown {
-        let id = self.gateway().auth.sessions.start(&account, None, None).unwrap().id;
+        let id = self.gateway().auth.sessions.start_session(&account, None, None).unwrap().id;
         let headers = vec![
             ("Cookie", format!("penstock_session={id}")),
             ("Sec-Fetch-Site", "same-origin".to_owned()),
@@ -146,11 +146,11 @@ impl Fixture {
 
     fn key(&self, account: Arc<Account>) -> Shown {
         let auth = &self.gateway().auth;
-        let owner = auth.sessions.caller(&self.session(account.clone()).id).unwrap();
+        let owner = auth.sessions.authenticate_session(&self.session(account.clone()).id).unwrap();
         let owner = auth.authorize(owner, Role::Admin).unwrap();
         let (name, role) = ("line 4".to_owned(), Role::Admin);
-        let new = keys::New { name, role, expires_at: None, business_object: None };
-        let (key, secret) = auth.keys.create(&owner, new).unwrap();
+        let new = keys::NewApiKey { name, role, expires_at: None, business_object: None };
+        let (key, secret) = auth.keys.create_key(&owner, new).unwrap();
         let headers = vec![("Authorization", format!("Bearer {secret}"))];
         Shown { account, id: key.id.clone(), headers }
     }
@@ -162,20 +162,20 @@ impl Fixture {
         let change = |edit| {
             auth.accounts.change(&local, id, IfMatch::Any, edit).unwrap();
         };
-        let unchanged = Edit::of(&shown.account);
+        let unchanged = AccountEdit::unchanged_from(&shown.account);
         match end {
-            End::SignedOut => drop(auth.sessions.end(&shown.id)),
+            End::SignedOut => drop(auth.sessions.end_session(&shown.id)),
             End::PasswordSet => {
                 auth.accounts.set_password(&local, id, self.hash.clone()).unwrap();
             }
             End::Disabled | End::OwnerDisabled => {
-                change(Edit { enabled: Some(false), ..unchanged });
+                change(AccountEdit { enabled: Some(false), ..unchanged });
             }
             End::Demoted | End::OwnerDemoted => {
-                change(Edit { role: Some(Role::User), ..unchanged });
+                change(AccountEdit { role: Some(Role::User), ..unchanged });
             }
             End::Deleted => auth.delete_account(&local, id, IfMatch::Any).unwrap(),
-            End::KeyRevoked => auth.keys.revoke(&local, &shown.id).unwrap(),
+            End::KeyRevoked => auth.keys.revoke_key(&local, &shown.id).unwrap(),
         }
     }
 
@@ -362,7 +362,7 @@ impl Fixture {
             "ingestion-ids",
         ] {
             let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-            for (key, document) in store.read().documents(collection, range).unwrap() {
+            for (key, document) in store.read().read_documents(collection, range).unwrap() {
                 let text = String::from_utf8_lossy(&document).into_owned();
                 let mut value = serde_json::from_slice(&document).unwrap_or(Value::String(text));
                 for member in ["firstLogin", "lastLogin", "lastUsed"] {
@@ -451,7 +451,7 @@ async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
 async fn a_body_after_the_end_of_its_credential_changes_nothing() {
     let fixture = Fixture::new().await;
     fixture.settle().await;
-    let leasts: BTreeMap<_, _> = penstock_http::routes()
+    let leasts: BTreeMap<_, _> = penstock_http::list_routes()
         .into_iter()
         .map(|(method, path, least)| ((method, path), least))
         .collect();
@@ -491,7 +491,7 @@ async fn a_body_after_the_end_of_its_credential_changes_nothing() {
 async fn a_commit_after_the_revocation_changes_nothing() {
     let fixture = Fixture::new().await;
     let samples: BTreeSet<_> = fixture.samples.iter().map(|s| (s.method, s.route)).collect();
-    let routes = penstock_http::routes();
+    let routes = penstock_http::list_routes();
     let lacking = routes.iter().filter(|(method, path, least)| {
         let acts = !matches!(method.as_str(), "GET" | "HEAD") || path.ends_with("/push");
         let is_of_caller = !matches!(least.as_str(), "Anyone" | "Local");
@@ -506,12 +506,11 @@ async fn a_commit_after_the_revocation_changes_nothing() {
         let id = shown.account.id.as_bytes();
         fixture.settle().await;
         let (stored, put) = (
-            fixture.gateway().store.read().document("accounts", id).unwrap(),
+            fixture.gateway().store.read().read_document("accounts", id).unwrap(),
             |document: &[u8]| {
-                let put = fixture
-                    .gateway()
-                    .store
-                    .commit::<_, Fault>(&NoClient, |t| Ok(t.put("accounts", id, document)?));
+                let put = fixture.gateway().store.commit::<_, GatewayError>(&NoClient, |t| {
+                    Ok(t.put_document("accounts", id, document)?)
+                });
                 put.unwrap();
             },
         );

@@ -336,7 +336,7 @@ fn contract() -> BTreeMap<(String, String), String> {
 }
 
 fn routes() -> BTreeMap<(String, String), String> {
-    let all = penstock_http::routes();
+    let all = penstock_http::list_routes();
     let count = all.len();
     let all: BTreeMap<_, _> =
         all.into_iter().map(|(method, path, least)| ((method, path.to_owned()), least)).collect();

@@ -4,10 +4,10 @@ use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Method, Request};
 use hyper_util::rt::TokioIo;
 use penstock_auth::accounts;
-use penstock_auth::keys::New;
+use penstock_auth::keys::NewApiKey;
 use penstock_auth::password::Hash;
 use penstock_auth::{Authorized, Role};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_cli::app;
 use penstock_config::{Sources, load};
 use penstock_service::gateway::Gateway;
@@ -32,7 +32,7 @@ pub(crate) struct Server {
     pub(crate) key: String,
     pub(crate) dir: Option<TempDir>,
     stop: Option<oneshot::Sender<()>>,
-    running: JoinHandle<Result<(), Fault>>,
+    running: JoinHandle<Result<(), GatewayError>>,
 }
 
 /// The answer to a request.
@@ -93,7 +93,7 @@ impl Server {
     }
 
     /// Starts a gateway in an existing data directory.
-    pub(crate) async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, Fault> {
+    pub(crate) async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, GatewayError> {
         let data = dir.join("data");
         let mut all =
             vec![format!("--service.data-dir={}", data.display()), "--server.port=0".to_owned()];
@@ -131,15 +131,15 @@ impl Server {
         let gateway = self.gateway.as_ref().unwrap();
         let business_object =
             business_object.map(|name| gateway.catalogue.get(name).unwrap().object.id.clone());
-        let new = New { name: "tests".to_owned(), role, expires_at: None, business_object };
-        gateway.auth.keys.create(&Authorized::local(), new).unwrap().1
+        let new = NewApiKey { name: "tests".to_owned(), role, expires_at: None, business_object };
+        gateway.auth.keys.create_key(&Authorized::local(), new).unwrap().1
     }
 
     /// Creates an account with this role and a session of it, and returns the cookie.
     pub(crate) fn sign_in(&self, role: Role) -> String {
         let accounts = &self.gateway.as_ref().unwrap().auth.accounts;
         let sessions = &self.gateway.as_ref().unwrap().auth.sessions;
-        let new = accounts::New {
+        let new = accounts::NewAccount {
             given_name: None,
             family_name: None,
             email: format!("{}@plant.example", uuid::Uuid::now_v7()),
@@ -148,9 +148,10 @@ impl Server {
             enabled: true,
             password: String::new(),
         };
-        let account =
-            accounts.create(&Authorized::local(), new, Hash::of("of no account").unwrap()).unwrap();
-        format!("penstock_session={}", sessions.start(&account, None, None).unwrap().id)
+        let account = accounts
+            .create(&Authorized::local(), new, Hash::from_password("of no account").unwrap())
+            .unwrap();
+        format!("penstock_session={}", sessions.start_session(&account, None, None).unwrap().id)
     }
 
     /// Sends a request through the control socket.

@@ -1,6 +1,6 @@
 //! The trace of a request (W3C Trace Context): in answers, problems, records and events.
 use crate::server::{Server, connect};
-use penstock_base::events::Kind;
+use penstock_base::events::EventKind;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,8 @@ async fn the_effects_of_a_request_name_its_trace() {
     let server = Server::start(&[]).await;
     server.define().await;
     let gateway = server.gateway.clone().unwrap();
-    let mut events = gateway.events.listen(None, &[Kind::Ingestion, Kind::Export]).unwrap();
+    let mut events =
+        gateway.events.listen(None, &[EventKind::Ingestion, EventKind::Export]).unwrap();
     let sent = sent();
     let headers = [("Content-Type", "application/json"), ("traceparent", sent.as_str())];
     let body = json!({"data": [{"name": "P-1"}]}).to_string();

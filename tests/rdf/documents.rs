@@ -1,11 +1,11 @@
 //! Documents from other sources: errors, blank nodes, sizes and commits.
 use crate::{Fixture, options};
 use oxrdf::{GraphName, NamedNode};
-use penstock_base::fault::{Fault, Kind, Place};
-use penstock_model::rdf::{Dump, Format, Load, dump};
+use penstock_base::error::{ErrorClass, GatewayError, Place};
+use penstock_model::rdf::{DumpOptions, Format, LoadOptions, write_dump};
 use std::fmt::Write as _;
 
-fn place(fault: &Fault) -> Option<(u64, u64)> {
+fn place(fault: &GatewayError) -> Option<(u64, u64)> {
     match fault.errors.first()?.place {
         Place::Line { line, column } => Some((line, column)),
         _ => None,
@@ -28,7 +28,7 @@ fn errors_have_line_and_column_in_every_format() {
     ];
     for (format, text, expected) in documents {
         let failed = Fixture::new().load(&options(format), text.as_bytes()).unwrap_err();
-        assert_eq!(failed.fault.kind, Kind::Malformed, "{format:?}");
+        assert_eq!(failed.fault.kind, ErrorClass::Malformed, "{format:?}");
         assert_eq!(place(&failed.fault), Some(expected), "{format:?}: {}", failed.fault);
         assert!(!failed.fault.to_string().contains("Parser error"), "{}", failed.fault);
     }
@@ -59,14 +59,14 @@ fn commits_before_an_error_are_reported_and_kept() {
 fn the_given_graph_applies_only_to_quads_without_one() {
     let graph = GraphName::from(NamedNode::new("http://a/g").unwrap());
     let fixture = Fixture::new();
-    let into = Load { graph, ..options(Format::TriG) };
+    let into = LoadOptions { graph, ..options(Format::TriG) };
     let text = "<http://a/s> <http://a/p> 1 . <http://a/h> { <http://a/s> <http://a/p> 2 }";
     fixture.load(&into, text.as_bytes()).unwrap();
     let nquads = String::from_utf8(fixture.dump(Format::NQuads, None)).unwrap();
     assert!(nquads.contains("\"1\"^^<http://www.w3.org/2001/XMLSchema#integer> <http://a/g> ."));
     assert!(nquads.contains("\"2\"^^<http://www.w3.org/2001/XMLSchema#integer> <http://a/h> ."));
-    let refused = Dump { format: Format::Turtle, graph: None };
-    let fault = dump(&fixture.store, &refused, Vec::new(), &mut |_| {}).unwrap_err();
+    let refused = DumpOptions { format: Format::Turtle, graph: None };
+    let fault = write_dump(&fixture.store, &refused, Vec::new(), &mut |_| {}).unwrap_err();
     assert!(fault.detail.contains("holds one graph"), "{fault}");
 }
 
@@ -76,7 +76,7 @@ fn relative_iris_need_a_base() {
     assert!(Fixture::new().load(&options(Format::Turtle), text).is_err());
     let base = Some(NamedNode::new("https://plant.example/a/").unwrap());
     let fixture = Fixture::new();
-    fixture.load(&Load { base, ..options(Format::Turtle) }, text).unwrap();
+    fixture.load(&LoadOptions { base, ..options(Format::Turtle) }, text).unwrap();
     assert!(fixture.quads().iter().next().unwrap().contains("<https://plant.example/a/s>"));
 }
 
@@ -87,7 +87,7 @@ fn blank_nodes_are_refused_or_become_the_same_iris_each_time() {
     assert!(failed.fault.to_string().contains("--skolemize"), "{}", failed.fault);
     let base = "https://plant.example/.well-known/genid/old-";
     let skolemize = Some(NamedNode::new(base).unwrap());
-    let into = Load { skolemize, ..options(Format::Turtle) };
+    let into = LoadOptions { skolemize, ..options(Format::Turtle) };
     let fixture = Fixture::new();
     let first = fixture.load(&into, text).unwrap();
     let again = fixture.load(&into, text).unwrap();
@@ -137,6 +137,6 @@ fn nothing_is_loaded_when_only_the_disk_reserve_is_free() {
     let fixture = Fixture::new();
     let text = b"<http://a/s> <http://a/p> <http://a/o> .";
     let failed = fixture.load_with(u64::MAX, &options(Format::NTriples), text);
-    assert_eq!(failed.unwrap_err().fault.kind, Kind::NoRoom);
+    assert_eq!(failed.unwrap_err().fault.kind, ErrorClass::InsufficientStorage);
     assert!(fixture.quads().is_empty());
 }

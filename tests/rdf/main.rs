@@ -7,8 +7,11 @@ mod terms;
 use oxrdf::{GraphName, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
-use penstock_model::changes::Watch;
-use penstock_model::rdf::{Dump, Failed, Format, Load, Loaded, Target, dump, load};
+use penstock_model::change_feed::Watch;
+use penstock_model::rdf::{
+    DumpOptions, Format, LoadError, LoadOptions, LoadProgress, LoadTarget, load_document,
+    write_dump,
+};
 use penstock_store::{Options, Pattern, Read, Store};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -51,27 +54,32 @@ impl Fixture {
 
     fn dump(&self, format: Format, graph: Option<GraphName>) -> Vec<u8> {
         let mut out = Vec::new();
-        dump(&self.store, &Dump { format, graph }, &mut out, &mut |_| {}).unwrap();
+        write_dump(&self.store, &DumpOptions { format, graph }, &mut out, &mut |_| {}).unwrap();
         out
     }
 
-    fn load(&self, options: &Load, text: &[u8]) -> Result<Loaded, Failed> {
+    fn load(&self, options: &LoadOptions, text: &[u8]) -> Result<LoadProgress, LoadError> {
         self.load_with(0, options, text)
     }
 
     /// Loads with this disk reserve, in bytes.
-    fn load_with(&self, reserve: u64, options: &Load, text: &[u8]) -> Result<Loaded, Failed> {
+    fn load_with(
+        &self,
+        reserve: u64,
+        options: &LoadOptions,
+        text: &[u8],
+    ) -> Result<LoadProgress, LoadError> {
         let disk = Disk::new(self.dir.path().to_owned(), reserve);
-        let target = Target {
+        let target = LoadTarget {
             store: &self.store.clone().into(),
             check: &NoClient,
             disk: &disk,
             watch: &Watch::default(),
         };
-        load(&target, options, text, &mut |_| Ok(()))
+        load_document(&target, options, text, &mut |_| Ok(()))
     }
 }
 
-fn options(format: Format) -> Load {
-    Load { format, graph: GraphName::DefaultGraph, base: None, skolemize: None }
+fn options(format: Format) -> LoadOptions {
+    LoadOptions { format, graph: GraphName::DefaultGraph, base: None, skolemize: None }
 }

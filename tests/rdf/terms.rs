@@ -2,7 +2,7 @@
 use crate::{Fixture, options};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term};
-use penstock_model::rdf::{Dump, Format, Load, dump};
+use penstock_model::rdf::{DumpOptions, Format, LoadOptions, write_dump};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -90,12 +90,12 @@ proptest! {
             let mut held = BTreeSet::new();
             for quad in &alone {
                 let graph = quad.graph_name.clone();
-                let only = Dump { format, graph: Some(graph.clone()) };
+                let only = DumpOptions { format, graph: Some(graph.clone()) };
                 let mut out = Vec::new();
-                match dump(&fixture.store, &only, &mut out, &mut |_| {}) {
+                match write_dump(&fixture.store, &only, &mut out, &mut |_| {}) {
                     Ok(written) => {
                         prop_assert_eq!(written, 1);
-                        again.load(&Load { graph, ..options(format) }, &out).unwrap();
+                        again.load(&LoadOptions { graph, ..options(format) }, &out).unwrap();
                         held.insert(quad.to_string());
                     }
                     Err(fault) => prop_assert!(
@@ -112,9 +112,9 @@ proptest! {
         let graph = |quad: Quad| Quad { graph_name: GraphName::DefaultGraph, ..quad };
         let fixture = Fixture::of(&quads.into_iter().map(graph).collect::<Vec<_>>());
         for format in [Format::Turtle, Format::RdfXml] {
-            let only = Dump { format, graph: Some(GraphName::DefaultGraph) };
+            let only = DumpOptions { format, graph: Some(GraphName::DefaultGraph) };
             let mut out = Vec::new();
-            if dump(&fixture.store, &only, &mut out, &mut |_| {}).is_ok() {
+            if write_dump(&fixture.store, &only, &mut out, &mut |_| {}).is_ok() {
                 let again = Fixture::new();
                 again.load(&options(format), &out).unwrap();
                 prop_assert_eq!(again.quads(), fixture.quads(), "{:?}", format);

@@ -4,7 +4,7 @@ use penstock_auth::Caller;
 use penstock_base::commit::NoClient;
 use penstock_base::json::{self, Json};
 use penstock_config as config;
-use penstock_export::By;
+use penstock_export::ExportRequester;
 use penstock_graphql::{Query, Schema};
 use penstock_model::catalogue::{IfMatch, Requester};
 use penstock_model::ingest::Mode;
@@ -82,10 +82,10 @@ fn agree(shape: &Shape, objects: &[Json]) {
 
 /// Returns the `data` of an export.
 fn exported(gateway: &Gateway, business_object: &Compiled) -> String {
-    let push = gateway.exporter.push(business_object, By::gateway()).unwrap();
+    let push = gateway.exporter.push(business_object, ExportRequester::gateway()).unwrap();
     let id = &push.exports.first().unwrap().id;
     let mut file = String::new();
-    gateway.exporter.content(id).unwrap().file.read_to_string(&mut file).unwrap();
+    gateway.exporter.open_content(id).unwrap().file.read_to_string(&mut file).unwrap();
     let (_, data) = file.split_once("\"data\":").unwrap();
     data.trim_end().strip_suffix('}').unwrap().trim_end().to_owned()
 }

@@ -215,7 +215,7 @@ fn name_all(json: &mut Json, next: &mut u32) {
 }
 
 fn nested<'s>(shape: &'s Shape, name: &str) -> Option<&'s Shape> {
-    match &shape.field(name)?.kind {
+    match &shape.find_field(name)?.kind {
         FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
         _ => None,
     }

@@ -2,7 +2,7 @@
 use crate::fixture::Fixture;
 use crate::text;
 use penstock_base::json::Json;
-use penstock_model::derive::{Derived, Names, derive, samples};
+use penstock_model::derive::{DerivedMapping, MappingNames, derive_mapping, read_samples};
 use penstock_model::ingest::Mode;
 use penstock_model::mapping;
 use proptest::prelude::*;
@@ -99,9 +99,9 @@ fn object(fields: &[(String, Kind)], gaps: bool) -> BoxedStrategy<Json> {
     members.prop_map(|members| Json::Object(members.into_iter().flatten().collect())).boxed()
 }
 
-fn derived(objects: &[Json]) -> Derived {
-    let names = Names { business_object: "Pump", vocabulary: "https://plant.example/v/" };
-    derive(names, objects).unwrap()
+fn derived(objects: &[Json]) -> DerivedMapping {
+    let names = MappingNames { business_object: "Pump", vocabulary: "https://plant.example/v/" };
+    derive_mapping(names, objects).unwrap()
 }
 
 /// Whether the sample can name an object's URI more than once. Several objects are then the same one.
@@ -148,7 +148,7 @@ proptest! {
         let derived = derived(&objects);
         let mapping = mapping::compile(&derived.config).unwrap();
         let text = objects.iter().map(text::write).collect::<Vec<_>>().join("\n");
-        prop_assert_eq!(&samples(&text, NESTING).unwrap().objects, &objects);
+        prop_assert_eq!(&read_samples(&text, NESTING).unwrap().objects, &objects);
         // Unless a note reports a misfit, the samples fit the mapping.
         if derived.notes.iter().all(|note| !note.misfit) && !objects.iter().any(names_objects) {
             Fixture::new(&mapping.root).send(Mode::Validate, &objects).unwrap();

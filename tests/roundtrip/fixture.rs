@@ -1,9 +1,9 @@
 //! A store with the namespaces of a mapping, as the fixture of these tests.
 use oxrdf::NamedNode;
 use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
-use penstock_model::changes::Watch;
+use penstock_model::change_feed::Watch;
 use penstock_model::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use penstock_model::mapping::{Mapping, Shape};
 use penstock_model::namespace::{self, Generator, Namespace};
@@ -24,7 +24,7 @@ impl Fixture {
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let mapping = Mapping::new(root.clone());
         store
-            .transact(|transaction| -> Result<(), Fault> {
+            .transact(|transaction| -> Result<(), GatewayError> {
                 for name in mapping.namespaces() {
                     let namespace = Namespace {
                         name: name.to_owned(),
@@ -50,12 +50,12 @@ impl Fixture {
         Self { store, business_object, _dir: dir }
     }
 
-    pub(crate) fn send(&self, mode: Mode, objects: &[Json]) -> Result<Answer, Fault> {
+    pub(crate) fn send(&self, mode: Mode, objects: &[Json]) -> Result<Answer, GatewayError> {
         let data = crate::text::write(&Json::Array(objects.to_vec()));
         self.send_text(mode, &format!("{{\"data\":{data}}}"))
     }
 
-    pub(crate) fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, Fault> {
+    pub(crate) fn send_text(&self, mode: Mode, body: &str) -> Result<Answer, GatewayError> {
         send(&self.store.clone().into(), &self.business_object, mode, body)
     }
 
@@ -88,7 +88,7 @@ pub(crate) fn send(
     business_object: &Compiled,
     mode: Mode,
     body: &str,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, GatewayError> {
     let limits = Limits {
         nesting: 128,
         objects: 10_000,
@@ -105,7 +105,7 @@ pub(crate) fn send(
         api_key: None,
         traceparent: None,
         idempotency_key: None,
-        tells_objects: true,
+        lists_objects: true,
         watch: &Watch::default(),
         events: None,
         body: Body::Json(body.as_bytes()),
@@ -115,7 +115,7 @@ pub(crate) fn send(
 
 /// Returns the URIs of all objects that belong to the Business Object.
 pub(crate) fn members(store: &ReadStore, business_object: &Compiled) -> Vec<String> {
-    let uris = members::page(&store.read(), business_object, None, usize::MAX).unwrap();
+    let uris = members::list_members(&store.read(), business_object, None, usize::MAX).unwrap();
     uris.into_iter().map(NamedNode::into_string).collect()
 }
 
@@ -124,7 +124,7 @@ pub(crate) fn view(store: &ReadStore, business_object: &Compiled, uri: &str) -> 
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     let uri = NamedNode::new(uri).unwrap();
     let root = &business_object.mapping.root;
-    view::render(&store.read(), root, &uri, &mut out, &mut warnings).unwrap();
+    view::render_object(&store.read(), root, &uri, &mut out, &mut warnings).unwrap();
     assert_eq!(warnings, []);
     String::from_utf8(out).unwrap()
 }

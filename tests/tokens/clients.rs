@@ -2,7 +2,7 @@
 use crate::forge::{Key, with};
 use crate::gateway::{Gateway, problem};
 use crate::issuer::{Issuer, claims};
-use penstock_auth::{Identity, Profile, Role, Source};
+use penstock_auth::{AccountSource, Identity, Profile, Role};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -34,7 +34,10 @@ async fn fifty_concurrent_first_requests_create_one_account() {
     assert_eq!(account.role, Role::Contributor);
     assert_eq!(account.client_id.as_deref(), Some("plant-7"));
     let identity = account.identity.as_ref().unwrap();
-    assert_eq!((identity.source, identity.name.as_str()), (Source::ServiceAccount, "plant-7"));
+    assert_eq!(
+        (identity.source, identity.name.as_str()),
+        (AccountSource::ServiceAccount, "plant-7")
+    );
     assert_eq!(identity.issuer, issuer.url);
     assert!(account.first_login.is_some() && account.is_service_account());
     assert_eq!(
@@ -75,12 +78,12 @@ async fn roles_change_with_the_token_and_a_disabled_account_is_refused() {
 
 async fn disable(auth: &penstock_auth::Auth, id: String) {
     use penstock_auth::Authorized;
-    use penstock_auth::accounts::Edit;
+    use penstock_auth::accounts::AccountEdit;
     use penstock_base::IfMatch;
     let accounts = auth.accounts.clone();
     let change = move || {
         let account = accounts.get(&id).unwrap();
-        let edit = Edit { enabled: Some(false), ..Edit::of(&account) };
+        let edit = AccountEdit { enabled: Some(false), ..AccountEdit::unchanged_from(&account) };
         accounts.change(&Authorized::local(), &id, IfMatch::Any, edit)
     };
     tokio::task::spawn_blocking(change).await.unwrap().unwrap();
@@ -124,10 +127,10 @@ async fn a_delegated_token_has_the_lower_role_of_token_and_person() {
     let accounts = gateway.opened.auth.accounts.clone();
     let url = issuer.url.clone();
     let signed_in = tokio::task::spawn_blocking(move || {
-        let source = Source::OpenIdConnect;
+        let source = AccountSource::OpenIdConnect;
         for (name, role) in [("ada", Role::Admin), ("bob", Role::User)] {
             let identity = Identity { source, issuer: url.clone(), name: name.to_owned() };
-            accounts.signed_in(&identity, &Profile::default(), role).unwrap();
+            accounts.sign_in_identity(&identity, &Profile::default(), role).unwrap();
         }
     });
     signed_in.await.unwrap();
@@ -171,13 +174,13 @@ async fn a_disabled_persons_token_is_never_accepted_as_a_clients() {
     let auth = gateway.opened.auth.clone();
     let (accounts, url) = (auth.accounts.clone(), issuer.url.clone());
     let signed_in = tokio::task::spawn_blocking(move || {
-        let source = Source::OpenIdConnect;
+        let source = AccountSource::OpenIdConnect;
         for name in ["boss", "ada"] {
             let identity = Identity { source, issuer: url.clone(), name: name.to_owned() };
-            accounts.signed_in(&identity, &Profile::default(), Role::Admin).unwrap();
+            accounts.sign_in_identity(&identity, &Profile::default(), Role::Admin).unwrap();
         }
         let identity = Identity { source, issuer: url, name: "ada".to_owned() };
-        accounts.find(&identity).unwrap().id.clone()
+        accounts.find_by_identity(&identity).unwrap().id.clone()
     });
     disable(&auth, signed_in.await.unwrap()).await;
     for of_ada in [

@@ -1,20 +1,20 @@
 //! Creates, changes and deletes accounts, on behalf of an Admin or of their owners.
 use super::super::audit::Event;
 use super::super::password::{self, Hash};
-use super::super::{Account, Caller, Credential, Requester, Role, Source};
-use super::{Accounts, COLLECTION, blank};
+use super::super::{Account, AccountSource, Caller, Credential, Requester, Role};
+use super::{Accounts, COLLECTION, new_account};
 use penstock_base::IfMatch;
 use penstock_base::characters;
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use std::fmt;
 use std::sync::Arc;
 
 /// The maximum length of a name, an email or an organization, in characters.
-const LONGEST: usize = 254;
+const MAX_TEXT_CHARS: usize = 254;
 
 /// The read-only members of an answer. They are ignored in a request, so that a client can send an answer back.
-const READ_ONLY: [&str; 9] = [
+const READ_ONLY_MEMBERS: [&str; 9] = [
     "id",
     "serviceAccount",
     "source",
@@ -28,7 +28,7 @@ const READ_ONLY: [&str; 9] = [
 
 /// The definition of a new built-in account.
 #[derive(Clone, PartialEq, Eq)]
-pub struct New {
+pub struct NewAccount {
     /// The given name.
     pub given_name: Option<String>,
     /// The family name.
@@ -48,7 +48,7 @@ pub struct New {
 /// A change of an account. Names and organization that are `None` are removed. All other fields that are `None` stay
 /// as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Edit {
+pub struct AccountEdit {
     /// The given name.
     pub given_name: Option<String>,
     /// The family name.
@@ -73,7 +73,7 @@ pub struct NewPassword {
 }
 
 // Neither form shows the password, because logs may contain them.
-impl fmt::Debug for New {
+impl fmt::Debug for NewAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "New({:?}, {})", self.email, self.role)
     }
@@ -85,44 +85,46 @@ impl fmt::Debug for NewPassword {
     }
 }
 
-impl New {
+impl NewAccount {
     /// Reads the request body of a creation.
     ///
     /// # Errors
-    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with every finding.
-    pub fn read(body: &[u8]) -> Result<Self, Fault> {
+    /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
+    pub fn from_json(body: &[u8]) -> Result<Self, GatewayError> {
         let mut password = None;
-        let Edit { given_name, family_name, email, organization, role, enabled } =
-            read(body, true, |members, edit| {
+        let AccountEdit { given_name, family_name, email, organization, role, enabled } =
+            parse_members(body, true, |members, edit| {
                 if edit.email.is_none() {
-                    members.require("email", "the account signs in with it");
+                    members.report_missing("email", "the account signs in with it");
                 }
-                password = new_password(members, edit.email.as_deref().unwrap_or_default());
+                password = parse_new_password(members, edit.email.as_deref().unwrap_or_default());
             })?;
         let (Some(email), Some(role), Some(password)) = (email, role, password) else {
-            return Err(invalid(Vec::new()));
+            return Err(invalid_account_error(Vec::new()));
         };
         let enabled = enabled.unwrap_or(true);
         Ok(Self { given_name, family_name, email, organization, role, enabled, password })
     }
 }
 
-impl Edit {
+impl AccountEdit {
     /// Reads the request body of a change.
     ///
     /// # Errors
-    /// As [`New::read`].
-    pub fn read(body: &[u8]) -> Result<Self, Fault> {
-        read(body, false, |members, _| {
+    /// As [`NewAccount::from_json`].
+    pub fn from_json(body: &[u8]) -> Result<Self, GatewayError> {
+        parse_members(body, false, |members, _| {
             if members.take("password").is_some() {
-                members
-                    .find("password", "set it with a POST to this address followed by /password");
+                members.add_finding(
+                    "password",
+                    "set it with a POST to this address followed by /password",
+                );
             }
         })
     }
 
     /// Creates a change that changes nothing of the account.
-    pub fn of(account: &Account) -> Self {
+    pub fn unchanged_from(account: &Account) -> Self {
         Self {
             given_name: account.given_name.clone(),
             family_name: account.family_name.clone(),
@@ -136,86 +138,92 @@ impl NewPassword {
     /// Reads the request body of a password change for the account with this email.
     ///
     /// # Errors
-    /// As [`New::read`].
-    pub fn read(body: &[u8], email: &str) -> Result<Self, Fault> {
+    /// As [`NewAccount::from_json`].
+    pub fn from_json(body: &[u8], email: &str) -> Result<Self, GatewayError> {
         let mut findings = Vec::new();
         let mut read = Self { current: None, password: String::new() };
-        if let Some(mut members) = Members::of(json::parse(body, 8)?, "", &mut findings) {
-            read.current = members.string("currentPassword");
-            read.password = new_password(&mut members, email).unwrap_or_default();
-            members.end();
+        if let Some(mut members) = Members::of_object(json::parse(body, 8)?, "", &mut findings) {
+            read.current = members.take_string("currentPassword");
+            read.password = parse_new_password(&mut members, email).unwrap_or_default();
+            members.report_unknown();
         }
         if findings.is_empty() {
             return Ok(read);
         }
-        Err(Fault::with(Kind::Invalid, "the new password is not valid", findings))
+        Err(GatewayError::with_findings(
+            ErrorClass::Invalid,
+            "the new password is not valid",
+            findings,
+        ))
     }
 }
 
 /// Reads the common members, and the others with `more`.
-fn read(
+fn parse_members(
     body: &[u8],
     is_new: bool,
-    more: impl FnOnce(&mut Members<'_>, &Edit),
-) -> Result<Edit, Fault> {
+    more: impl FnOnce(&mut Members<'_>, &AccountEdit),
+) -> Result<AccountEdit, GatewayError> {
     let mut findings = Vec::new();
-    let mut edit = Edit::default();
+    let mut edit = AccountEdit::default();
     let body = json::parse(body, 8)?;
-    if let Some(mut members) = Members::of(body, "", &mut findings) {
-        edit.given_name = name(&mut members, "givenName");
-        edit.family_name = name(&mut members, "familyName");
-        edit.organization = name(&mut members, "organization");
-        edit.email = name(&mut members, "email");
+    if let Some(mut members) = Members::of_object(body, "", &mut findings) {
+        edit.given_name = parse_text(&mut members, "givenName");
+        edit.family_name = parse_text(&mut members, "familyName");
+        edit.organization = parse_text(&mut members, "organization");
+        edit.email = parse_text(&mut members, "email");
         if let Some(Err(why)) = edit.email.as_deref().map(check_email) {
-            members.find("email", why);
+            members.add_finding("email", why);
         }
-        match members.array("roles") {
-            Some(roles) => match role(&roles) {
+        match members.take_array("roles") {
+            Some(roles) => match parse_role(&roles) {
                 Ok(role) => edit.role = Some(role),
-                Err(why) => members.find("roles", why),
+                Err(why) => members.add_finding("roles", why),
             },
-            None if is_new => members.require("roles", "a list with User, Contributor or Admin"),
+            None if is_new => {
+                members.report_missing("roles", "a list with User, Contributor or Admin");
+            }
             None => {}
         }
-        edit.enabled = members.boolean("enabled");
+        edit.enabled = members.take_boolean("enabled");
         more(&mut members, &edit);
-        for member in READ_ONLY {
+        for member in READ_ONLY_MEMBERS {
             members.take(member);
         }
-        members.end();
+        members.report_unknown();
     }
-    if findings.is_empty() { Ok(edit) } else { Err(invalid(findings)) }
+    if findings.is_empty() { Ok(edit) } else { Err(invalid_account_error(findings)) }
 }
 
 /// Reads the member `password` and checks whether the password can be set.
-fn new_password(members: &mut Members<'_>, email: &str) -> Option<String> {
-    let Some(password) = members.string("password") else {
-        members.require("password", "the account signs in with it");
+fn parse_new_password(members: &mut Members<'_>, email: &str) -> Option<String> {
+    let Some(password) = members.take_string("password") else {
+        members.report_missing("password", "the account signs in with it");
         return None;
     };
-    if let Err(why) = password::check(&password, email) {
-        members.find("password", format!("this password cannot be set: {why}"));
+    if let Err(why) = password::check_password(&password, email) {
+        members.add_finding("password", format!("this password cannot be set: {why}"));
     }
     Some(password)
 }
 
-fn invalid(findings: Vec<Finding>) -> Fault {
-    Fault::with(Kind::Invalid, "the account is not valid", findings)
+fn invalid_account_error(findings: Vec<Finding>) -> GatewayError {
+    GatewayError::with_findings(ErrorClass::Invalid, "the account is not valid", findings)
 }
 
 /// Reads a short text; `None` if it is empty.
-fn name(members: &mut Members<'_>, member: &'static str) -> Option<String> {
-    let text = members.string(member)?.trim().to_owned();
-    if text.chars().count() > LONGEST {
-        members.find(member, format!("it is longer than {LONGEST} characters"));
+fn parse_text(members: &mut Members<'_>, member: &'static str) -> Option<String> {
+    let text = members.take_string(member)?.trim().to_owned();
+    if text.chars().count() > MAX_TEXT_CHARS {
+        members.add_finding(member, format!("it is longer than {MAX_TEXT_CHARS} characters"));
     }
     if let Some(why) = characters::describe_deceptive(&text, characters::is_deceptive) {
-        members.find(member, why);
+        members.add_finding(member, why);
     }
     (!text.is_empty()).then_some(text)
 }
 
-fn role(roles: &[Json]) -> Result<Role, String> {
+fn parse_role(roles: &[Json]) -> Result<Role, String> {
     let [Json::String(name)] = roles else {
         return Err(
             "an account has exactly one role, which includes the rights of the lower ones: \
@@ -223,7 +231,7 @@ fn role(roles: &[Json]) -> Result<Role, String> {
                 .to_owned(),
         );
     };
-    match Role::named(name) {
+    match Role::from_name(name) {
         Some(Role::Metrics) => {
             Err("the role Metrics is only for API keys; use one of User, Contributor, Admin".into())
         }
@@ -249,47 +257,53 @@ impl Accounts {
     /// Creates a built-in account.
     ///
     /// # Errors
-    /// `Kind::Conflict` when the email is taken, people sign in at an identity provider, or the limit is reached.
-    pub fn create(&self, by: &dyn Requester, new: New, hash: Hash) -> Result<Arc<Account>, Fault> {
+    /// `ErrorClass::Conflict` when the email is taken, people sign in at an identity provider, or the limit is reached.
+    pub fn create(
+        &self,
+        by: &dyn Requester,
+        new: NewAccount,
+        hash: Hash,
+    ) -> Result<Arc<Account>, GatewayError> {
         if !self.has_passwords() {
-            return Err(Fault::new(
-                Kind::Conflict,
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
                 "people sign in at the identity provider (security=oauth2); the first sign-in creates their accounts",
             ));
         }
-        let writer = self.write();
-        self.check_free(&new.email, None)?;
-        self.room()?;
-        let New { given_name, family_name, email, organization, role, enabled, password: _ } = new;
+        let writer = self.lock_writer();
+        self.check_email_free(&new.email, None)?;
+        self.check_capacity()?;
+        let NewAccount { given_name, family_name, email, organization, role, enabled, password: _ } =
+            new;
         let account = Account {
             given_name,
             family_name,
             organization,
             enabled,
             password: Some(hash),
-            ..blank(email, role)
+            ..new_account(email, role)
         };
         let detail = format!("{} with the role {role}", account.email);
-        let created = event(by.caller(), "account.created", &account, detail);
-        self.save(&writer, by, account, &[created])
+        let created = event_by_requester(by.caller(), "account.created", &account, detail);
+        self.commit_account(&writer, by, account, &[created])
     }
 
     /// Changes an account.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`.
-    /// `Kind::Conflict` when the email is taken, the provider sets what is to change, or it is the last Admin.
-    /// `Kind::TooMany` when an account changes itself too often.
+    /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::PreconditionFailed`.
+    /// `ErrorClass::Conflict` when the email is taken, the provider sets what is to change, or it is the last Admin.
+    /// `ErrorClass::TooManyRequests` when an account changes itself too often.
     pub fn change(
         &self,
         by: &dyn Requester,
         id: &str,
         asked: IfMatch,
-        edit: Edit,
-    ) -> Result<Arc<Account>, Fault> {
-        let writer = self.write();
-        let before = self.must_find(id)?;
-        Self::check_manages(by.caller(), &before)?;
+        edit: AccountEdit,
+    ) -> Result<Arc<Account>, GatewayError> {
+        let writer = self.lock_writer();
+        let before = self.require_account(id)?;
+        Self::check_may_manage(by.caller(), &before)?;
         check_version(&before, asked)?;
         let mut account = (*before).clone();
         account.given_name = edit.given_name;
@@ -298,43 +312,43 @@ impl Accounts {
         account.email = edit.email.unwrap_or(account.email);
         account.role = edit.role.unwrap_or(account.role);
         account.enabled = edit.enabled.unwrap_or(account.enabled);
-        if account.source() == Source::BuiltIn {
-            self.check_free(&account.email, Some(&account.id))?;
+        if account.source() == AccountSource::BuiltIn {
+            self.check_email_free(&account.email, Some(&account.id))?;
         } else {
-            check_provided(&before, &account)?;
+            check_provider_fields(&before, &account)?;
         }
         if account == *before {
             return Ok(before);
         }
         if account.role < Role::Admin || !account.enabled {
-            self.check_last(&before)?;
+            self.check_not_last_admin(&before)?;
         }
-        self.inner.audit.pace(by.caller())?;
-        let events = differences(by.caller(), &before, &account);
+        self.inner.audit.check_rate_limit(by.caller())?;
+        let events = list_change_events(by.caller(), &before, &account);
         account.version += 1;
         if before.enabled && !account.enabled {
             account.generation += 1;
         }
-        self.save(&writer, by, account, &events)
+        self.commit_account(&writer, by, account, &events)
     }
 
     /// Sets the password of a built-in account, which ends its sessions.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::Conflict` for an account of
-    /// another source; `Kind::TooMany` when an account changes itself too often.
+    /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::Conflict` for an account of
+    /// another source; `ErrorClass::TooManyRequests` when an account changes itself too often.
     pub fn set_password(
         &self,
         by: &dyn Requester,
         id: &str,
         hash: Hash,
-    ) -> Result<Arc<Account>, Fault> {
-        let writer = self.write();
-        let before = self.must_find(id)?;
-        Self::check_manages(by.caller(), &before)?;
-        if before.source() != Source::BuiltIn {
-            return Err(Fault::new(
-                Kind::Conflict,
+    ) -> Result<Arc<Account>, GatewayError> {
+        let writer = self.lock_writer();
+        let before = self.require_account(id)?;
+        Self::check_may_manage(by.caller(), &before)?;
+        if before.source() != AccountSource::BuiltIn {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
                 "this account belongs to an identity provider, which manages its password; change it there",
             ));
         }
@@ -345,36 +359,37 @@ impl Accounts {
             generation: before.generation + 1,
             ..(*before).clone()
         };
-        self.inner.audit.pace(by.caller())?;
+        self.inner.audit.check_rate_limit(by.caller())?;
         let detail = "its other sessions have ended";
-        let changed = event(by.caller(), "password.changed", &account, detail);
-        let account = self.save(&writer, by, account, &[changed])?;
-        self.password_changed(&before);
+        let changed = event_by_requester(by.caller(), "password.changed", &account, detail);
+        let account = self.commit_account(&writer, by, account, &[changed])?;
+        self.discard_initial_password(&before);
         Ok(account)
     }
 
     /// Deletes an account. The caller must delete what belongs to it.
     ///
     /// # Errors
-    /// `Kind::NotFound`; `Kind::Forbidden` as [`Self::check_manages`]; `Kind::PreconditionFailed`;
-    /// `Kind::Conflict` for the last Admin.
+    /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::PreconditionFailed`;
+    /// `ErrorClass::Conflict` for the last Admin.
     pub(crate) fn delete(
         &self,
         by: &dyn Requester,
         id: &str,
         asked: IfMatch,
-    ) -> Result<Arc<Account>, Fault> {
-        let _writer = self.write();
-        let account = self.must_find(id)?;
-        Self::check_manages(by.caller(), &account)?;
+    ) -> Result<Arc<Account>, GatewayError> {
+        let _writer = self.lock_writer();
+        let account = self.require_account(id)?;
+        Self::check_may_manage(by.caller(), &account)?;
         check_version(&account, asked)?;
-        self.check_last(&account)?;
-        let deleted = event(by.caller(), "account.deleted", &account, account.email.clone());
-        self.inner.audit.commit(by, &[deleted], |transaction| {
-            Ok(transaction.delete(COLLECTION, account.id.as_bytes())?)
+        self.check_not_last_admin(&account)?;
+        let deleted =
+            event_by_requester(by.caller(), "account.deleted", &account, account.email.clone());
+        self.inner.audit.commit_with_events(by, &[deleted], |transaction| {
+            Ok(transaction.delete_document(COLLECTION, account.id.as_bytes())?)
         })?;
-        self.entries_mut().delete(&account.id);
-        self.password_changed(&account);
+        self.lock_entries_mut().delete(&account.id);
+        self.discard_initial_password(&account);
         Ok(account)
     }
 
@@ -382,12 +397,12 @@ impl Accounts {
     /// over the account.
     ///
     /// # Errors
-    /// `Kind::Forbidden`.
-    pub fn check_manages(by: &Caller, account: &Account) -> Result<(), Fault> {
+    /// `ErrorClass::Forbidden`.
+    pub fn check_may_manage(by: &Caller, account: &Account) -> Result<(), GatewayError> {
         let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
         if is_own && by.api_key_id().is_some() {
-            return Err(Fault::new(
-                Kind::Forbidden,
+            return Err(GatewayError::new(
+                ErrorClass::Forbidden,
                 "an API key cannot change the account that it belongs to; sign in to change it (/login), or \
                  let another Admin do so",
             ));
@@ -395,35 +410,38 @@ impl Accounts {
         Ok(())
     }
 
-    fn must_find(&self, id: &str) -> Result<Arc<Account>, Fault> {
-        self.named(id).ok_or_else(|| {
-            Fault::new(Kind::NotFound, format!("there is no account with the id or email {id:?}"))
+    fn require_account(&self, id: &str) -> Result<Arc<Account>, GatewayError> {
+        self.find_by_id_or_email(id).ok_or_else(|| {
+            GatewayError::new(
+                ErrorClass::NotFound,
+                format!("there is no account with the id or email {id:?}"),
+            )
         })
     }
 
-    fn check_free(&self, email: &str, of: Option<&str>) -> Result<(), Fault> {
-        match self.entries().by_email(email) {
-            Some(other) if Some(other.id.as_str()) != of => Err(Fault::with(
-                Kind::Conflict,
+    fn check_email_free(&self, email: &str, of: Option<&str>) -> Result<(), GatewayError> {
+        match self.lock_entries().by_email(email) {
+            Some(other) if Some(other.id.as_str()) != of => Err(GatewayError::with_findings(
+                ErrorClass::Conflict,
                 format!("another account already has the email {:?}", other.email),
-                vec![Finding::at("/email", "this email is taken; choose another one")],
+                vec![Finding::at_pointer("/email", "this email is taken; choose another one")],
             )),
             _ => Ok(()),
         }
     }
 
     /// Refuses a change that would leave no Admin who can sign in.
-    fn check_last(&self, account: &Account) -> Result<(), Fault> {
+    fn check_not_last_admin(&self, account: &Account) -> Result<(), GatewayError> {
         let people = self.inner.people;
         let counts = |account: &Account| {
             account.enabled && account.role == Role::Admin && account.source() == people
         };
         let others = |other: &Arc<Account>| other.id != account.id && counts(other);
-        if !counts(account) || self.entries().all().any(others) {
+        if !counts(account) || self.lock_entries().iter_accounts().any(others) {
             return Ok(());
         }
-        Err(Fault::new(
-            Kind::Conflict,
+        Err(GatewayError::new(
+            ErrorClass::Conflict,
             format!(
                 "{:?} is the last enabled Admin; create another Admin first, \
                  or nobody can administer the gateway",
@@ -434,7 +452,7 @@ impl Accounts {
 }
 
 /// Refuses changes to the fields that the provider sets.
-fn check_provided(before: &Account, after: &Account) -> Result<(), Fault> {
+fn check_provider_fields(before: &Account, after: &Account) -> Result<(), GatewayError> {
     let changes = [
         ("/givenName", before.given_name != after.given_name),
         ("/familyName", before.family_name != after.family_name),
@@ -445,25 +463,25 @@ fn check_provided(before: &Account, after: &Account) -> Result<(), Fault> {
     let findings: Vec<_> = changes
         .into_iter()
         .filter(|(_, changes)| *changes)
-        .map(|(pointer, _)| Finding::at(pointer, "the identity provider sets it"))
+        .map(|(pointer, _)| Finding::at_pointer(pointer, "the identity provider sets it"))
         .collect();
     if findings.is_empty() {
         return Ok(());
     }
-    Err(Fault::with(
-        Kind::Conflict,
+    Err(GatewayError::with_findings(
+        ErrorClass::Conflict,
         "the identity provider sets the names and the role of this account at each sign-in; \
          change them there (here the account can be disabled, enabled and deleted)",
         findings,
     ))
 }
 
-fn check_version(account: &Account, asked: IfMatch) -> Result<(), Fault> {
+fn check_version(account: &Account, asked: IfMatch) -> Result<(), GatewayError> {
     match asked {
         IfMatch::Any | IfMatch::Exists => Ok(()),
         IfMatch::Version(version) if version == account.version => Ok(()),
-        IfMatch::Version(version) => Err(Fault::new(
-            Kind::PreconditionFailed,
+        IfMatch::Version(version) => Err(GatewayError::new(
+            ErrorClass::PreconditionFailed,
             format!(
                 "the account {:?} now has version {}, not {version}; read it again",
                 account.email, account.version
@@ -472,20 +490,25 @@ fn check_version(account: &Account, asked: IfMatch) -> Result<(), Fault> {
     }
 }
 
-fn event(by: &Caller, what: &'static str, account: &Account, detail: impl Into<String>) -> Event {
+fn event_by_requester(
+    by: &Caller,
+    what: &'static str,
+    account: &Account,
+    detail: impl Into<String>,
+) -> Event {
     let is_own = by.account.as_ref().is_some_and(|own| own.id == account.id);
     let from = by.from;
     let by = match by.credential {
         Credential::Session(_) | Credential::Bearer { .. } if is_own => None,
-        _ => Some(by.actor().to_owned()),
+        _ => Some(by.actor_id().to_owned()),
     };
     Event { what, account: Some(account.id.clone()), by, from, detail: detail.into() }
 }
 
 /// Lists the audit events of a change.
-fn differences(by: &Caller, before: &Account, after: &Account) -> Vec<Event> {
+fn list_change_events(by: &Caller, before: &Account, after: &Account) -> Vec<Event> {
     let mut events = Vec::new();
-    let mut tell = |what, detail: String| events.push(event(by, what, after, detail));
+    let mut tell = |what, detail: String| events.push(event_by_requester(by, what, after, detail));
     if before.role != after.role {
         tell("role.changed", format!("from {} to {}", before.role, after.role));
     }

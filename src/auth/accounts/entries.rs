@@ -1,6 +1,6 @@
 //! The accounts in memory.
 use super::super::{Account, Identity};
-use super::SEEN_WRITTEN;
+use super::LAST_LOGIN_WRITE_INTERVAL;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The accounts by id, with the indexes for email and identity.
 #[derive(Debug, Default)]
-pub(super) struct Entries {
+pub(super) struct AccountIndex {
     accounts: BTreeMap<String, Entry>,
     /// The ids of built-in accounts by email in lower case.
     emails: HashMap<String, String>,
@@ -24,10 +24,10 @@ struct Entry {
 
 /// A last login that is queued for the store.
 #[derive(Debug, Default)]
-pub(super) struct LastLogin(Mutex<Waiting>);
+pub(super) struct LastLogin(Mutex<PendingLogin>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingLogin {
     at: String,
     /// Whether a deferred change that writes it is queued.
     queued: bool,
@@ -36,18 +36,18 @@ struct Waiting {
 
 impl LastLogin {
     /// Sets the last login. Returns the delay until it is to be written, or `None` if a write is already queued.
-    fn set(&self, at: &str, now: Instant) -> Option<Duration> {
+    fn queue_write(&self, at: &str, now: Instant) -> Option<Duration> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         at.clone_into(&mut waiting.at);
         if std::mem::replace(&mut waiting.queued, true) {
             return None;
         }
-        let next = waiting.written.map_or(now, |written| written + SEEN_WRITTEN);
+        let next = waiting.written.map_or(now, |written| written + LAST_LOGIN_WRITE_INTERVAL);
         Some(next.saturating_duration_since(now).max(Duration::from_secs(1)))
     }
 
     /// Returns the last login, to be written now.
-    pub(super) fn take_up(&self, now: Instant) -> String {
+    pub(super) fn take_for_write(&self, now: Instant) -> String {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.queued = false;
         waiting.written = Some(now);
@@ -55,7 +55,7 @@ impl LastLogin {
     }
 }
 
-impl Entries {
+impl AccountIndex {
     pub(super) fn len(&self) -> usize {
         self.accounts.len()
     }
@@ -73,21 +73,21 @@ impl Entries {
         self.get(self.identities.get(identity)?)
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Arc<Account>> {
+    pub(super) fn iter_accounts(&self) -> impl Iterator<Item = &Arc<Account>> {
         self.accounts.values().map(|entry| &entry.account)
     }
 
-    pub(super) fn after(&self, id: Option<&str>) -> impl Iterator<Item = &Arc<Account>> {
+    pub(super) fn iter_after(&self, id: Option<&str>) -> impl Iterator<Item = &Arc<Account>> {
         let from = id.map_or(Bound::Unbounded, Bound::Excluded);
         self.accounts.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| &entry.account)
     }
 
     /// Returns the moment of the last login.
-    pub(super) fn seen(&self, id: &str) -> Option<Instant> {
+    pub(super) fn last_seen(&self, id: &str) -> Option<Instant> {
         self.accounts.get(id)?.seen
     }
 
-    /// Inserts an account, or replaces the one with its id. It keeps the logins, which only [`Self::see`] changes.
+    /// Inserts an account, or replaces the one with its id. It keeps the logins, which only [`Self::record_login`] changes.
     pub(super) fn insert(&mut self, mut account: Arc<Account>) {
         let before = self.remove(&account.id);
         if let Some(Entry { account: before, .. }) = &before
@@ -124,7 +124,7 @@ impl Entries {
 
     /// Records a login. Returns the updated account, and the last login with its delay if it is to be written.
     #[expect(clippy::type_complexity, reason = "two results, one of them optional")]
-    pub(super) fn see(
+    pub(super) fn record_login(
         &mut self,
         id: &str,
         now: Instant,
@@ -135,7 +135,7 @@ impl Entries {
         account.first_login.get_or_insert_with(|| at.to_owned());
         account.last_login = Some(at.to_owned());
         entry.seen = Some(now);
-        let delay = entry.last.set(at, now);
+        let delay = entry.last.queue_write(at, now);
         Some((entry.account.clone(), delay.map(|delay| (entry.last.clone(), delay))))
     }
 }

@@ -1,119 +1,119 @@
 //! Sign-in with a password.
 use super::super::audit::Event;
 use super::super::password::Hash;
-use super::super::{Account, Refusal, Source};
-use super::{Accounts, disabled};
+use super::super::{Account, AccountSource, AuthError};
+use super::{Accounts, account_disabled_error};
 use penstock_base::commit::NoClient;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The time after which a client should retry when too many passwords are being hashed.
-const BUSY: Duration = Duration::from_secs(5);
+const BUSY_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// The maximum length of a password in bytes. A longer one cannot be set.
-const LONGEST: usize = 1024;
+const MAX_PASSWORD_BYTES: usize = 1024;
 
 impl Accounts {
     /// Returns whether built-in accounts can sign in.
     pub fn has_passwords(&self) -> bool {
-        self.inner.people == Source::BuiltIn
+        self.inner.people == AccountSource::BuiltIn
     }
 
     /// Returns the built-in account with this email and password. It takes as long for an unknown email. Failures are
     /// counted, recorded in the audit trail, and delay the next attempt.
     ///
     /// # Errors
-    /// `Refusal::Invalid` for a wrong email or password, without saying which. `Refusal::Forbidden` when the account is
-    /// disabled and the password right. `Refusal::TooMany` after too many failures. `Refusal::Unavailable` when too
+    /// `AuthError::Invalid` for a wrong email or password, without saying which. `AuthError::Forbidden` when the account is
+    /// disabled and the password right. `AuthError::TooMany` after too many failures. `AuthError::Unavailable` when too
     /// many clients are signing in.
     pub async fn verify_password(
         &self,
         email: &str,
         password: &str,
         from: Option<IpAddr>,
-    ) -> Result<Arc<Account>, Refusal> {
+    ) -> Result<Arc<Account>, AuthError> {
         let this = self.clone();
         let (given, password) = (email.trim().to_lowercase(), password.to_owned());
         let email = given.clone();
-        let refusal = if let Some(wait) = self.delay(&given, from, Instant::now()) {
+        let refusal = if let Some(wait) = self.sign_in_delay(&given, from, Instant::now()) {
             // The answer takes as long as if the password had been checked.
             tokio::time::sleep(self.inner.attempts.check_time()).await;
-            Refusal::TooMany(wait)
+            AuthError::TooMany(wait)
         } else {
             let is_known = self.inner.attempts.is_known(&given, from, Instant::now());
             // The delay is checked again when the permit comes, because concurrent attempts wait for each other.
-            let verified = self.inner.turns.take((is_known, from), move || {
-                this.verify(&email, &password, from, Instant::now())
+            let verified = self.inner.hash_permits.run_with_permit((is_known, from), move || {
+                this.verify_blocking(&email, &password, from, Instant::now())
             });
             match verified.await {
-                Some(Ok(account)) => return Ok(self.seen(&account.id).unwrap_or(account)),
+                Some(Ok(account)) => return Ok(self.record_login(&account.id).unwrap_or(account)),
                 Some(Err(refusal)) => refusal,
-                None => busy(),
+                None => busy_error(),
             }
         };
-        let account = self.entries().by_email(&given).map(|account| account.id.clone());
+        let account = self.lock_entries().by_email(&given).map(|account| account.id.clone());
         // A password typed into the wrong field must not get into the trail, so it never contains an unknown name.
         let detail = if account.is_some() { refusal.to_string() } else { "no such account".into() };
         let what = "sign-in.refused";
-        self.inner.audit.record(Event { what, account, by: None, from, detail });
+        self.inner.audit.record_event(Event { what, account, by: None, from, detail });
         Err(refusal)
     }
 
     /// Returns how long a sign-in must wait, unless the account is known at this address.
-    fn delay(&self, email: &str, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
+    fn sign_in_delay(&self, email: &str, from: Option<IpAddr>, now: Instant) -> Option<Duration> {
         let attempts = &self.inner.attempts;
-        attempts.wait(email, from, now).filter(|_| !attempts.is_known(email, from, now))
+        attempts.remaining_delay(email, from, now).filter(|_| !attempts.is_known(email, from, now))
     }
 
-    fn verify(
+    fn verify_blocking(
         &self,
         email: &str,
         password: &str,
         from: Option<IpAddr>,
         now: Instant,
-    ) -> Result<Arc<Account>, Refusal> {
+    ) -> Result<Arc<Account>, AuthError> {
         let attempts = &self.inner.attempts;
-        let wait = attempts.wait(email, from, now);
-        if let Some(wait) = self.delay(email, from, now) {
-            return Err(Refusal::TooMany(wait));
+        let wait = attempts.remaining_delay(email, from, now);
+        if let Some(wait) = self.sign_in_delay(email, from, now) {
+            return Err(AuthError::TooMany(wait));
         }
-        let account = self.entries().by_email(email).cloned();
+        let account = self.lock_entries().by_email(email).cloned();
         let account = account.filter(|_| self.has_passwords());
         let hash = account.as_ref().and_then(|account| account.password.clone());
         let begun = Instant::now();
-        let is_right = password.len() <= LONGEST
-            && hash.clone().unwrap_or_else(Hash::of_nobody).is_of(password);
-        attempts.note_check_time(begun.elapsed());
+        let is_right = password.len() <= MAX_PASSWORD_BYTES
+            && hash.clone().unwrap_or_else(Hash::unmatchable).matches_password(password);
+        attempts.record_check_time(begun.elapsed());
         let (Some(account), Some(hash), true) = (account, hash, is_right) else {
             if let Some(wait) = wait {
                 // A client that does not know the password must not learn that the account is known here.
-                attempts.failed_in_delay(email, from);
-                return Err(Refusal::TooMany(wait));
+                attempts.record_failure_in_delay(email, from);
+                return Err(AuthError::TooMany(wait));
             }
-            attempts.failed(email, from, now);
-            return Err(Refusal::Invalid("the email or the password is wrong".to_owned()));
+            attempts.record_failure(email, from, now);
+            return Err(AuthError::Invalid("the email or the password is wrong".to_owned()));
         };
-        attempts.succeeded(email, from);
+        attempts.record_success(email, from);
         if !account.enabled {
-            return Err(disabled());
+            return Err(account_disabled_error());
         }
-        attempts.remember(email, from, now);
+        attempts.record_known_address(email, from, now);
         if !hash.is_current() {
-            self.rehash(&account.id, &hash, password);
+            self.replace_hash(&account.id, &hash, password);
         }
         Ok(account)
     }
 
     /// Replaces a hash that has outdated parameters.
-    fn rehash(&self, id: &str, old: &Hash, password: &str) {
-        let Ok(new) = Hash::of(password) else { return };
-        let writer = self.write();
+    fn replace_hash(&self, id: &str, old: &Hash, password: &str) {
+        let Ok(new) = Hash::from_password(password) else { return };
+        let writer = self.lock_writer();
         let Some(now) = self.get(id).filter(|now| now.password.as_ref() == Some(old)) else {
             return;
         };
         let account = Account { password: Some(new), ..(*now).clone() };
-        if let Err(fault) = self.save(&writer, &NoClient, account, &[]) {
+        if let Err(fault) = self.commit_account(&writer, &NoClient, account, &[]) {
             // The old hash remains valid.
             tracing::warn!(%fault, "A password's hash with outdated parameters could not be replaced.");
         }
@@ -122,17 +122,19 @@ impl Accounts {
     /// Hashes a new password as soon as it gets a permit.
     ///
     /// # Errors
-    /// `Kind::Unavailable` when too many passwords are being hashed.
-    pub async fn hash(&self, password: &str) -> Result<Hash, Fault> {
+    /// `ErrorClass::Unavailable` when too many passwords are being hashed.
+    pub async fn hash_password(&self, password: &str) -> Result<Hash, GatewayError> {
         let password = password.to_owned();
-        self.inner.turns.take((true, None), move || Hash::of(&password)).await.unwrap_or_else(
-            || {
-                Err(Fault::new(
-                    Kind::Unavailable(BUSY),
+        self.inner
+            .hash_permits
+            .run_with_permit((true, None), move || Hash::from_password(&password))
+            .await
+            .unwrap_or_else(|| {
+                Err(GatewayError::new(
+                    ErrorClass::Unavailable(BUSY_RETRY_AFTER),
                     "too many passwords are being checked; try again",
                 ))
-            },
-        )
+            })
     }
 
     /// Checks the account's current password. It counts as a sign-in attempt.
@@ -144,14 +146,14 @@ impl Accounts {
         account: &Account,
         password: &str,
         from: Option<IpAddr>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), AuthError> {
         self.verify_password(&account.email, password, from).await.map(drop)
     }
 }
 
-fn busy() -> Refusal {
-    Refusal::Unavailable(format!(
+fn busy_error() -> AuthError {
+    AuthError::Unavailable(format!(
         "too many clients are signing in at once; try again in {} s",
-        BUSY.as_secs()
+        BUSY_RETRY_AFTER.as_secs()
     ))
 }

@@ -3,8 +3,8 @@
 //!
 //! The trail has one list for each kind, from a running number without gaps to the number of the event. So the first
 //! and the last entry give the number of stored events of the kind, and the oldest one.
-use super::{COLLECTION, PIECE, decode, number_of};
-use penstock_base::fault::Fault;
+use super::{COLLECTION, EVENTS_PER_READ, decode_record, read_event_number};
+use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 
 /// A kind of event with its own share, in the order in which they give back borrowed capacity. The kinds that
@@ -25,7 +25,7 @@ impl Share {
     const ALL: [Self; 4] = [Self::Refusals, Self::SignIns, Self::Others, Self::Credentials];
 
     /// Returns the share that an event of this kind counts for.
-    fn of(what: &str) -> Self {
+    fn for_kind(what: &str) -> Self {
         if what.ends_with(".refused") {
             return Self::Refusals;
         }
@@ -37,7 +37,7 @@ impl Share {
     }
 
     /// Returns the number of events that it is guaranteed, of `capacity` in total.
-    fn guaranteed(self, capacity: u64) -> u64 {
+    fn guaranteed_events(self, capacity: u64) -> u64 {
         let quarter = capacity / 4;
         if self == Self::Credentials { capacity - 3 * quarter } else { quarter }
     }
@@ -53,45 +53,52 @@ impl Share {
     }
 
     /// Reads the first or the last entry of its list: its place, and the number of the event.
-    fn entry(self, read: &impl Read, is_last: bool) -> Result<Option<(u64, u64)>, Fault> {
+    fn read_entry(
+        self,
+        read: &impl Read,
+        is_last: bool,
+    ) -> Result<Option<(u64, u64)>, GatewayError> {
         let range = DocumentRange { reverse: is_last, limit: 1, ..DocumentRange::default() };
-        let found = read.documents(self.collection(), range)?;
+        let found = read.read_documents(self.collection(), range)?;
         Ok(found.first().and_then(|(place, event)| {
             let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
             Some((number(place)?, number(event)?))
         }))
     }
 
-    fn count(self, read: &impl Read) -> Result<u64, Fault> {
-        let (first, last) = (self.entry(read, false)?, self.entry(read, true)?);
+    fn count_events(self, read: &impl Read) -> Result<u64, GatewayError> {
+        let (first, last) = (self.read_entry(read, false)?, self.read_entry(read, true)?);
         Ok(first.zip(last).map_or(0, |((first, _), (last, _))| last.saturating_sub(first) + 1))
     }
 }
 
 /// Appends an event to the list of its kind.
-pub(super) fn list(
+pub(super) fn append_to_list(
     transaction: &mut Transaction<'_>,
     what: &str,
     number: u64,
-) -> Result<(), Fault> {
-    let share = Share::of(what);
-    let place = 1 + share.entry(transaction, true)?.map_or(0, |(place, _)| place);
-    Ok(transaction.put(share.collection(), &place.to_be_bytes(), &number.to_be_bytes())?)
+) -> Result<(), GatewayError> {
+    let share = Share::for_kind(what);
+    let place = 1 + share.read_entry(transaction, true)?.map_or(0, |(place, _)| place);
+    Ok(transaction.put_document(share.collection(), &place.to_be_bytes(), &number.to_be_bytes())?)
 }
 
 /// Deletes the oldest events of the kinds that exceed their shares until `capacity` events are left.
-pub(super) fn evict(transaction: &mut Transaction<'_>, capacity: u64) -> Result<(), Fault> {
+pub(super) fn evict_excess(
+    transaction: &mut Transaction<'_>,
+    capacity: u64,
+) -> Result<(), GatewayError> {
     let mut counts = Vec::with_capacity(Share::ALL.len());
     for share in Share::ALL {
-        counts.push((share, share.count(transaction)?));
+        counts.push((share, share.count_events(transaction)?));
     }
     let mut excess = counts.iter().map(|(_, count)| count).sum::<u64>().saturating_sub(capacity);
     for (share, count) in counts {
-        let beyond = count.saturating_sub(share.guaranteed(capacity)).min(excess);
+        let beyond = count.saturating_sub(share.guaranteed_events(capacity)).min(excess);
         for _ in 0..beyond {
-            let Some((place, number)) = share.entry(transaction, false)? else { break };
-            transaction.delete(share.collection(), &place.to_be_bytes())?;
-            transaction.delete(COLLECTION, &number.to_be_bytes())?;
+            let Some((place, number)) = share.read_entry(transaction, false)? else { break };
+            transaction.delete_document(share.collection(), &place.to_be_bytes())?;
+            transaction.delete_document(COLLECTION, &number.to_be_bytes())?;
         }
         excess -= beyond;
     }
@@ -100,46 +107,50 @@ pub(super) fn evict(transaction: &mut Transaction<'_>, capacity: u64) -> Result<
 
 /// Rebuilds the lists if they do not match the events. This happens when an earlier version, which has no lists,
 /// wrote the newest event or deleted the oldest.
-pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), Fault> {
+pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), GatewayError> {
     let read = store.read();
     let (mut oldest, mut newest) = (None::<u64>, None::<u64>);
     for share in Share::ALL {
         for is_last in [false, true] {
-            if let Some((_, number)) = share.entry(&read, is_last)? {
+            if let Some((_, number)) = share.read_entry(&read, is_last)? {
                 oldest = Some(oldest.map_or(number, |known| known.min(number)));
                 newest = newest.max(Some(number));
             }
         }
     }
-    let is_current = oldest == number_of(&read, false)? && newest == number_of(&read, true)?;
+    let is_current =
+        oldest == read_event_number(&read, false)? && newest == read_event_number(&read, true)?;
     drop(read);
     if is_current {
         return Ok(());
     }
     for share in Share::ALL {
-        in_pieces(store, share.collection(), |transaction, place, _| {
-            Ok(transaction.delete(share.collection(), place)?)
+        for_each_document(store, share.collection(), |transaction, place, _| {
+            Ok(transaction.delete_document(share.collection(), place)?)
         })?;
     }
-    in_pieces(store, COLLECTION, |transaction, key, event| {
-        let record = decode(key, event)?;
-        list(transaction, &record.what, record.id)
+    for_each_document(store, COLLECTION, |transaction, key, event| {
+        let record = decode_record(key, event)?;
+        append_to_list(transaction, &record.what, record.id)
     })
 }
 
 /// Calls `each` for every document of a collection, in commits of a bounded size.
-fn in_pieces(
+fn for_each_document(
     store: &Store,
     collection: &str,
-    each: impl Fn(&mut Transaction<'_>, &[u8], &[u8]) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    each: impl Fn(&mut Transaction<'_>, &[u8], &[u8]) -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
     let mut after: Option<Vec<u8>> = None;
     loop {
-        let range =
-            DocumentRange { after: after.as_deref(), limit: PIECE, ..DocumentRange::default() };
-        let piece = store.read().documents(collection, range)?;
+        let range = DocumentRange {
+            after: after.as_deref(),
+            limit: EVENTS_PER_READ,
+            ..DocumentRange::default()
+        };
+        let piece = store.read().read_documents(collection, range)?;
         let Some((last, _)) = piece.last() else { return Ok(()) };
-        store.transact::<_, Fault>(|transaction| {
+        store.transact::<_, GatewayError>(|transaction| {
             piece.iter().try_for_each(|(key, value)| each(transaction, key, value))
         })?;
         after = Some(last.clone());

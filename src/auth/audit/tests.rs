@@ -4,16 +4,16 @@ use penstock_store::Options;
 fn fixture(most: usize) -> (tempfile::TempDir, Store, Audit) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-    let later = Later::start(store.clone()).unwrap();
+    let later = DeferredWrites::start(store.clone()).unwrap();
     (dir, store.clone(), Audit::open(store, later, most))
 }
 
-fn event(what: &'static str, account: &str) -> Event {
+fn new_event(what: &'static str, account: &str) -> Event {
     let account = Some(account.to_owned());
     Event { what, account, by: None, from: None, detail: "why".to_owned() }
 }
 
-fn all(audit: &Audit) -> Vec<Record> {
+fn list_all(audit: &Audit) -> Vec<Record> {
     audit.list(&Filter::default(), None, 1000).unwrap()
 }
 
@@ -21,9 +21,9 @@ fn all(audit: &Audit) -> Vec<Record> {
 fn the_newest_are_kept_and_listed_first() {
     let (_dir, _store, audit) = fixture(3);
     for account in ["a", "b", "c", "d"] {
-        audit.record(event("sign-in", account));
+        audit.record_event(new_event("sign-in", account));
     }
-    let events = all(&audit);
+    let events = list_all(&audit);
     let accounts: Vec<_> = events.iter().filter_map(|e| e.account.as_deref()).collect();
     assert_eq!(accounts, ["d", "c", "b"]);
     assert_eq!(events.iter().map(|e| e.id).collect::<Vec<_>>(), [4, 3, 2]);
@@ -34,10 +34,10 @@ fn the_newest_are_kept_and_listed_first() {
 #[test]
 fn filters_take_accounts_and_kinds() {
     let (_dir, _store, audit) = fixture(100);
-    audit.record(event("sign-in", "a"));
-    audit.record(event("sign-in.refused", "a"));
-    audit.record(Event { by: Some("a".into()), ..event("account.changed", "b") });
-    audit.record(event("account.created", "b"));
+    audit.record_event(new_event("sign-in", "a"));
+    audit.record_event(new_event("sign-in.refused", "a"));
+    audit.record_event(Event { by: Some("a".into()), ..new_event("account.changed", "b") });
+    audit.record_event(new_event("account.created", "b"));
     let listed = |account: Option<&str>, what: Option<&str>| {
         let filter = Filter {
             account: account.map(Into::into),
@@ -57,17 +57,17 @@ fn filters_take_accounts_and_kinds() {
 fn a_flood_of_refusals_is_counted() {
     let (_dir, store, audit) = fixture(1000);
     for _ in 0..1000 {
-        audit.record(event("request.refused", "a"));
+        audit.record_event(new_event("request.refused", "a"));
     }
-    audit.record(event("request.refused", "b"));
-    assert_eq!(all(&audit).len(), usize::try_from(KEPT).unwrap() + 1);
+    audit.record_event(new_event("request.refused", "b"));
+    assert_eq!(list_all(&audit).len(), usize::try_from(MAX_STORED_PER_SOURCE).unwrap() + 1);
     // Dropping the trail stores the event with the count.
     drop(audit);
     let read = store.read();
     let range = DocumentRange { reverse: true, limit: 1, ..DocumentRange::default() };
-    let last = read.documents(COLLECTION, range).unwrap();
-    let last = decode(&last[0].0, &last[0].1).unwrap();
-    assert_eq!((last.count, last.account.as_deref()), (1000 - KEPT, Some("a")));
+    let last = read.read_documents(COLLECTION, range).unwrap();
+    let last = decode_record(&last[0].0, &last[0].1).unwrap();
+    assert_eq!((last.count, last.account.as_deref()), (1000 - MAX_STORED_PER_SOURCE, Some("a")));
 }
 
 #[test]
@@ -77,34 +77,38 @@ fn a_flood_from_everywhere_is_bounded_too() {
     let mut kept = 0;
     for n in 0..100_000_u32 {
         let from = Some(IpAddr::V4(n.into()));
-        let event = Event { from, ..event("request.refused", "a") };
-        kept += u64::from(matches!(refusals.fate(&event, now), Fate::Kept));
+        let event = Event { from, ..new_event("request.refused", "a") };
+        kept += u64::from(matches!(refusals.classify_refusal(&event, now), RefusalOutcome::Stored));
     }
-    assert_eq!(kept, KEPT_IN_ALL);
+    assert_eq!(kept, MAX_STORED_PER_WINDOW);
     assert!(
-        refusals.kept.len() + refusals.counted.len() <= usize::try_from(KEPT_IN_ALL).unwrap() + 1
+        refusals.kept.len() + refusals.counted.len()
+            <= usize::try_from(MAX_STORED_PER_WINDOW).unwrap() + 1
     );
-    let event = event("request.refused", "a");
-    assert!(matches!(refusals.fate(&event, now + WINDOW), Fate::Kept));
+    let event = new_event("request.refused", "a");
+    assert!(matches!(
+        refusals.classify_refusal(&event, now + REFUSAL_WINDOW),
+        RefusalOutcome::Stored
+    ));
 }
 
 #[test]
 fn a_limit_of_zero_stores_no_event() {
     let (_dir, _store, audit) = fixture(0);
-    audit.record(event("sign-in", "a"));
-    assert!(all(&audit).is_empty());
+    audit.record_event(new_event("sign-in", "a"));
+    assert!(list_all(&audit).is_empty());
 }
 
 #[test]
 fn long_details_are_cut() {
     let (_dir, _store, audit) = fixture(10);
-    audit.record(Event { detail: "ü".repeat(10_000), ..event("sign-in", "a") });
-    assert_eq!(all(&audit)[0].detail.chars().count(), DETAIL);
+    audit.record_event(Event { detail: "ü".repeat(10_000), ..new_event("sign-in", "a") });
+    assert_eq!(list_all(&audit)[0].detail.chars().count(), MAX_DETAIL_CHARS);
 }
 
 /// Lists the kinds of the stored events, oldest first.
-fn kinds(audit: &Audit) -> Vec<String> {
-    all(audit).into_iter().rev().map(|record| record.what).collect()
+fn list_kinds(audit: &Audit) -> Vec<String> {
+    list_all(audit).into_iter().rev().map(|record| record.what).collect()
 }
 
 #[test]
@@ -112,17 +116,17 @@ fn no_flood_of_one_kind_evicts_events_of_another() {
     let (_dir, _store, audit) = fixture(40);
     for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
         for n in 0..10 {
-            audit.record(event(what, &n.to_string()));
+            audit.record_event(new_event(what, &n.to_string()));
         }
     }
     audit.later.flush_all();
     for flood in ["sign-in", "sign-in.refused", "definition.changed", "key.created"] {
         // A refusal of a separate account is not counted with others.
         for n in 0..50 {
-            audit.record(event(flood, &format!("{flood} {n}")));
+            audit.record_event(new_event(flood, &format!("{flood} {n}")));
         }
         audit.later.flush_all();
-        let kept = all(&audit);
+        let kept = list_all(&audit);
         assert_eq!(kept.len(), 40);
         for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
             let count = kept.iter().filter(|record| record.what == what).count();
@@ -136,42 +140,44 @@ fn a_kind_borrows_what_others_do_not_use_and_gives_it_back() {
     let (_dir, _store, audit) = fixture(8);
     let record = |what, count: u32| {
         for n in 0..count {
-            audit.record(event(what, &n.to_string()));
+            audit.record_event(new_event(what, &n.to_string()));
         }
         audit.later.flush_all();
     };
     record("sign-in.refused", 12);
-    assert_eq!(kinds(&audit), ["sign-in.refused"; 8]);
+    assert_eq!(list_kinds(&audit), ["sign-in.refused"; 8]);
     record("key.created", 6);
-    assert_eq!(kinds(&audit)[2..], ["key.created"; 6]);
+    assert_eq!(list_kinds(&audit)[2..], ["key.created"; 6]);
     // Refusals keep their guaranteed share, and take back no more of what changes have borrowed.
     record("request.refused", 20);
-    assert_eq!(kinds(&audit)[..6], ["key.created"; 6]);
-    assert_eq!(kinds(&audit)[6..], ["request.refused"; 2]);
+    assert_eq!(list_kinds(&audit)[..6], ["key.created"; 6]);
+    assert_eq!(list_kinds(&audit)[6..], ["request.refused"; 2]);
 }
 
 #[test]
 fn events_of_an_earlier_version_are_listed_by_kind() {
     let (_dir, store, audit) = fixture(8);
     let write = |what, number: u64| {
-        let value = serde_json::to_vec(&Record::of(event(what, "a"), 1)).unwrap();
+        let value = serde_json::to_vec(&Record::from_event(new_event(what, "a"), 1)).unwrap();
         store
-            .transact::<_, Fault>(|t| Ok(t.put(COLLECTION, &number.to_be_bytes(), &value)?))
+            .transact::<_, GatewayError>(|t| {
+                Ok(t.put_document(COLLECTION, &number.to_be_bytes(), &value)?)
+            })
             .unwrap();
     };
     for _ in 0..3 {
-        audit.record(event("key.created", "a"));
+        audit.record_event(new_event("key.created", "a"));
     }
     drop(audit);
     (4..=20).for_each(|number| write("sign-in", number));
-    let audit = Audit::open(store.clone(), Later::start(store.clone()).unwrap(), 8);
+    let audit = Audit::open(store.clone(), DeferredWrites::start(store.clone()).unwrap(), 8);
     for _ in 0..5 {
-        audit.record(event("sign-in", "a"));
+        audit.record_event(new_event("sign-in", "a"));
     }
-    let kept = kinds(&audit);
+    let kept = list_kinds(&audit);
     assert_eq!(kept.len(), 8, "{kept:?}");
     assert_eq!(kept[..3], ["key.created"; 3]);
-    assert_eq!(all(&audit)[0].id, 25);
+    assert_eq!(list_all(&audit)[0].id, 25);
 }
 
 #[test]
@@ -179,11 +185,14 @@ fn failed_keys_from_many_addresses_cause_few_events() {
     let (_dir, _store, audit) = fixture(10_000);
     for n in 0..3000_u32 {
         let from = Some(IpAddr::V4((0x0a00_0000 + n % 300).into()));
-        audit.record(Event { account: None, from, ..event("request.refused", "") });
+        audit.record_event(Event { account: None, from, ..new_event("request.refused", "") });
     }
     audit.later.flush_all();
-    let kept = all(&audit);
-    let limit = usize::try_from(KEPT_IN_ALL + KEPT_IN_ALL / KEPT).unwrap() + 1;
+    let kept = list_all(&audit);
+    let limit =
+        usize::try_from(MAX_STORED_PER_WINDOW + MAX_STORED_PER_WINDOW / MAX_STORED_PER_SOURCE)
+            .unwrap()
+            + 1;
     assert!(kept.len() <= limit, "{}", kept.len());
     assert_eq!(kept.iter().map(|record| record.count).sum::<u64>(), 3000);
 }
@@ -193,11 +202,15 @@ fn a_network_of_ipv6_is_one_source_of_refusals() {
     let (_dir, _store, audit) = fixture(100);
     for n in 0..50_u16 {
         let from = std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 1, 0, 0, 0, n).into();
-        audit.record(Event { account: None, from: Some(from), ..event("request.refused", "") });
+        audit.record_event(Event {
+            account: None,
+            from: Some(from),
+            ..new_event("request.refused", "")
+        });
     }
     audit.later.flush_all();
-    let kept = all(&audit);
-    assert_eq!(kept.len(), usize::try_from(KEPT).unwrap() + 1);
+    let kept = list_all(&audit);
+    assert_eq!(kept.len(), usize::try_from(MAX_STORED_PER_SOURCE).unwrap() + 1);
     assert_eq!(kept[1].from.unwrap().to_string(), "2001:db8:0:1::2");
     assert!(kept[0].detail.contains("2001:db8:0:1::/64"), "{}", kept[0].detail);
 }

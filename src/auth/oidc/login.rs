@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// The time limit for signing in at the provider.
-pub(super) const LIFETIME: Duration = Duration::from_mins(10);
+pub(super) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
 
 /// The state that is needed when the browser comes back.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Login {
+pub(super) struct LoginState {
     /// Binds the answer to the browser that sent the request.
     pub(super) state: String,
     /// Binds the ID token to this sign-in.
@@ -27,9 +27,9 @@ pub(super) struct Login {
 }
 
 /// Encrypts logins with authenticated encryption (RFC 8439).
-pub(super) struct Seal(LessSafeKey);
+pub(super) struct LoginCipher(LessSafeKey);
 
-impl Seal {
+impl LoginCipher {
     /// Creates one with a random key.
     pub(super) fn new() -> Self {
         let key: [u8; 32] = rand::random();
@@ -38,7 +38,7 @@ impl Seal {
     }
 
     /// Encrypts a login into characters that a cookie can contain.
-    pub(super) fn close(&self, login: &Login) -> String {
+    pub(super) fn encrypt_login(&self, login: &LoginState) -> String {
         // Random nonces of 96 bits repeat only after billions of sign-ins; a process has far fewer.
         let nonce: [u8; NONCE_LEN] = rand::random();
         let mut text = serde_json::to_vec(login).expect("a login is plain data");
@@ -49,7 +49,7 @@ impl Seal {
     }
 
     /// Decrypts a login; `None` for anything else.
-    pub(super) fn open(&self, sealed: &str) -> Option<Login> {
+    pub(super) fn decrypt_login(&self, sealed: &str) -> Option<LoginState> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, text) = sealed.split_first_chunk::<NONCE_LEN>()?;
         let mut text = text.to_vec();
@@ -59,7 +59,7 @@ impl Seal {
     }
 }
 
-impl std::fmt::Debug for Seal {
+impl std::fmt::Debug for LoginCipher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Seal")
     }
@@ -69,8 +69,8 @@ impl std::fmt::Debug for Seal {
 mod tests {
     use super::*;
 
-    fn login() -> Login {
-        Login {
+    fn sample_login() -> LoginState {
+        LoginState {
             state: "s".into(),
             nonce: "n".into(),
             verifier: "v-is-secret".into(),
@@ -82,31 +82,31 @@ mod tests {
 
     #[test]
     fn an_encrypted_login_is_unreadable_and_can_be_decrypted() {
-        let seal = Seal::new();
-        let sealed = seal.close(&login());
+        let seal = LoginCipher::new();
+        let sealed = seal.encrypt_login(&sample_login());
         assert!(sealed.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
         assert!(
             !String::from_utf8_lossy(&URL_SAFE_NO_PAD.decode(&sealed).unwrap()).contains("secret")
         );
-        assert_eq!(seal.open(&sealed), Some(login()));
-        assert_ne!(seal.close(&login()), sealed);
+        assert_eq!(seal.decrypt_login(&sealed), Some(sample_login()));
+        assert_ne!(seal.encrypt_login(&sample_login()), sealed);
     }
 
     #[test]
     fn a_modified_or_foreign_login_is_refused() {
-        let seal = Seal::new();
-        let sealed = seal.close(&login());
-        assert_eq!(Seal::new().open(&sealed), None);
+        let seal = LoginCipher::new();
+        let sealed = seal.encrypt_login(&sample_login());
+        assert_eq!(LoginCipher::new().decrypt_login(&sealed), None);
         let mut bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
         for at in [0, NONCE_LEN, bytes.len() - 1] {
             bytes[at] ^= 1;
-            assert_eq!(seal.open(&URL_SAFE_NO_PAD.encode(&bytes)), None, "{at}");
+            assert_eq!(seal.decrypt_login(&URL_SAFE_NO_PAD.encode(&bytes)), None, "{at}");
             bytes[at] ^= 1;
         }
         for text in
             ["", "x", "AAAA", "AAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "ä="]
         {
-            assert_eq!(seal.open(text), None, "{text}");
+            assert_eq!(seal.decrypt_login(text), None, "{text}");
         }
     }
 }

@@ -3,12 +3,15 @@
 mod endpoints;
 mod id_token;
 
-use super::Failed;
-use super::login::Login;
-use crate::fetch::{self, Missing};
+use super::SignInError;
+use super::login::LoginState;
+use crate::fetch::{self, FetchError};
 use crate::mapping;
-use endpoints::{Endpoints, undiscovered};
-use id_token::{Expected, may_have_a_new_key, nobody, payload, untrusted, without_weak};
+use endpoints::{Endpoints, discovery_error};
+use id_token::{
+    ExpectedIdToken, decode_claims, id_token_error, keys_may_have_changed, placeholder_issuer,
+    remove_weak_keys,
+};
 use openidconnect::core::{
     CoreAuthenticationFlow, CoreClient, CoreErrorResponseType, CoreIdToken, CoreJsonWebKeySet,
 };
@@ -19,7 +22,7 @@ use openidconnect::{
     RequestTokenError, Scope, StandardErrorResponse, TokenResponse,
 };
 use penstock_base::clock::Clock;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_config::{self as config, Security};
 use serde_json::{Map, Value};
 use std::pin::Pin;
@@ -28,11 +31,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// How long discovered endpoints are used before they are discovered again.
-const FRESH: Duration = Duration::from_hours(1);
+const REDISCOVERY_INTERVAL: Duration = Duration::from_hours(1);
 /// The same after a failed attempt, so that the sign-ins meanwhile do not wait for the next one.
-const AGAIN: Duration = Duration::from_secs(30);
+const REDISCOVERY_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// The maximum number of concurrent code exchanges.
-const EXCHANGES: usize = 16;
+const MAX_CONCURRENT_EXCHANGES: usize = 16;
 
 type Client = CoreClient<
     EndpointSet,
@@ -48,12 +51,12 @@ type Client = CoreClient<
 pub(super) struct Provider {
     http: Http,
     settings: config::Oidc,
-    expected: Expected,
+    expected: ExpectedIdToken,
     clock: Clock,
     /// The discovered endpoints, and when they expire.
     known: Mutex<Option<(Arc<Endpoints>, Instant)>>,
     /// Allows one discovery at a time. It holds the last failure, which the sign-ins that waited for it share.
-    discovering: tokio::sync::Mutex<Option<(Instant, Failed)>>,
+    discovering: tokio::sync::Mutex<Option<(Instant, SignInError)>>,
     /// Limits the concurrent exchanges, because unauthenticated clients can send invalid codes.
     exchanging: Semaphore,
     /// The keys of the last fetch. They are fetched again for an unknown key.
@@ -69,7 +72,7 @@ pub(super) struct AuthorizationRequest {
 }
 
 /// The result of a code exchange.
-pub(super) struct Tokens {
+pub(super) struct ExchangedTokens {
     pub(super) id_token: String,
     /// The claims of the ID token, and those of the userinfo endpoint that it lacks.
     pub(super) claims: Map<String, Value>,
@@ -80,12 +83,12 @@ impl Provider {
         settings: &config::Oidc,
         security: &Security,
         clock: &Clock,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, GatewayError> {
         let issuer = settings.issuer_uri.clone().map(IssuerUrl::new);
         let algorithm = |name: &String| serde_json::from_value(Value::String(name.clone())).ok();
         Ok(Self {
-            http: Http(fetch::client(security.ca_file.as_deref())?),
-            expected: Expected {
+            http: Http(fetch::build_client(security.ca_file.as_deref())?),
+            expected: ExpectedIdToken {
                 client_id: ClientId::new(settings.client_id.clone()),
                 issuer: issuer.map(|url| url.expect("the configuration takes URLs alone")),
                 algorithms: security.algorithms.iter().filter_map(algorithm).collect(),
@@ -94,21 +97,21 @@ impl Provider {
             clock: clock.clone(),
             known: Mutex::default(),
             discovering: tokio::sync::Mutex::default(),
-            exchanging: Semaphore::new(EXCHANGES),
+            exchanging: Semaphore::new(MAX_CONCURRENT_EXCHANGES),
             keys: Mutex::default(),
         })
     }
 
     /// Creates an authorization request for the browser.
-    pub(super) async fn authorize(
+    pub(super) async fn create_authorization(
         &self,
         redirect_uri: &str,
-    ) -> Result<AuthorizationRequest, Failed> {
-        let endpoints = self.endpoints().await?;
+    ) -> Result<AuthorizationRequest, SignInError> {
+        let endpoints = self.current_endpoints().await?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
         let scopes = self.settings.scopes.iter().cloned().map(Scope::new);
         let (url, state, nonce) = self
-            .client(&endpoints, redirect_uri)?
+            .build_client(&endpoints, redirect_uri)?
             .authorize_url(
                 CoreAuthenticationFlow::AuthorizationCode,
                 CsrfToken::new_random,
@@ -126,13 +129,13 @@ impl Provider {
     }
 
     /// Checks the issuer in an answer (RFC 9207, 2.4), if the issuer is configured.
-    pub(super) async fn check_issuer(&self, named: Option<&str>) -> Result<(), Failed> {
+    pub(super) async fn check_issuer(&self, named: Option<&str>) -> Result<(), SignInError> {
         let Some(issuer) = &self.expected.issuer else { return Ok(()) };
         match named {
             Some(named) if named == issuer.as_str() => Ok(()),
-            Some(_) => Err(Failed::Untrusted("the answer names another issuer (iss)".into())),
-            None if self.endpoints().await?.names_issuer => {
-                Err(Failed::Untrusted("the answer does not name its issuer (iss)".into()))
+            Some(_) => Err(SignInError::Untrusted("the answer names another issuer (iss)".into())),
+            None if self.current_endpoints().await?.names_issuer => {
+                Err(SignInError::Untrusted("the answer does not name its issuer (iss)".into()))
             }
             None => Ok(()),
         }
@@ -140,33 +143,35 @@ impl Provider {
 
     /// Exchanges the code and checks the ID token. Queries the userinfo endpoint if claims for a `wanted` field are
     /// missing.
-    pub(super) async fn exchange(
+    pub(super) async fn exchange_code(
         &self,
-        login: &Login,
+        login: &LoginState,
         code: String,
         wanted: &[Vec<String>],
-    ) -> Result<Tokens, Failed> {
+    ) -> Result<ExchangedTokens, SignInError> {
         let Ok(_exchange) = self.exchanging.try_acquire() else {
-            return Err(Failed::OutOfReach("too many sign-ins are in progress; try again".into()));
+            return Err(SignInError::Unreachable(
+                "too many sign-ins are in progress; try again".into(),
+            ));
         };
-        let endpoints = self.endpoints().await?;
+        let endpoints = self.current_endpoints().await?;
         let response = self
-            .client(&endpoints, &login.redirect_uri)?
+            .build_client(&endpoints, &login.redirect_uri)?
             .exchange_code(AuthorizationCode::new(code))
             .set_pkce_verifier(PkceCodeVerifier::new(login.verifier.clone()))
             .request_async(&self.http)
             .await
-            .map_err(refused)?;
-        let id_token = response
-            .id_token()
-            .ok_or_else(|| Failed::Untrusted("the token endpoint returned no ID token".into()))?;
-        self.check(id_token, response.access_token(), &login.nonce, &endpoints).await?;
+            .map_err(token_endpoint_error)?;
+        let id_token = response.id_token().ok_or_else(|| {
+            SignInError::Untrusted("the token endpoint returned no ID token".into())
+        })?;
+        self.check_id_token(id_token, response.access_token(), &login.nonce, &endpoints).await?;
         let id_token = id_token.to_string();
-        let mut claims = payload(&id_token)?;
+        let mut claims = decode_claims(&id_token)?;
         if let Some(url) = &endpoints.user_info
-            && wanted.iter().any(|names| !mapping::is_there(names, &claims))
+            && wanted.iter().any(|names| !mapping::has_claim(names, &claims))
         {
-            match self.user_info(url, response.access_token(), claims.get("sub")).await {
+            match self.fetch_user_info(url, response.access_token(), claims.get("sub")).await {
                 Ok(more) => {
                     for (name, value) in more {
                         claims.entry(name).or_insert(value);
@@ -176,12 +181,12 @@ impl Provider {
                 Err(reason) => tracing::warn!(reason, "The userinfo endpoint returned no claims."),
             }
         }
-        Ok(Tokens { id_token, claims })
+        Ok(ExchangedTokens { id_token, claims })
     }
 
     /// Returns the address that ends the session at the provider.
-    pub(super) async fn sign_out(&self, id_token: Option<&str>, after: &str) -> Option<String> {
-        let url = self.endpoints().await.ok()?.end_session.clone()?;
+    pub(super) async fn sign_out_url(&self, id_token: Option<&str>, after: &str) -> Option<String> {
+        let url = self.current_endpoints().await.ok()?.end_session.clone()?;
         let mut request = LogoutRequest::from(url)
             .set_client_id(self.expected.client_id.clone())
             .set_post_logout_redirect_uri(PostLogoutRedirectUrl::new(after.to_owned()).ok()?);
@@ -198,12 +203,16 @@ impl Provider {
         Some(endpoints.end_session.as_ref()?.url().origin().ascii_serialization())
     }
 
-    fn client(&self, endpoints: &Endpoints, redirect_uri: &str) -> Result<Client, Failed> {
+    fn build_client(
+        &self,
+        endpoints: &Endpoints,
+        redirect_uri: &str,
+    ) -> Result<Client, SignInError> {
         let redirect_uri = RedirectUrl::new(redirect_uri.to_owned()).map_err(|error| {
-            Failed::Untrusted(format!("the redirect URI is not a URL: {error}"))
+            SignInError::Untrusted(format!("the redirect URI is not a URL: {error}"))
         })?;
         // `Expected` checks ID tokens; the client itself needs neither issuer nor keys.
-        let issuer = self.expected.issuer.clone().unwrap_or_else(nobody);
+        let issuer = self.expected.issuer.clone().unwrap_or_else(placeholder_issuer);
         let no_keys = CoreJsonWebKeySet::new(Vec::new());
         Ok(CoreClient::new(self.expected.client_id.clone(), issuer, no_keys)
             .disable_openid_scope()
@@ -215,29 +224,29 @@ impl Provider {
     }
 
     /// Checks an ID token. Fetches the keys again if it is signed with an unknown one.
-    async fn check(
+    async fn check_id_token(
         &self,
         id_token: &CoreIdToken,
         access_token: &AccessToken,
         nonce: &str,
         endpoints: &Endpoints,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), SignInError> {
         let nonce = Nonce::new(nonce.to_owned());
         let with = (access_token, &nonce, self.clock.now().as_second());
         let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(keys) = known {
-            match self.expected.check(id_token, with, keys) {
-                Err(error) if may_have_a_new_key(&error) => {}
-                checked => return checked.map_err(|error| untrusted(&error)),
+            match self.expected.check_claims(id_token, with, keys) {
+                Err(error) if keys_may_have_changed(&error) => {}
+                checked => return checked.map_err(|error| id_token_error(&error)),
             }
         }
         let fetched = CoreJsonWebKeySet::fetch_async(&endpoints.keys, &self.http).await;
-        let keys = without_weak(&fetched.map_err(undiscovered)?);
+        let keys = remove_weak_keys(&fetched.map_err(discovery_error)?);
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
-        self.expected.check(id_token, with, keys).map_err(|error| untrusted(&error))
+        self.expected.check_claims(id_token, with, keys).map_err(|error| id_token_error(&error))
     }
 
-    async fn user_info(
+    async fn fetch_user_info(
         &self,
         url: &str,
         token: &AccessToken,
@@ -246,8 +255,9 @@ impl Provider {
         let request =
             self.http.0.get(url).bearer_auth(token.secret()).header("accept", "application/json");
         let request = request.build().map_err(|error| error.to_string())?;
-        let answer =
-            fetch::send(&self.http.0, request).await.map_err(|missing| missing.to_string())?;
+        let answer = fetch::send_request(&self.http.0, request)
+            .await
+            .map_err(|missing| missing.to_string())?;
         if !answer.status.is_success() {
             return Err(format!("{url} answered {}", answer.status));
         }
@@ -262,7 +272,7 @@ impl Provider {
 
     /// Returns the endpoints, discovered if there is an issuer. If the provider becomes unreachable later, the last
     /// known endpoints are used.
-    async fn endpoints(&self) -> Result<Arc<Endpoints>, Failed> {
+    async fn current_endpoints(&self) -> Result<Arc<Endpoints>, SignInError> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let keep = |endpoints: Arc<Endpoints>, time| {
             let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -285,26 +295,27 @@ impl Provider {
         {
             return Err(failed.clone());
         }
-        match self.discover().await {
-            Ok(endpoints) => Ok(keep(Arc::new(endpoints), FRESH)),
+        match self.discover_endpoints().await {
+            Ok(endpoints) => Ok(keep(Arc::new(endpoints), REDISCOVERY_INTERVAL)),
             Err(failed) => {
                 let Some((endpoints, _)) = known() else {
                     *last = Some((Instant::now(), failed.clone()));
                     return Err(failed);
                 };
                 tracing::warn!(%failed, "Rediscovering the provider failed; the gateway uses the endpoints discovered before.");
-                Ok(keep(endpoints, AGAIN))
+                Ok(keep(endpoints, REDISCOVERY_RETRY_INTERVAL))
             }
         }
     }
 
-    async fn discover(&self) -> Result<Endpoints, Failed> {
+    async fn discover_endpoints(&self) -> Result<Endpoints, SignInError> {
         let Some(issuer) = &self.expected.issuer else {
-            return Ok(Endpoints::given(&self.settings));
+            return Ok(Endpoints::from_settings(&self.settings));
         };
         let (endpoints, keys) = Endpoints::discover(issuer, &self.settings, &self.http).await?;
         if self.settings.jwk_set_uri.is_none() {
-            *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(without_weak(&keys));
+            *self.keys.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(remove_weak_keys(&keys));
         }
         Ok(endpoints)
     }
@@ -315,14 +326,14 @@ impl Provider {
 struct Http(reqwest::Client);
 
 impl<'c> AsyncHttpClient<'c> for Http {
-    type Error = Missing;
-    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, Missing>> + Send + 'c>>;
+    type Error = FetchError;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, FetchError>> + Send + 'c>>;
 
     fn call(&'c self, request: HttpRequest) -> Self::Future {
         Box::pin(async move {
-            let unable = |error: &dyn std::fmt::Display| Missing::OutOfReach(error.to_string());
+            let unable = |error: &dyn std::fmt::Display| FetchError::Unreachable(error.to_string());
             let request = request.try_into().map_err(|error: reqwest::Error| unable(&error))?;
-            let answer = fetch::send(&self.0, request).await?;
+            let answer = fetch::send_request(&self.0, request).await?;
             let mut response = openidconnect::http::Response::builder().status(answer.status);
             if let Some(media_type) = answer.media_type {
                 response = response.header("content-type", media_type);
@@ -333,24 +344,26 @@ impl<'c> AsyncHttpClient<'c> for Http {
 }
 
 /// Converts an error of the token endpoint. Its answer is not quoted, because it may contain tokens.
-fn refused(
-    error: RequestTokenError<Missing, StandardErrorResponse<CoreErrorResponseType>>,
-) -> Failed {
+fn token_endpoint_error(
+    error: RequestTokenError<FetchError, StandardErrorResponse<CoreErrorResponseType>>,
+) -> SignInError {
     match error {
-        RequestTokenError::Request(missing) => Failed::OutOfReach(missing.to_string()),
+        RequestTokenError::Request(missing) => SignInError::Unreachable(missing.to_string()),
         RequestTokenError::ServerResponse(answer) => match answer.error() {
-            CoreErrorResponseType::InvalidGrant => Failed::Stale("the provider rejects its code"),
-            error => Failed::Untrusted(format!(
+            CoreErrorResponseType::InvalidGrant => {
+                SignInError::Stale("the provider rejects its code")
+            }
+            error => SignInError::Untrusted(format!(
                 "the token endpoint rejects this gateway: {}; check the client id and secret",
                 error.as_ref()
             )),
         },
-        RequestTokenError::Parse(error, _) => Failed::Untrusted(format!(
+        RequestTokenError::Parse(error, _) => SignInError::Untrusted(format!(
             "the token endpoint's answer cannot be read at {}",
             error.path()
         )),
         RequestTokenError::Other(words) => {
-            Failed::Untrusted(format!("the token endpoint: {words}"))
+            SignInError::Untrusted(format!("the token endpoint: {words}"))
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The era of sessions: one boot of the machine with one data directory. Sessions of another era have ended.
-use super::hex;
+use super::encode_hex;
 use nix::time::{ClockId, clock_gettime};
 use penstock_base::files::write_atomically;
 use rand::RngCore;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The file in the data directory. It is in no backup, so a restored store ends its sessions.
-const FILE: &str = "session-era";
+const ERA_FILE: &str = "session-era";
 
 /// The current era.
 #[derive(Debug)]
@@ -15,9 +15,9 @@ pub(super) struct Era(String);
 
 impl Era {
     /// Returns the era of this boot in this data directory. Starts a new one if there is none.
-    pub(super) fn of(data_dir: &Path) -> Self {
-        let path = data_dir.join(FILE);
-        let boot = penstock_base::clock::boot();
+    pub(super) fn load_or_start(data_dir: &Path) -> Self {
+        let path = data_dir.join(ERA_FILE);
+        let boot = penstock_base::clock::boot_id();
         if let Ok(kept) = std::fs::read_to_string(&path)
             && let Some((of_boot, era)) = kept.trim().split_once(' ')
             && !boot.is_empty()
@@ -27,7 +27,7 @@ impl Era {
         }
         let mut bytes = [0; 16];
         rand::rng().fill_bytes(&mut bytes);
-        let era = hex(&bytes);
+        let era = encode_hex(&bytes);
         if let Err(error) = write_atomically(&path, format!("{boot} {era}\n").as_bytes()) {
             tracing::warn!(%error, "The file that keeps sessions valid after a restart could not be written. Sessions will end with this process.");
         }
@@ -40,7 +40,7 @@ impl Era {
 }
 
 /// Returns the time since the machine was booted, including sleep; zero if the system does not report it.
-pub(super) fn now() -> Duration {
+pub(super) fn time_since_boot() -> Duration {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default()
 }
 
@@ -51,18 +51,19 @@ mod tests {
     #[test]
     fn an_era_lasts_for_one_boot_and_one_directory() {
         let folder = tempfile::tempdir().unwrap();
-        let first = Era::of(folder.path());
-        assert_eq!(Era::of(folder.path()).name(), first.name());
-        std::fs::write(folder.path().join(FILE), format!("other-boot {}\n", first.name())).unwrap();
-        assert_ne!(Era::of(folder.path()).name(), first.name());
+        let first = Era::load_or_start(folder.path());
+        assert_eq!(Era::load_or_start(folder.path()).name(), first.name());
+        std::fs::write(folder.path().join(ERA_FILE), format!("other-boot {}\n", first.name()))
+            .unwrap();
+        assert_ne!(Era::load_or_start(folder.path()).name(), first.name());
         let other = tempfile::tempdir().unwrap();
-        assert_ne!(Era::of(other.path()).name(), first.name());
+        assert_ne!(Era::load_or_start(other.path()).name(), first.name());
     }
 
     #[test]
     fn time_passes() {
-        let before = now();
+        let before = time_since_boot();
         assert!(before > Duration::ZERO);
-        assert!(now() >= before);
+        assert!(time_since_boot() >= before);
     }
 }

@@ -1,11 +1,11 @@
 //! The bearer of a token: a client application, or a person who delegated the token to one.
-use super::token::{CLIENT_ID_CLAIMS, refuse};
-use crate::Refusal;
+use super::token::{CLIENT_ID_CLAIMS, refuse_token};
+use crate::AuthError;
 use penstock_base::characters::is_deceptive_in_id;
 use serde_json::{Map, Value};
 
 /// The maximum length of a `sub` or client id in bytes.
-const LONGEST_NAME: usize = 255;
+const MAX_NAME_BYTES: usize = 255;
 
 /// The bearer of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,22 +33,22 @@ impl Bearer {
     /// - `oid` (Entra ID): a client if equal to `sub` and without signs of a person; else a person
     /// - `scope`, or a sign of a sign-in or a person: a person
     /// - none of these: a client
-    pub(super) fn of(claims: &Map<String, Value>) -> Result<Self, Refusal> {
+    pub(super) fn from_claims(claims: &Map<String, Value>) -> Result<Self, AuthError> {
         if claims.contains_key("scp") {
             return Ok(Self::Person);
         }
-        let Some(subject) = name(claims, &["sub"]) else {
-            return refuse("it has no subject (sub) that can identify an account");
+        let Some(subject) = find_name(claims, &["sub"]) else {
+            return refuse_token("it has no subject (sub) that can identify an account");
         };
-        let client_id = name(claims, &CLIENT_ID_CLAIMS);
+        let client_id = find_name(claims, &CLIENT_ID_CLAIMS);
         if client_id.is_none() && CLIENT_ID_CLAIMS.iter().any(|name| claims.contains_key(*name)) {
-            return refuse(
+            return refuse_token(
                 "its client application (azp, appid or client_id) cannot identify an account",
             );
         }
-        let is_client = match text(claims, "idtyp") {
+        let is_client = match text_claim(claims, "idtyp") {
             Some(kind) => kind == "app",
-            None => is_of_client(claims, subject, client_id),
+            None => is_client_token(claims, subject, client_id),
         };
         if !is_client {
             return Ok(Self::Person);
@@ -58,25 +58,25 @@ impl Bearer {
     }
 }
 
-fn is_of_client(claims: &Map<String, Value>, subject: &str, client: Option<&str>) -> bool {
+fn is_client_token(claims: &Map<String, Value>, subject: &str, client: Option<&str>) -> bool {
     let is_own_name = |name: &str| {
         client.is_some_and(|client| name.eq_ignore_ascii_case(&format!("service-account-{client}")))
     };
     if client == Some(subject)
-        || text(claims, "gty") == Some("client-credentials")
-        || text(claims, "preferred_username").is_some_and(is_own_name)
+        || text_claim(claims, "gty") == Some("client-credentials")
+        || text_claim(claims, "preferred_username").is_some_and(is_own_name)
     {
         return true;
     }
-    match text(claims, "oid") {
-        Some(object) => object == subject && !tells_of_sign_in(claims),
-        None => !claims.contains_key("scope") && !tells_of_sign_in(claims),
+    match text_claim(claims, "oid") {
+        Some(object) => object == subject && !has_person_claims(claims),
+        None => !claims.contains_key("scope") && !has_person_claims(claims),
     }
 }
 
 /// Returns whether there are claims of a sign-in or of a person (OpenID Connect Core 1.0, 5.1).
-fn tells_of_sign_in(claims: &Map<String, Value>) -> bool {
-    const MARKS: [&str; 16] = [
+fn has_person_claims(claims: &Map<String, Value>) -> bool {
+    const PERSON_CLAIMS: [&str; 16] = [
         "sid",
         "session_state",
         "auth_time",
@@ -94,18 +94,18 @@ fn tells_of_sign_in(claims: &Map<String, Value>) -> bool {
         "user_email",
         "phone_number",
     ];
-    MARKS.iter().any(|mark| claims.contains_key(*mark))
+    PERSON_CLAIMS.iter().any(|mark| claims.contains_key(*mark))
 }
 
-fn text<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+fn text_claim<'a>(claims: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     claims.get(name).and_then(Value::as_str)
 }
 
 /// Returns the first of these claims that can identify an account.
-fn name<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
-    let present = names.iter().filter_map(|name| text(claims, name));
+fn find_name<'a>(claims: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
+    let present = names.iter().filter_map(|name| text_claim(claims, name));
     let can_name = |name: &&str| {
-        !name.is_empty() && name.len() <= LONGEST_NAME && !name.contains(is_deceptive_in_id)
+        !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(is_deceptive_in_id)
     };
     present.into_iter().find(can_name)
 }
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn of(claims: &Value) -> Result<Bearer, Refusal> {
-        Bearer::of(claims.as_object().unwrap())
+    fn bearer_of(claims: &Value) -> Result<Bearer, AuthError> {
+        Bearer::from_claims(claims.as_object().unwrap())
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
             ("without a client id, of Entra ID", json!({"sub": "s", "idtyp": "app"})),
         ];
         for (of_what, claims) in clients {
-            assert!(matches!(of(&claims), Ok(Bearer::Client { .. })), "{of_what}");
+            assert!(matches!(bearer_of(&claims), Ok(Bearer::Client { .. })), "{of_what}");
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
             json!({"sub": "u", "scope": "openid"}),
         ];
         for claims in persons {
-            let bearer = of(&claims);
+            let bearer = bearer_of(&claims);
             assert!(!matches!(bearer, Ok(Bearer::Client { .. })), "{claims}: {bearer:?}");
         }
     }
@@ -186,7 +186,7 @@ mod tests {
             json!({"sub": "s", "azp": 7}),
             json!({"sub": "s".repeat(256), "azp": "plant"}),
         ] {
-            assert!(matches!(of(&claims), Err(Refusal::Invalid(_))), "{claims}");
+            assert!(matches!(bearer_of(&claims), Err(AuthError::Invalid(_))), "{claims}");
         }
     }
 }

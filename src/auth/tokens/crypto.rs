@@ -11,23 +11,23 @@ use ring::signature::{RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey};
 static PROVIDER: CryptoProvider = CryptoProvider {
     // Penstock signs nothing.
     signer_factory: |_, _| Err(ErrorKind::UnsupportedAlgorithm.into()),
-    verifier_factory: verifier,
+    verifier_factory: create_verifier,
     key_utils: KeyUtils::new_unimplemented(),
 };
 
 /// Makes jsonwebtoken use ring. Only the first call has an effect.
-pub(super) fn install() {
+pub(super) fn install_provider() {
     // Only a second call fails, which would install the same provider.
     let _ = PROVIDER.install_default();
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "jsonwebtoken asks for this signature")]
-fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    let method = method(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
+fn create_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
+    let method = find_method(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
     if method.family() != key.family() {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }
-    Ok(Box::new(Check { algorithm: *algorithm, method, key: key.clone() }))
+    Ok(Box::new(SignatureCheck { algorithm: *algorithm, method, key: key.clone() }))
 }
 
 /// The check of an algorithm's signatures.
@@ -49,7 +49,7 @@ impl Method {
 }
 
 /// Returns the check for an algorithm; `None` for HMAC, because the keys of a provider are public.
-fn method(algorithm: Algorithm) -> Option<Method> {
+fn find_method(algorithm: Algorithm) -> Option<Method> {
     Some(match algorithm {
         Algorithm::RS256 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),
         Algorithm::RS384 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA384),
@@ -64,13 +64,13 @@ fn method(algorithm: Algorithm) -> Option<Method> {
     })
 }
 
-struct Check {
+struct SignatureCheck {
     algorithm: Algorithm,
     method: Method,
     key: DecodingKey,
 }
 
-impl Verifier<Vec<u8>> for Check {
+impl Verifier<Vec<u8>> for SignatureCheck {
     fn verify(
         &self,
         message: &[u8],
@@ -79,7 +79,7 @@ impl Verifier<Vec<u8>> for Check {
         let checked = match (self.method, self.key.kind()) {
             (Method::Rsa(parameters), DecodingKeyKind::RsaModulusExponent { n, e }) => {
                 // ring accepts no leading zeroes; some providers write them.
-                RsaPublicKeyComponents { n: number(n), e: number(e) }
+                RsaPublicKeyComponents { n: trim_leading_zeroes(n), e: trim_leading_zeroes(e) }
                     .verify(parameters, message, signature)
             }
             (Method::Ec(method) | Method::Ed(method), DecodingKeyKind::SecretOrDer(point)) => {
@@ -91,13 +91,13 @@ impl Verifier<Vec<u8>> for Check {
     }
 }
 
-impl JwtVerifier for Check {
+impl JwtVerifier for SignatureCheck {
     fn algorithm(&self) -> Algorithm {
         self.algorithm
     }
 }
 
-fn number(bytes: &[u8]) -> &[u8] {
+fn trim_leading_zeroes(bytes: &[u8]) -> &[u8] {
     let zeroes = bytes.iter().take_while(|byte| **byte == 0).count();
     bytes.get(zeroes..).unwrap_or_default()
 }

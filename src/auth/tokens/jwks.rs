@@ -3,9 +3,9 @@
 //! The keys are fetched at the start, once an hour, and when a token is signed with an unknown key: then at most
 //! every 30 s, with one fetch for all waiting requests. The last fetched set is also in `<data-dir>/jwks.json`. While
 //! the provider is unreachable, it is used for `service.security.jwks.max-stale`, in elapsed time.
-use super::keys::Keys;
+use super::keys::PublicKeys;
 use super::provider::Provider;
-use crate::Refusal;
+use crate::AuthError;
 use penstock_base::clock::Clock;
 use penstock_base::files::write_atomically;
 use serde::{Deserialize, Serialize};
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 /// The file in the data directory.
-const FILE: &str = "jwks.json";
+const JWKS_FILE: &str = "jwks.json";
 /// The minimum interval between two fetches that tokens cause.
-const LEAST_INTERVAL: Duration = Duration::from_secs(30);
+const MIN_TOKEN_FETCH_INTERVAL: Duration = Duration::from_secs(30);
 /// The interval of regular fetches.
-const INTERVAL: Duration = Duration::from_hours(1);
+const FETCH_INTERVAL: Duration = Duration::from_hours(1);
 /// The interval of fetches while the provider is unreachable.
-const RETRY: Duration = Duration::from_mins(1);
+const FETCH_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The keys of the issuer. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -34,15 +34,15 @@ struct Shared {
     clock: Clock,
     file: PathBuf,
     max_stale: Duration,
-    held: RwLock<Held>,
+    cached: RwLock<CachedKeys>,
     /// The start of the last fetch for a token. Locked during a fetch.
     fetching: Mutex<Option<Instant>>,
 }
 
 /// The cached keys and their state.
 #[derive(Debug, Clone, Default)]
-struct Held {
-    keys: Arc<Keys>,
+struct CachedKeys {
+    keys: Arc<PublicKeys>,
     /// The set as it was fetched.
     text: Vec<u8>,
     /// The elapsed time of the fetch.
@@ -58,7 +58,7 @@ struct Held {
 /// The format of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
+struct StoredJwks {
     issuer: String,
     jwk_set_uri: Option<String>,
     fetched: u64,
@@ -67,8 +67,8 @@ struct File {
 
 /// The keys at one moment.
 #[derive(Debug)]
-pub(super) struct Current {
-    pub(super) keys: Arc<Keys>,
+pub(super) struct CurrentKeys {
+    pub(super) keys: Arc<PublicKeys>,
     attempts: u64,
 }
 
@@ -80,8 +80,8 @@ impl Jwks {
         clock: Clock,
         max_stale: Duration,
     ) -> Self {
-        let file = data_dir.join(FILE);
-        let mut held = Held::default();
+        let file = data_dir.join(JWKS_FILE);
+        let mut held = CachedKeys::default();
         match std::fs::read(&file) {
             Ok(bytes) => match read_file(&bytes, &provider) {
                 Ok((text, keys, fetched)) => {
@@ -92,7 +92,7 @@ impl Jwks {
                         "The keys of the token issuer were read from the data directory."
                     );
                     let keys = Arc::new(keys);
-                    held = Held { keys, text, fetched, written: Some(fetched), ..held };
+                    held = CachedKeys { keys, text, fetched, written: Some(fetched), ..held };
                 }
                 Err(why) => {
                     tracing::warn!(why, "The cached keys of the token issuer are not used.");
@@ -109,60 +109,67 @@ impl Jwks {
             clock,
             file,
             max_stale,
-            held,
+            cached: held,
             fetching: Mutex::default(),
         }))
     }
 
     /// Returns the cached keys. Fetches them if none can be used.
-    pub(super) async fn current(&self) -> Result<Current, Refusal> {
-        if let Ok(current) = self.usable() {
+    pub(super) async fn current_keys(&self) -> Result<CurrentKeys, AuthError> {
+        if let Ok(current) = self.usable_keys() {
             return Ok(current);
         }
-        let attempts = self.held().attempts;
+        let attempts = self.lock_cached().attempts;
         self.fetch_once(attempts).await;
-        self.usable()
+        self.usable_keys()
     }
 
     /// Returns newer keys when none of `current` fits; the same ones if it is too early to fetch again. The flag says
     /// whether the last fetch succeeded.
-    pub(super) async fn newer(&self, current: &Current) -> Result<(Current, bool), Refusal> {
+    pub(super) async fn fetch_newer(
+        &self,
+        current: &CurrentKeys,
+    ) -> Result<(CurrentKeys, bool), AuthError> {
         self.fetch_once(current.attempts).await;
-        Ok((self.usable()?, !self.held().failed))
+        Ok((self.usable_keys()?, !self.lock_cached().failed))
     }
 
     /// Refreshes the keys until this is dropped.
-    pub(super) async fn run(self) {
+    pub(super) async fn refresh_keys(self) {
         loop {
-            let attempts = self.held().attempts;
-            self.fetch(attempts).await;
+            let attempts = self.lock_cached().attempts;
+            self.fetch_unless_done(attempts).await;
             let (failed, fetched) = {
-                let held = self.held();
+                let held = self.lock_cached();
                 (held.failed, held.fetched)
             };
-            let fresh = self.0.clock.since(fetched);
-            let wait = if failed { RETRY } else { INTERVAL.saturating_sub(fresh).max(RETRY) };
+            let fresh = self.0.clock.elapsed_since(fetched);
+            let wait = if failed {
+                FETCH_RETRY_INTERVAL
+            } else {
+                FETCH_INTERVAL.saturating_sub(fresh).max(FETCH_RETRY_INTERVAL)
+            };
             tokio::time::sleep(wait).await;
         }
     }
 
-    fn usable(&self) -> Result<Current, Refusal> {
-        let held = self.held();
+    fn usable_keys(&self) -> Result<CurrentKeys, AuthError> {
+        let held = self.lock_cached();
         if held.keys.is_empty() {
-            return Err(Refusal::Unavailable(
+            return Err(AuthError::Unavailable(
                 "access tokens cannot be checked now: the keys of their issuer have not been fetched yet; \
                  the gateway's log says why"
                     .into(),
             ));
         }
-        if self.0.clock.since(held.fetched) > self.0.max_stale {
-            return Err(Refusal::Unavailable(
+        if self.0.clock.elapsed_since(held.fetched) > self.0.max_stale {
+            return Err(AuthError::Unavailable(
                 "access tokens cannot be checked now: their issuer is unreachable, and its keys were \
                  fetched longer ago than service.security.jwks.max-stale allows"
                     .into(),
             ));
         }
-        Ok(Current { keys: held.keys.clone(), attempts: held.attempts })
+        Ok(CurrentKeys { keys: held.keys.clone(), attempts: held.attempts })
     }
 
     /// Fetches the keys, unless another request has since `attempts`, or it is too early. A started fetch completes
@@ -171,8 +178,8 @@ impl Jwks {
         let jwks = self.clone();
         let fetching = tokio::spawn(async move {
             let mut begun = jwks.0.fetching.lock().await;
-            let is_early = begun.is_some_and(|begun| begun.elapsed() < LEAST_INTERVAL);
-            if jwks.held().attempts == attempts && !is_early {
+            let is_early = begun.is_some_and(|begun| begun.elapsed() < MIN_TOKEN_FETCH_INTERVAL);
+            if jwks.lock_cached().attempts == attempts && !is_early {
                 *begun = Some(Instant::now());
                 jwks.fetch_now().await;
             }
@@ -182,18 +189,18 @@ impl Jwks {
     }
 
     /// Fetches the keys, unless another task has since `attempts`.
-    async fn fetch(&self, attempts: u64) {
+    async fn fetch_unless_done(&self, attempts: u64) {
         let _fetching = self.0.fetching.lock().await;
-        if self.held().attempts == attempts {
+        if self.lock_cached().attempts == attempts {
             self.fetch_now().await;
         }
     }
 
     async fn fetch_now(&self) {
-        let fetched = self.0.provider.fetch().await;
+        let fetched = self.0.provider.fetch_keys().await;
         let now = self.0.clock.elapsed();
         let to_write = {
-            let mut held = self.held_mut();
+            let mut held = self.lock_cached_mut();
             held.attempts += 1;
             let had_failed = std::mem::replace(&mut held.failed, fetched.is_err());
             match fetched {
@@ -206,7 +213,7 @@ impl Jwks {
                             "The keys of the token issuer were fetched."
                         );
                     }
-                    let interval = u64::try_from(INTERVAL.as_millis()).unwrap_or(u64::MAX);
+                    let interval = u64::try_from(FETCH_INTERVAL.as_millis()).unwrap_or(u64::MAX);
                     let is_old = held.written.is_none_or(|at| now.saturating_sub(at) >= interval);
                     held.keys = Arc::new(keys);
                     held.text = text;
@@ -227,14 +234,14 @@ impl Jwks {
             }
         };
         if let Some(text) = to_write {
-            self.write(text, now).await;
+            self.write_file(text, now).await;
         }
     }
 
-    async fn write(&self, text: Vec<u8>, fetched: u64) {
+    async fn write_file(&self, text: Vec<u8>, fetched: u64) {
         let jwks = self.clone();
         let written = tokio::task::spawn_blocking(move || {
-            let file = File {
+            let file = StoredJwks {
                 issuer: jwks.0.provider.issuer.clone(),
                 jwk_set_uri: jwks.0.provider.jwk_set_uri.clone(),
                 fetched,
@@ -243,7 +250,7 @@ impl Jwks {
             write_atomically(&jwks.0.file, &serde_json::to_vec(&file)?)
         });
         match written.await {
-            Ok(Ok(())) => self.held_mut().written = Some(fetched),
+            Ok(Ok(())) => self.lock_cached_mut().written = Some(fetched),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "The keys of the token issuer could not be saved in the data directory.");
             }
@@ -253,22 +260,22 @@ impl Jwks {
         }
     }
 
-    fn held(&self) -> RwLockReadGuard<'_, Held> {
+    fn lock_cached(&self) -> RwLockReadGuard<'_, CachedKeys> {
         // Consistent after each statement.
-        self.0.held.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held_mut(&self) -> RwLockWriteGuard<'_, Held> {
-        self.0.held.write().unwrap_or_else(PoisonError::into_inner)
+    fn lock_cached_mut(&self) -> RwLockWriteGuard<'_, CachedKeys> {
+        self.0.cached.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn read_file(bytes: &[u8], provider: &Provider) -> Result<(Vec<u8>, Keys, u64), String> {
-    let file: File = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+fn read_file(bytes: &[u8], provider: &Provider) -> Result<(Vec<u8>, PublicKeys, u64), String> {
+    let file: StoredJwks = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
     if file.issuer != provider.issuer || file.jwk_set_uri != provider.jwk_set_uri {
         return Err("they belong to another issuer".to_owned());
     }
     let text = file.jwks.get().as_bytes().to_vec();
-    let keys = Keys::read(&text)?;
+    let keys = PublicKeys::parse_set(&text)?;
     Ok((text, keys, file.fetched))
 }

@@ -1,66 +1,66 @@
 //! Logs refused tokens, so that an operator sees which setting does not match. Any client can send tokens. So there
 //! are only some lines a minute, of limited length, with no part of a token except its issuer and audience.
-use super::token::{Expected, Token};
-use crate::Refusal;
+use super::token::{ExpectedToken, Token};
+use crate::AuthError;
 use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The maximum number of lines in each [`WINDOW`].
-const LINES: u32 = 10;
-const WINDOW: Duration = Duration::from_mins(1);
+/// The maximum number of lines in each [`LINE_WINDOW`].
+const MAX_LINES_PER_WINDOW: u32 = 10;
+const LINE_WINDOW: Duration = Duration::from_mins(1);
 /// The maximum number of characters of a claim.
-const LONGEST: usize = 200;
+const MAX_CLAIM_CHARS: usize = 200;
 
 /// The begin of the current window, and the lines written in it.
 #[derive(Debug, Default)]
-pub(super) struct Log(Mutex<Option<(Instant, u32)>>);
+pub(super) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
 
-impl Log {
+impl RefusalLog {
     /// Logs the issuer and the audience of a refused token, and the expected ones.
-    pub(super) fn refused(
+    pub(super) fn log_refused(
         &self,
         token: &Token<'_>,
-        expected: &Expected,
+        expected: &ExpectedToken,
         from: Option<IpAddr>,
-        refusal: &Refusal,
+        refusal: &AuthError,
     ) {
-        if !self.has_room(Instant::now()) {
+        if !self.has_capacity(Instant::now()) {
             return;
         }
         let mut audiences = expected.audiences.clone();
         audiences.extend(expected.client_id_audience.iter().map(|id| format!("{id} (with azp)")));
         tracing::warn!(
             from = from.map(tracing::field::display),
-            iss = shown(token.claims.get("iss")),
+            iss = format_claim(token.claims.get("iss")),
             expected_iss = expected.issuer,
-            aud = shown(token.claims.get("aud")),
+            aud = format_claim(token.claims.get("aud")),
             expected_aud = audiences.join(", "),
             %refusal,
             "An access token was refused."
         );
     }
 
-    fn has_room(&self, now: Instant) -> bool {
+    fn has_capacity(&self, now: Instant) -> bool {
         // It changes by single assignments, so a panic leaves it consistent.
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (begun, lines) = window.get_or_insert((now, 0));
-        if now.duration_since(*begun) >= WINDOW {
+        if now.duration_since(*begun) >= LINE_WINDOW {
             (*begun, *lines) = (now, 0);
         }
         *lines += 1;
-        *lines <= LINES
+        *lines <= MAX_LINES_PER_WINDOW
     }
 }
 
 /// Formats a claim as JSON, truncated and with deceptive characters escaped.
-fn shown(claim: Option<&Value>) -> String {
+fn format_claim(claim: Option<&Value>) -> String {
     let Some(claim) = claim else { return "missing".to_owned() };
     let text = claim.to_string();
-    let cut: String = text.chars().take(LONGEST).flat_map(char::escape_debug).collect();
+    let cut: String = text.chars().take(MAX_CLAIM_CHARS).flat_map(char::escape_debug).collect();
     let cut = cut.replace("\\\"", "\"");
-    if text.chars().nth(LONGEST).is_some() { format!("{cut}…") } else { cut }
+    if text.chars().nth(MAX_CLAIM_CHARS).is_some() { format!("{cut}…") } else { cut }
 }
 
 #[cfg(test)]
@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     fn claims_are_truncated_and_escaped() {
-        assert_eq!(shown(None), "missing");
-        assert_eq!(shown(Some(&json!(["api://a", 7]))), "[\"api://a\",7]");
+        assert_eq!(format_claim(None), "missing");
+        assert_eq!(format_claim(Some(&json!(["api://a", 7]))), "[\"api://a\",7]");
         assert_eq!(
-            shown(Some(&json!("a\u{202e}\n\u{1b}[31m"))),
+            format_claim(Some(&json!("a\u{202e}\n\u{1b}[31m"))),
             "\"a\\u{202e}\\\\n\\\\u001b[31m\""
         );
-        let long = shown(Some(&json!("x".repeat(100_000))));
-        assert_eq!(long.chars().count(), LONGEST + 1);
+        let long = format_claim(Some(&json!("x".repeat(100_000))));
+        assert_eq!(long.chars().count(), MAX_CLAIM_CHARS + 1);
     }
 
     #[test]
@@ -90,19 +90,19 @@ mod tests {
             part(&json!({"alg": "RS256"})),
             part(&json!({"iss": "https://v2.example", "aud": "c-1", "sub": "planted-subject"}))
         );
-        let expected = Expected {
+        let expected = ExpectedToken {
             issuer: "https://v1.example".to_owned(),
             audiences: vec!["api://c-1".to_owned()],
             client_id_audience: None,
             client_ids: Vec::new(),
             algorithms: vec![jsonwebtoken::Algorithm::RS256],
         };
-        let token = Token::read(&text, &expected).unwrap();
+        let token = Token::parse(&text, &expected).unwrap();
         let lines = Lines::default();
         let to = tracing_subscriber::fmt().with_ansi(false).with_writer(lines.clone()).finish();
-        let refusal = Refusal::Invalid("why".to_owned());
-        penstock_base::telemetry::heard(to, || {
-            Log::default().refused(&token, &expected, None, &refusal);
+        let refusal = AuthError::Invalid("why".to_owned());
+        penstock_base::telemetry::with_subscriber(to, || {
+            RefusalLog::default().log_refused(&token, &expected, None, &refusal);
         });
         let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         let line = written.lines().next().unwrap();
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn only_some_lines_a_minute_are_written() {
-        let (log, now) = (Log::default(), Instant::now());
-        let written = |now| (0..100).filter(|_| log.has_room(now)).count();
+        let (log, now) = (RefusalLog::default(), Instant::now());
+        let written = |now| (0..100).filter(|_| log.has_capacity(now)).count();
         assert_eq!(written(now), 10);
-        assert_eq!(written(now + WINDOW / 2), 0);
-        assert_eq!(written(now + WINDOW), 10);
+        assert_eq!(written(now + LINE_WINDOW / 2), 0);
+        assert_eq!(written(now + LINE_WINDOW), 10);
     }
 }

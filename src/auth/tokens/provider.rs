@@ -1,7 +1,7 @@
 //! Fetches the keys of an issuer, from a discovered (OpenID Connect Discovery 1.0, RFC 8414) or configured address.
-use super::keys::Keys;
-use crate::fetch::{self, Missing};
-use penstock_base::fault::Fault;
+use super::keys::PublicKeys;
+use crate::fetch::{self, FetchError};
+use penstock_base::error::GatewayError;
 use penstock_config::ResourceServer;
 use reqwest::{Client, Url};
 use serde::Deserialize;
@@ -23,9 +23,12 @@ struct Metadata {
 }
 
 impl Provider {
-    pub(super) fn new(settings: &ResourceServer, ca_file: Option<&Path>) -> Result<Self, Fault> {
+    pub(super) fn new(
+        settings: &ResourceServer,
+        ca_file: Option<&Path>,
+    ) -> Result<Self, GatewayError> {
         Ok(Self {
-            client: fetch::client(ca_file)?,
+            client: fetch::build_client(ca_file)?,
             issuer: settings.issuer_uri.clone(),
             jwk_set_uri: settings.jwk_set_uri.clone(),
         })
@@ -35,32 +38,35 @@ impl Provider {
     ///
     /// # Errors
     /// The reason as text for the operator.
-    pub(super) async fn fetch(&self) -> Result<(Vec<u8>, Keys), String> {
+    pub(super) async fn fetch_keys(&self) -> Result<(Vec<u8>, PublicKeys), String> {
         let uri = match &self.jwk_set_uri {
             Some(uri) => uri.clone(),
-            None => self.discover().await?,
+            None => self.discover_jwks_uri().await?,
         };
-        let text = fetch::get(&self.client, &uri).await.map_err(|missing| missing.to_string())?;
-        let keys = Keys::read(&text).map_err(|why| format!("the keys at {uri}: {why}"))?;
+        let text = fetch::fetch_document(&self.client, &uri)
+            .await
+            .map_err(|missing| missing.to_string())?;
+        let keys =
+            PublicKeys::parse_set(&text).map_err(|why| format!("the keys at {uri}: {why}"))?;
         Ok((text, keys))
     }
 
-    async fn discover(&self) -> Result<String, String> {
+    async fn discover_jwks_uri(&self) -> Result<String, String> {
         let mut first = None;
         for url in metadata_urls(&self.issuer)? {
-            match fetch::get(&self.client, &url).await {
-                Ok(text) => return self.read(&url, &text),
-                Err(missing @ Missing::NotThere { .. }) => {
+            match fetch::fetch_document(&self.client, &url).await {
+                Ok(text) => return self.parse_metadata(&url, &text),
+                Err(missing @ FetchError::NotFound { .. }) => {
                     first.get_or_insert(missing);
                 }
-                Err(missing @ Missing::OutOfReach(_)) => return Err(missing.to_string()),
+                Err(missing @ FetchError::Unreachable(_)) => return Err(missing.to_string()),
             }
         }
         let first = first.map_or_else(String::new, |missing| missing.to_string());
         Err(format!("{first}; check issuer-uri, or set jwk-set-uri"))
     }
 
-    fn read(&self, url: &str, text: &[u8]) -> Result<String, String> {
+    fn parse_metadata(&self, url: &str, text: &[u8]) -> Result<String, String> {
         let metadata: Metadata = serde_json::from_slice(text)
             .map_err(|error| format!("the answer of {url} cannot be read: {error}"))?;
         if metadata.issuer != self.issuer {
@@ -126,7 +132,7 @@ mod tests {
         let provider = Provider::new(&settings, None).unwrap();
         let read = |issuer, uri| {
             let text = format!(r#"{{"issuer": "{issuer}", "jwks_uri": "{uri}", "x": 1}}"#);
-            provider.read("u", text.as_bytes())
+            provider.parse_metadata("u", text.as_bytes())
         };
         assert_eq!(read("https://a/", "https://a/jwks").unwrap(), "https://a/jwks");
         // The slash counts.

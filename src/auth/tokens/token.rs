@@ -1,5 +1,5 @@
 //! Parses a token (RFC 7519) and checks it, whether its bearer is a client or a person.
-use crate::Refusal;
+use crate::AuthError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::{SignedDuration, Timestamp};
@@ -9,22 +9,22 @@ use serde_json::{Map, Value};
 use std::fmt;
 
 /// The maximum length of a token in bytes.
-const LONGEST: usize = 16 << 10;
+const MAX_TOKEN_BYTES: usize = 16 << 10;
 /// The tolerated difference between the issuer's clock and the gateway's, in seconds.
-const SKEW: f64 = 60.0;
+const CLOCK_SKEW_SECONDS: f64 = 60.0;
 /// Header parameters with which a token brings its own key.
-const OWN_KEYS: [&str; 3] = ["jwk", "jku", "x5u"];
+const OWN_KEY_PARAMETERS: [&str; 3] = ["jwk", "jku", "x5u"];
 /// Claims that only ID tokens have (OpenID Connect Core 1.0, 2 and 3.1.3.6), and those of logout tokens.
-const NOT_OF_ACCESS_TOKENS: [&str; 5] = ["nonce", "at_hash", "c_hash", "s_hash", "events"];
+const NON_ACCESS_TOKEN_CLAIMS: [&str; 5] = ["nonce", "at_hash", "c_hash", "s_hash", "events"];
 
 /// Claims that name the client application that a token was issued to.
 pub(super) const CLIENT_ID_CLAIMS: [&str; 4] = ["azp", "appid", "client_id", "cid"];
 /// Claims that only access tokens have, and ID tokens do not.
-const OF_ACCESS_TOKENS: [&str; 6] = ["scp", "scope", "idtyp", "gty", "appid", "client_id"];
+const ACCESS_TOKEN_CLAIMS: [&str; 6] = ["scp", "scope", "idtyp", "gty", "appid", "client_id"];
 
 /// The expected properties of a token.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedToken {
     pub(super) issuer: String,
     pub(super) audiences: Vec<String>,
     /// An audience that is accepted only for tokens with `azp`.
@@ -47,86 +47,99 @@ pub(super) struct Token<'a> {
 
 impl<'a> Token<'a> {
     /// Parses a token, and checks its format and header.
-    pub(super) fn read(text: &'a str, expected: &Expected) -> Result<Self, Refusal> {
-        if text.len() > LONGEST {
-            return refuse("it is longer than 16 KiB");
+    pub(super) fn parse(text: &'a str, expected: &ExpectedToken) -> Result<Self, AuthError> {
+        if text.len() > MAX_TOKEN_BYTES {
+            return refuse_token("it is longer than 16 KiB");
         }
         let mut parts = text.split('.');
         let (Some(header), Some(claims), Some(signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return refuse("it is not a signed JSON Web Token, which has three parts");
+            return refuse_token("it is not a signed JSON Web Token, which has three parts");
         };
-        let header = members("header", header)?;
+        let header = decode_members("header", header)?;
         let algorithm =
             header.get("alg").and_then(Value::as_str).and_then(|name| name.parse().ok());
         let Some(algorithm) = algorithm.filter(|found| expected.algorithms.contains(found)) else {
-            return refuse(
+            return refuse_token(
                 "its algorithm (alg) is none of those in service.security.jwt.algorithms",
             );
         };
         if !header.get("typ").is_none_or(is_access_token_type) {
-            return refuse("its type (typ) is not that of an access token");
+            return refuse_token("its type (typ) is not that of an access token");
         }
         if header.contains_key("crit") || header.contains_key("b64") {
-            return refuse("it requires an extension (crit) that is not supported");
+            return refuse_token("it requires an extension (crit) that is not supported");
         }
-        if OWN_KEYS.iter().any(|name| header.contains_key(*name)) {
-            return refuse(
+        if OWN_KEY_PARAMETERS.iter().any(|name| header.contains_key(*name)) {
+            return refuse_token(
                 "it brings a key of its own (jwk, jku or x5u); only its issuer's keys count",
             );
         }
         let key_id = match header.get("kid") {
             None => None,
             Some(Value::String(id)) => Some(id.clone()),
-            Some(_) => return refuse("its key id (kid) is not a string"),
+            Some(_) => return refuse_token("its key id (kid) is not a string"),
         };
         let message = text.len().saturating_sub(signature.len() + 1);
         let message = text.as_bytes().get(..message).unwrap_or_default();
-        Ok(Self { algorithm, key_id, claims: members("claims", claims)?, message, signature })
+        Ok(Self {
+            algorithm,
+            key_id,
+            claims: decode_members("claims", claims)?,
+            message,
+            signature,
+        })
     }
 
     /// Checks the issuer, the audience, the times and the kind of token.
-    pub(super) fn check(&self, expected: &Expected, now: Timestamp) -> Result<(), Refusal> {
+    pub(super) fn check_claims(
+        &self,
+        expected: &ExpectedToken,
+        now: Timestamp,
+    ) -> Result<(), AuthError> {
         if self.claims.get("iss").and_then(Value::as_str) != Some(&expected.issuer) {
-            return refuse("its issuer (iss) is not identical to the configured one");
+            return refuse_token("its issuer (iss) is not identical to the configured one");
         }
         let audiences = self.audiences();
         let is_expected = audiences.iter().any(|audience| {
             expected.audiences.iter().any(|one| one == audience)
                 || (expected.client_id_audience.as_deref() == Some(*audience)
-                    && self.text("azp").is_some())
+                    && self.text_claim("azp").is_some())
         });
         if !is_expected {
-            return refuse("its audience (aud) is not this gateway");
+            return refuse_token("its audience (aud) is not this gateway");
         }
         #[expect(
             clippy::cast_precision_loss,
             reason = "seconds are exact for the next millions of years"
         )]
         let now = now.as_millisecond() as f64 / 1000.0;
-        match self.time("exp")? {
-            None => return refuse("it has no expiry (exp)"),
-            Some(expiry) if now >= expiry + SKEW => return refuse("it has expired (exp)"),
+        match self.time_claim("exp")? {
+            None => return refuse_token("it has no expiry (exp)"),
+            Some(expiry) if now >= expiry + CLOCK_SKEW_SECONDS => {
+                return refuse_token("it has expired (exp)");
+            }
             Some(_) => {}
         }
-        if self.time("nbf")?.is_some_and(|begin| now + SKEW < begin) {
-            return refuse(
+        if self.time_claim("nbf")?.is_some_and(|begin| now + CLOCK_SKEW_SECONDS < begin) {
+            return refuse_token(
                 "it is not valid yet (nbf); if it should be, the gateway's clock is behind: see `penstock clock`",
             );
         }
-        self.time("iat")?;
-        let is_other_kind = NOT_OF_ACCESS_TOKENS.iter().any(|name| self.claims.contains_key(*name))
-            || self.claims.get("token_use").is_some_and(|of| of.as_str() != Some("access"))
-            || !self.claims.get("typ").is_none_or(is_access_token_type)
-            || expected.client_ids.iter().any(|client_id| {
-                audiences.contains(&client_id.as_str()) && self.may_be_id_token_of(client_id)
-            });
+        self.time_claim("iat")?;
+        let is_other_kind =
+            NON_ACCESS_TOKEN_CLAIMS.iter().any(|name| self.claims.contains_key(*name))
+                || self.claims.get("token_use").is_some_and(|of| of.as_str() != Some("access"))
+                || !self.claims.get("typ").is_none_or(is_access_token_type)
+                || expected.client_ids.iter().any(|client_id| {
+                    audiences.contains(&client_id.as_str()) && self.may_be_id_token_of(client_id)
+                });
         if is_other_kind {
-            return refuse("it is an ID token or one for another use, not an access token");
+            return refuse_token("it is an ID token or one for another use, not an access token");
         }
         if self.claims.contains_key("cnf") {
-            return refuse(
+            return refuse_token(
                 "it is bound to a key or certificate of its sender (cnf), which the gateway does not check; \
                  ask the issuer for a bearer token",
             );
@@ -148,18 +161,18 @@ impl<'a> Token<'a> {
     /// Returns whether a token whose audience is this client may be an ID token. ID tokens are issued to the client
     /// that is their audience, and some contain no client id.
     fn may_be_id_token_of(&self, client_id: &str) -> bool {
-        match CLIENT_ID_CLAIMS.iter().find_map(|name| self.text(name)) {
+        match CLIENT_ID_CLAIMS.iter().find_map(|name| self.text_claim(name)) {
             None => true,
             Some(issued_to) => {
                 issued_to == client_id
-                    && self.text("sub") != Some(client_id)
-                    && !OF_ACCESS_TOKENS.iter().any(|name| self.claims.contains_key(*name))
+                    && self.text_claim("sub") != Some(client_id)
+                    && !ACCESS_TOKEN_CLAIMS.iter().any(|name| self.claims.contains_key(*name))
             }
         }
     }
 
     /// Returns a claim that is a non-empty string.
-    fn text(&self, name: &str) -> Option<&str> {
+    fn text_claim(&self, name: &str) -> Option<&str> {
         self.claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
     }
 
@@ -169,26 +182,26 @@ impl<'a> Token<'a> {
     }
 
     /// Returns a time claim, in seconds since 1970 (RFC 7519, `NumericDate`).
-    fn time(&self, name: &str) -> Result<Option<f64>, Refusal> {
+    fn time_claim(&self, name: &str) -> Result<Option<f64>, AuthError> {
         match self.claims.get(name) {
             None => Ok(None),
             Some(value) => match value.as_f64().filter(|seconds| seconds.is_finite()) {
                 Some(seconds) => Ok(Some(seconds)),
-                None => refuse(&format!("its {name} is not a number of seconds")),
+                None => refuse_token(&format!("its {name} is not a number of seconds")),
             },
         }
     }
 }
 
 /// Returns when a token with these claims stops being accepted; `None` if that is later than any representable time.
-pub(super) fn expiry(claims: &Map<String, Value>) -> Option<Timestamp> {
-    let expiry = claims.get("exp").and_then(Value::as_f64)? + SKEW;
+pub(super) fn expires_at(claims: &Map<String, Value>) -> Option<Timestamp> {
+    let expiry = claims.get("exp").and_then(Value::as_f64)? + CLOCK_SKEW_SECONDS;
     Timestamp::UNIX_EPOCH.checked_add(SignedDuration::try_from_secs_f64(expiry).ok()?).ok()
 }
 
 /// Returns the error (401) for a refused token.
-pub(super) fn refuse<T>(what: &str) -> Result<T, Refusal> {
-    Err(Refusal::Invalid(format!("the access token is refused: {what}")))
+pub(super) fn refuse_token<T>(what: &str) -> Result<T, AuthError> {
+    Err(AuthError::Invalid(format!("the access token is refused: {what}")))
 }
 
 /// Returns whether a type is `JWT` (RFC 7519), `at+jwt` (RFC 9068), or Keycloak's value in the claim of that name.
@@ -198,16 +211,16 @@ fn is_access_token_type(value: &Value) -> bool {
     matches!(name.strip_prefix("application/").unwrap_or(&name), "jwt" | "at+jwt" | "bearer")
 }
 
-fn members(what: &str, part: &str) -> Result<Map<String, Value>, Refusal> {
+fn decode_members(what: &str, part: &str) -> Result<Map<String, Value>, AuthError> {
     let Ok(text) = URL_SAFE_NO_PAD.decode(part) else {
-        return refuse(&format!("its {what} cannot be read as base64url"));
+        return refuse_token(&format!("its {what} cannot be read as base64url"));
     };
     match serde_json::from_slice(&text) {
         Ok(Members(members)) => Ok(members),
         Err(error) if error.is_data() => {
-            refuse(&format!("its {what} is not a JSON object, or has a duplicate member"))
+            refuse_token(&format!("its {what} is not a JSON object, or has a duplicate member"))
         }
-        Err(_) => refuse(&format!("its {what} is not JSON")),
+        Err(_) => refuse_token(&format!("its {what} is not JSON")),
     }
 }
 

@@ -1,41 +1,41 @@
 //! One listener: its position, and the kinds of events that it asked for.
-use super::{Event, Events, Kind};
+use super::{Event, EventBus, EventKind};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// The maximum bytes of events in one batch; a larger event is a batch of its own.
-const BATCH: usize = 32 << 10;
+const MAX_BATCH_BYTES: usize = 32 << 10;
 
 /// One listener. It holds no events, so a slow listener costs no memory; it is notified of events that it missed.
 #[derive(Debug)]
 pub struct Listener {
-    events: Events,
+    events: EventBus,
     newest: watch::Receiver<u64>,
     /// The identifier up to which every event was sent, or not asked for.
     after: u64,
-    kinds: Vec<Kind>,
+    kinds: Vec<EventKind>,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Listener {
     pub(super) fn new(
-        events: Events,
+        events: EventBus,
         newest: watch::Receiver<u64>,
         after: u64,
-        kinds: Vec<Kind>,
+        kinds: Vec<EventKind>,
         permit: OwnedSemaphorePermit,
     ) -> Self {
         Self { events, newest, after, kinds, _permit: permit }
     }
 
     /// Returns the identifier after which the listener continues.
-    pub fn at(&self) -> u64 {
+    pub fn last_id(&self) -> u64 {
         self.after
     }
 
     /// Returns an event with only the listener's position, from which its client can continue.
-    pub fn position(&self) -> Event {
-        self.events.event(self.after, None, Kind::Position, "events", &json!({}))
+    pub fn position_event(&self) -> Event {
+        self.events.build_event(self.after, None, EventKind::Position, "events", &json!({}))
     }
 
     /// Waits for the next events. Cancel safe.
@@ -43,7 +43,7 @@ impl Listener {
         loop {
             // Marked before reading the ring: an event in between ends the wait.
             self.newest.mark_unchanged();
-            let events = self.take();
+            let events = self.take_available();
             if !events.is_empty() {
                 return events;
             }
@@ -54,10 +54,10 @@ impl Listener {
         }
     }
 
-    fn take(&mut self) -> Vec<Event> {
-        let ring = self.events.ring();
-        let Some(missed) = ring.missed(self.after) else {
-            let (events, seen) = ring.after(self.after, &self.kinds, BATCH);
+    fn take_available(&mut self) -> Vec<Event> {
+        let ring = self.events.lock_ring();
+        let Some(missed) = ring.missed_after(self.after) else {
+            let (events, seen) = ring.events_after(self.after, &self.kinds, MAX_BATCH_BYTES);
             self.after = seen;
             return events;
         };
@@ -68,74 +68,74 @@ impl Listener {
             "message": "events were dropped before this client read them; read the resources again",
         });
         self.after = missed.up_to;
-        vec![self.events.event(missed.up_to, None, Kind::Lost, "events", &data)]
+        vec![self.events.build_event(missed.up_to, None, EventKind::Lost, "events", &data)]
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Options;
+    use super::super::EventOptions;
     use super::*;
     use futures_util::FutureExt;
     use serde_json::Value;
 
-    fn bus(depth: usize) -> Events {
-        Events::new(Options { epoch: 7, depth, listeners: 2, ..Options::default() })
+    fn bus_with_depth(depth: usize) -> EventBus {
+        EventBus::new(EventOptions { epoch: 7, depth, listeners: 2, ..EventOptions::default() })
     }
 
-    fn value(event: &Event) -> Value {
+    fn parse_event(event: &Event) -> Value {
         serde_json::from_str(&event.json).unwrap()
     }
 
     #[tokio::test]
     async fn an_event_is_a_cloud_event_and_wakes_a_waiting_listener() {
-        let bus = bus(10);
-        let mut listener = bus.listen(None, &[Kind::Export]).unwrap();
+        let bus = bus_with_depth(10);
+        let mut listener = bus.listen(None, &[EventKind::Export]).unwrap();
         assert!(listener.next().now_or_never().is_none());
         let publisher = bus.clone();
         let publishing = tokio::spawn(async move {
-            publisher.publish(Kind::Target, "bucket", &json!({}));
-            publisher.publish(Kind::Export, "e-1", &json!({"line": "a\nb"}));
+            publisher.publish(EventKind::Target, "bucket", &json!({}));
+            publisher.publish(EventKind::Export, "e-1", &json!({"line": "a\nb"}));
         });
         let events = listener.next().await;
         publishing.await.unwrap();
         assert_eq!(events.len(), 1);
-        let event = value(&events[0]);
+        let event = parse_event(&events[0]);
         assert_eq!(event["specversion"], "1.0");
         assert_eq!(event["id"], ((7_u64 << 32) + 2).to_string());
         assert_eq!(event["type"], "penstock.export.changed");
         assert_eq!((&event["subject"], &event["data"]["line"]), (&json!("e-1"), &json!("a\nb")));
         assert!(!events[0].json.contains('\n'));
-        assert_eq!(listener.at(), events[0].id);
+        assert_eq!(listener.last_id(), events[0].id);
     }
 
     #[tokio::test]
     async fn a_listener_that_was_away_continues_or_learns_what_it_missed() {
-        let bus = bus(3);
-        let seen = bus.listen(None, &[]).unwrap().at();
+        let bus = bus_with_depth(3);
+        let seen = bus.listen(None, &[]).unwrap().last_id();
         for n in 0..5 {
-            bus.publish(Kind::Ingestion, "i", &n);
+            bus.publish(EventKind::Ingestion, "i", &n);
         }
-        let mut near = bus.listen(Some(seen + 3), &Kind::ALL).unwrap();
+        let mut near = bus.listen(Some(seen + 3), &EventKind::ALL).unwrap();
         assert_eq!(near.next().await.len(), 2);
-        let mut far = bus.listen(Some(seen + 1), &[Kind::Export]).unwrap();
+        let mut far = bus.listen(Some(seen + 1), &[EventKind::Export]).unwrap();
         let lost = far.next().await;
-        assert_eq!((lost.len(), lost[0].kind, lost[0].id), (1, Kind::Lost, seen + 2));
-        let data = &value(&lost[0])["data"];
+        assert_eq!((lost.len(), lost[0].kind, lost[0].id), (1, EventKind::Lost, seen + 2));
+        let data = &parse_event(&lost[0])["data"];
         assert_eq!(
             (&data["count"], &data["lastSeen"]),
             (&json!(1), &json!((seen + 1).to_string()))
         );
         assert!(far.next().now_or_never().is_none(), "a loss is reported once");
         drop(near);
-        let mut of_another_run = bus.listen(Some(5), &Kind::ALL).unwrap();
-        assert_eq!(value(&of_another_run.next().await[0])["data"]["count"], Value::Null);
+        let mut of_another_run = bus.listen(Some(5), &EventKind::ALL).unwrap();
+        assert_eq!(parse_event(&of_another_run.next().await[0])["data"]["count"], Value::Null);
         assert_eq!(of_another_run.next().await.len(), 3);
     }
 
     #[test]
     fn concurrent_listeners_are_limited() {
-        let bus = bus(3);
+        let bus = bus_with_depth(3);
         let (_first, second) = (bus.listen(None, &[]).unwrap(), bus.listen(None, &[]).unwrap());
         assert!(bus.listen(None, &[]).is_none());
         drop(second);

@@ -1,9 +1,9 @@
 //! A ring of the newest events, limited in number and in bytes.
-use super::{Event, Kind};
+use super::{Event, EventKind};
 use std::collections::VecDeque;
 
 /// The maximum bytes of all events kept, whatever `service.events.depth` allows.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_TOTAL_BYTES: usize = 4 << 20;
 
 /// The newest events. Their identifiers have no gaps.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Ring {
 
 /// The events that a listener has missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Missed {
+pub(super) struct MissedEvents {
     /// The number of events; `None` if unknown because the gateway has restarted.
     pub(super) count: Option<u64>,
     /// The identifier after which the listener continues.
@@ -32,16 +32,16 @@ impl Ring {
     }
 
     /// Returns the identifier of the newest event.
-    pub(super) fn newest(&self) -> u64 {
+    pub(super) fn newest_id(&self) -> u64 {
         self.gone + self.events.len() as u64
     }
 
     /// Adds an event, whose identifier must follow that of the newest, and drops the oldest ones over the limits.
     pub(super) fn push(&mut self, event: Event) {
-        debug_assert_eq!(event.id, self.newest() + 1, "identifiers follow each other");
+        debug_assert_eq!(event.id, self.newest_id() + 1, "identifiers follow each other");
         self.bytes += event.json.len();
         self.events.push_back(event);
-        while (self.events.len() > self.depth || self.bytes > MOST_BYTES)
+        while (self.events.len() > self.depth || self.bytes > MAX_TOTAL_BYTES)
             && let Some(oldest) = self.events.pop_front()
         {
             self.bytes -= oldest.json.len();
@@ -50,18 +50,23 @@ impl Ring {
     }
 
     /// Returns what a listener that has seen everything up to `after` has missed, if any events were dropped.
-    pub(super) fn missed(&self, after: u64) -> Option<Missed> {
-        if (self.gone..=self.newest()).contains(&after) {
+    pub(super) fn missed_after(&self, after: u64) -> Option<MissedEvents> {
+        if (self.gone..=self.newest_id()).contains(&after) {
             return None;
         }
         // A future identifier is that of another gateway, or of one whose store was lost.
         let count = (self.before..self.gone).contains(&after).then(|| self.gone - after);
-        Some(Missed { count, up_to: self.gone })
+        Some(MissedEvents { count, up_to: self.gone })
     }
 
     /// Returns the events of these kinds after `after`, until they reach `bytes`, and the identifier of the last event
     /// that was looked at. Nothing may be missed after `after`.
-    pub(super) fn after(&self, after: u64, kinds: &[Kind], bytes: usize) -> (Vec<Event>, u64) {
+    pub(super) fn events_after(
+        &self,
+        after: u64,
+        kinds: &[EventKind],
+        bytes: usize,
+    ) -> (Vec<Event>, u64) {
         let (mut found, mut taken, mut seen) = (Vec::new(), 0, after);
         let skipped = usize::try_from(after.saturating_sub(self.gone)).unwrap_or(usize::MAX);
         for event in self.events.iter().skip(skipped) {
@@ -82,43 +87,51 @@ impl Ring {
 mod tests {
     use super::*;
 
-    fn filled(events: usize, bytes: usize) -> Ring {
+    fn filled_ring(events: usize, bytes: usize) -> Ring {
         let mut ring = Ring::new(100, 3);
         for _ in 0..events {
-            let kind = if ring.newest().is_multiple_of(2) { Kind::Export } else { Kind::Target };
-            ring.push(Event { id: ring.newest() + 1, kind, json: "x".repeat(bytes).into() });
+            let kind = if ring.newest_id().is_multiple_of(2) {
+                EventKind::Export
+            } else {
+                EventKind::Target
+            };
+            ring.push(Event { id: ring.newest_id() + 1, kind, json: "x".repeat(bytes).into() });
         }
         ring
     }
 
-    fn ids(ring: &Ring, after: u64, kinds: &[Kind]) -> (Vec<u64>, u64) {
-        let (events, seen) = ring.after(after, kinds, 1000);
+    fn ids_after(ring: &Ring, after: u64, kinds: &[EventKind]) -> (Vec<u64>, u64) {
+        let (events, seen) = ring.events_after(after, kinds, 1000);
         (events.iter().map(|event| event.id).collect(), seen)
     }
 
     #[test]
     fn the_newest_events_are_kept_and_dropped_ones_are_counted() {
-        let ring = filled(5, 1);
-        assert_eq!(ring.newest(), 105);
-        assert_eq!(ids(&ring, 102, &Kind::ALL), (vec![103, 104, 105], 105));
-        assert_eq!(ids(&ring, 104, &Kind::ALL), (vec![105], 105));
-        assert_eq!(ids(&ring, 105, &Kind::ALL), (vec![], 105));
-        assert_eq!(ids(&ring, 102, &[Kind::Target]), (vec![104], 105));
+        let ring = filled_ring(5, 1);
+        assert_eq!(ring.newest_id(), 105);
+        assert_eq!(ids_after(&ring, 102, &EventKind::ALL), (vec![103, 104, 105], 105));
+        assert_eq!(ids_after(&ring, 104, &EventKind::ALL), (vec![105], 105));
+        assert_eq!(ids_after(&ring, 105, &EventKind::ALL), (vec![], 105));
+        assert_eq!(ids_after(&ring, 102, &[EventKind::Target]), (vec![104], 105));
         for seen in 102..=105 {
-            assert_eq!(ring.missed(seen), None);
+            assert_eq!(ring.missed_after(seen), None);
         }
-        assert_eq!(ring.missed(100), Some(Missed { count: Some(2), up_to: 102 }));
+        assert_eq!(ring.missed_after(100), Some(MissedEvents { count: Some(2), up_to: 102 }));
         for other in [0, 99, 106, u64::MAX] {
-            assert_eq!(ring.missed(other), Some(Missed { count: None, up_to: 102 }), "{other}");
+            assert_eq!(
+                ring.missed_after(other),
+                Some(MissedEvents { count: None, up_to: 102 }),
+                "{other}"
+            );
         }
     }
 
     #[test]
     fn bytes_are_limited_too() {
-        let ring = filled(3, MOST_BYTES / 2);
+        let ring = filled_ring(3, MAX_TOTAL_BYTES / 2);
         assert_eq!((ring.events.len(), ring.gone), (2, 101));
-        assert_eq!(filled(1, MOST_BYTES + 1).missed(100).unwrap().up_to, 101);
-        let (some, seen) = ring.after(101, &Kind::ALL, 1);
+        assert_eq!(filled_ring(1, MAX_TOTAL_BYTES + 1).missed_after(100).unwrap().up_to, 101);
+        let (some, seen) = ring.events_after(101, &EventKind::ALL, 1);
         assert_eq!((some.len(), seen), (1, 102));
     }
 }

@@ -1,7 +1,7 @@
 //! Reads the body of an ingestion, `{"data": [...]}`, with only one object in memory at a time.
-use super::reader::{self, Cursor, Value};
-use super::{Json, push_pointer, utf8};
-use crate::fault::{Fault, Finding, Kind};
+use super::reader::{self, TextCursor, Value};
+use super::{Json, decode_utf8, push_pointer};
+use crate::error::{ErrorClass, Finding, GatewayError};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
@@ -15,40 +15,47 @@ const MAX_FINDINGS: usize = 100;
 ///
 /// # Errors
 /// As [`parse`](super::parse), and:
-/// - `Kind::Invalid`, with JSON Pointers, if the body is not an object, `data` is missing or not an array, or there
+/// - `ErrorClass::Invalid`, with JSON Pointers, if the body is not an object, `data` is missing or not an array, or there
 ///   are other members
-/// - `Kind::TooLarge` for more than `limit` objects
+/// - `ErrorClass::TooLarge` for more than `limit` objects
 pub fn parse_data(
     text: &[u8],
     nesting: usize,
     limit: usize,
-    each: &mut dyn FnMut(usize, Json) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    each: &mut dyn FnMut(usize, Json) -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
     let mut findings = Vec::new();
-    reader::read(utf8(text)?, nesting, |cursor, text| {
+    reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
         if cursor.peek() == Some(b'{') {
-            return text.deserialize_map(Body { cursor, limit, each, findings: &mut findings });
+            return text.deserialize_map(BodyReader {
+                cursor,
+                limit,
+                each,
+                findings: &mut findings,
+            });
         }
-        let kind = Value(cursor).deserialize(text)?.kind();
+        let kind = Value(cursor).deserialize(text)?.kind_name();
         let message = format!("the body is {kind}; expected an object {{\"data\": [...]}}");
-        findings.push(Finding::at("", message));
+        findings.push(Finding::at_pointer("", message));
         Ok(())
     })?;
     match findings.first() {
         None => Ok(()),
-        Some(first) => Err(Fault::with(Kind::Invalid, first.message.clone(), findings)),
+        Some(first) => {
+            Err(GatewayError::with_findings(ErrorClass::Invalid, first.message.clone(), findings))
+        }
     }
 }
 
 /// Reads the body; as a seed, it reads the array under `data`.
-struct Body<'c, 'de> {
-    cursor: &'c mut Cursor<'de>,
+struct BodyReader<'c, 'de> {
+    cursor: &'c mut TextCursor<'de>,
     limit: usize,
-    each: &'c mut dyn FnMut(usize, Json) -> Result<(), Fault>,
+    each: &'c mut dyn FnMut(usize, Json) -> Result<(), GatewayError>,
     findings: &'c mut Vec<Finding>,
 }
 
-impl<'de> Visitor<'de> for Body<'_, 'de> {
+impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,14 +64,14 @@ impl<'de> Visitor<'de> for Body<'_, 'de> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Self { cursor, limit, each, findings } = self;
-        cursor.enter()?;
+        cursor.enter_nested()?;
         let mut names = HashSet::new();
-        while let Some(name) = cursor.name(&mut map, &mut names)? {
+        while let Some(name) = cursor.read_name(&mut map, &mut names)? {
             if name == "data" && cursor.peek() == Some(b'[') {
-                map.next_value_seed(Body { cursor, limit, each, findings })?;
+                map.next_value_seed(BodyReader { cursor, limit, each, findings })?;
                 continue;
             }
-            let kind = map.next_value_seed(Value(cursor))?.kind();
+            let kind = map.next_value_seed(Value(cursor))?.kind_name();
             if findings.len() < MAX_FINDINGS {
                 let mut pointer = String::new();
                 push_pointer(&mut pointer, &name);
@@ -73,12 +80,12 @@ impl<'de> Visitor<'de> for Body<'_, 'de> {
                 } else {
                     format!("`{name}` is not known here; wrap the objects in {{\"data\": [...]}}")
                 };
-                findings.push(Finding::at(pointer, message));
+                findings.push(Finding::at_pointer(pointer, message));
             }
         }
-        cursor.leave();
+        cursor.leave_nested();
         if !names.contains("data") {
-            findings.push(Finding::at(
+            findings.push(Finding::at_pointer(
                 "/data",
                 "`data` is missing; expected an array of objects under this name",
             ));
@@ -87,23 +94,23 @@ impl<'de> Visitor<'de> for Body<'_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        self.cursor.enter()?;
+        self.cursor.enter_nested()?;
         let mut index = 0;
         while let Some(value) = seq.next_element_seed(Value(self.cursor))? {
             if index == self.limit {
-                return Err(self.cursor.stop(too_many(self.limit)));
+                return Err(self.cursor.stop_with(too_many_error(self.limit)));
             }
             if self.findings.is_empty() {
-                (self.each)(index, value).map_err(|fault| self.cursor.stop(fault))?;
+                (self.each)(index, value).map_err(|fault| self.cursor.stop_with(fault))?;
             }
             index += 1;
         }
-        self.cursor.leave();
+        self.cursor.leave_nested();
         Ok(())
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Body<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for BodyReader<'_, 'de> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -111,13 +118,13 @@ impl<'de> DeserializeSeed<'de> for Body<'_, 'de> {
     }
 }
 
-fn too_many(limit: usize) -> Fault {
-    Fault::with(
-        Kind::TooLarge,
+fn too_many_error(limit: usize) -> GatewayError {
+    GatewayError::with_findings(
+        ErrorClass::TooLarge,
         format!(
             "the request holds more than {limit} objects (service.limits.objects); split it, or send \
              application/x-ndjson, which has no such limit"
         ),
-        vec![Finding::at(format!("/data/{limit}"), "the first object over the limit")],
+        vec![Finding::at_pointer(format!("/data/{limit}"), "the first object over the limit")],
     )
 }

@@ -1,12 +1,12 @@
 //! Reads the members of an object strictly into typed fields.
 use super::{Json, push_pointer};
-use crate::fault::Finding;
-use crate::nearest::nearest;
+use crate::error::Finding;
+use crate::nearest::find_nearest;
 
 /// The maximum number of findings for one body, so that the answer does not become larger than the request.
 const MAX_FINDINGS: usize = 1000;
 
-/// The members of one object, taken by name. [`end`](Self::end) reports members that were not taken, so no member is
+/// The members of one object, taken by name. [`report_unknown`](Self::report_unknown) reports members that were not taken, so no member is
 /// dropped silently. A member that is `null` counts as absent.
 #[derive(Debug)]
 pub struct Members<'a> {
@@ -20,7 +20,7 @@ pub struct Members<'a> {
 impl<'a> Members<'a> {
     /// Returns the members of `value`, which is located at `pointer`. If it is not an object, returns `None` and adds
     /// a finding.
-    pub fn of(value: Json, pointer: &str, findings: &'a mut Vec<Finding>) -> Option<Self> {
+    pub fn of_object(value: Json, pointer: &str, findings: &'a mut Vec<Finding>) -> Option<Self> {
         match value {
             Json::Object(entries) => Some(Self {
                 pointer: pointer.to_owned(),
@@ -30,15 +30,15 @@ impl<'a> Members<'a> {
                 findings,
             }),
             other => {
-                let message = format!("an object is expected, not {}", other.kind());
-                push(findings, pointer.to_owned(), message);
+                let message = format!("an object is expected, not {}", other.kind_name());
+                push_finding(findings, pointer.to_owned(), message);
                 None
             }
         }
     }
 
     /// Returns the JSON Pointer of a member.
-    pub fn pointer(&self, name: &str) -> String {
+    pub fn pointer_to(&self, name: &str) -> String {
         let mut pointer = self.pointer.clone();
         push_pointer(&mut pointer, name);
         pointer
@@ -50,9 +50,9 @@ impl<'a> Members<'a> {
     }
 
     /// Adds a finding at a member.
-    pub fn find(&mut self, name: &str, message: impl Into<String>) {
-        let pointer = self.pointer(name);
-        push(self.findings, pointer, message);
+    pub fn add_finding(&mut self, name: &str, message: impl Into<String>) {
+        let pointer = self.pointer_to(name);
+        push_finding(self.findings, pointer, message);
     }
 
     /// Takes any value.
@@ -63,58 +63,63 @@ impl<'a> Members<'a> {
     }
 
     /// Takes a string.
-    pub fn string(&mut self, name: &'static str) -> Option<String> {
+    pub fn take_string(&mut self, name: &'static str) -> Option<String> {
         match self.take(name)? {
             Json::String(text) => Some(text),
-            other => self.wrong(name, "a string", &other),
+            other => self.report_wrong_type(name, "a string", &other),
         }
     }
 
     /// Takes a boolean.
-    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
+    pub fn take_boolean(&mut self, name: &'static str) -> Option<bool> {
         match self.take(name)? {
             Json::Bool(value) => Some(value),
-            other => self.wrong(name, "true or false", &other),
+            other => self.report_wrong_type(name, "true or false", &other),
         }
     }
 
     /// Takes an array.
-    pub fn array(&mut self, name: &'static str) -> Option<Vec<Json>> {
+    pub fn take_array(&mut self, name: &'static str) -> Option<Vec<Json>> {
         match self.take(name)? {
             Json::Array(elements) => Some(elements),
-            other => self.wrong(name, "an array", &other),
+            other => self.report_wrong_type(name, "an array", &other),
         }
     }
 
     /// Adds a finding for a missing required member, unless it was present with another type. Call it if taking the
     /// member returned `None`.
-    pub fn require(&mut self, name: &'static str, expected: &str) {
+    pub fn report_missing(&mut self, name: &'static str, expected: &str) {
         if !self.wrong.contains(&name) {
-            self.find(name, format!("`{name}` is missing; {expected}"));
+            self.add_finding(name, format!("`{name}` is missing; {expected}"));
         }
     }
 
     /// Adds a finding for each member that was not taken.
-    pub fn end(self) {
+    pub fn report_unknown(self) {
         for (name, _) in self.entries.iter().take(MAX_FINDINGS) {
-            let pointer = self.pointer(name);
-            let mend = match nearest(name, self.known.iter().copied()) {
+            let pointer = self.pointer_to(name);
+            let mend = match find_nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the known members are {}", self.known.join(", ")),
             };
-            push(self.findings, pointer, format!("`{name}` is not known here; {mend}"));
+            push_finding(self.findings, pointer, format!("`{name}` is not known here; {mend}"));
         }
     }
 
-    fn wrong<T>(&mut self, name: &'static str, expected: &str, found: &Json) -> Option<T> {
+    fn report_wrong_type<T>(
+        &mut self,
+        name: &'static str,
+        expected: &str,
+        found: &Json,
+    ) -> Option<T> {
         self.wrong.push(name);
-        self.find(name, format!("`{name}` must be {expected}, not {}", found.kind()));
+        self.add_finding(name, format!("`{name}` must be {expected}, not {}", found.kind_name()));
         None
     }
 }
 
-fn push(findings: &mut Vec<Finding>, pointer: String, message: impl Into<String>) {
+fn push_finding(findings: &mut Vec<Finding>, pointer: String, message: impl Into<String>) {
     if findings.len() < MAX_FINDINGS {
-        findings.push(Finding::at(pointer, message));
+        findings.push(Finding::at_pointer(pointer, message));
     }
 }

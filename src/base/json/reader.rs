@@ -5,8 +5,8 @@
 //! as an array or object, according to the text, never as "any value". So `serde_json` never returns a number or raw
 //! text as a map with its private key (`$serde_json::private::Number`), and such a name in a client's object is an
 //! ordinary name.
-use super::{Json, MAX_NESTING, malformed};
-use crate::fault::Fault;
+use super::{Json, MAX_NESTING, malformed_error};
+use crate::error::GatewayError;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -16,44 +16,48 @@ use std::fmt;
 
 /// The position of `serde_json` in a text.
 #[derive(Debug)]
-pub(super) struct Cursor<'de> {
+pub(super) struct TextCursor<'de> {
     pub(super) text: &'de str,
     /// The offset after the last scalar, name or bracket.
     pub(super) at: usize,
     depth: usize,
     nesting: usize,
     /// The error that stopped the reading, if `serde_json` did not cause it.
-    fault: Option<Fault>,
+    fault: Option<GatewayError>,
 }
 
 /// Reads a text with one value. `value` reads it, and keeps the cursor at the position of `serde_json`.
-pub(super) fn read<'de, T>(
+pub(super) fn read_text<'de, T>(
     text: &'de str,
     nesting: usize,
     value: impl FnOnce(
-        &mut Cursor<'de>,
+        &mut TextCursor<'de>,
         &mut serde_json::Deserializer<serde_json::de::StrRead<'de>>,
     ) -> serde_json::Result<T>,
-) -> Result<T, Fault> {
+) -> Result<T, GatewayError> {
     if text.starts_with('\u{feff}') {
         let message = "the text begins with a byte order mark, which JSON does not have; leave out \
                        the bytes EF BB BF";
-        return Err(malformed(text, 0, message));
+        return Err(malformed_error(text, 0, message));
     }
     let mut cursor =
-        Cursor { text, at: 0, depth: 0, nesting: nesting.min(MAX_NESTING), fault: None };
+        TextCursor { text, at: 0, depth: 0, nesting: nesting.min(MAX_NESTING), fault: None };
     if cursor.peek().is_none() {
-        return Err(malformed(text, text.len(), "the text is empty; a JSON value is expected"));
+        return Err(malformed_error(
+            text,
+            text.len(),
+            "the text is empty; a JSON value is expected",
+        ));
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     // The cursor counts the depth, and reports the place where it exceeds the limit.
     deserializer.disable_recursion_limit();
     value(&mut cursor, &mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| cursor.fault.take().unwrap_or_else(|| cursor.told(0, &error)))
+        .map_err(|error| cursor.fault.take().unwrap_or_else(|| cursor.convert_error(0, &error)))
 }
 
-impl<'de> Cursor<'de> {
+impl<'de> TextCursor<'de> {
     /// Skips white space and separators, and returns the next byte.
     pub(super) fn peek(&mut self) -> Option<u8> {
         let rest = self.text.get(self.at..)?;
@@ -63,20 +67,20 @@ impl<'de> Cursor<'de> {
     }
 
     /// Stops the reading with this error.
-    pub(super) fn stop<E: Error>(&mut self, fault: Fault) -> E {
+    pub(super) fn stop_with<E: Error>(&mut self, fault: GatewayError) -> E {
         self.fault = Some(fault);
         E::custom("stopped")
     }
 
     /// Enters the array or object that comes next.
-    pub(super) fn enter<E: Error>(&mut self) -> Result<(), E> {
+    pub(super) fn enter_nested<E: Error>(&mut self) -> Result<(), E> {
         let what = if self.peek() == Some(b'[') { "array" } else { "object" };
         if self.depth == self.nesting {
             let message = format!(
                 "this {what} is nested deeper than {} levels (service.limits.nesting)",
                 self.nesting
             );
-            return Err(self.stop(malformed(self.text, self.at, &message)));
+            return Err(self.stop_with(malformed_error(self.text, self.at, &message)));
         }
         self.depth += 1;
         self.at += 1;
@@ -84,39 +88,39 @@ impl<'de> Cursor<'de> {
     }
 
     /// Leaves it: moves past its closing bracket.
-    pub(super) fn leave(&mut self) {
+    pub(super) fn leave_nested(&mut self) {
         self.peek();
         self.depth -= 1;
         self.at += 1;
     }
 
     /// Reads the next name of an object, which must not be in `names`.
-    pub(super) fn name<M: MapAccess<'de>>(
+    pub(super) fn read_name<M: MapAccess<'de>>(
         &mut self,
         map: &mut M,
         names: &mut HashSet<Cow<'de, str>>,
     ) -> Result<Option<Cow<'de, str>>, M::Error> {
         let Some(raw) = map.next_key::<&RawValue>()? else { return Ok(None) };
-        let Name(name) = self.parsed(raw)?;
+        let Name(name) = self.parse_raw(raw)?;
         if !names.insert(name.clone()) {
             let message = format!("the name {name:?} occurs twice in one object");
             let start = self.at - raw.get().len();
-            return Err(self.stop(malformed(self.text, start, &message)));
+            return Err(self.stop_with(malformed_error(self.text, start, &message)));
         }
         Ok(Some(name))
     }
 
     /// Reads the scalar that comes next, which begins with `first`.
-    pub(super) fn scalar<D: Deserializer<'de>>(
+    pub(super) fn read_scalar<D: Deserializer<'de>>(
         &mut self,
         first: Option<u8>,
         deserializer: D,
     ) -> Result<Json, D::Error> {
         let raw = <&RawValue>::deserialize(deserializer)?;
         Ok(match first {
-            Some(b'"') => Json::String(self.parsed(raw)?),
-            Some(b't' | b'f') => Json::Bool(self.parsed(raw)?),
-            Some(b'n') => self.parsed(raw).map(|()| Json::Null)?,
+            Some(b'"') => Json::String(self.parse_raw(raw)?),
+            Some(b't' | b'f') => Json::Bool(self.parse_raw(raw)?),
+            Some(b'n') => self.parse_raw(raw).map(|()| Json::Null)?,
             _ => {
                 self.at += raw.get().len();
                 Json::Number(raw.get().to_owned())
@@ -125,28 +129,28 @@ impl<'de> Cursor<'de> {
     }
 
     /// Parses the raw text that comes next.
-    fn parsed<T: Deserialize<'de>, E: Error>(&mut self, raw: &'de RawValue) -> Result<T, E> {
+    fn parse_raw<T: Deserialize<'de>, E: Error>(&mut self, raw: &'de RawValue) -> Result<T, E> {
         self.peek();
         let start = self.at;
         self.at += raw.get().len();
         serde_json::from_str(raw.get()).map_err(|error| {
-            let fault = self.told(start, &error);
-            self.stop(fault)
+            let fault = self.convert_error(start, &error);
+            self.stop_with(fault)
         })
     }
 
     /// Converts an error of `serde_json`, which parsed the text from `start` on. Its columns are bytes.
-    fn told(&self, start: usize, error: &serde_json::Error) -> Fault {
+    fn convert_error(&self, start: usize, error: &serde_json::Error) -> GatewayError {
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(&*message, |(message, _)| message);
         if error.is_eof() {
             let message = format!("{message}; the text may be cut short here");
-            return malformed(self.text, self.text.len(), &message);
+            return malformed_error(self.text, self.text.len(), &message);
         }
         let before = self.text.get(start..).unwrap_or_default().split_inclusive('\n');
         let before: usize = before.take(error.line().saturating_sub(1)).map(str::len).sum();
         let at = start + before + error.column().saturating_sub(1);
-        malformed(self.text, at, message)
+        malformed_error(self.text, at, message)
     }
 }
 
@@ -154,7 +158,7 @@ impl<'de> Cursor<'de> {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Reads one value at any place.
-pub(super) struct Value<'c, 'de>(pub(super) &'c mut Cursor<'de>);
+pub(super) struct Value<'c, 'de>(pub(super) &'c mut TextCursor<'de>);
 
 impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {
     type Value = Json;
@@ -163,7 +167,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {
         match self.0.peek() {
             Some(b'[') => deserializer.deserialize_seq(self),
             Some(b'{') => deserializer.deserialize_map(self),
-            first => self.0.scalar(first, deserializer),
+            first => self.0.read_scalar(first, deserializer),
         }
     }
 }
@@ -177,23 +181,23 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
         let cursor = self.0;
-        cursor.enter()?;
+        cursor.enter_nested()?;
         let mut elements = Vec::new();
         while let Some(element) = seq.next_element_seed(Value(cursor))? {
             elements.push(element);
         }
-        cursor.leave();
+        cursor.leave_nested();
         Ok(Json::Array(elements))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let cursor = self.0;
-        cursor.enter()?;
+        cursor.enter_nested()?;
         let (mut members, mut names) = (Vec::new(), HashSet::new());
-        while let Some(name) = cursor.name(&mut map, &mut names)? {
+        while let Some(name) = cursor.read_name(&mut map, &mut names)? {
             members.push((name.into_owned(), map.next_value_seed(Value(cursor))?));
         }
-        cursor.leave();
+        cursor.leave_nested();
         Ok(Json::Object(members))
     }
 }

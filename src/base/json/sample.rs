@@ -2,9 +2,9 @@
 //!
 //! `serde_json` returns the elements of an array as raw text, which needs no memory of its own. The kept elements are
 //! parsed afterwards, each from its place in the whole text, so that errors have the right line and column.
-use super::reader::{Cursor, read};
-use super::{Json, utf8};
-use crate::fault::{Fault, Kind, Place};
+use super::reader::{TextCursor, read_text};
+use super::{Json, decode_utf8};
+use crate::error::{ErrorClass, GatewayError, Place};
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -40,24 +40,24 @@ pub struct Sample {
 /// for duplicate names and for their nesting.
 ///
 /// # Errors
-/// `Kind::Malformed` as [`parse`](super::parse); `Kind::TooLarge` if one object, with one element of each array,
+/// `ErrorClass::Malformed` as [`parse`](super::parse); `ErrorClass::TooLarge` if one object, with one element of each array,
 /// exceeds the limits.
-pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
-    let text = utf8(text)?;
-    let outline = match outline(text) {
+pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayError> {
+    let text = decode_utf8(text)?;
+    let outline = match find_outline(text) {
         Ok(outline) => outline,
-        Err(fault) => lines(text).ok_or(fault)?,
+        Err(fault) => outline_lines(text).ok_or(fault)?,
     };
     let (mut kept, total) = match outline {
         Outline::One(raw) => (vec![raw], 1),
         Outline::Elements(raw) => {
             let mut sampler = Sampler::new(limits.elements);
-            each_element(raw, &mut |element| sampler.offer(element));
+            for_each_element(raw, &mut |element| sampler.offer(element));
             (sampler.kept, sampler.offered)
         }
         Outline::Lines => {
             let mut sampler = Sampler::new(limits.elements);
-            values_of_lines(text).for_each(|line| sampler.offer(line));
+            list_line_values(text).for_each(|line| sampler.offer(line));
             (sampler.kept, sampler.offered)
         }
     };
@@ -65,12 +65,12 @@ pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
     let mut elements = limits.values;
     loop {
         let SampleLimits { nesting, values, bytes, .. } = limits;
-        let mut budget = Budget { elements, values, bytes, is_cut: false };
-        let objects: Result<Vec<Json>, Fault> =
-            kept.iter().map(|raw| budget.read(text, raw, nesting)).collect();
+        let mut budget = SampleBudget { elements, values, bytes, is_cut: false };
+        let objects: Result<Vec<Json>, GatewayError> =
+            kept.iter().map(|raw| budget.read_value(text, raw, nesting)).collect();
         let is_too_large = match &objects {
             Ok(_) => budget.is_cut && elements > limits.elements,
-            Err(fault) => fault.kind == Kind::TooLarge,
+            Err(fault) => fault.kind == ErrorClass::TooLarge,
         };
         if !is_too_large || (elements == 1 && kept.len() == 1) {
             let elements = budget.is_cut.then_some(elements);
@@ -80,7 +80,7 @@ pub fn sample(text: &[u8], limits: SampleLimits) -> Result<Sample, Fault> {
             elements = limits.elements;
         } else {
             elements = (elements / 2).max(1);
-            halve(&mut kept);
+            drop_every_other(&mut kept);
         }
     }
 }
@@ -94,26 +94,26 @@ enum Outline<'t> {
     Lines,
 }
 
-fn outline(text: &str) -> Result<Outline<'_>, Fault> {
-    let raw = read(text, usize::MAX, |_, text| <&RawValue>::deserialize(text))?.get();
+fn find_outline(text: &str) -> Result<Outline<'_>, GatewayError> {
+    let raw = read_text(text, usize::MAX, |_, text| <&RawValue>::deserialize(text))?.get();
     if raw.starts_with('[') {
         return Ok(Outline::Elements(raw));
     }
-    let data = raw.starts_with('{').then(|| only_data(raw)).flatten();
+    let data = raw.starts_with('{').then(|| find_only_data(raw)).flatten();
     Ok(data.map_or(Outline::One(raw), Outline::Elements))
 }
 
 /// Returns the array of objects under `data`, if that is the only member of an object.
-fn only_data(raw: &str) -> Option<&str> {
-    let data = serde_json::Deserializer::from_str(raw).deserialize_map(Data).ok()??;
+fn find_only_data(raw: &str) -> Option<&str> {
+    let data = serde_json::Deserializer::from_str(raw).deserialize_map(DataVisitor).ok()??;
     let mut holds_objects = data.starts_with('[');
-    each_element(data, &mut |element| holds_objects &= element.starts_with('{'));
+    for_each_element(data, &mut |element| holds_objects &= element.starts_with('{'));
     holds_objects.then_some(data)
 }
 
-struct Data;
+struct DataVisitor;
 
-impl<'de> Visitor<'de> for Data {
+impl<'de> Visitor<'de> for DataVisitor {
     type Value = Option<&'de str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -132,18 +132,18 @@ impl<'de> Visitor<'de> for Data {
 }
 
 /// Returns the outline of a text with several lines, if each of them is JSON.
-fn lines(text: &str) -> Option<Outline<'_>> {
+fn outline_lines(text: &str) -> Option<Outline<'_>> {
     let is_json = |line| serde_json::from_str::<&RawValue>(line).is_ok();
-    (values_of_lines(text).nth(1).is_some() && values_of_lines(text).all(is_json))
+    (list_line_values(text).nth(1).is_some() && list_line_values(text).all(is_json))
         .then_some(Outline::Lines)
 }
 
-fn values_of_lines(text: &str) -> impl Iterator<Item = &str> {
+fn list_line_values(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty())
 }
 
 /// Calls `each` with the raw text of each element of an array of valid JSON. Ignores a value that is not an array.
-fn each_element<'t>(raw: &'t str, each: &mut dyn FnMut(&'t str)) {
+fn for_each_element<'t>(raw: &'t str, each: &mut dyn FnMut(&'t str)) {
     let _ = serde_json::Deserializer::from_str(raw).deserialize_seq(Elements(each));
 }
 
@@ -180,7 +180,7 @@ impl<'t> Sampler<'t> {
     fn offer(&mut self, element: &'t str) {
         if self.offered.is_multiple_of(self.stride) {
             if self.kept.len() == self.most {
-                halve(&mut self.kept);
+                drop_every_other(&mut self.kept);
                 self.stride *= 2;
             }
             if self.offered.is_multiple_of(self.stride) {
@@ -192,7 +192,7 @@ impl<'t> Sampler<'t> {
 }
 
 /// Removes every other element, but never the first.
-fn halve(kept: &mut Vec<&str>) {
+fn drop_every_other(kept: &mut Vec<&str>) {
     let mut place = 0;
     kept.retain(|_| {
         place += 1;
@@ -201,7 +201,7 @@ fn halve(kept: &mut Vec<&str>) {
 }
 
 /// The remaining limits of a sample.
-struct Budget {
+struct SampleBudget {
     /// The maximum number of elements of each array.
     elements: usize,
     values: usize,
@@ -210,31 +210,33 @@ struct Budget {
     is_cut: bool,
 }
 
-impl Budget {
+impl SampleBudget {
     /// Reads the value `raw`, which is a part of `text`.
-    fn read(&mut self, text: &str, raw: &str, nesting: usize) -> Result<Json, Fault> {
-        read(raw, nesting, |cursor, raw| Reduced { cursor, nesting, budget: self }.deserialize(raw))
-            .map_err(|fault| placed(fault, text, raw))
+    fn read_value(&mut self, text: &str, raw: &str, nesting: usize) -> Result<Json, GatewayError> {
+        read_text(raw, nesting, |cursor, raw| {
+            ReducedReader { cursor, nesting, budget: self }.deserialize(raw)
+        })
+        .map_err(|fault| relocate_error(fault, text, raw))
     }
 
-    fn take_value(&mut self) -> Result<(), Fault> {
-        self.values = self.values.checked_sub(1).ok_or_else(too_large)?;
+    fn take_value(&mut self) -> Result<(), GatewayError> {
+        self.values = self.values.checked_sub(1).ok_or_else(too_large_error)?;
         Ok(())
     }
 
-    fn take_bytes(&mut self, bytes: usize) -> Result<(), Fault> {
-        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(too_large)?;
+    fn take_bytes(&mut self, bytes: usize) -> Result<(), GatewayError> {
+        self.bytes = self.bytes.checked_sub(bytes).ok_or_else(too_large_error)?;
         Ok(())
     }
 }
 
-fn too_large() -> Fault {
+fn too_large_error() -> GatewayError {
     let why = "an object is too large for a sample; leave out most of its members";
-    Fault::new(Kind::TooLarge, why)
+    GatewayError::new(ErrorClass::TooLarge, why)
 }
 
 /// Changes the place of an error in a part of a text to its place in the whole text.
-fn placed(mut fault: Fault, text: &str, part: &str) -> Fault {
+fn relocate_error(mut fault: GatewayError, text: &str, part: &str) -> GatewayError {
     let before = text.get(..part.as_ptr().addr() - text.as_ptr().addr()).unwrap_or_default();
     let lines = before.bytes().filter(|&byte| byte == b'\n').count() as u64;
     let columns = before.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
@@ -249,35 +251,35 @@ fn placed(mut fault: Fault, text: &str, part: &str) -> Fault {
 }
 
 /// Reads a value with only some elements of its arrays.
-struct Reduced<'r, 'de> {
-    cursor: &'r mut Cursor<'de>,
+struct ReducedReader<'r, 'de> {
+    cursor: &'r mut TextCursor<'de>,
     /// The number of levels that the value may nest.
     nesting: usize,
-    budget: &'r mut Budget,
+    budget: &'r mut SampleBudget,
 }
 
-impl<'de> DeserializeSeed<'de> for Reduced<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for ReducedReader<'_, 'de> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
         let first = self.cursor.peek();
-        self.budget.take_value().map_err(|fault| self.cursor.stop(fault))?;
+        self.budget.take_value().map_err(|fault| self.cursor.stop_with(fault))?;
         match first {
             Some(b'[') => deserializer.deserialize_seq(self),
             Some(b'{') => deserializer.deserialize_map(self),
             _ => {
                 let start = self.cursor.at;
-                let scalar = self.cursor.scalar(first, deserializer)?;
+                let scalar = self.cursor.read_scalar(first, deserializer)?;
                 self.budget
                     .take_bytes(self.cursor.at - start)
-                    .map_err(|fault| self.cursor.stop(fault))?;
+                    .map_err(|fault| self.cursor.stop_with(fault))?;
                 Ok(scalar)
             }
         }
     }
 }
 
-impl<'de> Visitor<'de> for Reduced<'_, 'de> {
+impl<'de> Visitor<'de> for ReducedReader<'_, 'de> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -286,7 +288,7 @@ impl<'de> Visitor<'de> for Reduced<'_, 'de> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json, A::Error> {
         let Self { cursor, nesting, budget } = self;
-        cursor.enter()?;
+        cursor.enter_nested()?;
         let mut sampler = Sampler::new(budget.elements);
         cursor.peek();
         while let Some(raw) = seq.next_element::<&RawValue>()? {
@@ -294,24 +296,24 @@ impl<'de> Visitor<'de> for Reduced<'_, 'de> {
             cursor.at += raw.get().len();
             sampler.offer(raw.get());
         }
-        cursor.leave();
+        cursor.leave_nested();
         budget.is_cut |= sampler.kept.len() < sampler.offered;
-        let read = |raw: &&str| budget.read(cursor.text, raw, nesting.saturating_sub(1));
-        let elements: Result<_, Fault> = sampler.kept.iter().map(read).collect();
-        elements.map(Json::Array).map_err(|fault| cursor.stop(fault))
+        let read = |raw: &&str| budget.read_value(cursor.text, raw, nesting.saturating_sub(1));
+        let elements: Result<_, GatewayError> = sampler.kept.iter().map(read).collect();
+        elements.map(Json::Array).map_err(|fault| cursor.stop_with(fault))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let Self { cursor, nesting, budget } = self;
-        cursor.enter()?;
+        cursor.enter_nested()?;
         let (mut members, mut names) = (Vec::new(), HashSet::new());
-        while let Some(name) = cursor.name(&mut map, &mut names)? {
-            budget.take_bytes(name.len()).map_err(|fault| cursor.stop(fault))?;
+        while let Some(name) = cursor.read_name(&mut map, &mut names)? {
+            budget.take_bytes(name.len()).map_err(|fault| cursor.stop_with(fault))?;
             let nesting = nesting.saturating_sub(1);
-            let value = map.next_value_seed(Reduced { cursor, nesting, budget })?;
+            let value = map.next_value_seed(ReducedReader { cursor, nesting, budget })?;
             members.push((name.into_owned(), value));
         }
-        cursor.leave();
+        cursor.leave_nested();
         Ok(Json::Object(members))
     }
 }
@@ -319,13 +321,13 @@ impl<'de> Visitor<'de> for Reduced<'_, 'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Finding;
+    use crate::error::Finding;
     use crate::json::parse;
 
     const LIMITS: SampleLimits = SampleLimits { nesting: 8, elements: 4, values: 40, bytes: 1000 };
 
     fn of(text: &str) -> Sample {
-        sample(text.as_bytes(), LIMITS).unwrap()
+        read_sample(text.as_bytes(), LIMITS).unwrap()
     }
 
     fn shown(sample: &Sample) -> String {
@@ -391,8 +393,9 @@ mod tests {
     #[test]
     fn text_that_cannot_be_cut_or_parsed_is_refused_with_its_place() {
         let members: Vec<String> = (0..50).map(|n| format!("\"m{n}\":{n}")).collect();
-        let fault = sample(format!("{{{}}}", members.join(",")).as_bytes(), LIMITS).unwrap_err();
-        assert_eq!(fault.kind, Kind::TooLarge);
+        let fault =
+            read_sample(format!("{{{}}}", members.join(",")).as_bytes(), LIMITS).unwrap_err();
+        assert_eq!(fault.kind, ErrorClass::TooLarge);
         for (text, line, column) in [
             ("[{\"a\": 1},\n {\"b\": 1, \"b\": 2}]", 2, 11),
             ("{\"a\": [\n1, {\"b\":\n[{\"c\": 1, \"c\": 2}]}]}", 3, 11),
@@ -401,11 +404,11 @@ mod tests {
             ("[1,", 1, 4),
             ("", 1, 1),
         ] {
-            let fault = sample(text.as_bytes(), LIMITS).unwrap_err();
+            let fault = read_sample(text.as_bytes(), LIMITS).unwrap_err();
             let found: Vec<&Finding> = fault.errors.iter().collect();
             assert_eq!(found[0].place, Place::Line { line, column }, "{text}: {fault}");
             assert!(fault.detail.contains(&format!("line {line}, column {column}")), "{fault}");
-            assert_eq!(fault.kind, Kind::Malformed);
+            assert_eq!(fault.kind, ErrorClass::Malformed);
         }
     }
 }

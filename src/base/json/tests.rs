@@ -1,11 +1,11 @@
 use super::*;
-use crate::fault::Place;
+use crate::error::Place;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
 fn fault(text: impl AsRef<[u8]>) -> (u64, u64, String) {
     let fault = parse(text.as_ref(), 128).unwrap_err();
-    assert_eq!(fault.kind, Kind::Malformed);
+    assert_eq!(fault.kind, ErrorClass::Malformed);
     match fault.errors.as_slice() {
         [Finding { place: Place::Line { line, column }, message }] => {
             assert!(fault.detail.contains(message.as_str()), "{}", fault.detail);
@@ -225,7 +225,7 @@ fn writes_with_and_without_white_space() {
 
 type Got = Vec<(usize, Json)>;
 
-fn data(text: &str, limit: usize) -> (Got, Result<(), Fault>) {
+fn data(text: &str, limit: usize) -> (Got, Result<(), GatewayError>) {
     let mut got = Vec::new();
     let result = parse_data(text.as_bytes(), 128, limit, &mut |index, value| {
         got.push((index, value));
@@ -245,7 +245,11 @@ fn calls_back_with_one_object_of_data_at_a_time() {
 
 #[test]
 fn an_error_of_the_callback_stops_it_and_is_returned_unchanged() {
-    let own = Fault::with(Kind::Conflict, "mine", vec![Finding::at("/data/1/x", "y")]);
+    let own = GatewayError::with_findings(
+        ErrorClass::Conflict,
+        "mine",
+        vec![Finding::at_pointer("/data/1/x", "y")],
+    );
     let mut calls = 0;
     let result = parse_data(b"{\"data\": [{}, {}, {}, broken", 9, 9, &mut |index, _| {
         calls += 1;
@@ -260,7 +264,7 @@ fn a_body_that_is_not_as_expected_is_invalid_at_its_pointer() {
     let findings = |text: &str| {
         let (got, result) = data(text, 10);
         let fault = result.unwrap_err();
-        assert_eq!(fault.kind, Kind::Invalid, "{fault}");
+        assert_eq!(fault.kind, ErrorClass::Invalid, "{fault}");
         let pointers: Vec<String> = fault
             .errors
             .iter()
@@ -287,15 +291,15 @@ fn more_objects_than_the_limit_are_too_large() {
     let (got, result) = data("{\"data\": [1, 2, 3", 2);
     assert_eq!(got.len(), 2);
     let fault = result.unwrap_err();
-    assert_eq!(fault.kind, Kind::TooLarge);
-    assert_eq!(fault.errors, [Finding::at("/data/2", "the first object over the limit")]);
+    assert_eq!(fault.kind, ErrorClass::TooLarge);
+    assert_eq!(fault.errors, [Finding::at_pointer("/data/2", "the first object over the limit")]);
 }
 
 #[test]
 fn data_twice_is_a_duplicate_and_faults_after_data_are_found() {
     let malformed = |text: &str| {
         let fault = data(text, 10).1.unwrap_err();
-        assert_eq!(fault.kind, Kind::Malformed, "{fault}");
+        assert_eq!(fault.kind, ErrorClass::Malformed, "{fault}");
         fault.detail
     };
     assert!(malformed("{\"data\": [], \"data\": []}").contains("column 14: the name \"data\""));
@@ -392,7 +396,7 @@ proptest! {
         let text = format!("[{value}]");
         for cut in 0..text.len() {
             let cut = text.as_bytes().get(..cut).unwrap();
-            prop_assert_eq!(parse(cut, 100).unwrap_err().kind, Kind::Malformed);
+            prop_assert_eq!(parse(cut, 100).unwrap_err().kind, ErrorClass::Malformed);
         }
     }
 }

@@ -67,24 +67,24 @@ pub struct TargetGauges {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Target {
+struct TargetLabel {
     target: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BusinessObject {
+struct BusinessObjectLabel {
     business_object: String,
 }
 
-type Whole = Gauge<u64, AtomicU64>;
-type Real = Gauge<f64, AtomicU64>;
+type IntegerGauge = Gauge<u64, AtomicU64>;
+type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// Creates a registry of the current state for one scrape.
-pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
+pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
     let mut registry = Registry::default();
     let own = registry.sub_registry_with_prefix("penstock");
     let mut whole = |name: &str, help: &str, value: u64| {
-        let gauge = Whole::default();
+        let gauge = IntegerGauge::default();
         gauge.set(value);
         own.register(name, help, gauge);
     };
@@ -145,9 +145,9 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
             expiry,
         );
     }
-    waiting(own, &gauges.waiting);
-    targets(own, &gauges.targets);
-    let up = Real::default();
+    register_waiting(own, &gauges.waiting);
+    register_targets(own, &gauges.targets);
+    let up = FloatGauge::default();
     up.set(uptime.as_secs_f64());
     own.register("uptime_seconds", "Time since the start", up);
     own.register(
@@ -155,8 +155,8 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "The running version",
         Info::new([("version", env!("CARGO_PKG_VERSION"))]),
     );
-    if let Some(bytes) = memory::resident() {
-        let resident = Whole::default();
+    if let Some(bytes) = memory::resident_bytes() {
+        let resident = IntegerGauge::default();
         resident.set(bytes);
         registry.register("process_resident_memory_bytes", "Resident memory", resident);
     }
@@ -165,10 +165,10 @@ pub(super) fn registry(gauges: &Gauges, uptime: Duration) -> Registry {
 
 /// Registers one label value for each Business Object that waits now. Admins define Business Objects, so the number
 /// of label values is limited.
-fn waiting(registry: &mut Registry, names: &[String]) {
-    let waiting = Family::<BusinessObject, Whole>::default();
+fn register_waiting(registry: &mut Registry, names: &[String]) {
+    let waiting = Family::<BusinessObjectLabel, IntegerGauge>::default();
     for name in names {
-        waiting.get_or_create(&BusinessObject { business_object: name.clone() }).set(1);
+        waiting.get_or_create(&BusinessObjectLabel { business_object: name.clone() }).set(1);
     }
     registry.register(
         "business_object_waiting",
@@ -177,16 +177,16 @@ fn waiting(registry: &mut Registry, names: &[String]) {
     );
 }
 
-fn targets(registry: &mut Registry, targets: &[TargetGauges]) {
-    let waiting = Family::<Target, Whole>::default();
-    let depth = Family::<Target, Whole>::default();
-    let bytes = Family::<Target, Whole>::default();
-    let oldest = Family::<Target, Real>::default();
-    let blocked = Family::<Target, Whole>::default();
-    let attempts = Family::<Target, Whole>::default();
-    let last = Family::<Target, Real>::default();
+fn register_targets(registry: &mut Registry, targets: &[TargetGauges]) {
+    let waiting = Family::<TargetLabel, IntegerGauge>::default();
+    let depth = Family::<TargetLabel, IntegerGauge>::default();
+    let bytes = Family::<TargetLabel, IntegerGauge>::default();
+    let oldest = Family::<TargetLabel, FloatGauge>::default();
+    let blocked = Family::<TargetLabel, IntegerGauge>::default();
+    let attempts = Family::<TargetLabel, IntegerGauge>::default();
+    let last = Family::<TargetLabel, FloatGauge>::default();
     for target in targets {
-        let label = Target { target: target.name.clone() };
+        let label = TargetLabel { target: target.name.clone() };
         depth.get_or_create(&label).set(target.depth);
         bytes.get_or_create(&label).set(target.bytes);
         waiting.get_or_create(&label).set(target.waiting);

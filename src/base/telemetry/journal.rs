@@ -135,7 +135,7 @@ mod tests {
     fn fields_are_in_the_message_and_available_separately() {
         let kept = Kept::default();
         let subscriber = tracing_subscriber::registry().with(kept.clone());
-        crate::telemetry::heard(subscriber, || {
+        crate::telemetry::with_subscriber(subscriber, || {
             tracing::info!(business_object = "Pump", count = 2, "It was done.");
         });
         let kept = kept.0.lock().unwrap();

@@ -14,14 +14,14 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 /// The maximum number of lines of one kind in a [`WINDOW`].
-const MOST: u64 = 60;
+const MAX_LINES_PER_WINDOW: u64 = 60;
 const WINDOW: Duration = Duration::from_mins(1);
 
-static KINDS: Mutex<Option<HashMap<Identifier, Kind>>> = Mutex::new(None);
+static KINDS: Mutex<Option<HashMap<Identifier, LineKind>>> = Mutex::new(None);
 
 /// The lines of one kind in the current window, which begins with its first line.
 #[derive(Debug)]
-struct Kind {
+struct LineKind {
     begun: Instant,
     seen: u64,
     /// The message of the first suppressed line.
@@ -33,40 +33,40 @@ pub(super) struct Limit;
 
 impl<S: Subscriber> Layer<S> for Limit {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
-        *event.metadata().level() > Level::WARN || is_taken(event, Instant::now())
+        *event.metadata().level() > Level::WARN || is_within_limit(event, Instant::now())
     }
 }
 
-fn is_taken(event: &Event<'_>, now: Instant) -> bool {
-    let mut kinds = kinds();
+fn is_within_limit(event: &Event<'_>, now: Instant) -> bool {
+    let mut kinds = lock_kinds();
     let kinds = kinds.get_or_insert_default();
-    let kind = kinds.entry(event.metadata().callsite()).or_insert_with(|| Kind {
+    let kind = kinds.entry(event.metadata().callsite()).or_insert_with(|| LineKind {
         begun: now,
         seen: 0,
         text: String::new(),
     });
     kind.seen += 1;
-    if kind.seen == MOST + 1 {
+    if kind.seen == MAX_LINES_PER_WINDOW + 1 {
         event.record(&mut Message(&mut kind.text));
     }
-    kind.seen <= MOST
+    kind.seen <= MAX_LINES_PER_WINDOW
 }
 
 /// Logs how many lines were suppressed in the windows that have ended. The gateway calls it periodically.
-pub fn tell() {
-    for (count, text) in over(Instant::now()) {
+pub fn log_suppressed() {
+    for (count, text) in take_ended_windows(Instant::now()) {
         tracing::warn!(count, like = text, "Suppressed further lines of one kind.");
     }
 }
 
 /// Removes the windows that have ended, and returns the number and message of their suppressed lines.
-fn over(now: Instant) -> Vec<(u64, String)> {
+fn take_ended_windows(now: Instant) -> Vec<(u64, String)> {
     let mut told = Vec::new();
-    if let Some(kinds) = kinds().as_mut() {
+    if let Some(kinds) = lock_kinds().as_mut() {
         kinds.retain(|_, kind| {
             let is_over = now.duration_since(kind.begun) >= WINDOW;
-            if is_over && kind.seen > MOST {
-                told.push((kind.seen - MOST, std::mem::take(&mut kind.text)));
+            if is_over && kind.seen > MAX_LINES_PER_WINDOW {
+                told.push((kind.seen - MAX_LINES_PER_WINDOW, std::mem::take(&mut kind.text)));
             }
             !is_over
         });
@@ -75,7 +75,7 @@ fn over(now: Instant) -> Vec<(u64, String)> {
 }
 
 // No code panics while it holds the lock.
-fn kinds() -> MutexGuard<'static, Option<HashMap<Identifier, Kind>>> {
+fn lock_kinds() -> MutexGuard<'static, Option<HashMap<Identifier, LineKind>>> {
     KINDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -109,18 +109,24 @@ mod tests {
     fn warnings_of_a_kind_are_limited_and_suppressed_ones_counted() {
         let count = Count::default();
         let subscriber = tracing_subscriber::registry().with(Limit).with(count.clone());
-        crate::telemetry::heard(subscriber, || {
-            for number in 0..MOST * 10 {
+        crate::telemetry::with_subscriber(subscriber, || {
+            for number in 0..MAX_LINES_PER_WINDOW * 10 {
                 tracing::warn!(number, "The same again.");
                 tracing::info!("An ingestion was done.");
             }
             tracing::warn!("Something else.");
         });
-        assert_eq!(count.0.load(Ordering::Relaxed), MOST + MOST * 10 + 1);
-        assert_eq!(over(Instant::now()), []);
+        assert_eq!(
+            count.0.load(Ordering::Relaxed),
+            MAX_LINES_PER_WINDOW + MAX_LINES_PER_WINDOW * 10 + 1
+        );
+        assert_eq!(take_ended_windows(Instant::now()), []);
         let later = Instant::now() + WINDOW;
-        let ended = over(later);
-        assert!(ended.contains(&(MOST * 9, "The same again.".to_owned())), "{ended:?}");
-        assert_eq!(over(later), []);
+        let ended = take_ended_windows(later);
+        assert!(
+            ended.contains(&(MAX_LINES_PER_WINDOW * 9, "The same again.".to_owned())),
+            "{ended:?}"
+        );
+        assert_eq!(take_ended_windows(later), []);
     }
 }

@@ -34,8 +34,8 @@ static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 /// Starts logging. `level` is a filter for tracing's `EnvFilter`. Further calls have no effect.
 ///
 /// Under systemd, events go to the journal with their fields. In JSON format, they always go to standard error.
-pub fn start(level: &str, format: LogFormat) {
-    let (filter, handle) = reload::Layer::new(filter(level));
+pub fn start_logging(level: &str, format: LogFormat) {
+    let (filter, handle) = reload::Layer::new(build_filter(level));
     let subscriber = tracing_subscriber::registry().with(filter).with(Limit).with(Recent);
     let layer = fmt::layer()
         .with_writer(std::io::stderr)
@@ -49,13 +49,13 @@ pub fn start(level: &str, format: LogFormat) {
         (LogFormat::Json, _) => subscriber.with(layer.json().flatten_event(true)).try_init(),
         (LogFormat::Text, Some(journal)) => subscriber.with(journal).try_init(),
         (LogFormat::Text, None) if is_journal() => subscriber
-            .with(layer.event_format(Lines {
+            .with(layer.event_format(LineFormat {
                 priority: true,
                 format: Format::default().with_ansi(false).without_time().with_level(false),
             }))
             .try_init(),
         (LogFormat::Text, None) => subscriber
-            .with(layer.event_format(Lines {
+            .with(layer.event_format(LineFormat {
                 priority: false,
                 format: Format::default().with_ansi(std::io::stderr().is_terminal()),
             }))
@@ -71,13 +71,13 @@ pub fn start(level: &str, format: LogFormat) {
 /// Changes the filter of the log.
 pub fn set_level(level: &str) {
     if let Some(handle) = FILTER.get()
-        && let Err(error) = handle.reload(filter(level))
+        && let Err(error) = handle.reload(build_filter(level))
     {
         tracing::error!(%error, "Changing the log level failed.");
     }
 }
 
-fn filter(level: &str) -> EnvFilter {
+fn build_filter(level: &str) -> EnvFilter {
     // At this level, the HTTP server and the scheduler would repeat what the gateway logs.
     let level = if level.eq_ignore_ascii_case("info") {
         "info,salvo_core=warn,tokio_cron_scheduler=warn"
@@ -98,7 +98,7 @@ pub fn is_journal() -> bool {
 }
 
 /// Returns the syslog priority (RFC 5424, 6.2.1) in the form that sd-daemon(3) expects at the beginning of a line.
-fn priority(level: Level) -> &'static str {
+fn syslog_priority(level: Level) -> &'static str {
     match level {
         Level::ERROR => "<3>",
         Level::WARN => "<4>",
@@ -108,12 +108,12 @@ fn priority(level: Level) -> &'static str {
 }
 
 /// A format with one line for each event, whatever its content.
-struct Lines<T> {
+struct LineFormat<T> {
     priority: bool,
     format: Format<Full, T>,
 }
 
-impl<S, N, T> FormatEvent<S, N> for Lines<T>
+impl<S, N, T> FormatEvent<S, N> for LineFormat<T>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -128,7 +128,7 @@ where
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
         if self.priority {
-            writer.write_str(priority(*event.metadata().level()))?;
+            writer.write_str(syslog_priority(*event.metadata().level()))?;
         }
         let mut parts = line.trim_end_matches('\n').split('\n');
         writer.write_str(parts.next().unwrap_or_default())?;
@@ -164,7 +164,7 @@ mod tests {
         let writer = sink.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
-            .event_format(Lines {
+            .event_format(LineFormat {
                 priority: true,
                 format: Format::default()
                     .with_ansi(false)
@@ -173,7 +173,7 @@ mod tests {
                     .with_target(false),
             })
             .finish();
-        crate::telemetry::heard(subscriber, || {
+        crate::telemetry::with_subscriber(subscriber, || {
             tracing::warn!(count = 2, "one\n<3>two");
             tracing::error!("three");
         });

@@ -15,7 +15,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::counts::Counts;
-pub use super::counts::{Count, Snapshot};
+pub use super::counts::{PeriodCounts, RecentCounts};
 use super::gauges;
 pub use super::gauges::{Gauges, TargetGauges};
 
@@ -39,9 +39,9 @@ impl Format {
 }
 
 /// The maximum number of Business Objects with a label of their own.
-const NAMES: usize = 200;
+const MAX_LABELLED_NAMES: usize = 200;
 /// The value for a certificate that does not expire.
-const NEVER: i64 = i64::MAX;
+const NO_EXPIRY: i64 = i64::MAX;
 
 /// The methods with a label of their own. Clients can send any other word.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -50,11 +50,11 @@ static METRICS: LazyLock<Metrics> = LazyLock::new(Metrics::new);
 
 /// Counts an ingestion. `outcome` is `committed`, `validated`, `replayed` or `refused`; objects and bytes count only
 /// if it is `committed`.
-pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) {
-    METRICS.ingestions.get_or_create(&Outcome { outcome }).inc();
+pub fn count_ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) {
+    METRICS.ingestions.get_or_create(&OutcomeLabel { outcome }).inc();
     METRICS.ingestion_seconds.observe(seconds);
     if outcome == "committed" {
-        METRICS.counts.add(|count| {
+        METRICS.counts.count_event(|count| {
             count.ingestions += 1;
             count.objects += objects;
         });
@@ -64,7 +64,7 @@ pub fn ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds: f64) 
 }
 
 /// Counts an export that was rendered and queued.
-pub fn export_queued(objects: u64, bytes: u64, seconds: f64) {
+pub fn count_queued_export(objects: u64, bytes: u64, seconds: f64) {
     METRICS.exports.inc();
     METRICS.exported_objects.inc_by(objects);
     METRICS.exported_bytes.inc_by(bytes);
@@ -72,11 +72,12 @@ pub fn export_queued(objects: u64, bytes: u64, seconds: f64) {
 }
 
 /// Counts a queued export of a Business Object. Each name takes memory until the process ends, so those after the
-/// first [`NAMES`] share one label.
-pub fn business_object_exported(name: &str, kind: &'static str, objects: u64) {
-    let exported = |name: &str| Exported { business_object: name.to_owned(), kind };
+/// first [`MAX_LABELLED_NAMES`] share one label.
+pub fn count_business_object_export(name: &str, kind: &'static str, objects: u64) {
+    let exported = |name: &str| ExportLabels { business_object: name.to_owned(), kind };
     let mut names = METRICS.names.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_known = names.contains(name) || (names.len() < NAMES && names.insert(name.to_owned()));
+    let is_known =
+        names.contains(name) || (names.len() < MAX_LABELLED_NAMES && names.insert(name.to_owned()));
     drop(names);
     let label = exported(if is_known { name } else { "other" });
     METRICS.business_object_exports.get_or_create(&label).inc();
@@ -84,37 +85,40 @@ pub fn business_object_exported(name: &str, kind: &'static str, objects: u64) {
 }
 
 /// Counts a delivery attempt that has ended.
-pub fn delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
+pub fn count_delivery(target: &str, delivered: bool, bytes: u64, seconds: f64) {
     let outcome = if delivered { "delivered" } else { "failed" };
-    METRICS.deliveries.get_or_create(&Delivery { target: target.to_owned(), outcome }).inc();
+    METRICS.deliveries.get_or_create(&DeliveryLabels { target: target.to_owned(), outcome }).inc();
     METRICS.delivery_seconds.observe(seconds);
-    METRICS.counts.add(|count| {
+    METRICS.counts.count_event(|count| {
         count.delivered += u64::from(delivered);
         count.failed += u64::from(!delivered);
     });
     if delivered {
-        METRICS.delivered_bytes.get_or_create(&Target { target: target.to_owned() }).inc_by(bytes);
+        METRICS
+            .delivered_bytes
+            .get_or_create(&TargetLabel { target: target.to_owned() })
+            .inc_by(bytes);
     }
 }
 
 /// Counts an answered HTTP request. `route` is the pattern that matched, never the requested path, because each
 /// label value takes memory until the process ends.
-pub fn http_request(route: &str, method: &str, status: u16, seconds: f64) {
+pub fn count_http_request(route: &str, method: &str, status: u16, seconds: f64) {
     let method = METHODS.into_iter().find(|known| *known == method).unwrap_or("other");
-    let request = Request { route: route.to_owned(), method, status: u32::from(status) };
+    let request = RequestLabels { route: route.to_owned(), method, status: u32::from(status) };
     METRICS.http_requests.get_or_create(&request).inc();
     METRICS.http_seconds.observe(seconds);
 }
 
 /// Returns the counts of the last hour and the last day.
-pub fn recent_counts() -> Snapshot {
-    METRICS.counts.snapshot()
+pub fn recent_counts() -> RecentCounts {
+    METRICS.counts.take_snapshot()
 }
 
-/// Writes all counters, and `gauges`. The first call starts the uptime, so call [`start`] before it.
-pub fn encode(gauges: &Gauges, format: Format) -> String {
+/// Writes all counters, and `gauges`. The first call starts the uptime, so call [`start_counting`] before it.
+pub fn encode_metrics(gauges: &Gauges, format: Format) -> String {
     let mut text = String::new();
-    let now = gauges::registry(gauges, METRICS.started.elapsed());
+    let now = gauges::build_registry(gauges, METRICS.started.elapsed());
     let written = encode_registry(&mut text, &METRICS.registry)
         .and_then(|()| encode_registry(&mut text, &now))
         .and_then(|()| encode_eof(&mut text));
@@ -154,51 +158,51 @@ fn to_text_format(open_metrics: &str) -> String {
     text
 }
 
-/// Returns the uptime of the process, which starts with the first call of this function, of [`start`] or of
-/// [`encode`].
+/// Returns the uptime of the process, which starts with the first call of this function, of [`start_counting`] or of
+/// [`encode_metrics`].
 pub fn uptime() -> Duration {
     METRICS.started.elapsed()
 }
 
 /// Sets the expiry of the certificate of HTTPS, in seconds since 1970; `None` if it does not expire.
-pub fn certificate_ends(at: Option<i64>) {
-    METRICS.certificate.store(at.unwrap_or(NEVER), Ordering::Relaxed);
+pub fn set_certificate_expiry(at: Option<i64>) {
+    METRICS.certificate.store(at.unwrap_or(NO_EXPIRY), Ordering::Relaxed);
 }
 
 /// Returns the expiry of the certificate of HTTPS; `None` without a certificate that expires.
-pub fn certificate_end() -> Option<i64> {
-    Some(METRICS.certificate.load(Ordering::Relaxed)).filter(|at| *at != NEVER)
+pub fn certificate_expiry() -> Option<i64> {
+    Some(METRICS.certificate.load(Ordering::Relaxed)).filter(|at| *at != NO_EXPIRY)
 }
 
 /// Starts counting, and with it the uptime.
-pub fn start() {
+pub fn start_counting() {
     LazyLock::force(&METRICS);
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Outcome {
+struct OutcomeLabel {
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Delivery {
+struct DeliveryLabels {
     target: String,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Exported {
+struct ExportLabels {
     business_object: String,
     kind: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Target {
+struct TargetLabel {
     target: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Request {
+struct RequestLabels {
     route: String,
     method: &'static str,
     status: u32,
@@ -208,7 +212,7 @@ struct Metrics {
     started: Instant,
     counts: Counts,
     registry: Registry,
-    ingestions: Family<Outcome, Counter>,
+    ingestions: Family<OutcomeLabel, Counter>,
     ingested_objects: Counter,
     ingested_bytes: Counter,
     ingestion_seconds: Histogram,
@@ -217,18 +221,18 @@ struct Metrics {
     exported_bytes: Counter,
     export_seconds: Histogram,
     names: Mutex<HashSet<String>>,
-    business_object_exports: Family<Exported, Counter>,
-    business_object_objects: Family<Exported, Counter>,
+    business_object_exports: Family<ExportLabels, Counter>,
+    business_object_objects: Family<ExportLabels, Counter>,
     certificate: AtomicI64,
-    deliveries: Family<Delivery, Counter>,
-    delivered_bytes: Family<Target, Counter>,
+    deliveries: Family<DeliveryLabels, Counter>,
+    delivered_bytes: Family<TargetLabel, Counter>,
     delivery_seconds: Histogram,
-    http_requests: Family<Request, Counter>,
+    http_requests: Family<RequestLabels, Counter>,
     http_seconds: Histogram,
 }
 
 /// Creates a histogram with buckets from a millisecond to half a minute.
-fn seconds() -> Histogram {
+fn new_duration_histogram() -> Histogram {
     Histogram::new([
         0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     ])
@@ -244,25 +248,25 @@ impl Metrics {
             ingestions: Family::default(),
             ingested_objects: Counter::default(),
             ingested_bytes: Counter::default(),
-            ingestion_seconds: seconds(),
+            ingestion_seconds: new_duration_histogram(),
             exports: Counter::default(),
             exported_objects: Counter::default(),
             exported_bytes: Counter::default(),
-            export_seconds: seconds(),
+            export_seconds: new_duration_histogram(),
             names: Mutex::default(),
             business_object_exports: Family::default(),
             business_object_objects: Family::default(),
-            certificate: AtomicI64::new(NEVER),
+            certificate: AtomicI64::new(NO_EXPIRY),
             deliveries: Family::default(),
             delivered_bytes: Family::default(),
-            delivery_seconds: seconds(),
+            delivery_seconds: new_duration_histogram(),
             http_requests: Family::default(),
-            http_seconds: seconds(),
+            http_seconds: new_duration_histogram(),
         };
-        metrics.registered()
+        metrics.register_all()
     }
 
-    fn registered(mut self) -> Self {
+    fn register_all(mut self) -> Self {
         let mut registry = Registry::with_prefix("penstock");
         registry.register("ingestions", "Ingestions, by outcome", self.ingestions.clone());
         registry.register("ingested_objects", "Objects committed", self.ingested_objects.clone());
@@ -343,12 +347,12 @@ mod tests {
 
     #[test]
     fn events_are_counted_and_gauges_are_shown() {
-        let before = encode(&Gauges::default(), Format::OpenMetrics);
-        ingestion("committed", 3, 100, 0.01);
-        ingestion("refused", 7, 900, 0.01);
-        delivery("plant", true, 50, 0.2);
-        delivery("plant", false, 50, 0.2);
-        http_request("/health/live", "BREW", 405, 0.001);
+        let before = encode_metrics(&Gauges::default(), Format::OpenMetrics);
+        count_ingestion("committed", 3, 100, 0.01);
+        count_ingestion("refused", 7, 900, 0.01);
+        count_delivery("plant", true, 50, 0.2);
+        count_delivery("plant", false, 50, 0.2);
+        count_http_request("/health/live", "BREW", 405, 0.001);
         let gauges = Gauges {
             quads: 42,
             targets: vec![TargetGauges {
@@ -363,7 +367,7 @@ mod tests {
             }],
             ..Gauges::default()
         };
-        let after = encode(&gauges, Format::OpenMetrics);
+        let after = encode_metrics(&gauges, Format::OpenMetrics);
         let grown = |line: &str| sample_value(&after, line) - sample_value(&before, line);
         let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
         assert!(close(grown("penstock_ingestions_total{outcome=\"committed\"}"), 1.0));
@@ -386,9 +390,10 @@ mod tests {
 
     #[test]
     fn the_text_format_has_the_same_samples_under_their_own_names() {
-        http_request("/health/live", "GET", 200, 0.001);
+        count_http_request("/health/live", "GET", 200, 0.001);
         let gauges = Gauges { quads: 42, ..Gauges::default() };
-        let (text, open) = (encode(&gauges, Format::Text), encode(&gauges, Format::OpenMetrics));
+        let (text, open) =
+            (encode_metrics(&gauges, Format::Text), encode_metrics(&gauges, Format::OpenMetrics));
         for described in [
             "# HELP penstock_http_requests_total HTTP requests answered, by route, method and status.\n\
              # TYPE penstock_http_requests_total counter\npenstock_http_requests_total{",

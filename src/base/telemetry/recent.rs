@@ -2,6 +2,7 @@
 //!
 //! A repeated line replaces its predecessor, so that frequent lines do not displace rare ones. The lines belong to
 //! the process, as the log does. What must not be in the log must not be here either.
+use super::targets::part_of_target;
 use crate::time;
 use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,21 +14,21 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
 /// The maximum number of lines.
-const KEPT: usize = 50;
+const MAX_LINES: usize = 50;
 /// The maximum number of characters of a message or a field.
-const LONGEST: usize = 400;
+const MAX_TEXT_CHARS: usize = 400;
 
-static LINES: Mutex<VecDeque<Line>> = Mutex::new(VecDeque::new());
+static LINES: Mutex<VecDeque<LogLine>> = Mutex::new(VecDeque::new());
 
 /// A warning or an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Line {
+pub struct LogLine {
     /// The time of the last occurrence (RFC 3339, UTC).
     pub time: String,
     /// `warning`, or `error`, which requires action by an operator.
     pub level: &'static str,
     /// The part of the gateway that logged it, such as `export::deliver`.
-    pub code: &'static str,
+    pub code: String,
     /// The message.
     pub text: String,
     /// The number of occurrences.
@@ -37,7 +38,7 @@ pub struct Line {
 }
 
 /// Returns the recent lines, the newest first.
-pub fn lines() -> Vec<Line> {
+pub fn recent_lines() -> Vec<LogLine> {
     LINES.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().cloned().collect()
 }
 
@@ -53,34 +54,34 @@ impl<S: Subscriber> Layer<S> for Recent {
             _ => return,
         };
         let part = meta.module_path().unwrap_or(meta.target());
-        let mut line = Line {
-            time: time::rfc3339(),
+        let mut line = LogLine {
+            time: time::now_rfc3339(),
             level,
-            code: part.strip_prefix("penstock_").unwrap_or(part),
+            code: part_of_target(part),
             text: String::new(),
             count: 1,
             fields: BTreeMap::new(),
         };
         event.record(&mut line);
         let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_same = |known: &Line| (known.code, &known.text) == (line.code, &line.text);
+        let is_same = |known: &LogLine| (&known.code, &known.text) == (&line.code, &line.text);
         if let Some(before) = lines.iter().position(is_same).and_then(|at| lines.remove(at)) {
             line.count += before.count;
         }
-        if lines.len() == KEPT {
+        if lines.len() == MAX_LINES {
             lines.pop_front();
         }
         lines.push_back(line);
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let value: String = format!("{value:?}").chars().take(LONGEST).collect();
+        let value: String = format!("{value:?}").chars().take(MAX_TEXT_CHARS).collect();
         if field.name() == "message" {
             self.text = value;
         } else {
@@ -97,26 +98,26 @@ mod tests {
     #[test]
     fn only_the_newest_warnings_are_kept() {
         let subscriber = tracing_subscriber::registry().with(Recent);
-        crate::telemetry::heard(subscriber, || {
+        crate::telemetry::with_subscriber(subscriber, || {
             tracing::error!("It went wrong once.");
-            for number in 0..KEPT * 2 {
+            for number in 0..MAX_LINES * 2 {
                 tracing::info!("It went well.");
-                tracing::warn!(number, cause = "x".repeat(LONGEST * 2), "It did not.");
+                tracing::warn!(number, cause = "x".repeat(MAX_TEXT_CHARS * 2), "It did not.");
             }
         });
-        let recent = lines();
+        let recent = recent_lines();
         assert_eq!(recent.len(), 2);
         assert_eq!((recent[1].level, recent[1].count), ("error", 1));
         let newest = &recent[0];
         assert_eq!((newest.level, newest.text.as_str()), ("warning", "It did not."));
-        assert_eq!(newest.count, KEPT as u64 * 2);
-        assert_eq!(newest.code, "base::telemetry::recent::tests");
-        assert_eq!(newest.fields["number"], (KEPT * 2 - 1).to_string());
-        assert_eq!(newest.fields["cause"].len(), LONGEST);
+        assert_eq!(newest.count, MAX_LINES as u64 * 2);
+        assert_eq!(newest.code, "telemetry::recent::tests");
+        assert_eq!(newest.fields["number"], (MAX_LINES * 2 - 1).to_string());
+        assert_eq!(newest.fields["cause"].len(), MAX_TEXT_CHARS);
         let subscriber = tracing_subscriber::registry().with(Recent);
-        crate::telemetry::heard(subscriber, || {
-            (0..KEPT * 2).for_each(|number| tracing::warn!("It was number {number}."));
+        crate::telemetry::with_subscriber(subscriber, || {
+            (0..MAX_LINES * 2).for_each(|number| tracing::warn!("It was number {number}."));
         });
-        assert_eq!(lines().len(), KEPT);
+        assert_eq!(recent_lines().len(), MAX_LINES);
     }
 }

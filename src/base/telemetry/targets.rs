@@ -15,13 +15,13 @@ const REPLACED: [(&str, &[&str]); 24] = [
     ("penstock::disk", &["penstock_base::disk"]),
     ("penstock::events", &["penstock_base::events"]),
     ("penstock::export", &["penstock_export"]),
-    ("penstock::fault", &["penstock_base::fault"]),
+    ("penstock::fault", &["penstock_base::error"]),
     ("penstock::files", &["penstock_base::files"]),
     ("penstock::gateway", &["penstock_service::gateway"]),
     ("penstock::graphql", &["penstock_graphql"]),
     ("penstock::http", &["penstock_http"]),
     ("penstock::memory", &["penstock_base::memory"]),
-    ("penstock::mend", &["penstock_service::mend"]),
+    ("penstock::mend", &["penstock_service::recovery"]),
     ("penstock::network", &["penstock_base::network"]),
     ("penstock::rdf", &["penstock_model::rdf"]),
     ("penstock::telemetry", &["penstock_base::telemetry"]),
@@ -33,6 +33,21 @@ const REPLACED: [(&str, &[&str]); 24] = [
 pub(super) fn replace_earlier_targets(filter: &str) -> String {
     let directives: Vec<String> = filter.split(',').flat_map(replace_target).collect();
     directives.join(",")
+}
+
+/// Returns the name by which the status reports the part of the program that logs to this target: the module that had
+/// it in earlier versions, so that alerts keep working.
+pub(super) fn part_of_target(target: &str) -> String {
+    let begins = |today: &&str| {
+        target.strip_prefix(*today).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+    };
+    let found = REPLACED
+        .iter()
+        .flat_map(|(earlier, targets)| targets.iter().map(move |today| (earlier, today)));
+    let found = found.filter(|(_, today)| begins(today)).max_by_key(|(_, today)| today.len());
+    let part = found
+        .map_or_else(|| target.to_owned(), |(earlier, today)| target.replacen(today, earlier, 1));
+    part.strip_prefix("penstock::").map_or(part.clone(), str::to_owned)
 }
 
 fn replace_target(directive: &str) -> Vec<String> {
@@ -51,7 +66,7 @@ fn replace_target(directive: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::replace_earlier_targets;
+    use super::{part_of_target, replace_earlier_targets};
 
     #[test]
     fn earlier_targets_reach_the_crates_of_today() {
@@ -70,6 +85,20 @@ mod tests {
             ("penstock_store=debug,salvo_core=warn", "penstock_store=debug,salvo_core=warn"),
         ] {
             assert_eq!(replace_earlier_targets(earlier), today);
+        }
+    }
+    #[test]
+    fn the_status_names_parts_as_earlier_versions_did() {
+        for (target, part) in [
+            ("penstock_export::deliver", "export::deliver"),
+            ("penstock_model::ingest::run", "business_object::ingest::run"),
+            ("penstock_model::rdf::load", "rdf::load"),
+            ("penstock_base::clock", "clock"),
+            ("penstock_cli::app::tls", "app::tls"),
+            ("penstock_store::store", "penstock_store::store"),
+            ("hyper::proto", "hyper::proto"),
+        ] {
+            assert_eq!(part_of_target(target), part);
         }
     }
 }

@@ -19,8 +19,8 @@ pub struct Trace {
 impl Trace {
     /// Continues the trace in a request's header with a new span id. Starts a new trace if the header is missing or
     /// invalid.
-    pub fn of(header: Option<&str>) -> Self {
-        let (id, flags) = header.and_then(read).unwrap_or_else(|| (rand::random(), 0));
+    pub fn from_header(header: Option<&str>) -> Self {
+        let (id, flags) = header.and_then(parse_header).unwrap_or_else(|| (rand::random(), 0));
         // 0 is not a valid id.
         Self { id: id.max(1), span: rand::random::<u64>().max(1), flags }
     }
@@ -38,17 +38,17 @@ impl fmt::Display for Trace {
 }
 
 /// Parses the trace and the flags of a header (3.2.2). Of later versions, only the fields of this version are read.
-fn read(header: &str) -> Option<(u128, u8)> {
+fn parse_header(header: &str) -> Option<(u128, u8)> {
     let mut parts = header.split('-');
-    let version = hex(parts.next()?, 2)?;
-    let (id, parent) = (hex(parts.next()?, 32)?, hex(parts.next()?, 16)?);
-    let flags = u8::try_from(hex(parts.next()?, 2)?).ok()?;
+    let version = parse_hex(parts.next()?, 2)?;
+    let (id, parent) = (parse_hex(parts.next()?, 32)?, parse_hex(parts.next()?, 16)?);
+    let flags = u8::try_from(parse_hex(parts.next()?, 2)?).ok()?;
     let is_whole = version > 0 || parts.next().is_none();
     (version < 0xff && id > 0 && parent > 0 && is_whole).then_some((id, flags & SAMPLED))
 }
 
 /// Parses a hexadecimal number with this number of digits, all in lower case.
-fn hex(text: &str, digits: usize) -> Option<u128> {
+fn parse_hex(text: &str, digits: usize) -> Option<u128> {
     let is_hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     (text.len() == digits && text.bytes().all(is_hex)).then_some(())?;
     u128::from_str_radix(text, 16).ok()
@@ -62,13 +62,14 @@ mod tests {
 
     #[test]
     fn a_trace_continues_with_a_new_span_id() {
-        let trace = Trace::of(Some(&format!("00-{ID}-b7ad6b7169203331-01")));
+        let trace = Trace::from_header(Some(&format!("00-{ID}-b7ad6b7169203331-01")));
         assert_eq!(trace.id(), ID);
         let header = trace.to_string();
         assert!(header.starts_with(&format!("00-{ID}-")) && header.ends_with("-01"), "{header}");
         assert!(!header.contains("b7ad6b7169203331"), "{header}");
-        assert_eq!(Trace::of(Some(&header)).id(), ID);
-        let later = Trace::of(Some(&format!("cc-{ID}-b7ad6b7169203331-ff-what-comes-later")));
+        assert_eq!(Trace::from_header(Some(&header)).id(), ID);
+        let later =
+            Trace::from_header(Some(&format!("cc-{ID}-b7ad6b7169203331-ff-what-comes-later")));
         assert_eq!((later.id().as_str(), later.flags), (ID, 1));
     }
 
@@ -89,10 +90,10 @@ mod tests {
             format!("00-+{}-{parent}-01", &ID[1..]),
             "00-äöüäöüäöüäöüäöüä-b7ad6b7169203331-01".to_owned(),
         ] {
-            let trace = Trace::of(Some(&bad));
+            let trace = Trace::from_header(Some(&bad));
             assert_ne!(trace.id(), ID, "{bad:?}");
             assert_eq!(trace.to_string().len(), 55);
         }
-        assert_ne!(Trace::of(None), Trace::of(None));
+        assert_ne!(Trace::from_header(None), Trace::from_header(None));
     }
 }

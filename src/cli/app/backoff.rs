@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The first delay, `RestartSec=` of the unit.
-const FIRST: Duration = Duration::from_secs(5);
+const FIRST_DELAY: Duration = Duration::from_secs(5);
 /// The longest delay.
-const LONGEST: Duration = Duration::from_mins(5);
+const MAX_DELAY: Duration = Duration::from_mins(5);
 /// A start counts as successful after the service has run for this time.
-const RAN: Duration = Duration::from_mins(10);
+const SUCCESS_AFTER: Duration = Duration::from_mins(10);
 
 /// Counts consecutive failed starts.
 #[derive(Debug, Clone)]
@@ -21,67 +21,68 @@ pub struct Backoff {
     /// The file with the count; `None` without a service manager that provides a runtime directory.
     file: Option<PathBuf>,
     /// The number of failed starts before this one.
-    before: u32,
+    failed_starts: u32,
 }
 
 impl Backoff {
     /// Counts this start in `$RUNTIME_DIRECTORY`, which `RuntimeDirectory=` sets (`systemd.exec(5)`).
     #[must_use]
-    pub fn of_service() -> Self {
+    pub fn count_start_of_service() -> Self {
         let directories = std::env::var("RUNTIME_DIRECTORY").unwrap_or_default();
         let first = directories.split(':').next().filter(|first| !first.is_empty());
-        Self::at(first.map(|directory| Path::new(directory).join("starts")))
+        Self::count_start_in(first.map(|directory| Path::new(directory).join("starts")))
     }
 
-    fn at(file: Option<PathBuf>) -> Self {
+    fn count_start_in(file: Option<PathBuf>) -> Self {
         let text = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
-        let before = text.and_then(|text| text.trim().parse().ok()).unwrap_or(0_u32);
+        let failed_starts = text.and_then(|text| text.trim().parse().ok()).unwrap_or(0_u32);
         if let Some(file) = &file
-            && let Err(error) = std::fs::write(file, format!("{}\n", before.saturating_add(1)))
+            && let Err(error) =
+                std::fs::write(file, format!("{}\n", failed_starts.saturating_add(1)))
         {
             tracing::warn!(%error, file = %file.display(), "Counting this start failed; the delay of the next start may be too short.");
         }
-        Self { file, before }
+        Self { file, failed_starts }
     }
 
     /// Waits for the delay of this start, and reports that to the service manager.
-    pub(super) async fn wait(&self) {
-        let delay = self.delay();
+    pub(super) async fn wait_for_delay(&self) {
+        let delay = self.remaining_delay();
         if delay.is_zero() {
             return;
         }
         let words = format!(
             "Waiting {} s before starting, after {} failed starts",
             delay.as_secs(),
-            self.before
+            self.failed_starts
         );
         tracing::warn!("{words}.");
-        systemd::delayed(&words, delay);
+        systemd::notify_delay(&words, delay);
         tokio::time::sleep(delay).await;
     }
 
     /// Returns how long this start waits: the backoff less the delay that the service manager has added already.
-    fn delay(&self) -> Duration {
-        if self.before < 2 {
+    fn remaining_delay(&self) -> Duration {
+        if self.failed_starts < 2 {
             return Duration::ZERO;
         }
-        let factor = 1_u32.checked_shl(self.before - 1).unwrap_or(u32::MAX);
-        FIRST.saturating_mul(factor).min(LONGEST).saturating_sub(FIRST)
+        let factor = 1_u32.checked_shl(self.failed_starts - 1).unwrap_or(u32::MAX);
+        FIRST_DELAY.saturating_mul(factor).min(MAX_DELAY).saturating_sub(FIRST_DELAY)
     }
 
     /// Resets the count, so that the next start does not wait. For a service that was shut down in order, or that
     /// needs a person's help.
-    pub fn forget(&self) {
+    pub fn reset_count(&self) {
         if let Some(file) = &self.file {
             // A missing file means a count of 0 already.
             let _ = std::fs::remove_file(file);
         }
     }
 
-    /// Resets the count once the service has run for [`RAN`].
-    pub(super) async fn forget_later(self) {
-        tokio::time::sleep(RAN).await;
-        self.forget();
+    /// Resets the count once the service has run for [`SUCCESS_AFTER`].
+    pub(super) async fn reset_count_later(self) {
+        tokio::time::sleep(SUCCESS_AFTER).await;
+        self.reset_count();
     }
 }
 
@@ -95,16 +96,16 @@ mod tests {
         let file = Some(dir.path().join("starts"));
         let mut delays = Vec::new();
         for _ in 0..10 {
-            delays.push(Backoff::at(file.clone()).delay().as_secs());
+            delays.push(Backoff::count_start_in(file.clone()).remaining_delay().as_secs());
         }
         // With the 5 s of the service manager: 5, 10, 20 and so on.
         assert_eq!(delays, [0, 0, 5, 15, 35, 75, 155, 295, 295, 295]);
         std::fs::write(dir.path().join("starts"), format!("{}\n", u32::MAX)).unwrap();
-        assert_eq!(Backoff::at(file.clone()).delay().as_secs(), 295);
-        Backoff::at(file.clone()).forget();
-        assert_eq!(Backoff::at(file.clone()).before, 0);
+        assert_eq!(Backoff::count_start_in(file.clone()).remaining_delay().as_secs(), 295);
+        Backoff::count_start_in(file.clone()).reset_count();
+        assert_eq!(Backoff::count_start_in(file.clone()).failed_starts, 0);
         std::fs::write(dir.path().join("starts"), "no number").unwrap();
-        assert_eq!(Backoff::at(file).before, 0);
-        assert_eq!(Backoff::at(None).delay(), Duration::ZERO);
+        assert_eq!(Backoff::count_start_in(file).failed_starts, 0);
+        assert_eq!(Backoff::count_start_in(None).remaining_delay(), Duration::ZERO);
     }
 }

@@ -9,37 +9,37 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The connection policy of a listener: timeouts, and the limit of each address.
-pub(super) struct Policy {
+pub(super) struct ConnectionPolicy {
     pub(super) timeouts: FuseConfig,
     pub(super) settings: Arc<Settings>,
-    pub(super) open: Open,
+    pub(super) open: OpenConnections,
 }
 
 /// The number of open connections of each address.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Open(Arc<Mutex<HashMap<IpAddr, usize>>>);
+pub(super) struct OpenConnections(Arc<Mutex<HashMap<IpAddr, usize>>>);
 
-impl Open {
-    fn of(&self, address: IpAddr) -> usize {
+impl OpenConnections {
+    fn count_of(&self, address: IpAddr) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied().unwrap_or(0)
     }
 
-    fn add(&self, address: IpAddr) -> One {
+    fn add_connection(&self, address: IpAddr) -> CountedConnection {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *open.entry(address).or_default() += 1;
-        One { address, open: self.clone() }
+        CountedConnection { address, open: self.clone() }
     }
 }
 
 /// One connection, counted until it is dropped.
-struct One {
+struct CountedConnection {
     address: IpAddr,
-    open: Open,
+    open: OpenConnections,
 }
 
-impl ConnObserver for One {}
+impl ConnObserver for CountedConnection {}
 
-impl Drop for One {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         let mut open = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = open.get_mut(&self.address) {
@@ -51,21 +51,21 @@ impl Drop for One {
     }
 }
 
-impl Policy {
+impl ConnectionPolicy {
     /// Returns the address that a connection is counted for. Trusted proxies are not counted, because they carry many
     /// clients.
-    fn counted(&self, remote: &SocketAddr) -> Option<IpAddr> {
+    fn counted_address(&self, remote: &SocketAddr) -> Option<IpAddr> {
         let address = remote.ip()?.to_canonical();
-        (!self.settings.server.is_trusted_proxy(address)).then(|| network::of(address))
+        (!self.settings.server.is_trusted_proxy(address)).then(|| network::network_of(address))
     }
 }
 
 #[async_trait]
-impl FusePolicy for Policy {
+impl FusePolicy for ConnectionPolicy {
     async fn decide(&self, info: &FuseInfo) -> FuseAction {
-        match self.counted(&info.remote_addr) {
+        match self.counted_address(&info.remote_addr) {
             Some(address)
-                if self.open.of(address) >= self.settings.server.connections_per_address =>
+                if self.open.count_of(address) >= self.settings.server.connections_per_address =>
             {
                 tracing::debug!(%address, "A connection was refused: its address has reached the limit of connections.");
                 FuseAction::Reject
@@ -75,8 +75,8 @@ impl FusePolicy for Policy {
     }
 
     fn observe(&self, info: &FuseInfo, _: &ConnCtrl) -> Option<ArcConnObserver> {
-        let address = self.counted(&info.remote_addr)?;
-        Some(Arc::new(self.open.add(address)))
+        let address = self.counted_address(&info.remote_addr)?;
+        Some(Arc::new(self.open.add_connection(address)))
     }
 }
 
@@ -86,13 +86,13 @@ mod tests {
 
     #[test]
     fn a_connection_counts_until_it_ends() {
-        let open = Open::default();
+        let open = OpenConnections::default();
         let address = "192.0.2.1".parse().unwrap();
-        let (first, second) = (open.add(address), open.add(address));
-        assert_eq!(open.of(address), 2);
+        let (first, second) = (open.add_connection(address), open.add_connection(address));
+        assert_eq!(open.count_of(address), 2);
         drop(first);
         drop(second);
-        assert_eq!(open.of(address), 0);
+        assert_eq!(open.count_of(address), 0);
         assert!(open.0.lock().unwrap().is_empty());
     }
 }

@@ -1,6 +1,6 @@
 //! Binds the listening socket, or takes the one that systemd holds for the service.
 use listenfd::ListenFd;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::Server;
 use salvo::conn::Listener;
 use salvo::conn::tcp::TcpAcceptor;
@@ -9,17 +9,17 @@ use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
 /// A bound socket and its address.
-pub(super) struct Bound {
+pub(super) struct BoundSocket {
     pub(super) address: SocketAddr,
     listener: TcpListener,
 }
 
 /// Takes the socket that systemd passes (`sd_listen_fds(3)`), in which connections wait while the service restarts.
 /// Without one, binds `server.address` and `server.port`.
-pub(super) async fn bind(server: &Server) -> Result<Bound, Fault> {
+pub(super) async fn bind_or_take_socket(server: &Server) -> Result<BoundSocket, GatewayError> {
     let passed = ListenFd::from_env().take_tcp_listener(0).map_err(|error| {
-        Fault::new(
-            Kind::Invalid,
+        GatewayError::new(
+            ErrorClass::Invalid,
             format!("the socket that systemd passed is not a TCP socket: {error}; check ListenStream= of penstock.socket"),
         )
     })?;
@@ -28,18 +28,18 @@ pub(super) async fn bind(server: &Server) -> Result<Bound, Fault> {
         Some(socket) => socket.set_nonblocking(true).and_then(|()| TcpListener::from_std(socket)),
         None => TcpListener::bind(wanted).await,
     };
-    let listener = listener.map_err(|error| not_bound(&error, wanted))?;
-    let address = listener.local_addr().map_err(|error| not_bound(&error, wanted))?;
-    server.may_serve(address.ip()).map_err(|why| {
-        Fault::new(
-            Kind::Invalid,
+    let listener = listener.map_err(|error| bind_error(&error, wanted))?;
+    let address = listener.local_addr().map_err(|error| bind_error(&error, wanted))?;
+    server.check_serving_address(address.ip()).map_err(|why| {
+        GatewayError::new(
+            ErrorClass::Invalid,
             format!("the socket that systemd passed is bound to {address}: {why}"),
         )
     })?;
-    Ok(Bound { address, listener })
+    Ok(BoundSocket { address, listener })
 }
 
-impl Listener for Bound {
+impl Listener for BoundSocket {
     type Acceptor = TcpAcceptor;
 
     async fn try_bind(self) -> salvo::core::Result<TcpAcceptor> {
@@ -47,19 +47,21 @@ impl Listener for Bound {
     }
 }
 
-pub(super) fn not_bound(error: &std::io::Error, address: SocketAddr) -> Fault {
+pub(super) fn bind_error(error: &std::io::Error, address: SocketAddr) -> GatewayError {
     let (kind, mend) = match error.kind() {
-        ErrorKind::PermissionDenied => {
-            (Kind::Forbidden, "ports below 1024 need a privilege; set server.port to a higher one")
-        }
+        ErrorKind::PermissionDenied => (
+            ErrorClass::Forbidden,
+            "ports below 1024 need a privilege; set server.port to a higher one",
+        ),
         ErrorKind::AddrInUse => (
-            Kind::Conflict,
+            ErrorClass::Conflict,
             "another program listens on it; stop that program, or set another server.port",
         ),
-        ErrorKind::AddrNotAvailable => {
-            (Kind::Conflict, "this machine does not have this address; set another server.address")
-        }
-        _ => (Kind::Internal, "check server.address and server.port"),
+        ErrorKind::AddrNotAvailable => (
+            ErrorClass::Conflict,
+            "this machine does not have this address; set another server.address",
+        ),
+        _ => (ErrorClass::Internal, "check server.address and server.port"),
     };
-    Fault::new(kind, format!("cannot listen on {address}: {error}; {mend}"))
+    GatewayError::new(kind, format!("cannot listen on {address}: {error}; {mend}"))
 }

@@ -1,7 +1,7 @@
 //! Notifies the service manager (`sd_notify(3)`): readiness, the status text, and the watchdog. Does nothing without a
 //! service manager.
 use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_base::telemetry;
 use penstock_http::State;
 use penstock_service::gateway::Gateway;
@@ -12,56 +12,57 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 /// The interval of status texts, and the maximum interval of watchdog notifications.
-const EVERY: Duration = Duration::from_secs(10);
+const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 /// `TimeoutStartSec=` of the unit.
-const START: Duration = Duration::from_mins(5);
+const START_TIMEOUT: Duration = Duration::from_mins(5);
 /// A store that is being opened counts as dead after this time without progress.
-const OPENING: Duration = Duration::from_mins(10);
+const OPENING_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Reports that HTTP requests are answered. The store may still be opening: requests get 503 meanwhile, and the
 /// service manager must not end the service because of a long replay.
-pub(super) fn ready() {
-    tell(&[NotifyState::Ready]);
+pub(super) fn notify_ready() {
+    notify_manager(&[NotifyState::Ready]);
 }
 
 /// Reports that the start waits for `delay`, and extends the start timeout by it.
-pub(super) fn delayed(words: &str, delay: Duration) {
-    let limit = delay + START;
+pub(super) fn notify_delay(words: &str, delay: Duration) {
+    let limit = delay + START_TIMEOUT;
     let limit = u32::try_from(limit.as_micros()).unwrap_or(u32::MAX);
-    tell(&[NotifyState::Status(words), NotifyState::ExtendTimeoutUsec(limit)]);
+    notify_manager(&[NotifyState::Status(words), NotifyState::ExtendTimeoutUsec(limit)]);
 }
 
 /// Reports that the service shuts down.
-pub(super) fn stopping() {
-    tell(&[NotifyState::Stopping, NotifyState::Status("Stopping")]);
+pub(super) fn notify_stopping() {
+    notify_manager(&[NotifyState::Stopping, NotifyState::Status("Stopping")]);
 }
 
 /// Runs `reload` between the notifications of its begin and end.
-pub(super) async fn reloading(reload: impl Future<Output = ()>) {
+pub(super) async fn notify_reload(reload: impl Future<Output = ()>) {
     if let Ok(now) = NotifyState::monotonic_usec_now() {
-        tell(&[NotifyState::Reloading, now]);
+        notify_manager(&[NotifyState::Reloading, now]);
     }
     reload.await;
-    ready();
+    notify_ready();
 }
 
 /// Sends the status text at intervals, and a watchdog notification with it while the gateway is alive.
-pub(super) async fn run(state: Arc<State>) {
-    let every = sd_notify::watchdog_enabled().map_or(EVERY, |limit| EVERY.min(limit / 4));
-    let mut opening = Opening { replayed: 0, since: Instant::now() };
-    let mut pulse = Pulse::default();
+pub(super) async fn report_state(state: Arc<State>) {
+    let every = sd_notify::watchdog_enabled()
+        .map_or(STATUS_INTERVAL, |limit| STATUS_INTERVAL.min(limit / 4));
+    let mut opening = OpeningProgress { replayed: 0, since: Instant::now() };
+    let mut pulse = StoreLiveness::default();
     loop {
         let (status, alive) = match state.gateway_if_open() {
             None => {
-                let (done, _) = state.replayed();
+                let (done, _) = state.replay_progress();
                 (
-                    format!("Opening: {}", state.opening()),
-                    opening.goes_on(done) || state.is_waiting(),
+                    format!("Opening: {}", state.describe_opening()),
+                    opening.is_progressing(done) || state.is_waiting(),
                 )
             }
             Some(gateway) => {
                 // All threads for blocking work may be busy for a while.
-                let words = timeout(every, words(gateway)).await;
+                let words = timeout(every, status_text(gateway)).await;
                 let words = words.unwrap_or_else(|_| "Serving; busy".to_owned());
                 (words, pulse.is_alive(&gateway.store, every).await)
             }
@@ -76,59 +77,59 @@ pub(super) async fn run(state: Arc<State>) {
                 "The store does not answer; the watchdog was not notified, so the service manager may restart the service."
             );
         }
-        tell(&notice);
-        telemetry::limit::tell();
+        notify_manager(&notice);
+        telemetry::limit::log_suppressed();
         tokio::select! {
             () = sleep(every) => {}
             // Wakes early, so that the status does not remain "Opening" until the next interval.
-            () = state.is_opened() => {}
+            () = state.wait_until_opened() => {}
         }
     }
 }
 
 /// The progress of a store that is being opened, for the watchdog.
-struct Opening {
+struct OpeningProgress {
     replayed: u64,
     since: Instant,
 }
 
-impl Opening {
-    fn goes_on(&mut self, done: u64) -> bool {
+impl OpeningProgress {
+    fn is_progressing(&mut self, done: u64) -> bool {
         if done != self.replayed {
             *self = Self { replayed: done, since: Instant::now() };
         }
-        self.since.elapsed() < OPENING
+        self.since.elapsed() < OPENING_TIMEOUT
     }
 }
 
 /// The liveness of the opened store, for the watchdog.
 #[derive(Default)]
-struct Pulse {
+struct StoreLiveness {
     steps: u64,
     /// The pending result of a probe commit. There is one probe at a time, on a thread of its own: the threads for
     /// blocking work can all be busy, which says nothing about the store.
-    asked: Option<oneshot::Receiver<()>>,
+    pending_probe: Option<oneshot::Receiver<()>>,
 }
 
-impl Pulse {
+impl StoreLiveness {
     /// Whether the store makes progress, if only within one long change, or admits a writer. A store that refuses
     /// commits is alive, too: `mend` reopens it.
     async fn is_alive(&mut self, store: &GuardedStore, within: Duration) -> bool {
-        let now = store.steps();
+        let now = store.step_count();
         if std::mem::replace(&mut self.steps, now) != now {
             return true;
         }
-        let answer = self.asked.get_or_insert_with(|| ask(store.clone()));
-        let Ok(answered) = timeout(within, answer).await else { return store.steps() != now };
-        self.asked = None;
+        let answer = self.pending_probe.get_or_insert_with(|| probe_writer(store.clone()));
+        let Ok(answered) = timeout(within, answer).await else { return store.step_count() != now };
+        self.pending_probe = None;
         answered.is_ok()
     }
 }
 
-fn ask(store: GuardedStore) -> oneshot::Receiver<()> {
+fn probe_writer(store: GuardedStore) -> oneshot::Receiver<()> {
     let (sender, answer) = oneshot::channel();
     let asking = std::thread::Builder::new().name("pulse".into()).spawn(move || {
-        let _ = store.commit::<_, Fault>(&NoClient, |_| Ok(()));
+        let _ = store.commit::<_, GatewayError>(&NoClient, |_| Ok(()));
         // The receiver is gone when the service ends.
         let _ = sender.send(());
     });
@@ -139,12 +140,12 @@ fn ask(store: GuardedStore) -> oneshot::Receiver<()> {
 }
 
 /// Returns the gateway's state as one line of text.
-async fn words(gateway: &Gateway) -> String {
-    if let Some(cause) = gateway.store.poisoned() {
+async fn status_text(gateway: &Gateway) -> String {
+    if let Some(cause) = gateway.store.poison_cause() {
         return format!("The store refuses commits: {cause}");
     }
     let exporter = gateway.exporter.clone();
-    let targets = tokio::task::spawn_blocking(move || exporter.targets()).await;
+    let targets = tokio::task::spawn_blocking(move || exporter.list_targets()).await;
     let Ok(Ok(targets)) = targets else { return "Serving".to_owned() };
     let waiting: u64 = targets.iter().map(|target| target.depth).sum();
     let mut words = match waiting {
@@ -160,7 +161,7 @@ async fn words(gateway: &Gateway) -> String {
     words
 }
 
-fn tell(state: &[NotifyState<'_>]) {
+fn notify_manager(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!(%error, "Notifying the service manager failed.");
     }
@@ -175,7 +176,7 @@ mod tests {
     const SOON: Duration = Duration::from_millis(100);
 
     /// A runtime whose only thread for blocking work is busy.
-    fn busy() -> (tokio::runtime::Runtime, mpsc::Sender<()>) {
+    fn busy_runtime() -> (tokio::runtime::Runtime, mpsc::Sender<()>) {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.max_blocking_threads(1).enable_all().build().unwrap();
         let (free, wait) = mpsc::channel();
@@ -188,8 +189,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let store = GuardedStore::from(store);
-        let (runtime, _free) = busy();
-        let mut pulse = Pulse { steps: store.steps(), asked: None };
+        let (runtime, _free) = busy_runtime();
+        let mut pulse = StoreLiveness { steps: store.step_count(), pending_probe: None };
         assert!(runtime.block_on(pulse.is_alive(&store, Duration::from_mins(1))));
         runtime.shutdown_background();
     }
@@ -203,7 +204,7 @@ mod tests {
         let (free, wait) = mpsc::channel::<()>();
         let of_writer = store.clone();
         let writer = std::thread::spawn(move || {
-            of_writer.commit::<_, Fault>(&NoClient, |_| {
+            of_writer.commit::<_, GatewayError>(&NoClient, |_| {
                 begun.send(()).unwrap();
                 let _ = wait.recv();
                 Ok(())
@@ -211,7 +212,7 @@ mod tests {
         });
         is_begun.recv().unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let mut pulse = Pulse { steps: store.steps(), asked: None };
+        let mut pulse = StoreLiveness { steps: store.step_count(), pending_probe: None };
         runtime.block_on(async {
             assert!(!pulse.is_alive(&store, SOON).await);
             assert!(!pulse.is_alive(&store, SOON).await);

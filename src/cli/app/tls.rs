@@ -3,7 +3,7 @@ mod validity;
 
 use futures_util::stream::{self, Stream};
 use jiff::Timestamp;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files::{create_folders, write_atomically};
 use penstock_base::telemetry::metrics;
 use penstock_config::Tls;
@@ -20,22 +20,22 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// The folder in the data directory with the self-signed certificate and its key.
-const FOLDER: &str = "tls";
-const CERTIFICATE: &str = "certificate.pem";
-const PRIVATE_KEY: &str = "private-key.pem";
+const TLS_FOLDER: &str = "tls";
+const CERTIFICATE_FILE: &str = "certificate.pem";
+const PRIVATE_KEY_FILE: &str = "private-key.pem";
 /// The log warns of a certificate that expires in fewer than this many days.
-const SOON: i64 = 21;
+const EXPIRY_WARNING_DAYS: i64 = 21;
 
 /// Text in PEM format.
 type Pem<'a> = Cow<'a, [u8]>;
 
 /// The configurations of HTTPS: the first one, and later ones as they arrive.
-pub(super) struct Configurations {
+pub(super) struct ServerConfigs {
     first: ServerConfig,
     later: mpsc::Receiver<ServerConfig>,
 }
 
-impl Configurations {
+impl ServerConfigs {
     /// Creates the stream with its first configuration, and the sender for later ones.
     pub(super) fn new(first: ServerConfig) -> (Self, mpsc::Sender<ServerConfig>) {
         let (sender, later) = mpsc::channel(1);
@@ -43,7 +43,7 @@ impl Configurations {
     }
 }
 
-impl IntoConfigStream<ServerConfig> for Configurations {
+impl IntoConfigStream<ServerConfig> for ServerConfigs {
     type Stream = std::pin::Pin<Box<dyn Stream<Item = ServerConfig> + Send>>;
 
     fn into_stream(self) -> Self::Stream {
@@ -61,26 +61,26 @@ impl IntoConfigStream<ServerConfig> for Configurations {
 /// Reads the certificate, or creates one if `server.ssl.self-signed` asks for it. Blocking.
 ///
 /// # Errors
-/// `Kind::Invalid` when a configured file or value is not usable; the error names the setting.
-pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, Fault> {
+/// `ErrorClass::Invalid` when a configured file or value is not usable; the error names the setting.
+pub(super) fn load_server_config(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, GatewayError> {
     let (certificate, private_key) = match &tls.certificate {
         Some((certificate, private_key)) => (
-            pem("server.ssl.certificate", certificate)?,
-            pem("server.ssl.certificate-private-key", private_key)?,
+            read_pem("server.ssl.certificate", certificate)?,
+            read_pem("server.ssl.certificate-private-key", private_key)?,
         ),
-        None => self_signed(&data_dir.join(FOLDER))?,
+        None => load_self_signed(&data_dir.join(TLS_FOLDER))?,
     };
-    let chain = certificates("server.ssl.certificate", &certificate)?;
+    let chain = parse_certificates("server.ssl.certificate", &certificate)?;
     let end = chain.first().and_then(|first| validity::not_after(first));
     let private_key = PrivateKeyDer::from_pem_slice(&private_key).map_err(|error| {
-        invalid(
+        invalid_setting(
             "server.ssl.certificate-private-key",
             format!("it has no private key in PEM format: {error}"),
         )
     })?;
     let provider = Arc::new(crypto::ring::default_provider());
     let key = CertifiedKey::from_der(chain, private_key, &provider).map_err(|error| {
-        invalid(
+        invalid_setting(
             "server.ssl.certificate-private-key",
             format!("it does not match the first certificate of server.ssl.certificate: {error}"),
         )
@@ -90,8 +90,8 @@ pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, 
         Some(given) => {
             let name = "server.ssl.trust-certificate";
             let mut authorities = RootCertStore::empty();
-            for authority in certificates(name, &pem(name, given)?)? {
-                authorities.add(authority).map_err(|error| invalid(name, error))?;
+            for authority in parse_certificates(name, &read_pem(name, given)?)? {
+                authorities.add(authority).map_err(|error| invalid_setting(name, error))?;
             }
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(authorities.into(), provider.clone());
@@ -100,69 +100,72 @@ pub(super) fn configuration(tls: &Tls, data_dir: &Path) -> Result<ServerConfig, 
             } else {
                 verifier.allow_unauthenticated()
             };
-            verifier.build().map_err(|error| invalid(name, error))?
+            verifier.build().map_err(|error| invalid_setting(name, error))?
         }
     };
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| invalid("server.ssl.certificate", error))?
+        .map_err(|error| invalid_setting("server.ssl.certificate", error))?
         .with_client_cert_verifier(verifier)
         .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)));
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    metrics::certificate_ends(end.map(Timestamp::as_second));
-    tell_end(end);
+    metrics::set_certificate_expiry(end.map(Timestamp::as_second));
+    log_expiry(end);
     Ok(config)
 }
 
 /// Logs that the certificate has expired or expires soon; the log may be the only place where an operator sees it.
-fn tell_end(end: Option<Timestamp>) {
+fn log_expiry(end: Option<Timestamp>) {
     let Some(end) = end else { return };
     let days = end.duration_since(Timestamp::now()).as_hours() / 24;
     if end <= Timestamp::now() {
         tracing::error!(%end, "The HTTPS certificate has expired, or the clock is wrong.");
-    } else if days < SOON {
+    } else if days < EXPIRY_WARNING_DAYS {
         tracing::warn!(%end, days, "The HTTPS certificate expires soon.");
     }
 }
 
 /// Returns the PEM text of a setting: its value, or the content of the file that it names.
-fn pem<'a>(name: &str, given: &'a str) -> Result<Pem<'a>, Fault> {
+fn read_pem<'a>(name: &str, given: &'a str) -> Result<Pem<'a>, GatewayError> {
     if given.trim_start().starts_with("-----BEGIN ") {
         return Ok(Cow::Borrowed(given.as_bytes()));
     }
     std::fs::read(given)
         .map(Cow::Owned)
-        .map_err(|error| invalid(name, format!("reading {given} failed: {error}")))
+        .map_err(|error| invalid_setting(name, format!("reading {given} failed: {error}")))
 }
 
-fn certificates(name: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, Fault> {
+fn parse_certificates(
+    name: &str,
+    pem: &[u8],
+) -> Result<Vec<CertificateDer<'static>>, GatewayError> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let chain =
-        chain.map_err(|error| invalid(name, format!("it is not in PEM format: {error}")))?;
+    let chain = chain
+        .map_err(|error| invalid_setting(name, format!("it is not in PEM format: {error}")))?;
     if chain.is_empty() {
-        return Err(invalid(name, "it has no certificate in PEM format"));
+        return Err(invalid_setting(name, "it has no certificate in PEM format"));
     }
     Ok(chain)
 }
 
-fn invalid(name: &str, why: impl Display) -> Fault {
-    Fault::new(Kind::Invalid, format!("{name}: {why}"))
+fn invalid_setting(name: &str, why: impl Display) -> GatewayError {
+    GatewayError::new(ErrorClass::Invalid, format!("{name}: {why}"))
 }
 
 /// Returns the self-signed certificate and its private key. They are created once and kept, so that clients that
 /// trust the certificate continue to trust it.
-fn self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), Fault> {
-    let (certificate, private_key) = (folder.join(CERTIFICATE), folder.join(PRIVATE_KEY));
+fn load_self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), GatewayError> {
+    let (certificate, private_key) = (folder.join(CERTIFICATE_FILE), folder.join(PRIVATE_KEY_FILE));
     let failed = |action: &str, path: &PathBuf, why: String| {
-        Fault::new(
-            Kind::Internal,
+        GatewayError::new(
+            ErrorClass::Internal,
             format!("server.ssl.self-signed: {action} {} failed: {why}", path.display()),
         )
     };
     // The private key is written first, so that an existing certificate always has its key.
     if !certificate.exists() {
-        let (made, key) =
-            make().map_err(|error| failed("creating", &certificate, error.to_string()))?;
+        let (made, key) = create_certificate()
+            .map_err(|error| failed("creating", &certificate, error.to_string()))?;
         create_folders(folder)
             .map_err(|error| failed("creating", &certificate, error.to_string()))?;
         for (path, text) in [(&private_key, key), (&certificate, made)] {
@@ -184,7 +187,7 @@ fn self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), Fault> {
 
 /// Creates a certificate for this host's name and for loopback. The clock may be wrong, and an unattended gateway has
 /// no one to renew it. So it is valid from a day in the past on and does not expire (RFC 5280, 4.1.2.5).
-fn make() -> Result<(String, String), rcgen::Error> {
+fn create_certificate() -> Result<(String, String), rcgen::Error> {
     let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     let host = host.filter(|name| !name.is_empty()).unwrap_or_else(|| "penstock".to_owned());
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
@@ -207,7 +210,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn tls(certificate: Option<(&str, &str)>) -> Tls {
+    fn tls_settings(certificate: Option<(&str, &str)>) -> Tls {
         Tls {
             certificate: certificate
                 .map(|(certificate, key)| (certificate.to_owned(), key.to_owned())),
@@ -219,38 +222,45 @@ mod tests {
     #[test]
     fn a_certificate_is_created_once_and_its_key_is_private() {
         let dir = tempfile::tempdir().unwrap();
-        configuration(&tls(None), dir.path()).unwrap();
-        let file = |name| dir.path().join(FOLDER).join(name);
-        let first = std::fs::read(file(CERTIFICATE)).unwrap();
-        let mode = std::fs::metadata(file(PRIVATE_KEY)).unwrap().permissions().mode();
+        load_server_config(&tls_settings(None), dir.path()).unwrap();
+        let file = |name| dir.path().join(TLS_FOLDER).join(name);
+        let first = std::fs::read(file(CERTIFICATE_FILE)).unwrap();
+        let mode = std::fs::metadata(file(PRIVATE_KEY_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{mode:o}");
-        configuration(&tls(None), dir.path()).unwrap();
-        assert_eq!(std::fs::read(file(CERTIFICATE)).unwrap(), first);
+        load_server_config(&tls_settings(None), dir.path()).unwrap();
+        assert_eq!(std::fs::read(file(CERTIFICATE_FILE)).unwrap(), first);
     }
 
     #[test]
     fn a_key_of_another_certificate_is_refused() {
-        let ((certificate, key), (_, other)) = (make().unwrap(), make().unwrap());
+        let ((certificate, key), (_, other)) =
+            (create_certificate().unwrap(), create_certificate().unwrap());
         let dir = tempfile::tempdir().unwrap();
-        configuration(&tls(Some((&certificate, &key))), dir.path()).unwrap();
-        let refused = configuration(&tls(Some((&certificate, &other))), dir.path()).unwrap_err();
+        load_server_config(&tls_settings(Some((&certificate, &key))), dir.path()).unwrap();
+        let refused = load_server_config(&tls_settings(Some((&certificate, &other))), dir.path())
+            .unwrap_err();
         assert!(refused.detail.starts_with("server.ssl.certificate-private-key: "), "{refused}");
-        let refused = configuration(&tls(Some(("/nowhere", &other))), dir.path()).unwrap_err();
-        assert!(refused.detail.starts_with("server.ssl.certificate: /nowhere"), "{refused}");
-        let refused = configuration(&tls(Some((&key, &key))), dir.path()).unwrap_err();
+        let refused =
+            load_server_config(&tls_settings(Some(("/nowhere", &other))), dir.path()).unwrap_err();
+        assert!(
+            refused.detail.starts_with("server.ssl.certificate: reading /nowhere"),
+            "{refused}"
+        );
+        let refused =
+            load_server_config(&tls_settings(Some((&key, &key))), dir.path()).unwrap_err();
         assert!(refused.detail.contains("no certificate in PEM format"), "{refused}");
     }
 
     #[test]
     fn client_certificates_are_checked_against_their_authorities() {
-        let (certificate, key) = make().unwrap();
+        let (certificate, key) = create_certificate().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let asking = |authorities: &str| Tls {
             client_authorities: Some(authorities.to_owned()),
-            ..tls(Some((&certificate, &key)))
+            ..tls_settings(Some((&certificate, &key)))
         };
-        configuration(&asking(&certificate), dir.path()).unwrap();
-        let refused = configuration(&asking(&key), dir.path()).unwrap_err();
+        load_server_config(&asking(&certificate), dir.path()).unwrap();
+        let refused = load_server_config(&asking(&key), dir.path()).unwrap_err();
         assert!(refused.detail.starts_with("server.ssl.trust-certificate: "), "{refused}");
     }
 }

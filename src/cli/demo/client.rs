@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use tokio::net::TcpStream;
 
 /// Why a step failed.
-pub(super) type Failure = Box<dyn std::error::Error>;
+pub(super) type DemoError = Box<dyn std::error::Error>;
 
 /// A client of the gateway at one address.
 pub(super) struct Client {
@@ -32,28 +32,28 @@ pub(super) enum Body {
 
 impl Client {
     /// Sends a GET, and returns the JSON of the response.
-    pub(super) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.json(Method::GET, path, Body::Empty).await
+    pub(super) async fn get_json(&self, path: &str) -> Result<Value, DemoError> {
+        self.send_for_json(Method::GET, path, Body::Empty).await
     }
 
     /// Sends a request that must succeed, and returns the JSON of the response.
-    pub(super) async fn json(
+    pub(super) async fn send_for_json(
         &self,
         method: Method,
         path: &str,
         body: Body,
-    ) -> Result<Value, Failure> {
-        Ok(serde_json::from_str(&self.text(method, path, body).await?)?)
+    ) -> Result<Value, DemoError> {
+        Ok(serde_json::from_str(&self.send_for_text(method, path, body).await?)?)
     }
 
     /// Sends a request that must succeed, and returns the text of the response.
-    pub(super) async fn text(
+    pub(super) async fn send_for_text(
         &self,
         method: Method,
         path: &str,
         body: Body,
-    ) -> Result<String, Failure> {
-        let (status, text) = self.send(method.clone(), path, body).await?;
+    ) -> Result<String, DemoError> {
+        let (status, text) = self.send_request(method.clone(), path, body).await?;
         if status.is_success() {
             return Ok(text);
         }
@@ -61,12 +61,12 @@ impl Client {
     }
 
     /// Sends a request, and returns the status and the text of the response.
-    pub(super) async fn send(
+    pub(super) async fn send_request(
         &self,
         method: Method,
         path: &str,
         body: Body,
-    ) -> Result<(StatusCode, String), Failure> {
+    ) -> Result<(StatusCode, String), DemoError> {
         let request = Request::builder()
             .method(method)
             .uri(path)

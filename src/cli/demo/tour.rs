@@ -1,5 +1,5 @@
 //! The steps of the demo. Each uses HTTP as a user would, and prints a sentence or two.
-use super::client::{Body, Client, Failure};
+use super::client::{Body, Client, DemoError};
 use hyper::{Method, StatusCode};
 use oxrdf::NamedNode;
 use penstock_export::verify;
@@ -11,8 +11,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const PLANTS: &str = include_str!("plants.json");
-const ROUNDS: &str = include_str!("rounds.ndjson");
+const PLANTS_JSON: &str = include_str!("plants.json");
+const ROUNDS_NDJSON: &str = include_str!("rounds.ndjson");
 /// The base of all identifiers in the files of the sample data.
 const SAMPLE_BASE: &str = "https://demo.example/id/";
 /// The first plant of the sample data, after the base.
@@ -66,35 +66,35 @@ pub(super) struct Tour<'a, W> {
 
 impl<W: Write> Tour<'_, W> {
     /// Runs every step, and returns the base of identifiers on this gateway.
-    pub(super) async fn run(&mut self) -> Result<String, Failure> {
+    pub(super) async fn run_all_steps(&mut self) -> Result<String, DemoError> {
         writeln!(self.out, "Penstock demo: the main job, end to end, on sample plant data.")?;
-        self.say(&format!(
+        self.begin_step(&format!(
             "The gateway listens on http://{} and keeps its data in {}.",
             self.client.address,
             self.gateway.settings.data_dir.display()
         ))?;
         let file = self.key_file.display().to_string();
-        self.say(&format!(
+        self.begin_step(&format!(
             "Every request needs credentials. The demo created an API key with the role Admin. It sends \
              the key with every request (Authorization: Bearer ...) and keeps it in {file}."
         ))?;
-        let base = self.define().await?;
+        let base = self.define_business_objects().await?;
         self.ingest_plants(&base).await?;
         self.ingest_rounds(&base).await?;
-        self.mint(&base).await?;
+        self.ingest_without_uri(&base).await?;
         self.read_back(&base).await?;
         for sample in &SAMPLES {
             if let Some(bucket) = sample.bucket {
-                self.export(sample.name, bucket).await?;
+                self.push_and_verify(sample.name, bucket).await?;
             }
         }
         Ok(base)
     }
 
     /// Defines the Business Objects, and returns the base of identifiers on this gateway.
-    async fn define(&mut self) -> Result<String, Failure> {
+    async fn define_business_objects(&mut self) -> Result<String, DemoError> {
         let (status, known) =
-            self.client.send(Method::GET, "/api/v1/namespaces/Rounds", Body::Empty).await?;
+            self.client.send_request(Method::GET, "/api/v1/namespaces/Rounds", Body::Empty).await?;
         let known = match status {
             StatusCode::NOT_FOUND => {
                 let url = self.gateway.settings.base_url.clone();
@@ -105,19 +105,20 @@ impl<W: Write> Tour<'_, W> {
                     "generator": "counter",
                 });
                 let body = Body::Json(namespace.to_string());
-                self.client.text(Method::PUT, "/api/v1/namespaces/Rounds", body).await?
+                self.client.send_for_text(Method::PUT, "/api/v1/namespaces/Rounds", body).await?
             }
             _ => known,
         };
         let known: Value = serde_json::from_str(&known)?;
-        let base = at(&known, "/uriBase").as_str().and_then(|base| base.strip_suffix("Rounds/"));
+        let base =
+            value_at(&known, "/uriBase").as_str().and_then(|base| base.strip_suffix("Rounds/"));
         let base = base
             .ok_or(
                 "the namespace Rounds was not created by the demo; use another --service.data-dir",
             )?
             .to_owned();
 
-        self.say("Three Business Objects were defined (PUT /api/v1/business-objects):")?;
+        self.begin_step("Three Business Objects were defined (PUT /api/v1/business-objects):")?;
         for sample in &SAMPLES {
             let conditions: Vec<Value> = sample
                 .conditions
@@ -135,32 +136,34 @@ impl<W: Write> Tour<'_, W> {
                 "pushTargets": targets,
             });
             let body = Body::Json(definition.to_string());
-            let defined = self.client.json(Method::PUT, "/api/v1/business-objects", body).await?;
+            let defined =
+                self.client.send_for_json(Method::PUT, "/api/v1/business-objects", body).await?;
             writeln!(
                 self.out,
                 "     {:<9} {} (version {})",
                 sample.name,
                 sample.description,
-                at(&defined, "/version")
+                value_at(&defined, "/version")
             )?;
         }
         Ok(base)
     }
 
-    async fn ingest_plants(&mut self, base: &str) -> Result<(), Failure> {
-        let plants = PLANTS.replace(SAMPLE_BASE, base);
+    async fn ingest_plants(&mut self, base: &str) -> Result<(), DemoError> {
+        let plants = PLANTS_JSON.replace(SAMPLE_BASE, base);
         let path = "/api/v1/business-objects/Plants?mode=REPLACE";
-        let answer = self.client.json(Method::POST, path, Body::Json(plants.clone())).await?;
-        let objects = at(&answer, "/objects").as_array().map_or(&[][..], Vec::as_slice);
+        let answer =
+            self.client.send_for_json(Method::POST, path, Body::Json(plants.clone())).await?;
+        let objects = value_at(&answer, "/objects").as_array().map_or(&[][..], Vec::as_slice);
         let nested: usize =
-            objects.iter().filter_map(|o| at(o, "/nested").as_array()).map(Vec::len).sum();
-        self.say(&format!(
+            objects.iter().filter_map(|o| value_at(o, "/nested").as_array()).map(Vec::len).sum();
+        self.begin_step(&format!(
             "Plant data was ingested as JSON (POST {path}): {} plants with {nested} objects nested \
              in them. The first one begins:",
             objects.len(),
         ))?;
         let plants: Value = serde_json::from_str(&plants)?;
-        self.show_json(at(&plants, "/data/0"), 18)?;
+        self.show_json(value_at(&plants, "/data/0"), 18)?;
 
         let uri = format!("{base}{FIRST_PLANT}");
         let gateway = self.gateway.clone();
@@ -178,10 +181,10 @@ impl<W: Write> Tour<'_, W> {
         Ok(())
     }
 
-    async fn ingest_rounds(&mut self, base: &str) -> Result<(), Failure> {
-        let rounds = ROUNDS.replace(SAMPLE_BASE, base);
+    async fn ingest_rounds(&mut self, base: &str) -> Result<(), DemoError> {
+        let rounds = ROUNDS_NDJSON.replace(SAMPLE_BASE, base);
         let path = "/api/v1/business-objects/Rounds?mode=REPLACE";
-        let answer = self.client.text(Method::POST, path, Body::Lines(rounds)).await?;
+        let answer = self.client.send_for_text(Method::POST, path, Body::Lines(rounds)).await?;
         let chunks: Vec<Value> =
             answer.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         if let Some(fault) = chunks.iter().find(|chunk| chunk.get("ingestionId").is_none()) {
@@ -193,15 +196,15 @@ impl<W: Write> Tour<'_, W> {
         // A warning about one object: it would not be exported. (Other warnings are about a whole chunk.)
         let drafts = chunks
             .iter()
-            .filter_map(|chunk| at(chunk, "/warnings").as_array())
+            .filter_map(|chunk| value_at(chunk, "/warnings").as_array())
             .flatten()
-            .filter(|warning| at(warning, "/pointer").as_str().is_some_and(|p| p != "/data"))
+            .filter(|warning| value_at(warning, "/pointer").as_str().is_some_and(|p| p != "/data"))
             .count();
-        self.say(&format!(
+        self.begin_step(&format!(
             "{} rounds were ingested as NDJSON, one object on a line (POST {path}): {} created, {} \
              updated, {} unchanged. {drafts} are drafts: they are stored, but the condition excludes \
              them from exports.",
-            ROUNDS.lines().count(),
+            ROUNDS_NDJSON.lines().count(),
             count("created"),
             count("updated"),
             count("unchanged"),
@@ -209,9 +212,9 @@ impl<W: Write> Tour<'_, W> {
     }
 
     /// Ingests a round without a URI, so that the gateway mints one.
-    async fn mint(&mut self, base: &str) -> Result<(), Failure> {
+    async fn ingest_without_uri(&mut self, base: &str) -> Result<(), DemoError> {
         let vocabulary = "https://demo.example/vocabulary/";
-        let now = penstock_base::time::rfc3339();
+        let now = penstock_base::time::now_rfc3339();
         let round = json!({
             "plant": format!("{base}{FIRST_PLANT}"),
             "status": format!("{vocabulary}Released"),
@@ -226,52 +229,54 @@ impl<W: Write> Tour<'_, W> {
         });
         let body = Body::Json(json!({ "data": [round] }).to_string());
         let path = "/api/v1/business-objects/Rounds?mode=ADD";
-        let answer = self.client.json(Method::POST, path, body).await?;
-        let made = at(&answer, "/objects/0");
-        self.say(&format!(
+        let answer = self.client.send_for_json(Method::POST, path, body).await?;
+        let made = value_at(&answer, "/objects/0");
+        self.begin_step(&format!(
             "A round was ingested without a URI. The gateway minted one for it, and one for the reading \
              nested in it (POST {path}):"
         ))?;
-        writeln!(self.out, "     {}", text(at(made, "/uri")))?;
-        for nested in at(made, "/nested").as_array().into_iter().flatten() {
+        writeln!(self.out, "     {}", text_of(value_at(made, "/uri")))?;
+        for nested in value_at(made, "/nested").as_array().into_iter().flatten() {
             writeln!(
                 self.out,
                 "     {}  (at {})",
-                text(at(nested, "/uri")),
-                text(at(nested, "/pointer"))
+                text_of(value_at(nested, "/uri")),
+                text_of(value_at(nested, "/pointer"))
             )?;
         }
         Ok(())
     }
 
-    async fn read_back(&mut self, base: &str) -> Result<(), Failure> {
+    async fn read_back(&mut self, base: &str) -> Result<(), DemoError> {
         let plants = "/api/v1/business-objects/Plants/objects";
-        let path = format!("{plants}?uri={}", encode(&format!("{base}{FIRST_PLANT}")));
-        let plant = self.client.get(&path).await?;
-        self.say(&format!(
+        let path = format!("{plants}?uri={}", encode_uri(&format!("{base}{FIRST_PLANT}")));
+        let plant = self.client.get_json(&path).await?;
+        self.begin_step(&format!(
             "Read back through the view, the plant is nested as it was ingested (GET {path}):"
         ))?;
         self.show_json(&plant, 6)?;
         let path = "/api/v1/business-objects/Machines/objects?limit=1";
-        let machines = self.client.get(path).await?;
+        let machines = self.client.get_json(path).await?;
         writeln!(self.out, "   Through another view its machines are a flat list (GET {path}):")?;
-        self.show_json(at(&machines, "/items/0"), 12)
+        self.show_json(value_at(&machines, "/items/0"), 12)
     }
 
     /// Pushes a Business Object, waits for the delivery, and verifies the file.
-    async fn export(&mut self, name: &str, bucket: &str) -> Result<(), Failure> {
+    async fn push_and_verify(&mut self, name: &str, bucket: &str) -> Result<(), DemoError> {
         let path = format!("/api/v1/business-objects/{name}/push");
-        let push = self.client.json(Method::POST, &path, Body::Empty).await?;
-        let mut entry = at(&push, "/exports/0").clone();
-        let id = at(&entry, "/id").as_str().ok_or_else(|| format!("nothing was queued: {push}"))?;
+        let push = self.client.send_for_json(Method::POST, &path, Body::Empty).await?;
+        let mut entry = value_at(&push, "/exports/0").clone();
+        let id = value_at(&entry, "/id")
+            .as_str()
+            .ok_or_else(|| format!("nothing was queued: {push}"))?;
         let path_of_entry = format!("/api/v1/exports/{id}");
-        self.say(&format!(
+        self.begin_step(&format!(
             "{name} was pushed (POST {path}): {} objects, queued as number {} for the bucket {bucket}.",
-            at(&entry, "/objectCount"), at(&entry, "/sequence"),
+            value_at(&entry, "/objectCount"), value_at(&entry, "/sequence"),
         ))?;
         loop {
-            entry = self.client.get(&path_of_entry).await?;
-            match at(&entry, "/status").as_str() {
+            entry = self.client.get_json(&path_of_entry).await?;
+            match value_at(&entry, "/status").as_str() {
                 Some("delivered") => break,
                 Some("blocked" | "parked") => {
                     return Err(format!("the export was not delivered: {entry}").into());
@@ -280,10 +285,10 @@ impl<W: Write> Tour<'_, W> {
             }
         }
         let mut file: PathBuf = self.gateway.settings.data_dir.join("buckets").join(bucket);
-        file.push(text(at(&entry, "/key")));
+        file.push(text_of(value_at(&entry, "/key")));
         let shown = file.display().to_string();
-        let verified = tokio::task::spawn_blocking(move || verify::file(&file)).await??;
-        writeln!(self.out, "   It was delivered, {} bytes:", at(&entry, "/bytes"))?;
+        let verified = tokio::task::spawn_blocking(move || verify::verify_file(&file)).await??;
+        writeln!(self.out, "   It was delivered, {} bytes:", value_at(&entry, "/bytes"))?;
         writeln!(self.out, "     {shown}")?;
         writeln!(
             self.out,
@@ -297,12 +302,12 @@ impl<W: Write> Tour<'_, W> {
     }
 
     /// Prints what to try next while the gateway is running.
-    pub(super) fn look_around(&mut self, base: &str) -> Result<(), Failure> {
+    pub(super) fn print_next_steps(&mut self, base: &str) -> Result<(), DemoError> {
         let url = format!("http://{}", self.client.address);
-        let key = quoted(&self.key_file.display().to_string());
+        let key = quote_for_shell(&self.key_file.display().to_string());
         let password = self.gateway.settings.data_dir.join("initial-admin-password");
         let plant = format!("{base}{FIRST_PLANT}");
-        let encoded = encode(&plant);
+        let encoded = encode_uri(&plant);
         writeln!(
             self.out,
             "
@@ -342,14 +347,14 @@ Try, in another terminal in this folder:
     }
 
     /// Prints the number and the first sentence of the next step.
-    fn say(&mut self, sentence: &str) -> Result<(), Failure> {
+    fn begin_step(&mut self, sentence: &str) -> Result<(), DemoError> {
         self.step += 1;
         writeln!(self.out, "\n{}. {sentence}", self.step)?;
         Ok(())
     }
 
     /// Prints the first lines of a value.
-    fn show_json(&mut self, value: &Value, lines: usize) -> Result<(), Failure> {
+    fn show_json(&mut self, value: &Value, lines: usize) -> Result<(), DemoError> {
         let pretty = serde_json::to_string_pretty(value)?;
         for line in pretty.lines().take(lines) {
             writeln!(self.out, "     {line}")?;
@@ -363,12 +368,12 @@ Try, in another terminal in this folder:
 }
 
 /// Returns the value at a JSON Pointer, or null.
-fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+fn value_at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
 /// Quotes a word for a shell.
-fn quoted(text: &str) -> String {
+fn quote_for_shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if text.chars().all(plain) {
         text.to_owned()
@@ -377,12 +382,12 @@ fn quoted(text: &str) -> String {
     }
 }
 
-fn text(value: &Value) -> &str {
+fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// Percent-encodes a URI as the value of a query parameter (RFC 3986, section 3.4).
-fn encode(uri: &str) -> String {
+fn encode_uri(uri: &str) -> String {
     const RESERVED: &AsciiSet =
         &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+');
     utf8_percent_encode(uri, RESERVED).to_string()

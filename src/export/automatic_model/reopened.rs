@@ -1,11 +1,11 @@
 //! Tests a store that is reopened between a read and the write that depends on it.
-use super::{Defined, Fixture, NAMES, uri};
+use super::{Fixture, NAMES, TestDefinition, test_uri};
 use crate::entry::Kind;
-use crate::make::{Making, all_targets};
-use crate::retention::{self, Had};
+use crate::make::{ExportBuilder, all_targets};
+use crate::retention::{self, DeliveredState};
 use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
-use penstock_base::fault;
+use penstock_base::error;
 use penstock_model::catalogue::{IfMatch, Requester};
 use penstock_model::ingest::Mode;
 use penstock_store::Error;
@@ -16,9 +16,9 @@ impl Fixture {
     /// Makes a commit visible to readers and then cuts it off by reopening the store.
     fn lose_a_commit(&self) {
         let store = self.store();
-        let faults = Faults::below(&self.dir.path().join("store"));
-        faults.fail_only(Operation::Sync, 1, Failure::Io);
-        let failed = store.transact::<_, Error>(|t| t.put("cut", b"key", b"value"));
+        let faults = Faults::inject_below(&self.dir.path().join("store"));
+        faults.fail_nth_of(Operation::Sync, 1, Failure::Io);
+        let failed = store.transact::<_, Error>(|t| t.put_document("cut", b"key", b"value"));
         assert!(matches!(failed, Err(Error::Io { action: "syncing", .. })), "{failed:?}");
         store.reopen(&mut |_| {}).unwrap();
     }
@@ -27,22 +27,22 @@ impl Fixture {
 #[test]
 fn an_export_that_may_contain_a_lost_commit_is_not_queued() {
     let fixture = Fixture::new();
-    fixture.ingest(0, Mode::Add, &[(0, 1, vec![0])]);
-    let (inner, plant) = (fixture.inner(), fixture.catalogue.get(NAMES[0]).unwrap());
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0])]);
+    let (inner, plant) = (fixture.exporter_inner(), fixture.catalogue.get(NAMES[0]).unwrap());
     let targets = all_targets(&plant);
     let queue = |cuts: bool| {
         let instance = fixture.store().read().instance();
-        let mut making = Making::new(&inner, &plant, &targets, instance);
+        let mut making = ExportBuilder::new(&inner, &plant, &targets, instance);
         let path = making.add_file();
-        let rendered = making.rendering().full(&path).unwrap();
+        let rendered = making.new_rendering().render_full(&path).unwrap();
         if cuts {
             fixture.lose_a_commit();
         }
-        making.queue(vec![(Kind::Full, rendered)], None, &mut |_, _| Ok(()), Instant::now())
+        making.enqueue(vec![(Kind::Full, rendered)], None, &mut |_, _| Ok(()), Instant::now())
     };
-    let spooled = || std::fs::read_dir(fixture.exporter.spool()).unwrap().count();
+    let spooled = || std::fs::read_dir(fixture.exporter.spool_folder()).unwrap().count();
     let refused = queue(true).unwrap_err();
-    assert!(matches!(refused.kind, fault::Kind::Unavailable(_)), "{refused}");
+    assert!(matches!(refused.kind, error::ErrorClass::Unavailable(_)), "{refused}");
     assert_eq!((fixture.exporter.list(None, 10).unwrap().len(), spooled()), (0, 0));
     assert_eq!(queue(false).unwrap().len(), 2);
 }
@@ -50,27 +50,27 @@ fn an_export_that_may_contain_a_lost_commit_is_not_queued() {
 #[test]
 fn objects_are_not_removed_if_the_delivery_commit_may_be_lost() {
     let mut fixture = Fixture::new();
-    let mut definition = Defined::to(&[0, 1]).json(0);
+    let mut definition = TestDefinition::exporting_to(&[0, 1]).to_json(0);
     definition["retention"] = "P10D".into();
     let body = definition.to_string();
     fixture
         .catalogue
         .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
         .unwrap();
-    fixture.ingest(0, Mode::Add, &[(0, 1, vec![0])]);
-    fixture.settle();
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0])]);
+    fixture.settle_all();
     let plant = fixture.catalogue.get(NAMES[0]).unwrap();
-    let time = plant.object.definition.automatic().unwrap().retention.unwrap();
-    fixture.elapse(time + Duration::from_secs(1));
-    let (inner, id) = (fixture.inner(), plant.object.id.as_str());
+    let time = plant.object.definition.parse_automatic().unwrap().retention.unwrap();
+    fixture.advance_elapsed(time + Duration::from_secs(1));
+    let (inner, id) = (fixture.exporter_inner(), plant.object.id.as_str());
     let had = || {
         let instance = fixture.store().read().instance();
-        let cursor = retention::cursor(&inner, &plant).unwrap().unwrap();
-        Had::find(&inner, id, cursor, instance).unwrap().unwrap()
+        let cursor = retention::read_cursor(&inner, &plant).unwrap().unwrap();
+        DeliveredState::read_undelivered(&inner, id, cursor, instance).unwrap().unwrap()
     };
-    let plants = [NamedNode::new_unchecked(uri(0))];
-    let remove = |had: &Had| {
-        assert!(retention::remove(&inner, &plant, time, had, &plants).unwrap());
+    let plants = [NamedNode::new_unchecked(test_uri(0))];
+    let remove = |had: &DeliveredState| {
+        assert!(retention::remove_objects(&inner, &plant, time, had, &plants).unwrap());
         fixture.store().stats().quads
     };
     let (before, quads) = (had(), fixture.store().stats().quads);

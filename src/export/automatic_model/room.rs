@@ -1,14 +1,14 @@
 //! Tests a full disk with the model.
-use super::{Defined, Fixture, NAMES, uri};
-use crate::By;
-use crate::automatic::turn;
+use super::{Fixture, NAMES, TestDefinition, test_uri};
+use crate::ExportRequester;
+use crate::automatic::run_due_exports;
 use crate::entry::{Kind, Status};
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
-use penstock_base::fault::{self, Fault};
+use penstock_base::error::{self, GatewayError};
 use penstock_model::catalogue::{IfMatch, Requester};
-use penstock_model::changes;
+use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,20 +25,20 @@ impl Fixture {
         let node = |iri: String| NamedNode::new(iri).unwrap();
         let graph = node("https://plant.example/id/Plant/".to_owned());
         self.store()
-            .transact::<_, Fault>(|t| {
+            .transact::<_, GatewayError>(|t| {
                 for number in 0..128 {
                     let plant = node(format!("urn:x-plant:large-{number}"));
                     let name = Literal::from("x".repeat(64 << 10));
                     let quad = Quad::new(plant, node("urn:name".to_owned()), name, graph.clone());
                     t.insert(quad.as_ref())?;
                 }
-                changes::note(t, self.catalogue.watch())
+                change_feed::record_changes(t, self.catalogue.watch())
             })
             .unwrap();
     }
 
-    fn spooled(&self) -> usize {
-        std::fs::read_dir(self.exporter.spool()).unwrap().count()
+    fn count_spooled(&self) -> usize {
+        std::fs::read_dir(self.exporter.spool_folder()).unwrap().count()
     }
 }
 
@@ -47,7 +47,7 @@ fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
     let mut fixture = Fixture::new();
     fixture.add_large_plants();
     fixture.set_disk_reserve(u64::MAX);
-    fixture.turn();
+    fixture.run_round();
     let waiting = fixture.exporter.list(None, 10).unwrap();
     assert_eq!(waiting.len(), 2);
     for entry in &waiting {
@@ -55,22 +55,25 @@ fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
         let cause = entry.last_error.as_ref().unwrap();
         assert!(cause.contains("service.limits.disk-reserve"), "{cause}");
     }
-    assert_eq!((fixture.plan.failures(), fixture.spooled()), (1, 0));
-    fixture.turn();
-    assert_eq!(fixture.plan.failures(), 1, "it waits");
+    assert_eq!((fixture.plan.count_failures(), fixture.count_spooled()), (1, 0));
+    fixture.run_round();
+    assert_eq!(fixture.plan.count_failures(), 1, "it waits");
     let plant = fixture.catalogue.get(NAMES[0]).unwrap();
-    assert_eq!(fixture.exporter.push(&plant, By::gateway()).unwrap_err().kind, fault::Kind::NoRoom);
-    assert_eq!(fixture.spooled(), 0);
+    assert_eq!(
+        fixture.exporter.push(&plant, ExportRequester::gateway()).unwrap_err().kind,
+        error::ErrorClass::InsufficientStorage
+    );
+    assert_eq!(fixture.count_spooled(), 0);
     assert_eq!(fixture.exporter.retry(&NoClient, &waiting[0].id).unwrap().status, Status::Waiting);
-    fixture.turn();
-    assert_eq!(fixture.plan.failures(), 2, "somebody asked for it");
+    fixture.run_round();
+    assert_eq!(fixture.plan.count_failures(), 2, "somebody asked for it");
 
     fixture.set_disk_reserve(0);
-    fixture.turn();
-    assert_eq!(fixture.plan.failures(), 2, "it waits for twice as long");
-    fixture.settle();
-    assert_eq!(fixture.plan.failures(), 0);
-    fixture.check();
+    fixture.run_round();
+    assert_eq!(fixture.plan.count_failures(), 2, "it waits for twice as long");
+    fixture.settle_all();
+    assert_eq!(fixture.plan.count_failures(), 0);
+    fixture.assert_consumers_match();
 }
 
 #[test]
@@ -78,29 +81,33 @@ fn a_later_failure_of_another_kind_gets_the_usual_backoff() {
     let mut fixture = Fixture::new();
     fixture.add_large_plants();
     fixture.set_disk_reserve(u64::MAX);
-    fixture.turn();
-    assert_eq!(fixture.plan.failures(), 1);
+    fixture.run_round();
+    assert_eq!(fixture.plan.count_failures(), 1);
     fixture.set_disk_reserve(0);
-    fixture.plan.has_more_room();
-    let spool = fixture.exporter.spool().to_owned();
+    fixture.plan.simulate_freed_space();
+    let spool = fixture.exporter.spool_folder().to_owned();
     std::fs::remove_dir(&spool).unwrap();
     std::fs::write(&spool, "").unwrap();
-    fixture.turn();
-    assert_eq!(fixture.plan.failures(), 2, "it was retried at once and failed for another reason");
-    fixture.turn();
-    assert_eq!(fixture.plan.failures(), 2, "it waits");
+    fixture.run_round();
+    assert_eq!(
+        fixture.plan.count_failures(),
+        2,
+        "it was retried at once and failed for another reason"
+    );
+    fixture.run_round();
+    assert_eq!(fixture.plan.count_failures(), 2, "it waits");
     std::fs::remove_file(&spool).unwrap();
     std::fs::create_dir(&spool).unwrap();
-    fixture.settle();
-    fixture.check();
+    fixture.settle_all();
+    fixture.assert_consumers_match();
 }
 
 #[test]
 fn a_small_export_may_use_the_reserve() {
     let mut fixture = Fixture::new();
     fixture.set_disk_reserve(u64::MAX);
-    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    fixture.turn();
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.run_round();
     let listed = fixture.exporter.list(None, 10).unwrap();
     let queued = listed.iter().filter(|entry| entry.status == Status::Queued);
     assert_eq!(queued.count(), 2);
@@ -109,32 +116,32 @@ fn a_small_export_may_use_the_reserve() {
 #[test]
 fn the_next_round_waits_for_the_debounce_after_a_backoff_ends() {
     let mut fixture = Fixture::new();
-    fixture.settle();
-    let mut definition = Defined::to(&[0]).json(0);
+    fixture.settle_all();
+    let mut definition = TestDefinition::exporting_to(&[0]).to_json(0);
     definition["debounce"] = "2s".into();
     let body = definition.to_string();
     fixture
         .catalogue
         .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
         .unwrap();
-    fixture.ingest(0, Mode::Add, &[(0, 1, vec![])]);
-    fixture.turn();
+    fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
+    fixture.run_round();
     assert_eq!(
-        fixture.consumer.objects("north", "Plant").into_keys().collect::<Vec<_>>(),
-        [uri(0)]
+        fixture.consumer.objects_of("north", "Plant").into_keys().collect::<Vec<_>>(),
+        [test_uri(0)]
     );
     // Undelivered exports would delay it before the attempt.
-    while fixture.deliver("north") {}
+    while fixture.deliver_next("north") {}
 
     fixture.add_large_plants();
     fixture.set_disk_reserve(u64::MAX);
     let begun = Instant::now();
-    while fixture.plan.failures() == 0 {
+    while fixture.plan.count_failures() == 0 {
         assert!(begun.elapsed() < Duration::from_mins(1), "nothing failed");
-        fixture.turn();
+        fixture.run_round();
     }
     fixture.plan.try_now();
     // The changes are due again in two seconds, and the backoff ends before that.
-    let next = turn(&fixture.inner(), &mut fixture.plan);
-    assert!(!next.is_now());
+    let next = run_due_exports(&fixture.exporter_inner(), &mut fixture.plan);
+    assert!(!next.is_due_now());
 }

@@ -1,14 +1,14 @@
 //! Reading a bucket: its keys in order, and its objects, to check them.
 use super::Bucket;
-use super::request::Ask;
-use super::words::{element, elements};
-use crate::cause::Failure;
+use super::explain::{first_element, list_elements};
+use super::request::S3Request;
+use crate::cause::DeliveryFailure;
 use reqwest::{Method, Response};
 use std::collections::VecDeque;
 
 /// A page of keys.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct KeyPage {
     /// The keys in order.
     pub(crate) keys: VecDeque<String>,
     /// The continuation token of the next page.
@@ -17,47 +17,51 @@ pub(crate) struct Page {
 
 impl Bucket {
     /// Lists a page of the keys with this prefix.
-    pub(crate) async fn page(&self, prefix: &str, after: Option<&str>) -> Result<Page, Failure> {
+    pub(crate) async fn list_page(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+    ) -> Result<KeyPage, DeliveryFailure> {
         let mut query = vec![("encoding-type", "url"), ("list-type", "2"), ("prefix", prefix)];
         query.extend(after.map(|after| ("continuation-token", after)));
         query.sort_unstable();
-        let mut ask = Ask::new(Method::GET, "");
+        let mut ask = S3Request::new(Method::GET, "");
         ask.query = &query;
         let answer = self.send(ask).await?;
         if answer.status != 200 {
-            return Err(self.refused(&answer));
+            return Err(self.refused_failure(&answer));
         }
         let encoded = is_encoded(&answer.body);
-        let keys = elements(&answer.body, "Contents")
-            .filter_map(|object| Some(decoded(&element(object, "Key")?, encoded)))
+        let keys = list_elements(&answer.body, "Contents")
+            .filter_map(|object| Some(decode_key(&first_element(object, "Key")?, encoded)))
             .collect();
-        let truncated = element(&answer.body, "IsTruncated").as_deref() == Some("true");
-        let next = element(&answer.body, "NextContinuationToken").filter(|_| truncated);
-        Ok(Page { keys, next })
+        let truncated = first_element(&answer.body, "IsTruncated").as_deref() == Some("true");
+        let next = first_element(&answer.body, "NextContinuationToken").filter(|_| truncated);
+        Ok(KeyPage { keys, next })
     }
 
     /// Requests an object. The caller reads the body. Returns `None` if the object does not exist.
-    pub(crate) async fn object(&self, key: &str) -> Result<Option<Response>, Failure> {
-        let response = self.requests.get(key).await.map_err(|lost| self.lost(&lost))?;
+    pub(crate) async fn get_object(&self, key: &str) -> Result<Option<Response>, DeliveryFailure> {
+        let response = self.requests.get(key).await.map_err(|lost| self.lost_failure(&lost))?;
         if response.status().is_success() {
             return Ok(Some(response));
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.text().await.unwrap_or_default();
-        if element(&body, "Code").as_deref() == Some("NoSuchKey") {
+        if first_element(&body, "Code").as_deref() == Some("NoSuchKey") {
             return Ok(None);
         }
-        Err(self.refused(&super::Answer { status, headers, body }))
+        Err(self.refused_failure(&super::S3Response { status, headers, body }))
     }
 }
 
 /// Returns whether the keys of a listing are URL-encoded, as requested.
 fn is_encoded(body: &str) -> bool {
-    element(body, "EncodingType").as_deref() == Some("url")
+    first_element(body, "EncodingType").as_deref() == Some("url")
 }
 
 /// Decodes a key of a listing.
-fn decoded(key: &str, encoded: bool) -> String {
+fn decode_key(key: &str, encoded: bool) -> String {
     if !encoded {
         return key.to_owned();
     }

@@ -1,12 +1,12 @@
 //! Multipart uploads of long files. Parts are sent one after the other, and an interrupted upload continues.
-use super::request::{Ask, Sending};
-use super::words::{element, elements};
-use super::{Bucket, Held, unsaid};
-use crate::cause::{Class, Failure};
-use crate::entry::Entry;
-use crate::parcel::Content;
+use super::explain::{first_element, list_elements};
+use super::request::{RequestBody, S3Request};
+use super::{Bucket, StoredObject, is_outcome_unknown};
+use crate::cause::{DeliveryFailure, FailureClass};
+use crate::delivery::ObjectContent;
+use crate::entry::ExportEntry;
 use crate::uplink::Uplink;
-use crate::uploads::{Begun, Part, Uploads};
+use crate::uploads::{UploadFolder, UploadRecord, UploadedPart};
 use reqwest::Method;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,14 +16,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The minimum size of a part except the last one (S3). A broken connection costs at most one part.
-const PART: u64 = 5 << 20;
+const MIN_PART_BYTES: u64 = 5 << 20;
 /// The maximum number of parts of one upload (S3 allows 10,000).
-const MOST_PARTS: u64 = 9_000;
+const MAX_PARTS: u64 = 9_000;
 /// The extra timeout for the server to assemble the parts.
-const JOINING: Duration = Duration::from_mins(5);
+const ASSEMBLY_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// The result of completing an upload.
-enum End {
+enum UploadResult {
     /// The object is stored as it was sent.
     Stored,
     /// Another object exists under its key.
@@ -36,47 +36,51 @@ impl Bucket {
     /// Sends the file in parts. Returns false if there is an object under its key.
     pub(super) async fn put_in_parts(
         &self,
-        content: &Content,
-        entry: &Entry,
-        before: &Held,
-        uploads: &Uploads,
+        content: &ObjectContent,
+        entry: &ExportEntry,
+        before: &StoredObject,
+        uploads: &UploadFolder,
         uplink: &Arc<Uplink>,
-    ) -> Result<bool, Failure> {
-        let over = *before == Held::Harmed;
+    ) -> Result<bool, DeliveryFailure> {
+        let over = *before == StoredObject::Damaged;
         let (known, id) = (uploads.clone(), entry.id.clone());
-        let noted = on_disk(move || Ok(known.find(&id))).await?;
-        let part_size = PART.max(content.length.div_ceil(MOST_PARTS));
-        let fits = |begun: &Begun| {
-            begun.place == self.requests.place()
+        let noted = run_on_disk(move || Ok(known.read_upload(&id))).await?;
+        let part_size = MIN_PART_BYTES.max(content.length.div_ceil(MAX_PARTS));
+        let fits = |begun: &UploadRecord| {
+            begun.place == self.requests.bucket_url()
                 && begun.key == entry.key
                 && (begun.length, begun.part_size) == (content.length, part_size)
                 && begun.sha256 == content.sha256
         };
         if let Some((begun, parts)) = noted.filter(|(begun, _)| fits(begun)) {
-            match self.go_on(&begun, parts, content, entry, over, uploads, uplink).await? {
-                End::Stored => return Ok(true),
-                End::Taken => return Ok(false),
+            match self.continue_upload(&begun, parts, content, entry, over, uploads, uplink).await?
+            {
+                UploadResult::Stored => return Ok(true),
+                UploadResult::Taken => return Ok(false),
                 // It may have been completed although the answer was lost.
-                End::Unknown => {
-                    uploads.end(&entry.id);
-                    if self.look(entry).await? == Held::Same {
+                UploadResult::Unknown => {
+                    uploads.remove_record(&entry.id);
+                    if self.query_object(entry).await? == StoredObject::SameExport {
                         return Ok(true);
                     }
                 }
             }
         }
-        if *before != Held::Untold {
+        if *before != StoredObject::Unreadable {
             // Uploads that cannot be aborted now are aborted once the file is stored.
-            let _ = self.clear(&entry.key).await;
+            let _ = self.abort_unrecorded(&entry.key).await;
         }
-        let begun = self.begin(content, entry, part_size, uploads).await?;
-        match self.go_on(&begun, Vec::new(), content, entry, over, uploads, uplink).await? {
-            End::Stored => Ok(true),
-            End::Taken => Ok(false),
-            End::Unknown => {
-                uploads.end(&entry.id);
-                Err(Failure::new(
-                    Class::Broken,
+        let begun = self.create_upload(content, entry, part_size, uploads).await?;
+        match self
+            .continue_upload(&begun, Vec::new(), content, entry, over, uploads, uplink)
+            .await?
+        {
+            UploadResult::Stored => Ok(true),
+            UploadResult::Taken => Ok(false),
+            UploadResult::Unknown => {
+                uploads.remove_record(&entry.id);
+                Err(DeliveryFailure::new(
+                    FailureClass::Broken,
                     format!(
                         "the bucket `{}` no longer has the uploaded parts of a long file",
                         self.name
@@ -87,24 +91,24 @@ impl Bucket {
     }
 
     /// Creates an upload and records it.
-    async fn begin(
+    async fn create_upload(
         &self,
-        content: &Content,
-        entry: &Entry,
+        content: &ObjectContent,
+        entry: &ExportEntry,
         part_size: u64,
-        uploads: &Uploads,
-    ) -> Result<Begun, Failure> {
-        let mut ask = Ask::new(Method::POST, &entry.key);
+        uploads: &UploadFolder,
+    ) -> Result<UploadRecord, DeliveryFailure> {
+        let mut ask = S3Request::new(Method::POST, &entry.key);
         ask.query = &[("uploads", "")];
-        ask.headers = self.headers(entry, content)?;
+        ask.headers = self.build_headers(entry, content)?;
         let answer = self.send(ask).await?;
-        let upload = element(&answer.body, "UploadId");
+        let upload = first_element(&answer.body, "UploadId");
         let (200..=299, Some(upload)) = (answer.status, upload) else {
-            return Err(self.refused(&answer));
+            return Err(self.refused_failure(&answer));
         };
-        let begun = Begun {
+        let begun = UploadRecord {
             target: self.target.clone(),
-            place: self.requests.place().to_owned(),
+            place: self.requests.bucket_url().to_owned(),
             key: entry.key.clone(),
             upload,
             part_size,
@@ -112,58 +116,66 @@ impl Bucket {
             sha256: content.sha256.clone(),
         };
         let (uploads, id, note) = (uploads.clone(), entry.id.clone(), begun.clone());
-        on_disk(move || uploads.begin(&id, &note)).await?;
+        run_on_disk(move || uploads.record_upload(&id, &note)).await?;
         Ok(begun)
     }
 
     /// Sends the missing parts and completes the upload.
     #[expect(clippy::too_many_arguments, reason = "one upload needs all of them")]
-    async fn go_on(
+    async fn continue_upload(
         &self,
-        begun: &Begun,
-        mut parts: Vec<Part>,
-        content: &Content,
-        entry: &Entry,
+        begun: &UploadRecord,
+        mut parts: Vec<UploadedPart>,
+        content: &ObjectContent,
+        entry: &ExportEntry,
         over: bool,
-        uploads: &Uploads,
+        uploads: &UploadFolder,
         uplink: &Arc<Uplink>,
-    ) -> Result<End, Failure> {
-        for number in 1..=begun.parts() {
+    ) -> Result<UploadResult, DeliveryFailure> {
+        for number in 1..=begun.part_count() {
             if parts.iter().any(|part| part.number == number) {
                 continue;
             }
             if !uplink.is_open() {
-                return Err(Failure::new(Class::Closed, "the delivery window closed"));
+                return Err(DeliveryFailure::new(
+                    FailureClass::Closed,
+                    "the delivery window closed",
+                ));
             }
             let from = (number - 1) * begun.part_size;
             let range = from..(from + begun.part_size).min(content.length);
-            let sha256 = digest(&content.file, range.clone()).await?;
+            let sha256 = digest_range(&content.file, range.clone()).await?;
             let number_text = number.to_string();
             let query = [("partNumber", number_text.as_str()), ("uploadId", &begun.upload)];
-            let mut ask = Ask::new(Method::PUT, &entry.key);
+            let mut ask = S3Request::new(Method::PUT, &entry.key);
             ask.query = &query;
-            ask.body = Sending::File(&content.file, range, sha256, uplink);
+            ask.body = RequestBody::File(&content.file, range, sha256, uplink);
             let answer = self.send(ask).await?;
             let etag = match answer.status {
                 200..=299 => answer.header("etag").map(str::to_owned),
-                404 if is(&answer.body, "NoSuchUpload") => return Ok(End::Unknown),
-                _ => return Err(self.refused(&answer)),
+                404 if has_code(&answer.body, "NoSuchUpload") => return Ok(UploadResult::Unknown),
+                _ => return Err(self.refused_failure(&answer)),
             };
-            let etag = etag.ok_or_else(|| self.refused(&answer))?;
-            let part = Part { number, etag };
+            let etag = etag.ok_or_else(|| self.refused_failure(&answer))?;
+            let part = UploadedPart { number, etag };
             let (notes, id, note) = (uploads.clone(), entry.id.clone(), part.clone());
-            on_disk(move || notes.add(&id, &note)).await?;
+            run_on_disk(move || notes.record_part(&id, &note)).await?;
             parts.push(part);
         }
         parts.sort_by_key(|part| part.number);
         let (notes, id) = (uploads.clone(), entry.id.clone());
-        on_disk(move || notes.sync(&id)).await?;
-        self.complete(begun, &parts, over).await
+        run_on_disk(move || notes.sync_record(&id)).await?;
+        self.complete_upload(begun, &parts, over).await
     }
 
-    async fn complete(&self, begun: &Begun, parts: &[Part], over: bool) -> Result<End, Failure> {
+    async fn complete_upload(
+        &self,
+        begun: &UploadRecord,
+        parts: &[UploadedPart],
+        over: bool,
+    ) -> Result<UploadResult, DeliveryFailure> {
         let mut list = "<CompleteMultipartUpload>".to_owned();
-        for Part { number, etag } in parts {
+        for UploadedPart { number, etag } in parts {
             let etag = etag.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
             let _ =
                 write!(list, "<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>");
@@ -171,112 +183,128 @@ impl Bucket {
         list.push_str("</CompleteMultipartUpload>");
         loop {
             let query = [("uploadId", begun.upload.as_str())];
-            let mut ask = Ask::new(Method::POST, &begun.key);
+            let mut ask = S3Request::new(Method::POST, &begun.key);
             ask.query = &query;
-            let conditional = self.guard(&mut ask.headers, over);
-            ask.body = Sending::Text(list.clone());
-            ask.work = JOINING;
+            let conditional = self.add_precondition(&mut ask.headers, over);
+            ask.body = RequestBody::Text(list.clone());
+            ask.extra_timeout = ASSEMBLY_TIMEOUT;
             let answer = self.send_whole(ask).await?;
             // A server that starts its answer before it is done reports an error in the body.
-            let failed = element(&answer.body, "Code");
+            let failed = first_element(&answer.body, "Code");
             return match (answer.status, failed.as_deref()) {
-                (200..=299, None) => Ok(End::Stored),
+                (200..=299, None) => Ok(UploadResult::Stored),
                 (412, _) | (_, Some("PreconditionFailed")) if conditional => {
-                    let _ = self.abort(&begun.key, &begun.upload).await;
-                    Ok(End::Taken)
+                    let _ = self.abort_upload(&begun.key, &begun.upload).await;
+                    Ok(UploadResult::Taken)
                 }
                 (501, _) if conditional => {
                     self.conditional.store(false, std::sync::atomic::Ordering::Relaxed);
                     continue;
                 }
-                (_, Some("NoSuchUpload" | "InvalidPart" | "InvalidPartOrder")) => Ok(End::Unknown),
+                (_, Some("NoSuchUpload" | "InvalidPart" | "InvalidPartOrder")) => {
+                    Ok(UploadResult::Unknown)
+                }
                 (status, code) => {
-                    let unanswered = unsaid(status) || code == Some("InternalError");
-                    Err(Failure { unanswered, ..self.refused(&answer) })
+                    let unanswered = is_outcome_unknown(status) || code == Some("InternalError");
+                    Err(DeliveryFailure {
+                        outcome_unknown: unanswered,
+                        ..self.refused_failure(&answer)
+                    })
                 }
             };
         }
     }
 
     /// Aborts an upload, so that its parts use no space in the bucket.
-    pub(super) async fn abort(&self, key: &str, upload: &str) -> Result<(), Failure> {
+    pub(super) async fn abort_upload(
+        &self,
+        key: &str,
+        upload: &str,
+    ) -> Result<(), DeliveryFailure> {
         let query = [("uploadId", upload)];
-        let mut ask = Ask::new(Method::DELETE, key);
+        let mut ask = S3Request::new(Method::DELETE, key);
         ask.query = &query;
         let answer = self.send(ask).await?;
         match answer.status {
             200..=299 | 404 => Ok(()),
-            _ => Err(self.refused(&answer)),
+            _ => Err(self.refused_failure(&answer)),
         }
     }
 
     /// Cleans up the uploads of a stored export. If that fails now, the record of the upload stays for the
     /// cleanup.
-    pub(crate) async fn tidy(&self, id: &str, uploads: &Uploads) -> Result<(), Failure> {
+    pub(crate) async fn clean_up_uploads(
+        &self,
+        id: &str,
+        uploads: &UploadFolder,
+    ) -> Result<(), DeliveryFailure> {
         let (notes, of) = (uploads.clone(), id.to_owned());
-        let Some((begun, parts)) = on_disk(move || Ok(notes.find(&of))).await? else {
+        let Some((begun, parts)) = run_on_disk(move || Ok(notes.read_upload(&of))).await? else {
             return Ok(());
         };
-        if begun.place == self.requests.place() {
-            for upload in self.open_uploads(&begun.key).await? {
+        if begun.place == self.requests.bucket_url() {
+            for upload in self.list_open_uploads(&begun.key).await? {
                 if upload != begun.upload {
-                    self.abort(&begun.key, &upload).await?;
-                } else if parts.len() as u64 == begun.parts() {
+                    self.abort_upload(&begun.key, &upload).await?;
+                } else if parts.len() as u64 == begun.part_count() {
                     // Swift keeps the upload if the connection breaks while the parts are assembled, and
                     // aborting it would remove the object's parts. Completing it with fewer than all parts
                     // would do so too, so such an upload is not touched.
-                    self.complete(&begun, &parts, true).await?;
+                    self.complete_upload(&begun, &parts, true).await?;
                 }
             }
         }
-        uploads.end(id);
+        uploads.remove_record(id);
         Ok(())
     }
 
     /// Aborts the uploads of an export that will not be continued, if there is no object under its key.
-    pub(crate) async fn abandon(&self, begun: &Begun) -> Result<(), Failure> {
-        if begun.place == self.requests.place()
-            && self.send(Ask::new(Method::HEAD, &begun.key)).await?.status == 404
+    pub(crate) async fn abandon_upload(&self, begun: &UploadRecord) -> Result<(), DeliveryFailure> {
+        if begun.place == self.requests.bucket_url()
+            && self.send(S3Request::new(Method::HEAD, &begun.key)).await?.status == 404
         {
-            self.clear(&begun.key).await?;
-            self.abort(&begun.key, &begun.upload).await?;
+            self.abort_unrecorded(&begun.key).await?;
+            self.abort_upload(&begun.key, &begun.upload).await?;
         }
         Ok(())
     }
 
     /// Aborts uploads of this key that are not recorded here, because the answer to their creation was lost.
     /// Nothing may be stored under the key.
-    async fn clear(&self, key: &str) -> Result<(), Failure> {
-        for id in self.open_uploads(key).await? {
-            self.abort(key, &id).await?;
+    async fn abort_unrecorded(&self, key: &str) -> Result<(), DeliveryFailure> {
+        for id in self.list_open_uploads(key).await? {
+            self.abort_upload(key, &id).await?;
         }
         Ok(())
     }
 
     /// Returns the ids of the uploads of this key, or none if the account may not list them.
-    async fn open_uploads(&self, key: &str) -> Result<Vec<String>, Failure> {
+    async fn list_open_uploads(&self, key: &str) -> Result<Vec<String>, DeliveryFailure> {
         let query = [("prefix", key), ("uploads", "")];
-        let mut ask = Ask::new(Method::GET, "");
+        let mut ask = S3Request::new(Method::GET, "");
         ask.query = &query;
         let answer = self.send(ask).await?;
         if matches!(answer.status, 429 | 500 | 502..=599) {
-            return Err(self.refused(&answer));
+            return Err(self.refused_failure(&answer));
         }
-        let uploads = elements(&answer.body, "Upload");
-        let of_key = uploads.filter(|upload| element(upload, "Key").as_deref() == Some(key));
-        Ok(of_key.filter_map(|upload| element(upload, "UploadId")).collect())
+        let uploads = list_elements(&answer.body, "Upload");
+        let of_key = uploads.filter(|upload| first_element(upload, "Key").as_deref() == Some(key));
+        Ok(of_key.filter_map(|upload| first_element(upload, "UploadId")).collect())
     }
 }
 
-fn is(body: &str, code: &str) -> bool {
-    element(body, "Code").as_deref() == Some(code)
+fn has_code(body: &str, code: &str) -> bool {
+    first_element(body, "Code").as_deref() == Some(code)
 }
 
 /// Computes the SHA-256 of a range of a file with a small buffer.
-async fn digest(file: &Arc<File>, range: std::ops::Range<u64>) -> Result<String, Failure> {
+async fn digest_range(
+    file: &Arc<File>,
+    range: std::ops::Range<u64>,
+) -> Result<String, DeliveryFailure> {
     const BUFFER: usize = 256 << 10;
     let file = Arc::clone(file);
-    on_disk(move || {
+    run_on_disk(move || {
         let mut context = ring::digest::Context::new(&ring::digest::SHA256);
         let mut buffer = vec![0; BUFFER];
         let mut at = range.start;
@@ -287,16 +315,18 @@ async fn digest(file: &Arc<File>, range: std::ops::Range<u64>) -> Result<String,
             context.update(chunk);
             at += left as u64;
         }
-        Ok(crate::file::hex(context.finish().as_ref()))
+        Ok(crate::file::to_hex(context.finish().as_ref()))
     })
     .await
 }
 
-async fn on_disk<T: Send + 'static>(
+async fn run_on_disk<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, Failure> {
+) -> Result<T, DeliveryFailure> {
     let done = tokio::task::spawn_blocking(work).await;
     done.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| {
-        Failure::gateway(format!("reading or writing the gateway's disk failed: {error}"))
+        DeliveryFailure::of_gateway(format!(
+            "reading or writing the gateway's disk failed: {error}"
+        ))
     })
 }

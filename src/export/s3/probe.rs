@@ -1,36 +1,40 @@
 //! Tests whether the bucket would accept files, without writing one.
 use super::Bucket;
-use super::request::Ask;
-use super::words::element;
-use crate::cause::{Class, Failure};
+use super::explain::first_element;
+use super::request::S3Request;
+use crate::cause::{DeliveryFailure, FailureClass};
 use reqwest::Method;
 
 /// The key of an object that does not exist.
-const NOBODYS: &str = "penstock-connection-test";
+const TEST_KEY: &str = "penstock-connection-test";
 
 impl Bucket {
     /// Lists one key. If the credentials may not list, requests an object that does not exist. Either answer
     /// shows problems with the link, the credentials or the bucket. Returns a remark on what could not be
     /// checked.
-    pub(crate) async fn probe(&self, prefix: &str) -> Result<Option<&'static str>, Failure> {
+    pub(crate) async fn test_access(
+        &self,
+        prefix: &str,
+    ) -> Result<Option<&'static str>, DeliveryFailure> {
         let query = [("list-type", "2"), ("max-keys", "1"), ("prefix", prefix)];
-        let answer = self.send(Ask { query: &query, ..Ask::new(Method::GET, "") }).await?;
+        let answer =
+            self.send(S3Request { query: &query, ..S3Request::new(Method::GET, "") }).await?;
         if (200..=299).contains(&answer.status) {
             return Ok(None);
         }
-        let refused = self.refused(&answer);
-        if refused.class != Class::Policy {
+        let refused = self.refused_failure(&answer);
+        if refused.class != FailureClass::Policy {
             return Err(refused);
         }
-        let answer = self.send(Ask::new(Method::GET, &format!("{prefix}{NOBODYS}"))).await?;
-        let code = element(&answer.body, "Code");
+        let answer = self.send(S3Request::new(Method::GET, &format!("{prefix}{TEST_KEY}"))).await?;
+        let code = first_element(&answer.body, "Code");
         if (200..=299).contains(&answer.status) || code.as_deref() == Some("NoSuchKey") {
             return Ok(Some(
                 "the credentials may read but not list; deliveries do not need to list",
             ));
         }
-        let refused = self.refused(&answer);
-        if refused.class != Class::Policy {
+        let refused = self.refused_failure(&answer);
+        if refused.class != FailureClass::Policy {
             return Err(refused);
         }
         Ok(Some(

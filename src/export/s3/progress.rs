@@ -4,23 +4,23 @@
 //! that keeps the connection open but reads no bytes and sends no answer. On a slow link, bytes may stay in the
 //! kernel's buffer for a while, so sent bytes extend the timeout. Time spent waiting for the configured
 //! bandwidth does not count.
-use super::request::Why;
+use super::request::RequestError;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The assumed minimum rate in bytes per second at which a link drains the kernel's buffer.
-const DRAIN: u64 = 32 << 10;
+const MIN_DRAIN_BYTES_PER_SECOND: u64 = 32 << 10;
 /// The maximum bytes in the kernel's send buffer, the default of Linux.
-const BUFFERED: u64 = 4 << 20;
+const MAX_BUFFERED_BYTES: u64 = 4 << 20;
 /// The minimum rate in bytes per second of a whole request.
-const SLOWEST: u64 = 1 << 10;
+const MIN_BYTES_PER_SECOND: u64 = 1 << 10;
 /// The timeout of a whole request, in addition to the time for its bytes.
-const WHOLE: Duration = Duration::from_mins(2);
+const REQUEST_BASE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The timeouts of requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Patience {
+pub(super) struct RequestTimeouts {
     /// For connecting.
     pub(super) connect: Duration,
     /// For the next byte to move.
@@ -33,12 +33,12 @@ pub(super) struct Patience {
 #[derive(Debug)]
 pub(super) struct Progress {
     begun: Instant,
-    state: Mutex<State>,
+    state: Mutex<ProgressState>,
     sent: AtomicU64,
 }
 
 #[derive(Debug)]
-struct State {
+struct ProgressState {
     last: Instant,
     /// Since when it waits for bandwidth.
     held: Option<Instant>,
@@ -48,76 +48,79 @@ struct State {
 }
 
 /// A guard: the request waits for bandwidth until it is dropped.
-pub(super) struct Held<'a>(&'a Progress);
+pub(super) struct BandwidthWait<'a>(&'a Progress);
 
 impl Progress {
     pub(super) fn begin() -> Self {
         let begun = Instant::now();
-        let state = State { last: begun, held: None, held_for: Duration::ZERO, source: None };
+        let state =
+            ProgressState { last: begun, held: None, held_for: Duration::ZERO, source: None };
         Self { begun, state: Mutex::new(state), sent: AtomicU64::new(0) }
     }
 
     /// Records that `bytes` were sent, or that bytes were received.
-    pub(super) fn moved(&self, bytes: u64) {
+    pub(super) fn record_bytes(&self, bytes: u64) {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
-        self.state().last = Instant::now();
+        self.lock_state().last = Instant::now();
     }
 
     /// Returns the bytes of the body that were sent.
-    pub(super) fn sent(&self) -> u64 {
+    pub(super) fn sent_bytes(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
 
-    pub(super) fn hold(&self) -> Held<'_> {
-        self.state().held = Some(Instant::now());
-        Held(self)
+    pub(super) fn pause_for_bandwidth(&self) -> BandwidthWait<'_> {
+        self.lock_state().held = Some(Instant::now());
+        BandwidthWait(self)
     }
 
     pub(super) fn source_failed(&self, error: &std::io::Error) {
-        self.state().source = Some(error.to_string());
+        self.lock_state().source = Some(error.to_string());
     }
 
     /// Converts an error of the request. An error of reading the file comes first.
-    pub(super) fn lost(&self, error: reqwest::Error) -> Why {
-        match self.state().source.take() {
-            Some(source) => Why::Source(source),
-            None => Why::Http(error),
+    pub(super) fn classify_error(&self, error: reqwest::Error) -> RequestError {
+        match self.lock_state().source.take() {
+            Some(source) => RequestError::Source(source),
+            None => RequestError::Http(error),
         }
     }
 
     /// Waits until the request makes no progress for too long. Returns the time since the last byte.
-    pub(super) async fn stalled(
+    pub(super) async fn wait_for_stall(
         &self,
-        patience: &Patience,
+        patience: &RequestTimeouts,
         bytes: u64,
         work: Duration,
     ) -> Duration {
         loop {
             tokio::time::sleep(patience.idle / 20).await;
-            let sent = self.sent();
+            let sent = self.sent_bytes();
             let (silent, in_all) = {
-                let state = self.state();
+                let state = self.lock_state();
                 if state.held.is_some() {
                     continue;
                 }
                 (state.last.elapsed(), self.begun.elapsed().saturating_sub(state.held_for))
             };
-            let buffered = Duration::from_secs(sent.min(BUFFERED) / DRAIN);
-            let whole = WHOLE + work + Duration::from_secs(bytes / SLOWEST);
+            let buffered =
+                Duration::from_secs(sent.min(MAX_BUFFERED_BYTES) / MIN_DRAIN_BYTES_PER_SECOND);
+            let whole =
+                REQUEST_BASE_TIMEOUT + work + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND);
             if silent > patience.idle + buffered + work || in_all > whole {
                 return silent;
             }
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, ProgressState> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for BandwidthWait<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.0.lock_state();
         if let Some(since) = state.held.take() {
             state.held_for += since.elapsed();
         }
@@ -129,7 +132,7 @@ impl Drop for Held<'_> {
 mod tests {
     use super::*;
 
-    const PATIENCE: Patience = Patience {
+    const PATIENCE: RequestTimeouts = RequestTimeouts {
         connect: Duration::from_millis(100),
         idle: Duration::from_millis(100),
         probe: Duration::from_millis(100),
@@ -138,12 +141,12 @@ mod tests {
     #[tokio::test]
     async fn a_silent_server_ends_a_request_but_waiting_for_bandwidth_does_not() {
         let progress = Progress::begin();
-        assert!(progress.stalled(&PATIENCE, 0, Duration::ZERO).await > PATIENCE.idle);
-        let held = progress.hold();
+        assert!(progress.wait_for_stall(&PATIENCE, 0, Duration::ZERO).await > PATIENCE.idle);
+        let held = progress.pause_for_bandwidth();
         let long = Duration::from_millis(400);
-        let stalled = progress.stalled(&PATIENCE, 0, Duration::ZERO);
+        let stalled = progress.wait_for_stall(&PATIENCE, 0, Duration::ZERO);
         assert!(tokio::time::timeout(long, stalled).await.is_err());
         drop(held);
-        progress.stalled(&PATIENCE, 0, Duration::ZERO).await;
+        progress.wait_for_stall(&PATIENCE, 0, Duration::ZERO).await;
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Every request has the SHA-256 of its body under the signature, so a server accepts exactly the intended
 //! bytes or none. The body is read from its file while it is sent; no part is completely in memory.
-use super::progress::{Patience, Progress};
+use super::progress::{Progress, RequestTimeouts};
 use crate::uplink::Uplink;
 use bytes::Bytes;
 use chrono::DateTime;
@@ -23,41 +23,41 @@ use std::time::Duration;
 use time::OffsetDateTime;
 
 /// The SHA-256 of an empty body.
-const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// The maximum bytes of an answer that are read.
-const LONGEST_ANSWER: usize = 4 << 20;
+const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// The time after which idle connections are closed, before servers and proxies drop them silently.
-const KEEP_IDLE: Duration = Duration::from_secs(15);
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 /// The tolerated difference of the clocks in seconds. Servers refuse signatures from 15 minutes on.
-const FAR: i64 = 5 * 60;
+const MAX_CLOCK_SKEW_SECONDS: i64 = 5 * 60;
 
 /// Sends requests to one bucket.
-pub(super) struct Requests {
+pub(super) struct S3Client {
     client: Client,
     region: Region,
     key_id: String,
     secret: String,
     /// The URL of the bucket, without a trailing slash.
-    place: Url,
-    patience: Patience,
+    bucket_url: Url,
+    patience: RequestTimeouts,
     /// The seconds that the server's clock is ahead of ours, if requests are signed with the server's time.
-    ahead: AtomicI64,
+    clock_offset_seconds: AtomicI64,
 }
 
 /// A request to send.
-pub(super) struct Ask<'a> {
+pub(super) struct S3Request<'a> {
     pub(super) method: Method,
     /// The key, or empty for the bucket itself.
     pub(super) key: &'a str,
     pub(super) query: &'a [(&'a str, &'a str)],
     pub(super) headers: HeaderMap,
-    pub(super) body: Sending<'a>,
+    pub(super) body: RequestBody<'a>,
     /// The extra time that the answer may take.
-    pub(super) work: Duration,
+    pub(super) extra_timeout: Duration,
 }
 
 /// The body of a request.
-pub(super) enum Sending<'a> {
+pub(super) enum RequestBody<'a> {
     Nothing,
     Text(String),
     /// A range of a file, and the SHA-256 of its bytes.
@@ -66,7 +66,7 @@ pub(super) enum Sending<'a> {
 
 /// The answer to a request.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct S3Response {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     /// The body, up to a limit.
@@ -75,18 +75,18 @@ pub(super) struct Answer {
 
 /// A request without an answer.
 #[derive(Debug)]
-pub(super) struct Lost {
-    pub(super) why: Why,
+pub(super) struct LostRequest {
+    pub(super) why: RequestError,
     /// Whether the whole request was sent, as far as the gateway knows. Then the server may have carried it
     /// out, or may still be doing so.
-    pub(super) whole: bool,
+    pub(super) fully_sent: bool,
 }
 
 /// The reason why there was no answer.
 #[derive(Debug)]
-pub(super) enum Why {
+pub(super) enum RequestError {
     /// The request could not be created.
-    Unmade(String),
+    NotCreated(String),
     /// The connection failed or broke.
     Http(reqwest::Error),
     /// There was no progress for this long.
@@ -95,43 +95,43 @@ pub(super) enum Why {
     Source(String),
 }
 
-impl<'a> Ask<'a> {
+impl<'a> S3Request<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Self {
         Self {
             method,
             key,
             query: &[],
             headers: HeaderMap::new(),
-            body: Sending::Nothing,
-            work: Duration::ZERO,
+            body: RequestBody::Nothing,
+            extra_timeout: Duration::ZERO,
         }
     }
 }
 
-impl Why {
+impl RequestError {
     /// Returns whether nothing of the request can have reached the server.
-    fn is_before_all(&self) -> bool {
+    fn is_before_sending(&self) -> bool {
         match self {
-            Self::Unmade(_) | Self::Source(_) => true,
+            Self::NotCreated(_) | Self::Source(_) => true,
             Self::Http(error) => error.is_connect(),
             Self::Stalled(_) => false,
         }
     }
 }
 
-impl From<Why> for Lost {
-    fn from(why: Why) -> Self {
-        Self { why, whole: false }
+impl From<RequestError> for LostRequest {
+    fn from(why: RequestError) -> Self {
+        Self { why, fully_sent: false }
     }
 }
 
-impl Answer {
+impl S3Response {
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
-impl Requests {
+impl S3Client {
     /// Prepares requests to the bucket. Sends nothing.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl Requests {
     pub(super) fn open(
         target: &TargetKind,
         bucket_name: &str,
-        patience: Patience,
+        patience: RequestTimeouts,
     ) -> Result<Self, String> {
         let TargetKind::S3 {
             endpoint,
@@ -172,14 +172,16 @@ impl Requests {
             .http1_only()
             .redirect(redirect::Policy::none())
             .connect_timeout(patience.connect)
-            .pool_idle_timeout(KEEP_IDLE)
+            .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
             .tcp_nodelay(true)
             // Detects a dead connection both while bytes are sent and while an answer is awaited.
             .tcp_user_timeout(patience.idle)
             .tcp_keepalive(probes)
             .tcp_keepalive_interval(probes)
             .tcp_keepalive_retries(2);
-        for certificate in ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default() {
+        for certificate in
+            ca_file.as_deref().map(read_certificates).transpose()?.unwrap_or_default()
+        {
             client = client.add_root_certificate(certificate);
         }
         let client =
@@ -189,20 +191,20 @@ impl Requests {
             region: Region::Custom { region: region.clone(), endpoint: endpoint.to_owned() },
             key_id: access_key_id.clone(),
             secret: secret_access_key.clone(),
-            place,
+            bucket_url: place,
             patience,
-            ahead: AtomicI64::new(0),
+            clock_offset_seconds: AtomicI64::new(0),
         })
     }
 
     /// Returns the URL of the bucket.
-    pub(super) fn place(&self) -> &str {
-        self.place.as_str()
+    pub(super) fn bucket_url(&self) -> &str {
+        self.bucket_url.as_str()
     }
 
     /// Returns whether the server answers with any status.
-    pub(super) async fn is_answered(&self) -> bool {
-        let mut root = self.place.clone();
+    pub(super) async fn is_reachable(&self) -> bool {
+        let mut root = self.bucket_url.clone();
         root.set_path("/");
         self.client.head(root).timeout(self.patience.probe).send().await.is_ok()
     }
@@ -212,19 +214,19 @@ impl Requests {
     /// A server refuses signatures with a wrong time. If the gateway's clock is not synchronized, the gateway
     /// signs with the server's time from then on, so that it delivers before its clock is synchronized. A
     /// request without a body that was refused for this reason is sent once more.
-    pub(super) async fn send(&self, ask: Ask<'_>) -> Result<Answer, Lost> {
+    pub(super) async fn send(&self, ask: S3Request<'_>) -> Result<S3Response, LostRequest> {
         let again = match ask.body {
-            Sending::Nothing => Some(Ask {
+            RequestBody::Nothing => Some(S3Request {
                 method: ask.method.clone(),
                 headers: ask.headers.clone(),
-                body: Sending::Nothing,
+                body: RequestBody::Nothing,
                 ..ask
             }),
             _ => None,
         };
         let answer = self.send_once(ask).await?;
         match again {
-            _ if !self.go_by(&answer) => Ok(answer),
+            _ if !self.adopt_server_time(&answer) => Ok(answer),
             Some(ask) => self.send_once(ask).await,
             None => Ok(answer),
         }
@@ -232,78 +234,83 @@ impl Requests {
 
     /// Uses the time of a server that refused a request, if it differs much from ours and our clock is not
     /// synchronized. Returns whether the offset changed.
-    fn go_by(&self, answer: &Answer) -> bool {
+    fn adopt_server_time(&self, answer: &S3Response) -> bool {
         if answer.status != 403 || clock::is_synchronised() == Some(true) {
             return false;
         }
         let said = answer.header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
         let Some(said) = said else { return false };
         let ahead = said.timestamp() - OffsetDateTime::now_utc().unix_timestamp();
-        if (ahead - self.ahead.load(Ordering::Relaxed)).abs() < FAR {
+        if (ahead - self.clock_offset_seconds.load(Ordering::Relaxed)).abs()
+            < MAX_CLOCK_SKEW_SECONDS
+        {
             return false;
         }
-        self.ahead.store(ahead, Ordering::Relaxed);
+        self.clock_offset_seconds.store(ahead, Ordering::Relaxed);
         tracing::warn!(
             ahead_seconds = ahead,
-            server = self.place.host_str(),
+            server = self.bucket_url.host_str(),
             "The clock is not synchronized and differs from the server's; requests are signed with the server's time."
         );
         true
     }
 
-    async fn send_once(&self, ask: Ask<'_>) -> Result<Answer, Lost> {
+    async fn send_once(&self, ask: S3Request<'_>) -> Result<S3Response, LostRequest> {
         let progress = Arc::new(Progress::begin());
         let bytes = match &ask.body {
-            Sending::Nothing => 0,
-            Sending::Text(text) => text.len() as u64,
-            Sending::File(_, range, ..) => range.end - range.start,
+            RequestBody::Nothing => 0,
+            RequestBody::Text(text) => text.len() as u64,
+            RequestBody::File(_, range, ..) => range.end - range.start,
         };
-        let work = ask.work;
-        let request = self.request(ask, &progress)?;
+        let work = ask.extra_timeout;
+        let request = self.build_request(ask, &progress)?;
         let told = async {
-            let response = request.send().await.map_err(|error| progress.lost(error))?;
-            progress.moved(0);
-            read(response, &progress).await.map_err(Why::Http)
+            let response = request.send().await.map_err(|error| progress.classify_error(error))?;
+            progress.record_bytes(0);
+            read_answer(response, &progress).await.map_err(RequestError::Http)
         };
         let told = tokio::select! {
             answer = told => answer,
-            silent = progress.stalled(&self.patience, bytes, work) => Err(Why::Stalled(silent)),
+            silent = progress.wait_for_stall(&self.patience, bytes, work) => Err(RequestError::Stalled(silent)),
         };
-        told.map_err(|why| Lost { whole: !why.is_before_all() && progress.sent() >= bytes, why })
+        told.map_err(|why| LostRequest {
+            fully_sent: !why.is_before_sending() && progress.sent_bytes() >= bytes,
+            why,
+        })
     }
 
     /// Requests an object. The caller reads the body.
-    pub(super) async fn get(&self, key: &str) -> Result<Response, Lost> {
+    pub(super) async fn get(&self, key: &str) -> Result<Response, LostRequest> {
         let progress = Arc::new(Progress::begin());
-        let request = self.request(Ask::new(Method::GET, key), &progress)?;
+        let request = self.build_request(S3Request::new(Method::GET, key), &progress)?;
         tokio::select! {
-            response = request.send() => response.map_err(|error| Why::Http(error).into()),
-            silent = progress.stalled(&self.patience, 0, Duration::ZERO) => Err(Why::Stalled(silent).into()),
+            response = request.send() => response.map_err(|error| RequestError::Http(error).into()),
+            silent = progress.wait_for_stall(&self.patience, 0, Duration::ZERO) => Err(RequestError::Stalled(silent).into()),
         }
     }
 
-    fn request(
+    fn build_request(
         &self,
-        ask: Ask<'_>,
+        ask: S3Request<'_>,
         progress: &Arc<Progress>,
-    ) -> Result<reqwest::RequestBuilder, Lost> {
-        let url = self.url(ask.key, ask.query)?;
+    ) -> Result<reqwest::RequestBuilder, LostRequest> {
+        let url = self.build_url(ask.key, ask.query)?;
         let (length, sha256) = match &ask.body {
-            Sending::Nothing => (0, NOTHING.to_owned()),
-            Sending::Text(text) => (text.len() as u64, sha256(text.as_bytes())),
-            Sending::File(_, range, sha256, _) => (range.end - range.start, sha256.clone()),
+            RequestBody::Nothing => (0, EMPTY_SHA256.to_owned()),
+            RequestBody::Text(text) => (text.len() as u64, sha256_hex(text.as_bytes())),
+            RequestBody::File(_, range, sha256, _) => (range.end - range.start, sha256.clone()),
         };
-        let headers = self.signed(&ask.method, &url, ask.headers, &sha256)?;
+        let headers = self.sign_headers(&ask.method, &url, ask.headers, &sha256)?;
         let request = self.client.request(ask.method.clone(), url).headers(headers);
         let has_body = ask.method == Method::PUT || ask.method == Method::POST;
         let request = if has_body { request.header(CONTENT_LENGTH, length) } else { request };
         Ok(match ask.body {
-            Sending::Nothing => request,
-            Sending::Text(text) => {
-                progress.moved(text.len() as u64);
+            RequestBody::Nothing => request,
+            RequestBody::Text(text) => {
+                progress.record_bytes(text.len() as u64);
                 request.body(text)
             }
-            Sending::File(file, range, _, uplink) => request.body(body(
+            RequestBody::File(file, range, _, uplink) => request.body(file_body(
                 Arc::clone(file),
                 range,
                 Arc::clone(uplink),
@@ -312,8 +319,8 @@ impl Requests {
         })
     }
 
-    fn url(&self, key: &str, query: &[(&str, &str)]) -> Result<Url, Lost> {
-        let mut text = self.place.as_str().trim_end_matches('/').to_owned();
+    fn build_url(&self, key: &str, query: &[(&str, &str)]) -> Result<Url, LostRequest> {
+        let mut text = self.bucket_url.as_str().trim_end_matches('/').to_owned();
         if !key.is_empty() {
             text.push('/');
             text.push_str(&signing::uri_encode(key, false));
@@ -324,18 +331,18 @@ impl Requests {
             text.push('=');
             text.push_str(&signing::uri_encode(value, true));
         }
-        Url::parse(&text).map_err(|error| Why::Unmade(error.to_string()).into())
+        Url::parse(&text).map_err(|error| RequestError::NotCreated(error.to_string()).into())
     }
 
     /// Returns the headers with the signature.
-    fn signed(
+    fn sign_headers(
         &self,
         method: &Method,
         url: &Url,
         mut headers: HeaderMap,
         sha256: &str,
-    ) -> Result<HeaderMap, Lost> {
-        let ahead = time::Duration::seconds(self.ahead.load(Ordering::Relaxed));
+    ) -> Result<HeaderMap, LostRequest> {
+        let ahead = time::Duration::seconds(self.clock_offset_seconds.load(Ordering::Relaxed));
         let now = OffsetDateTime::now_utc().saturating_add(ahead);
         let mut host = url.host_str().unwrap_or_default().to_owned();
         if let Some(port) = url.port() {
@@ -350,21 +357,21 @@ impl Requests {
             now.minute(),
             now.second()
         );
-        headers.insert(HOST, value(&host)?);
-        headers.insert(HeaderName::from_static("x-amz-date"), value(&date)?);
-        headers.insert(HeaderName::from_static("x-amz-content-sha256"), value(sha256)?);
-        let unmade = |error: s3::error::S3Error| Why::Unmade(error.to_string());
+        headers.insert(HOST, header_value(&host)?);
+        headers.insert(HeaderName::from_static("x-amz-date"), header_value(&date)?);
+        headers.insert(HeaderName::from_static("x-amz-content-sha256"), header_value(sha256)?);
+        let unmade = |error: s3::error::S3Error| RequestError::NotCreated(error.to_string());
         let canonical =
             signing::canonical_request(method.as_str(), url, &headers, sha256).map_err(unmade)?;
         let text = signing::string_to_sign(&now, &self.region, &canonical).map_err(unmade)?;
         let key = signing::signing_key(&now, &self.secret, &self.region, "s3").map_err(unmade)?;
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
-        let signature = crate::file::hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
+        let signature = crate::file::to_hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
         let names = signing::signed_header_string(&headers);
         let authorization =
             signing::authorization_header(&self.key_id, &now, &self.region, &names, &signature)
                 .map_err(unmade)?;
-        let mut authorization = value(&authorization)?;
+        let mut authorization = header_value(&authorization)?;
         authorization.set_sensitive(true);
         headers.insert(AUTHORIZATION, authorization);
         Ok(headers)
@@ -372,18 +379,18 @@ impl Requests {
 }
 
 /// Computes a SHA-256 in lowercase hex.
-pub(super) fn sha256(bytes: &[u8]) -> String {
-    crate::file::hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+    crate::file::to_hex(ring::digest::digest(&ring::digest::SHA256, bytes).as_ref())
 }
 
-fn value(text: &str) -> Result<HeaderValue, Lost> {
+fn header_value(text: &str) -> Result<HeaderValue, LostRequest> {
     HeaderValue::from_str(text).map_err(|_| {
         let why = "a setting of the target has a character that is not allowed in a request header";
-        Why::Unmade(why.to_owned()).into()
+        RequestError::NotCreated(why.to_owned()).into()
     })
 }
 
-fn certificates(ca_file: &std::path::Path) -> Result<Vec<Certificate>, String> {
+fn read_certificates(ca_file: &std::path::Path) -> Result<Vec<Certificate>, String> {
     let cannot = |why: &dyn std::fmt::Display| {
         format!("the certificates in the target's `ca-file` cannot be used: {why}")
     };
@@ -396,24 +403,29 @@ fn certificates(ca_file: &std::path::Path) -> Result<Vec<Certificate>, String> {
 }
 
 /// Creates a body that reads the range while it is sent, limited to the bandwidth of the uplink.
-fn body(file: Arc<File>, range: Range<u64>, uplink: Arc<Uplink>, progress: Arc<Progress>) -> Body {
+fn file_body(
+    file: Arc<File>,
+    range: Range<u64>,
+    uplink: Arc<Uplink>,
+    progress: Arc<Progress>,
+) -> Body {
     let end = range.end;
     Body::wrap_stream(stream::try_unfold(range.start, move |at| {
         let (file, uplink, progress) =
             (Arc::clone(&file), Arc::clone(&uplink), Arc::clone(&progress));
         async move {
-            let left = usize::try_from(end - at).unwrap_or(usize::MAX).min(uplink.chunk());
+            let left = usize::try_from(end - at).unwrap_or(usize::MAX).min(uplink.chunk_bytes());
             if left == 0 {
                 return Ok(None);
             }
-            let wait = uplink.wait_for(left);
+            let wait = uplink.reserve_bytes(left);
             if !wait.is_zero() {
-                let _held = progress.hold();
+                let _held = progress.pause_for_bandwidth();
                 tokio::time::sleep(wait).await;
             }
             match read_at(file, at, left).await {
                 Ok(bytes) => {
-                    progress.moved(bytes.len() as u64);
+                    progress.record_bytes(bytes.len() as u64);
                     Ok(Some((bytes, at + left as u64)))
                 }
                 Err(error) => {
@@ -434,15 +446,18 @@ async fn read_at(file: Arc<File>, at: u64, length: usize) -> io::Result<Bytes> {
     read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
-async fn read(mut response: Response, progress: &Progress) -> Result<Answer, reqwest::Error> {
+async fn read_answer(
+    mut response: Response,
+    progress: &Progress,
+) -> Result<S3Response, reqwest::Error> {
     let status = response.status().as_u16();
     let headers = std::mem::take(response.headers_mut());
     let mut body = Vec::new();
-    while body.len() < LONGEST_ANSWER
+    while body.len() < MAX_ANSWER_BYTES
         && let Some(chunk) = response.chunk().await?
     {
-        progress.moved(0);
+        progress.record_bytes(0);
         body.extend_from_slice(&chunk);
     }
-    Ok(Answer { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+    Ok(S3Response { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }

@@ -3,7 +3,7 @@ use percent_encoding::percent_decode_str;
 
 /// `<prefix><name>/<name>-<export_date>-<sequence>.json`
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Key<'a> {
+pub(super) struct ExportKey<'a> {
     /// The prefix and the name as in the key.
     pub(super) folder: &'a str,
     /// The name of the Business Object.
@@ -12,7 +12,7 @@ pub(super) struct Key<'a> {
     pub(super) sequence: u64,
 }
 
-impl<'a> Key<'a> {
+impl<'a> ExportKey<'a> {
     pub(super) fn parse(path: &'a str) -> Option<Self> {
         let (folder, file) = path.rsplit_once('/')?;
         let mut parts = file.strip_suffix(".json")?.rsplitn(3, '-');
@@ -39,8 +39,9 @@ mod tests {
 
     #[test]
     fn export_keys_are_parsed_and_others_are_foreign() {
-        let key = Key::parse("edge 1/a-b%20%C3%BC/a-b%20%C3%BC-20260301T120000Z-000000000007.json");
-        let expected = Key {
+        let key =
+            ExportKey::parse("edge 1/a-b%20%C3%BC/a-b%20%C3%BC-20260301T120000Z-000000000007.json");
+        let expected = ExportKey {
             folder: "edge 1/a-b%20%C3%BC",
             name: "a-b ü".to_owned(),
             date: "20260301T120000Z",
@@ -48,7 +49,7 @@ mod tests {
         };
         assert_eq!(key, Some(expected));
         assert_eq!(
-            Key::parse("gw1-Pump/Pump-20260301T120000Z-1000000000000.json").unwrap().sequence,
+            ExportKey::parse("gw1-Pump/Pump-20260301T120000Z-1000000000000.json").unwrap().sequence,
             1_000_000_000_000
         );
         for path in [
@@ -62,7 +63,7 @@ mod tests {
             "Pump/readme.txt",
             "",
         ] {
-            assert_eq!(Key::parse(path), None, "{path}");
+            assert_eq!(ExportKey::parse(path), None, "{path}");
         }
     }
 }

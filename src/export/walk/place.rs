@@ -1,9 +1,9 @@
 //! The location of the objects to check: a directory or a bucket.
-use crate::backoff::Pace;
-use crate::cause::Failure;
+use crate::backoff::DeliveryTimings;
+use crate::cause::DeliveryFailure;
 use crate::s3::Bucket;
 use crate::target;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::{Compression, TargetKind, Targets};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,23 +12,23 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// The idle timeout while an object is read.
-const IDLE: Duration = Duration::from_mins(1);
+const READ_IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 /// The maximum number of attempts for a request.
-const TRIES: u32 = 4;
+const MAX_ATTEMPTS: u32 = 4;
 
 /// The location of the objects.
 #[derive(Debug)]
-pub struct Place(Inside);
+pub struct BucketLocation(LocationKind);
 
 #[derive(Debug)]
-enum Inside {
+enum LocationKind {
     Directory(PathBuf),
     Bucket { runtime: std::sync::Arc<Runtime>, bucket: Box<Bucket>, prefix: String },
 }
 
 /// The credentials for a bucket that is given by its URL.
 #[derive(Clone, Default)]
-pub struct Reader {
+pub struct ReadCredentials {
     /// `AWS_ACCESS_KEY_ID`
     pub access_key_id: String,
     /// `AWS_SECRET_ACCESS_KEY`
@@ -38,7 +38,7 @@ pub struct Reader {
 }
 
 /// An object to read.
-pub(super) struct Object {
+pub(super) struct ObjectReader {
     pub(super) body: Box<dyn Read>,
     /// `Content-Encoding`
     pub(super) encoding: Option<String>,
@@ -50,33 +50,38 @@ pub(super) struct Object {
     pub(super) gateway: Option<String>,
 }
 
-impl Place {
+impl BucketLocation {
     /// Returns the location of a directory.
-    pub fn directory(path: PathBuf) -> Self {
-        Self(Inside::Directory(path))
+    pub fn of_directory(path: PathBuf) -> Self {
+        Self(LocationKind::Directory(path))
     }
 
     /// Returns the location of a configured target.
     ///
     /// # Errors
-    /// `Kind::Invalid` if the bucketName has no target.
-    pub fn target(targets: &Targets, data_dir: &Path, bucket_name: &str) -> Result<Self, Fault> {
-        let invalid = |cause: String| Fault::new(Kind::Invalid, cause);
-        match target::kind(targets, bucket_name).map_err(invalid)? {
+    /// `ErrorClass::Invalid` if the bucketName has no target.
+    pub fn of_target(
+        targets: &Targets,
+        data_dir: &Path,
+        bucket_name: &str,
+    ) -> Result<Self, GatewayError> {
+        let invalid = |cause: String| GatewayError::new(ErrorClass::Invalid, cause);
+        match target::resolve_kind(targets, bucket_name).map_err(invalid)? {
             Some(kind @ TargetKind::S3 { .. }) => {
-                Self::bucket(kind, bucket_name, target::prefix(targets, bucket_name))
+                Self::of_bucket(kind, bucket_name, target::key_prefix(targets, bucket_name))
             }
-            kind => Ok(Self::directory(target::folder(data_dir, kind, bucket_name))),
+            kind => Ok(Self::of_directory(target::directory_path(data_dir, kind, bucket_name))),
         }
     }
 
     /// Returns the location of the bucket at `https://HOST[:PORT]/BUCKET[/PREFIX]`.
     ///
     /// # Errors
-    /// `Kind::Invalid` if the URL is not valid.
-    pub fn url(url: &str, reader: Reader) -> Result<Self, Fault> {
-        let parsed = reqwest::Url::parse(url)
-            .map_err(|error| Fault::new(Kind::Invalid, format!("{url} is not a URL: {error}")))?;
+    /// `ErrorClass::Invalid` if the URL is not valid.
+    pub fn of_url(url: &str, reader: ReadCredentials) -> Result<Self, GatewayError> {
+        let parsed = reqwest::Url::parse(url).map_err(|error| {
+            GatewayError::new(ErrorClass::Invalid, format!("{url} is not a URL: {error}"))
+        })?;
         let path = percent_encoding::percent_decode_str(parsed.path().trim_start_matches('/'));
         let path = path.decode_utf8_lossy().into_owned();
         let (bucket, prefix) = path.split_once('/').unwrap_or((&path, ""));
@@ -84,7 +89,7 @@ impl Place {
             let text = format!(
                 "{url} names no bucket; the form is https://HOST/BUCKET or https://HOST/BUCKET/PREFIX"
             );
-            return Err(Fault::new(Kind::Invalid, text));
+            return Err(GatewayError::new(ErrorClass::Invalid, text));
         }
         let kind = TargetKind::S3 {
             endpoint: parsed.origin().ascii_serialization(),
@@ -96,28 +101,31 @@ impl Place {
             ca_file: None,
             compression: Compression::None,
         };
-        Self::bucket(&kind, bucket, prefix.to_owned())
+        Self::of_bucket(&kind, bucket, prefix.to_owned())
     }
 
-    fn bucket(kind: &TargetKind, name: &str, prefix: String) -> Result<Self, Fault> {
-        let internal = |error: io::Error| Fault::new(Kind::Internal, error.to_string());
+    fn of_bucket(kind: &TargetKind, name: &str, prefix: String) -> Result<Self, GatewayError> {
+        let internal =
+            |error: io::Error| GatewayError::new(ErrorClass::Internal, error.to_string());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = std::sync::Arc::new(runtime.map_err(internal)?);
-        let bucket = Bucket::open(kind, name, "", &Pace::default()).map_err(told)?;
-        Ok(Self(Inside::Bucket { runtime, bucket: Box::new(bucket), prefix }))
+        let bucket = Bucket::open(kind, name, "", &DeliveryTimings::default()).map_err(to_fault)?;
+        Ok(Self(LocationKind::Bucket { runtime, bucket: Box::new(bucket), prefix }))
     }
 
     /// Passes every key to `each`, as it is in the bucket.
-    pub(super) fn keys(
+    pub(super) fn for_each_key(
         &self,
-        each: &mut dyn FnMut(&str) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        each: &mut dyn FnMut(&str) -> Result<(), GatewayError>,
+    ) -> Result<(), GatewayError> {
         match &self.0 {
-            Inside::Directory(root) => files(root, root, each),
-            Inside::Bucket { runtime, bucket, prefix } => {
+            LocationKind::Directory(root) => for_each_file(root, root, each),
+            LocationKind::Bucket { runtime, bucket, prefix } => {
                 let mut after: Option<String> = None;
                 loop {
-                    let page = again(|| runtime.block_on(bucket.page(prefix, after.as_deref())))?;
+                    let page = retry_transient(|| {
+                        runtime.block_on(bucket.list_page(prefix, after.as_deref()))
+                    })?;
                     page.keys.iter().try_for_each(|key| each(key))?;
                     after = page.next;
                     if after.is_none() {
@@ -129,10 +137,10 @@ impl Place {
     }
 
     /// Opens an object. Returns `None` if it does not exist.
-    pub(super) fn object(&self, key: &str) -> Result<Option<Object>, Fault> {
+    pub(super) fn open_object(&self, key: &str) -> Result<Option<ObjectReader>, GatewayError> {
         match &self.0 {
-            Inside::Directory(root) => match File::open(root.join(key)) {
-                Ok(file) => Ok(Some(Object {
+            LocationKind::Directory(root) => match File::open(root.join(key)) {
+                Ok(file) => Ok(Some(ObjectReader {
                     body: Box::new(file),
                     encoding: None,
                     sha256: None,
@@ -140,19 +148,19 @@ impl Place {
                     gateway: None,
                 })),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-                Err(error) => Err(unreadable(&root.join(key), &error)),
+                Err(error) => Err(unreadable_error(&root.join(key), &error)),
             },
-            Inside::Bucket { runtime, bucket, .. } => {
-                let response = again(|| runtime.block_on(bucket.object(key)))?;
+            LocationKind::Bucket { runtime, bucket, .. } => {
+                let response = retry_transient(|| runtime.block_on(bucket.get_object(key)))?;
                 let Some(response) = response else { return Ok(None) };
                 let said =
                     |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
-                Ok(Some(Object {
+                Ok(Some(ObjectReader {
                     encoding: said("content-encoding"),
                     sha256: said("x-amz-meta-sha256"),
                     sequence: said("x-amz-meta-sequence"),
                     gateway: said("x-amz-meta-gateway-id"),
-                    body: Box::new(Body {
+                    body: Box::new(ResponseReader {
                         runtime: std::sync::Arc::clone(runtime),
                         response,
                         rest: bytes::Bytes::new(),
@@ -164,16 +172,16 @@ impl Place {
 }
 
 /// Passes every file below a folder to `each` by its path below `root`, except files that are being written.
-fn files(
+fn for_each_file(
     root: &Path,
     folder: &Path,
-    each: &mut dyn FnMut(&str) -> Result<(), Fault>,
-) -> Result<(), Fault> {
-    let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    each: &mut dyn FnMut(&str) -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
+    let entries = fs::read_dir(folder).map_err(|error| unreadable_error(folder, &error))?;
     for entry in entries {
-        let path = entry.map_err(|error| unreadable(folder, &error))?.path();
+        let path = entry.map_err(|error| unreadable_error(folder, &error))?.path();
         if path.is_dir() {
-            files(root, &path, each)?;
+            for_each_file(root, &path, each)?;
             continue;
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -184,43 +192,48 @@ fn files(
     Ok(())
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Fault {
-    let kind =
-        if error.kind() == io::ErrorKind::NotFound { Kind::NotFound } else { Kind::Internal };
-    Fault::new(kind, format!("{} cannot be read: {error}", path.display()))
+fn unreadable_error(path: &Path, error: &io::Error) -> GatewayError {
+    let kind = if error.kind() == io::ErrorKind::NotFound {
+        ErrorClass::NotFound
+    } else {
+        ErrorClass::Internal
+    };
+    GatewayError::new(kind, format!("{} cannot be read: {error}", path.display()))
 }
 
 /// Retries a request after transient failures.
-fn again<T>(mut ask: impl FnMut() -> Result<T, Failure>) -> Result<T, Fault> {
+fn retry_transient<T>(
+    mut ask: impl FnMut() -> Result<T, DeliveryFailure>,
+) -> Result<T, GatewayError> {
     let mut tries = 0;
     loop {
         tries += 1;
         match ask() {
-            Err(failure) if failure.class.passes() && tries < TRIES => {
+            Err(failure) if failure.class.is_transient() && tries < MAX_ATTEMPTS => {
                 std::thread::sleep(Duration::from_secs(1 << tries));
             }
-            answer => return answer.map_err(told),
+            answer => return answer.map_err(to_fault),
         }
     }
 }
 
-fn told(failure: Failure) -> Fault {
-    Fault::new(Kind::Internal, failure.cause)
+fn to_fault(failure: DeliveryFailure) -> GatewayError {
+    GatewayError::new(ErrorClass::Internal, failure.cause)
 }
 
 /// The body of an answer, read as a stream.
-struct Body {
+struct ResponseReader {
     runtime: std::sync::Arc<Runtime>,
     response: reqwest::Response,
     rest: bytes::Bytes,
 }
 
-impl Read for Body {
+impl Read for ResponseReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() {
-            let next = self
-                .runtime
-                .block_on(async { tokio::time::timeout(IDLE, self.response.chunk()).await });
+            let next = self.runtime.block_on(async {
+                tokio::time::timeout(READ_IDLE_TIMEOUT, self.response.chunk()).await
+            });
             match next {
                 Ok(Ok(chunk)) => self.rest = chunk.unwrap_or_default(),
                 Ok(Err(error)) => return Err(io::Error::other(error)),

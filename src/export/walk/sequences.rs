@@ -2,12 +2,12 @@
 use std::collections::BTreeMap;
 
 /// The number of sequences in one block.
-const BLOCK: u64 = 4096;
+const SEQUENCES_PER_BLOCK: u64 = 4096;
 
 /// A set of sequences, starting at 1.
 #[derive(Debug, Default)]
 pub(super) struct Sequences {
-    blocks: BTreeMap<u64, Box<[u64; (BLOCK / 64) as usize]>>,
+    blocks: BTreeMap<u64, Box<[u64; (SEQUENCES_PER_BLOCK / 64) as usize]>>,
     len: u64,
     last: u64,
 }
@@ -15,8 +15,9 @@ pub(super) struct Sequences {
 impl Sequences {
     /// Adds a sequence. Returns false if it was already there.
     pub(super) fn insert(&mut self, sequence: u64) -> bool {
-        let block = self.blocks.entry(sequence / BLOCK).or_insert_with(|| Box::new([0; 64]));
-        let at = usize::try_from(sequence % BLOCK / 64).unwrap_or_default();
+        let block =
+            self.blocks.entry(sequence / SEQUENCES_PER_BLOCK).or_insert_with(|| Box::new([0; 64]));
+        let at = usize::try_from(sequence % SEQUENCES_PER_BLOCK / 64).unwrap_or_default();
         let bit = 1 << (sequence % 64);
         let Some(word) = block.get_mut(at) else { return false };
         if *word & bit != 0 {
@@ -39,13 +40,13 @@ impl Sequences {
     }
 
     /// Returns the missing ranges below the highest sequence, both ends included.
-    pub(super) fn gaps(&self) -> Vec<(u64, u64)> {
+    pub(super) fn missing_ranges(&self) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut next = 1;
         for (block, words) in &self.blocks {
             for (at, word) in (0..).zip(words.iter()) {
                 for bit in 0..64 {
-                    let sequence = block * BLOCK + at * 64 + bit;
+                    let sequence = block * SEQUENCES_PER_BLOCK + at * 64 + bit;
                     if word & (1 << bit) == 0 {
                         continue;
                     }
@@ -77,7 +78,7 @@ mod tests {
             let last = model.last().copied().unwrap_or(0);
             prop_assert_eq!((sequences.len(), sequences.last()), (model.len() as u64, last));
             let missing: Vec<u64> = (1..=last).filter(|sequence| !model.contains(sequence)).collect();
-            let gaps = sequences.gaps();
+            let gaps = sequences.missing_ranges();
             let told: Vec<u64> = gaps.iter().flat_map(|&(from, to)| from..=to).collect();
             prop_assert_eq!(told, missing);
             prop_assert!(gaps.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0));

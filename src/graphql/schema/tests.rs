@@ -1,10 +1,10 @@
 use super::*;
-use crate::LONGEST;
+use crate::MAX_DOCUMENT_BYTES;
 use penstock_auth::{Account, Role};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_config as config;
 use penstock_model::catalogue::{IfMatch, Requester};
-use penstock_model::changes::Watch;
+use penstock_model::change_feed::Watch;
 use penstock_model::ingest::{Body, Limits, Mode, ingest};
 use penstock_model::resource::Compiled;
 use penstock_service::gateway::Gateway;
@@ -150,7 +150,7 @@ fn send(store: &GuardedStore, business_object: &Compiled, mode: Mode, data: &Jso
         api_key: None,
         traceparent: None,
         idempotency_key: None,
-        tells_objects: true,
+        lists_objects: true,
         watch: &Watch::default(),
         events: None,
         body: Body::Json(body.as_bytes()),
@@ -411,12 +411,12 @@ async fn gateway_state_is_queried() {
 async fn the_schema_follows_the_catalogue() {
     let fixture = Fixture::new(&["--service.limits.graphql.fields=20"]);
     let graphql = &fixture.graphql;
-    let sdl = || graphql.sdl(&Caller::local()).unwrap();
+    let sdl = || graphql.render_sdl(&Caller::local()).unwrap();
     assert!(!sdl().contains("interface Node"));
     fixture.define("Site", SITE);
     assert!(sdl().contains("type Site implements Node"));
     assert!(sdl().contains("\"\"\"\nAll of Site\n\"\"\"\ntype Site "), "{}", sdl());
-    let before = graphql.0.whole();
+    let before = graphql.0.current_schema();
     fixture.define("Site", &SITE.replace("opened:", "since:"));
     assert!(sdl().contains("since: Date"));
     let before = before.lease_all(&Memory::new(None)).unwrap().dynamic.sdl();
@@ -445,7 +445,7 @@ async fn the_schema_follows_the_catalogue() {
             "{document}"
         );
     }
-    let warnings = fixture.graphql.warning();
+    let warnings = fixture.graphql.describe_missing_types();
     assert!(
         warnings.iter().any(|warning| warning.contains("\"Pump\" has no type")),
         "{warnings:?}"
@@ -472,9 +472,9 @@ async fn queries_build_only_the_types_they_need_among_300_business_objects() {
         fixture.define(&format!("Kind {number}"), &config);
     }
     fixture.send("Kind 299", &json!([{"uri": "urn:k:1", "f18": "last"}]));
-    let built = fixture.graphql.0.whole();
+    let built = fixture.graphql.0.current_schema();
     assert_eq!(built.model.business.len(), 300);
-    assert_eq!(fixture.graphql.warning(), None);
+    assert_eq!(fixture.graphql.describe_missing_types(), None);
     let ask = async |document: &str| Fixture::data(fixture.ask(document).await);
     for number in 0..300 {
         ask(&format!("{{ kind{number}Connection {{ totalCount }} }}")).await;
@@ -505,7 +505,7 @@ async fn a_key_for_one_business_object_sees_only_that_one() {
     let id = fixture.gateway.catalogue.get("Site").unwrap().object.id.clone();
     let credential = Credential::ApiKey { id: "k".into(), business_object: Some(id) };
     let caller = Caller { credential, ..plant() };
-    let sdl = fixture.graphql.sdl(&caller).unwrap();
+    let sdl = fixture.graphql.render_sdl(&caller).unwrap();
     assert!(
         sdl.contains("type Site") && !sdl.contains("Pump") && !sdl.contains("targets"),
         "{sdl}"
@@ -620,7 +620,7 @@ async fn variables_keep_their_types() {
     let document = "query($yes: Boolean!, $list: [Float]) { __typename @include(if: $yes) a: __typename @skip(if: $list) }";
     let Json::Object(values) = json!({"yes": true, "list": [1, 2.5, null]}) else { panic!() };
     assert_eq!(
-        variable(values["list"].clone()),
+        convert_value(values["list"].clone()),
         Value::List(vec![1.into(), 2.5.into(), Value::Null])
     );
     let query = Query { document: document.into(), variables: values, ..Query::default() };
@@ -656,7 +656,7 @@ async fn mutations_are_distinguished_from_queries() {
 #[tokio::test]
 async fn oversized_documents_are_refused() {
     let fixture = Fixture::new(&[]);
-    let repeated = |part: &str| part.repeat(LONGEST / part.len() / 2);
+    let repeated = |part: &str| part.repeat(MAX_DOCUMENT_BYTES / part.len() / 2);
     let fragments = (0..1000).map(|i| format!("fragment f{i} on Query {{ ...f{} }} ", i + 1));
     let fragments = fragments.collect::<Vec<_>>().concat();
     let aliases = (0..2000).map(|i| format!("a{i}: __typename ")).collect::<Vec<_>>().concat();
@@ -694,7 +694,7 @@ async fn tools_can_introspect_the_schema() {
     let fixture = Fixture::plant(&[]);
     let answer = fixture.ask(&document).await;
     assert!(answer["data"]["__schema"]["types"].is_array(), "{answer}");
-    let sdl = fixture.graphql.sdl(&Caller::local()).unwrap();
+    let sdl = fixture.graphql.render_sdl(&Caller::local()).unwrap();
     assert!(sdl.contains("authenticatedUser: AuthenticatedUser!"));
 }
 
@@ -823,7 +823,7 @@ async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() 
             let quad = Quad::new(node("urn:pump:3"), node(predicate), value, node("urn:g"));
             change.insert(quad.as_ref())?;
         }
-        Ok::<_, Fault>(())
+        Ok::<_, GatewayError>(())
     };
     fixture.gateway.store.commit(&NoClient, add).unwrap();
     let document =

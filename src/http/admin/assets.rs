@@ -57,7 +57,7 @@ static HASH: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Returns the path of the file of this name, without the prefix.
-pub(crate) fn path(name: &str) -> String {
+pub(crate) fn asset_path(name: &str) -> String {
     format!("/admin/assets/{}/{name}", *HASH)
 }
 

@@ -2,9 +2,9 @@
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::audit::read;
+use crate::audit::query_events;
 use crate::problem::Problem;
-use crate::query::{Query, cut};
+use crate::query::{Query, truncate_page};
 use crate::state::gateway;
 use askama::Template;
 use penstock_auth::audit::Record;
@@ -64,12 +64,13 @@ struct Who {
 }
 
 impl Who {
-    fn of(id: Option<&str>, auth: &Auth) -> Self {
+    fn from_id(id: Option<&str>, auth: &Auth) -> Self {
         let Some(id) = id else { return Self { name: String::new(), path: None } };
         match auth.accounts.get(id) {
-            Some(account) => {
-                Self { name: words::name(&account), path: Some(format!("/admin/users/{id}")) }
-            }
+            Some(account) => Self {
+                name: words::display_name(&account),
+                path: Some(format!("/admin/users/{id}")),
+            },
             None if id == "local" => Self { name: "Local administration".to_owned(), path: None },
             None => {
                 let key = auth.keys.get(&Caller::local(), id);
@@ -90,38 +91,38 @@ pub(crate) async fn get(
 ) -> Result<(), Problem> {
     let asked = Query::read(req, &["cursor", "account", "what"])?;
     // A form sends its empty fields, too.
-    let query = asked.filled();
+    let query = asked.without_empty();
     let gateway = gateway(depot)?;
     let auth = gateway.auth.clone();
-    let mut records = read(&query, gateway, ROWS).await?;
+    let mut records = query_events(&query, gateway, ROWS).await?;
     let mut ids: Vec<_> = records.iter().map(|record| record.id.to_string()).collect();
-    let next = cut(&mut ids, ROWS, |id| id);
+    let next = truncate_page(&mut ids, ROWS, |id| id);
     records.truncate(ROWS);
     let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
-    let frame = Frame::of(req, depot, res, Section::Audit);
+    let frame = Frame::for_caller(req, depot, res, Section::Audit);
     let filter = [("account", query.get("account")), ("what", query.get("what"))];
     let is_first = query.get("cursor").is_none();
     let page = Trail {
-        rows: records.into_iter().map(|record| row(record, &auth)).collect(),
+        rows: records.into_iter().map(|record| build_row(record, &auth)).collect(),
         pager: Pager::new(&frame, "/admin/audit", &filter, is_first, next.as_deref()),
         account: text("account"),
         what: text("what"),
         kinds: KINDS,
         frame,
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
-fn row(record: Record, auth: &Auth) -> Row {
+fn build_row(record: Record, auth: &Auth) -> Row {
     Row {
-        at: words::second(&record.at),
+        at: words::format_second(&record.at),
         is_refusal: record.what.ends_with(".refused"),
         what: record.what,
-        account: Who::of(record.account.as_deref(), auth),
-        by: Who::of(record.by.as_deref(), auth),
+        account: Who::from_id(record.account.as_deref(), auth),
+        by: Who::from_id(record.by.as_deref(), auth),
         from: record.from.map(|from| from.to_string()).unwrap_or_default(),
         detail: record.detail,
-        times: if record.count > 1 { words::number(record.count) } else { String::new() },
+        times: if record.count > 1 { words::format_number(record.count) } else { String::new() },
     }
 }

@@ -1,20 +1,20 @@
 //! The Business Objects: the list, the page of one, and its actions.
 use super::check;
-use super::form::form;
+use super::form::take_form;
 use super::frame::{self, Frame, Section};
 use super::words;
-use crate::business_objects::{SEGMENT, named, remove};
+use crate::business_objects::{SEGMENT, find_business_object, remove_business_object};
 use crate::caller::caller;
 use crate::problem::Problem;
-use crate::push::everything;
+use crate::push::push_all;
 use crate::query::Query;
 use crate::service::origin;
-use crate::state::{blocking, gateway, state};
+use crate::state::{gateway, run_blocking, state};
 use askama::Template;
 use penstock_auth::{Caller, Role};
 use penstock_base::IfMatch;
-use penstock_base::fault::{Fault, Finding};
-use penstock_export::{Entry, Push, Status};
+use penstock_base::error::{Finding, GatewayError};
+use penstock_export::{ExportEntry, PushResult, Status};
 use penstock_model::members;
 use penstock_model::resource::{BusinessObject, Compiled, Definition};
 use penstock_service::gateway::Gateway;
@@ -24,9 +24,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The maximum exports that are read to find the last one of each Business Object.
-const LOOKED_AT: usize = 1000;
+const MAX_READ_EXPORTS: usize = 1000;
 /// The maximum objects that are counted before a Business Object is deleted.
-const COUNTED: usize = 10_000;
+const MAX_COUNTED_OBJECTS: usize = 10_000;
 
 #[derive(Template)]
 #[template(path = "admin/business_objects.html")]
@@ -90,27 +90,27 @@ pub(crate) async fn list(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let rows = blocking(move || {
+    let rows = run_blocking(move || {
         let all = gateway.catalogue.list();
         let mut last = last_exports(&gateway, &all)?;
         let row = |compiled: &Arc<Compiled>| {
             let BusinessObject { id, definition, .. } = &compiled.object;
             Row {
-                last: last.remove(id).map(|entry| Last::of(&entry)),
+                last: last.remove(id).map(|entry| Last::from_entry(&entry)),
                 id: id.clone(),
                 name: definition.name.clone(),
                 description: definition.description.clone(),
                 enabled: definition.enabled,
-                schedule: schedule(definition),
-                targets: targets(definition),
+                schedule: describe_schedule(definition),
+                targets: target_names(definition),
             }
         };
         Ok(all.iter().map(row).collect())
     })
     .await?;
-    frame::show(res, depot, &List { frame, rows });
+    frame::show_page(res, depot, &List { frame, rows });
     Ok(())
 }
 
@@ -122,34 +122,34 @@ pub(crate) async fn get(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let compiled = named(req, &gateway)?;
+    let compiled = find_business_object(req, &gateway)?;
     let base = origin(depot).base_url(state(depot).settings()).unwrap_or_default();
-    let page = blocking(move || {
+    let page = run_blocking(move || {
         let object = compiled.object.clone();
         let last = last_exports(&gateway, std::slice::from_ref(&compiled))?;
-        let warnings = gateway.catalogue.warnings(std::slice::from_ref(&compiled))?;
+        let warnings = gateway.catalogue.collect_warnings(std::slice::from_ref(&compiled))?;
         let account = object.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
         let name = utf8_percent_encode(&object.definition.name, SEGMENT);
         Ok(One {
             frame,
-            schedule: schedule(&object.definition),
-            next: next(&object.definition),
+            schedule: describe_schedule(&object.definition),
+            next: next_run(&object.definition),
             by: account.map_or_else(
                 || object.updated_by.clone().unwrap_or_default(),
-                |account| words::name(&account),
+                |account| words::display_name(&account),
             ),
-            at: words::moment(&object.updated_at),
+            at: words::format_utc(&object.updated_at),
             namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
-            warnings: warnings.into_iter().flatten().map(warning).collect(),
+            warnings: warnings.into_iter().flatten().map(describe_warning).collect(),
             address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
-            last: last.into_values().next().map(|entry| Last::of(&entry)),
+            last: last.into_values().next().map(|entry| Last::from_entry(&entry)),
             object,
         })
     })
     .await?;
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -161,28 +161,38 @@ pub(crate) async fn push(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let gateway = gateway(depot)?;
-    let compiled = named(req, &gateway)?;
+    let compiled = find_business_object(req, &gateway)?;
     let page = format!("/admin/business-objects/{}", compiled.object.id);
-    match everything(depot, gateway, compiled).await? {
-        Ok(Push { exports, reason }) => match (exports.as_slice(), reason) {
+    match push_all(depot, gateway, compiled).await? {
+        Ok(PushResult { exports, reason }) => match (exports.as_slice(), reason) {
             ([], reason) => {
                 let reason = reason.unwrap_or_default();
-                frame::failed(res, depot, &page, &format!("Nothing was exported: {reason}"));
+                frame::redirect_with_error(
+                    res,
+                    depot,
+                    &page,
+                    &format!("Nothing was exported: {reason}"),
+                );
             }
             ([one], _) => {
-                let objects = words::many(one.object_count, "object", "objects");
+                let objects = words::format_count(one.object_count, "object", "objects");
                 let words = format!("An export of {objects} is queued for {}.", one.target);
-                frame::done(res, depot, &format!("/admin/exports/{}", one.id), &words);
+                frame::redirect_with_notice(
+                    res,
+                    depot,
+                    &format!("/admin/exports/{}", one.id),
+                    &words,
+                );
             }
             (all, _) => {
                 let words = format!(
                     "{} are queued, one for each target.",
-                    words::many(all.len() as u64, "export", "exports")
+                    words::format_count(all.len() as u64, "export", "exports")
                 );
-                frame::done(res, depot, "/admin/exports", &words);
+                frame::redirect_with_notice(res, depot, "/admin/exports", &words);
             }
         },
-        Err(fault) => frame::failed(res, depot, &page, &fault.detail),
+        Err(fault) => frame::redirect_with_error(res, depot, &page, &fault.detail),
     }
     Ok(())
 }
@@ -195,12 +205,13 @@ pub(crate) async fn ask_delete(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let compiled = named(req, &gateway)?;
+    let compiled = find_business_object(req, &gateway)?;
     let by = caller(depot).clone();
-    let page = blocking(move || Ok(concerned(frame, &gateway, &compiled, &by)?)).await?;
-    frame::show(res, depot, &page);
+    let page =
+        run_blocking(move || Ok(describe_deletion(frame, &gateway, &compiled, &by)?)).await?;
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -211,73 +222,83 @@ pub(crate) async fn delete(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let form = form(depot);
+    let form = take_form(depot);
     let gateway = gateway(depot)?;
-    let compiled = named(req, &gateway)?;
+    let compiled = find_business_object(req, &gateway)?;
     let BusinessObject { id, definition, .. } = compiled.object.clone();
-    let version = form.word("version").and_then(|version| version.parse().ok());
+    let version = form.trimmed("version").and_then(|version| version.parse().ok());
     let asked = version.map_or(IfMatch::Exists, IfMatch::Version);
     let (by, key) = (caller(depot).clone(), id.clone());
-    let deleted = blocking(move || Ok(remove(&gateway, &by, &key, asked))).await?;
+    let deleted =
+        run_blocking(move || Ok(remove_business_object(&gateway, &by, &key, asked))).await?;
     match deleted {
         Ok(()) => {
             let words = format!("{} was deleted; its objects are still stored.", definition.name);
-            frame::done(res, depot, "/admin/business-objects", &words);
+            frame::redirect_with_notice(res, depot, "/admin/business-objects", &words);
         }
         Err(fault) => {
             let page = format!("/admin/business-objects/{id}/delete");
-            frame::failed(res, depot, &page, &format!("It was not deleted: {}", fault.detail));
+            frame::redirect_with_error(
+                res,
+                depot,
+                &page,
+                &format!("It was not deleted: {}", fault.detail),
+            );
         }
     }
     Ok(())
 }
 
 /// Collects what the deletion of a Business Object affects.
-fn concerned(
+fn describe_deletion(
     frame: Frame,
     gateway: &Gateway,
     compiled: &Compiled,
     by: &Caller,
-) -> Result<Delete, Fault> {
+) -> Result<Delete, GatewayError> {
     let BusinessObject { id, definition, version, .. } = &compiled.object;
-    let objects = count(gateway, compiled)?;
-    let waiting = entries(gateway, LOOKED_AT, |entry| {
+    let objects = count_objects(gateway, compiled)?;
+    let waiting = find_exports(gateway, MAX_READ_EXPORTS, |entry| {
         entry.business_object == *id && entry.status != Status::Delivered
     })?;
     let keys = gateway.auth.keys.list(by, None, usize::MAX);
     let keys = keys.iter().filter(|key| key.business_object.as_ref() == Some(id)).count();
-    let more = if objects > COUNTED { "more than " } else { "" };
-    let objects = words::many(objects.min(COUNTED) as u64, "object", "objects");
+    let more = if objects > MAX_COUNTED_OBJECTS { "more than " } else { "" };
+    let objects = words::format_count(objects.min(MAX_COUNTED_OBJECTS) as u64, "object", "objects");
     Ok(Delete {
         frame,
         id: id.clone(),
         name: definition.name.clone(),
         version: *version,
         objects: format!("{more}{objects}"),
-        waiting: words::many(waiting.len() as u64, "export", "exports"),
-        keys: words::many(keys as u64, "API key", "API keys"),
+        waiting: words::format_count(waiting.len() as u64, "export", "exports"),
+        keys: words::format_count(keys as u64, "API key", "API keys"),
     })
 }
 
-/// Counts the objects that belong to a Business Object. Returns [`COUNTED`] + 1 if there are more.
-fn count(gateway: &Gateway, compiled: &Compiled) -> Result<usize, Fault> {
+/// Counts the objects that belong to a Business Object. Returns [`MAX_COUNTED_OBJECTS`] + 1 if there are more.
+fn count_objects(gateway: &Gateway, compiled: &Compiled) -> Result<usize, GatewayError> {
     let mut count = 0;
     let mut after: Option<String> = None;
-    while count <= COUNTED {
-        let (page, _) = members::page_of(&gateway.store, compiled, after.as_deref(), 1000)?;
+    while count <= MAX_COUNTED_OBJECTS {
+        let (page, _) =
+            members::list_members_with_sequence(&gateway.store, compiled, after.as_deref(), 1000)?;
         count += page.len();
         match page.last() {
             Some(last) => after = Some(last.as_str().to_owned()),
             None => return Ok(count),
         }
     }
-    Ok(COUNTED + 1)
+    Ok(MAX_COUNTED_OBJECTS + 1)
 }
 
 /// Returns the newest export of each Business Object.
-fn last_exports(gateway: &Gateway, of: &[Arc<Compiled>]) -> Result<HashMap<String, Entry>, Fault> {
+fn last_exports(
+    gateway: &Gateway,
+    of: &[Arc<Compiled>],
+) -> Result<HashMap<String, ExportEntry>, GatewayError> {
     let mut last = HashMap::new();
-    entries(gateway, LOOKED_AT, |entry| {
+    find_exports(gateway, MAX_READ_EXPORTS, |entry| {
         let is_one = of.iter().any(|compiled| compiled.object.id == entry.business_object);
         if is_one && !last.contains_key(&entry.business_object) {
             last.insert(entry.business_object.clone(), entry.clone());
@@ -288,11 +309,11 @@ fn last_exports(gateway: &Gateway, of: &[Arc<Compiled>]) -> Result<HashMap<Strin
 }
 
 /// Returns the wanted exports among the newest `most`.
-fn entries(
+fn find_exports(
     gateway: &Gateway,
     most: usize,
-    mut wanted: impl FnMut(&Entry) -> bool,
-) -> Result<Vec<Entry>, Fault> {
+    mut wanted: impl FnMut(&ExportEntry) -> bool,
+) -> Result<Vec<ExportEntry>, GatewayError> {
     const PAGE: usize = 200;
     let mut found = Vec::new();
     let mut after: Option<String> = None;
@@ -308,17 +329,17 @@ fn entries(
 }
 
 impl Last {
-    fn of(entry: &Entry) -> Self {
+    fn from_entry(entry: &ExportEntry) -> Self {
         Self {
             id: entry.id.clone(),
-            age: words::age(&entry.created_at),
-            state: super::exports::State::of(entry.status),
+            age: words::format_age(&entry.created_at),
+            state: super::exports::State::from_status(entry.status),
         }
     }
 }
 
-fn warning(finding: Finding) -> String {
-    match check::warning(finding) {
+fn describe_warning(finding: Finding) -> String {
+    match check::split_warning(finding) {
         (Some((line, column)), message) => {
             format!("Line {line}, column {column} of the mapping: {message}")
         }
@@ -326,12 +347,12 @@ fn warning(finding: Finding) -> String {
     }
 }
 
-fn targets(definition: &Definition) -> Vec<String> {
+fn target_names(definition: &Definition) -> Vec<String> {
     definition.push_targets.iter().map(|target| target.bucket_name.clone()).collect()
 }
 
 /// Describes when it is exported automatically.
-fn schedule(definition: &Definition) -> String {
+fn describe_schedule(definition: &Definition) -> String {
     let zone = definition.timezone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
     let mut parts: Vec<String> =
         definition.schedule.iter().map(|schedule| format!("{schedule}{zone}")).collect();
@@ -342,8 +363,8 @@ fn schedule(definition: &Definition) -> String {
 }
 
 /// Returns when the schedule runs next.
-fn next(definition: &Definition) -> Option<String> {
-    let schedule = definition.automatic().ok()?.schedule?;
+fn next_run(definition: &Definition) -> Option<String> {
+    let schedule = definition.parse_automatic().ok()?.schedule?;
     let next = schedule.next(chrono::Utc::now())?;
     Some(next.format("%Y-%m-%d %H:%M:%S UTC").to_string())
 }

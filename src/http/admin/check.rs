@@ -1,15 +1,15 @@
 //! Checks a mapping while it is typed, and shows what it stores for sample data. The editor's page contains
 //! the same HTML that its script requests.
 use super::draft::Draft;
-use super::editor::known;
-use super::form::form;
+use super::editor::list_targets;
+use super::form::take_form;
 use crate::problem::Problem;
-use crate::state::{blocking, gateway};
+use crate::state::{gateway, run_blocking};
 use askama::Template;
-use penstock_base::fault::{Fault, Finding, Place};
+use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json;
 use penstock_model::derive;
-use penstock_model::ingest::{self, Limits, Status, Trial};
+use penstock_model::ingest::{self, DryRun, Limits, Status};
 use penstock_model::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
 use penstock_model::namespace;
 use penstock_model::resource::{BusinessObject, Compiled, Condition};
@@ -19,11 +19,11 @@ use salvo::{Depot, Response, handler};
 use std::fmt::Write as _;
 
 /// The maximum values in the body of a dry run, which delays ingestions: the sample, `data` and the body.
-const MOST_VALUES: usize = derive::MAX_VALUES + 2;
+const MAX_DRY_RUN_VALUES: usize = derive::MAX_VALUES + 2;
 /// The maximum quads that are shown.
-const SHOWN_QUADS: usize = 200;
+const MAX_SHOWN_QUADS: usize = 200;
 /// The maximum objects that are shown.
-const SHOWN_OBJECTS: usize = 20;
+const MAX_SHOWN_OBJECTS: usize = 20;
 
 /// The result of a check.
 #[derive(Debug, Default, Template)]
@@ -32,12 +32,12 @@ pub(super) struct Checked {
     /// Whether there is a mapping.
     pub(super) is_there: bool,
     /// The errors in the text of the mapping.
-    pub(super) faults: Vec<Misfit>,
+    pub(super) faults: Vec<MappingError>,
     /// The error of the mapping as a whole.
     pub(super) whole: Option<String>,
     /// The number of fields, including those of nested objects.
     pub(super) fields: usize,
-    pub(super) namespaces: Vec<Space>,
+    pub(super) namespaces: Vec<MappingNamespace>,
     /// Warnings: the line and column in the mapping, if known, and the message.
     pub(super) warnings: Vec<(Option<(u64, u64)>, String)>,
     pub(super) sample: Sample,
@@ -45,7 +45,7 @@ pub(super) struct Checked {
 
 /// An error at a line.
 #[derive(Debug)]
-pub(super) struct Misfit {
+pub(super) struct MappingError {
     pub(super) line: u64,
     pub(super) column: u64,
     pub(super) message: String,
@@ -53,7 +53,7 @@ pub(super) struct Misfit {
 
 /// A namespace of the mapping.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct MappingNamespace {
     pub(super) name: String,
     pub(super) base: String,
     /// Whether saving would create it.
@@ -104,19 +104,19 @@ pub(super) struct Object {
 /// Checks the content of the editor's form, and responds with the HTML of the result.
 #[handler]
 pub(crate) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
-    let form = form(depot);
+    let form = take_form(depot);
     let gateway = gateway(depot)?;
-    let checked = blocking(move || {
-        let draft = Draft::read(&form, &known(&gateway)?);
-        Ok(of(&gateway, &draft))
+    let checked = run_blocking(move || {
+        let draft = Draft::from_form(&form, &list_targets(&gateway)?);
+        Ok(check_draft(&gateway, &draft))
     })
     .await?;
-    super::frame::show_with(res, depot, StatusCode::OK, &checked);
+    super::frame::show_page_with_status(res, depot, StatusCode::OK, &checked);
     Ok(())
 }
 
 /// Checks a mapping, with a dry run of the sample data. Blocking.
-pub(super) fn of(gateway: &Gateway, draft: &Draft) -> Checked {
+pub(super) fn check_draft(gateway: &Gateway, draft: &Draft) -> Checked {
     let config = draft.config.as_str();
     if config.trim().is_empty() {
         return Checked::default();
@@ -125,43 +125,43 @@ pub(super) fn of(gateway: &Gateway, draft: &Draft) -> Checked {
     let mapping = match mapping::compile(config) {
         Ok(mapping) => mapping,
         Err(findings) => {
-            checked.faults = findings.into_iter().map(line).collect();
+            checked.faults = findings.into_iter().map(to_mapping_error).collect();
             return checked;
         }
     };
-    checked.fields = fields(&mapping.root);
-    if let Err(fault) = try_out(gateway, mapping, draft, &mut checked) {
-        checked.whole = Some(told(&fault));
+    checked.fields = count_fields(&mapping.root);
+    if let Err(fault) = run_dry_run(gateway, mapping, draft, &mut checked) {
+        checked.whole = Some(describe_fault(&fault));
     }
     checked
 }
 
 /// Checks the namespaces, and the sample if there is one.
-fn try_out(
+fn run_dry_run(
     gateway: &Gateway,
     mapping: Mapping,
     draft: &Draft,
     checked: &mut Checked,
-) -> Result<(), Fault> {
-    let compiled = compiled(mapping, draft);
+) -> Result<(), GatewayError> {
+    let compiled = compile_draft(mapping, draft);
     let is_new: Vec<bool> = {
         let read = gateway.store.read();
         let namespaces = compiled.mapping.namespaces().into_iter();
         namespaces
             .map(|name| Ok(namespace::get(&read, name)?.is_none()))
-            .collect::<Result<_, Fault>>()?
+            .collect::<Result<_, GatewayError>>()?
     };
     let nesting = gateway.settings.limits.nesting;
     let sample = if draft.sample.trim().is_empty() {
         None
     } else {
-        match derive::samples(&draft.sample, nesting) {
+        match derive::read_samples(&draft.sample, nesting) {
             Ok(sample) => {
-                let sampled = derive::sampled(&sample);
+                let sampled = derive::describe_sample(&sample);
                 Some((format!("{{\"data\":{}}}", json::Json::Array(sample.objects)), sampled))
             }
             Err(fault) => {
-                checked.sample = refused(&fault);
+                checked.sample = refused_sample(&fault);
                 None
             }
         }
@@ -169,44 +169,46 @@ fn try_out(
     let limits = Limits {
         nesting: nesting.saturating_add(2),
         objects: derive::MAX_OBJECTS,
-        values: MOST_VALUES,
+        values: MAX_DRY_RUN_VALUES,
         idempotency_keys: 0,
         idempotency_bytes: 0,
         history: 0,
     };
-    let ((bases, tried), warnings) = gateway.catalogue.rehearse(&compiled, |transaction| {
+    let ((bases, tried), warnings) = gateway.catalogue.dry_run(&compiled, |transaction| {
         let mut bases = Vec::new();
         for name in compiled.mapping.namespaces() {
             let there = namespace::get(transaction, name)?;
             bases.push((name.to_owned(), there.map_or_else(String::new, |there| there.uri_base)));
         }
         let mut compiled = compiled.clone();
-        compiled.mapping.resolve(transaction)?;
+        compiled.mapping.resolve_namespaces(transaction)?;
         let tried = sample.map(|(data, sampled)| {
-            let trial = ingest::try_out(transaction, &limits, &compiled, data.as_bytes())?;
-            Ok::<_, Fault>((trial, sampled))
+            let trial =
+                ingest::dry_run_ingestion(transaction, &limits, &compiled, data.as_bytes())?;
+            Ok::<_, GatewayError>((trial, sampled))
         });
         Ok((bases, tried))
     })?;
     let spaces = bases.into_iter().zip(is_new);
     checked.namespaces =
-        spaces.map(|((name, base), is_new)| Space { name, base, is_new }).collect();
-    checked.warnings = warnings.into_iter().map(warning).collect();
+        spaces.map(|((name, base), is_new)| MappingNamespace { name, base, is_new }).collect();
+    checked.warnings = warnings.into_iter().map(split_warning).collect();
     match tried {
         Some(Ok((trial, sampled))) => {
-            checked.sample = Sample::Tried(Tried { sampled, ..Tried::of(trial, nesting) });
+            checked.sample =
+                Sample::Tried(Tried { sampled, ..Tried::from_dry_run(trial, nesting) });
         }
-        Some(Err(fault)) => checked.sample = refused(&fault),
+        Some(Err(fault)) => checked.sample = refused_sample(&fault),
         None => {}
     }
     Ok(())
 }
 
 /// Compiles a Business Object that is not stored.
-fn compiled(mapping: Mapping, draft: &Draft) -> Compiled {
+fn compile_draft(mapping: Mapping, draft: &Draft) -> Compiled {
     let mut definition = draft.to_definition();
     // An invalid IRI is reported when the definition is saved.
-    let expand = |condition: &Condition| condition.expand(&mapping.prefixes).ok();
+    let expand = |condition: &Condition| condition.expand_terms(&mapping.prefixes).ok();
     definition.conditions.retain(|condition| expand(condition).is_some());
     let conditions = definition.conditions.iter().filter_map(expand).collect();
     let object = BusinessObject {
@@ -222,24 +224,24 @@ fn compiled(mapping: Mapping, draft: &Draft) -> Compiled {
 }
 
 impl Tried {
-    fn of(trial: Trial, nesting: usize) -> Self {
-        let Trial { answer, added, views } = trial;
+    fn from_dry_run(trial: DryRun, nesting: usize) -> Self {
+        let DryRun { answer, added, views } = trial;
         let mut tried = Self {
-            more_objects: answer.objects.len().saturating_sub(SHOWN_OBJECTS),
+            more_objects: answer.objects.len().saturating_sub(MAX_SHOWN_OBJECTS),
             quad_count: added.len(),
-            more_quads: added.len().saturating_sub(SHOWN_QUADS),
+            more_quads: added.len().saturating_sub(MAX_SHOWN_QUADS),
             warnings: answer
                 .warnings
                 .into_iter()
-                .map(|warning| (place(&warning.pointer), warning.message))
+                .map(|warning| (describe_place(&warning.pointer), warning.message))
                 .collect(),
             ..Self::default()
         };
-        for quad in added.iter().take(SHOWN_QUADS) {
+        for quad in added.iter().take(MAX_SHOWN_QUADS) {
             // Writing into a string cannot fail.
             let _ = writeln!(tried.quads, "{quad} .");
         }
-        for (outcome, view) in answer.objects.into_iter().zip(views).take(SHOWN_OBJECTS) {
+        for (outcome, view) in answer.objects.into_iter().zip(views).take(MAX_SHOWN_OBJECTS) {
             let prefix = format!("/data/{}", outcome.index);
             let nested = outcome.nested.into_iter().map(|nested| {
                 let place = nested.pointer.strip_prefix(&prefix).unwrap_or(&nested.pointer);
@@ -253,7 +255,7 @@ impl Tried {
                     _ => "exists, would not change",
                 },
                 nested: nested.collect(),
-                view: pretty(&view.json, nesting),
+                view: format_json(&view.json, nesting),
                 warnings: view.warnings.iter().map(ToString::to_string).collect(),
                 uri: outcome.uri,
             });
@@ -263,17 +265,17 @@ impl Tried {
 }
 
 /// Formats the gateway's own JSON with white space.
-pub(super) fn pretty(text: &[u8], nesting: usize) -> String {
+pub(super) fn format_json(text: &[u8], nesting: usize) -> String {
     match json::parse(text, nesting.saturating_add(2)) {
         Ok(json) => format!("{json:#}"),
         Err(_) => String::from_utf8_lossy(text).into_owned(),
     }
 }
 
-fn refused(fault: &Fault) -> Sample {
+fn refused_sample(fault: &GatewayError) -> Sample {
     let findings = fault.errors.iter().map(|finding| {
         let place = match &finding.place {
-            Place::Pointer(pointer) => place(pointer),
+            Place::Pointer(pointer) => describe_place(pointer),
             Place::Line { line, column } => format!("line {line}, column {column}"),
             Place::Whole => String::new(),
         };
@@ -283,7 +285,7 @@ fn refused(fault: &Fault) -> Sample {
 }
 
 /// Formats a JSON Pointer into `{"data": [...]}` for people: `object 1, /flow`.
-fn place(pointer: &str) -> String {
+fn describe_place(pointer: &str) -> String {
     let Some(rest) = pointer.strip_prefix("/data/") else { return pointer.to_owned() };
     let (index, inside) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     match index.parse::<usize>() {
@@ -294,15 +296,15 @@ fn place(pointer: &str) -> String {
 }
 
 /// Converts a finding of a mapping.
-pub(super) fn line(finding: Finding) -> Misfit {
+pub(super) fn to_mapping_error(finding: Finding) -> MappingError {
     match finding.place {
-        Place::Line { line, column } => Misfit { line, column, message: finding.message },
-        _ => Misfit { line: 1, column: 1, message: finding.message },
+        Place::Line { line, column } => MappingError { line, column, message: finding.message },
+        _ => MappingError { line: 1, column: 1, message: finding.message },
     }
 }
 
 /// Converts a warning: its line and column in the mapping, if known, and the message.
-pub(super) fn warning(finding: Finding) -> (Option<(u64, u64)>, String) {
+pub(super) fn split_warning(finding: Finding) -> (Option<(u64, u64)>, String) {
     match finding.place {
         Place::Line { line, column } => {
             let message = finding.message.strip_prefix("config: ").unwrap_or(&finding.message);
@@ -312,7 +314,7 @@ pub(super) fn warning(finding: Finding) -> (Option<(u64, u64)>, String) {
     }
 }
 
-fn told(fault: &Fault) -> String {
+fn describe_fault(fault: &GatewayError) -> String {
     match fault.errors.as_slice() {
         [] => fault.detail.clone(),
         errors => {
@@ -321,9 +323,9 @@ fn told(fault: &Fault) -> String {
     }
 }
 
-fn fields(shape: &Shape) -> usize {
+fn count_fields(shape: &Shape) -> usize {
     let nested = shape.fields.iter().map(|field| match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(inner), .. }) => fields(inner),
+        FieldKind::Property(Property { value: Value::Object(inner), .. }) => count_fields(inner),
         _ => 0,
     });
     shape.fields.len() + nested.sum::<usize>()
@@ -335,8 +337,8 @@ mod tests {
 
     #[test]
     fn places_count_from_one() {
-        assert_eq!(place("/data/0"), "object 1");
-        assert_eq!(place("/data/2/parts/0/label"), "object 3, /parts/0/label");
-        assert_eq!(place("/config"), "/config");
+        assert_eq!(describe_place("/data/0"), "object 1");
+        assert_eq!(describe_place("/data/2/parts/0/label"), "object 3, /parts/0/label");
+        assert_eq!(describe_place("/config"), "/config");
     }
 }

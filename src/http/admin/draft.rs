@@ -49,15 +49,15 @@ pub(super) struct Draft {
 
 impl Draft {
     /// Creates the draft of an existing Business Object.
-    pub(super) fn of(object: &BusinessObject) -> Self {
+    pub(super) fn from_business_object(object: &BusinessObject) -> Self {
         Self {
             id: object.id.clone(),
             version: Some(object.version),
-            ..Self::of_definition(&object.definition)
+            ..Self::from_definition(&object.definition)
         }
     }
 
-    fn of_definition(definition: &Definition) -> Self {
+    fn from_definition(definition: &Definition) -> Self {
         let definition = definition.clone();
         let conditions = definition.conditions.into_iter();
         let targets = definition.push_targets.into_iter();
@@ -87,8 +87,8 @@ impl Draft {
     }
 
     /// Reads a submitted form; `known` are the targets that had a box.
-    pub(super) fn read(form: &Form, known: &[String]) -> Self {
-        let word = |name: &str| form.word(name).unwrap_or_default();
+    pub(super) fn from_form(form: &Form, known: &[String]) -> Self {
+        let word = |name: &str| form.trimmed(name).unwrap_or_default();
         let ticked = known.iter().filter(|name| form.is_ticked(&format!("target.{name}"))).cloned();
         let others = form.text("pushTargets");
         let others = others.split([',', ' ', '\n', '\t']).filter(|name| !name.is_empty());
@@ -97,8 +97,8 @@ impl Draft {
             description: form.text("description").trim().to_owned(),
             enabled: form.is_ticked("enabled"),
             config: form.text("config"),
-            namespaces: rows(form, "namespace", ["name", "uriBase", "generator"]),
-            conditions: rows(form, "condition", ["predicate", "value"])
+            namespaces: read_rows(form, "namespace", ["name", "uriBase", "generator"]),
+            conditions: read_rows(form, "condition", ["predicate", "value"])
                 .into_iter()
                 .map(|[predicate, value]| (predicate, value))
                 .collect(),
@@ -109,7 +109,7 @@ impl Draft {
             debounce: word("debounce"),
             retention: word("retention"),
             id: word("id"),
-            version: form.word("version").and_then(|version| version.parse().ok()),
+            version: form.trimmed("version").and_then(|version| version.parse().ok()),
             sample: form.text("sample"),
         }
     }
@@ -146,7 +146,7 @@ impl Draft {
     }
 
     /// Returns the body that the API expects.
-    pub(super) fn body(&self) -> Vec<u8> {
+    pub(super) fn to_body(&self) -> Vec<u8> {
         let conditions: Vec<Value> = self
             .conditions
             .iter()
@@ -188,7 +188,7 @@ impl Draft {
     }
 
     /// Returns every field with its label and its value, for comparison.
-    pub(super) fn values(&self) -> [(&'static str, String); 12] {
+    pub(super) fn field_values(&self) -> [(&'static str, String); 12] {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let conditions =
             self.conditions.iter().map(|(predicate, value)| format!("{predicate} = {value}"));
@@ -226,9 +226,11 @@ impl Draft {
 }
 
 /// Reads the rows of a form, each with these parts. Empty rows are ignored.
-fn rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[String; N]> {
+fn read_rows<const N: usize>(form: &Form, kind: &str, parts: [&str; N]) -> Vec<[String; N]> {
     (0..MAX_ROWS)
-        .map(|row| parts.map(|part| form.word(&format!("{kind}.{row}.{part}")).unwrap_or_default()))
+        .map(|row| {
+            parts.map(|part| form.trimmed(&format!("{kind}.{row}.{part}")).unwrap_or_default())
+        })
         .filter(|row| row.iter().any(|text| !text.is_empty()))
         .collect()
 }
@@ -245,9 +247,9 @@ mod tests {
             "conditions": [{"predicate": "rdf:type", "value": "urn:v"}],
             "pushTargets": [{"bucketName": "plant-exports"}], "schedule": "0 5 * * *",
             "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D"}"#;
-        let (definition, ..) = Definition::read(body).unwrap();
-        let draft = Draft::of_definition(&definition);
-        let (again, ..) = Definition::read(&draft.body()).unwrap();
+        let (definition, ..) = Definition::read_body(body).unwrap();
+        let draft = Draft::from_definition(&definition);
+        let (again, ..) = Definition::read_body(&draft.to_body()).unwrap();
         assert_eq!(again, definition);
         assert_eq!(draft.rows().len(), 3);
         assert_eq!(draft.namespace_rows().len(), 4);

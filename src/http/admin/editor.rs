@@ -1,18 +1,20 @@
 //! Creating and changing a Business Object.
 use super::check::{self, Checked};
 use super::draft::{Draft, FIELDS};
-use super::form::{Faults, Form, form};
+use super::form::{Form, FormErrors, take_form};
 use super::frame::{self, Frame, Section};
 use super::words;
-use crate::business_objects::{define, named, redefine};
+use crate::business_objects::{
+    define_business_object, find_business_object, redefine_business_object,
+};
 use crate::caller::caller;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::state::{blocking, gateway, state};
+use crate::state::{gateway, run_blocking, state};
 use askama::Template;
 use penstock_base::IfMatch;
-use penstock_base::fault::{Fault, Finding, Kind, Place};
-use penstock_model::derive::Note;
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_model::derive::DerivationNote;
 use penstock_model::namespace::Generator;
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_service::gateway::Gateway;
@@ -33,9 +35,9 @@ pub(super) struct Editor {
     /// The targets that have a box.
     pub(super) known: Vec<String>,
     pub(super) checked: Checked,
-    pub(super) faults: Faults,
+    pub(super) faults: FormErrors,
     /// What to review in a derived mapping.
-    pub(super) notes: Vec<Note>,
+    pub(super) notes: Vec<DerivationNote>,
     /// What another user has changed in the meantime.
     pub(super) changed: Option<Changed>,
     /// Whether saving needs a confirmation.
@@ -51,13 +53,18 @@ pub(super) struct Changed {
 }
 
 /// Returns the existing targets, which have a box each.
-pub(super) fn known(gateway: &Gateway) -> Result<Vec<String>, Fault> {
-    Ok(gateway.exporter.targets()?.into_iter().map(|target| target.name).collect())
+pub(super) fn list_targets(gateway: &Gateway) -> Result<Vec<String>, GatewayError> {
+    Ok(gateway.exporter.list_targets()?.into_iter().map(|target| target.name).collect())
 }
 
 impl Editor {
     /// Creates the form of a new Business Object.
-    pub(super) fn of_new(frame: Frame, draft: Draft, known: Vec<String>, checked: Checked) -> Self {
+    pub(super) fn for_new(
+        frame: Frame,
+        draft: Draft,
+        known: Vec<String>,
+        checked: Checked,
+    ) -> Self {
         Self {
             frame,
             heading: "New Business Object".to_owned(),
@@ -66,7 +73,7 @@ impl Editor {
             draft,
             known,
             checked,
-            faults: Faults::default(),
+            faults: FormErrors::default(),
             notes: Vec::new(),
             changed: None,
             needs_confirmation: false,
@@ -74,7 +81,7 @@ impl Editor {
     }
 
     /// Creates the form of an existing Business Object.
-    fn of(
+    fn for_existing(
         frame: Frame,
         object: &BusinessObject,
         draft: Draft,
@@ -86,7 +93,7 @@ impl Editor {
             heading: format!("Edit {}", object.definition.name),
             action: format!("{page}/edit"),
             back: page,
-            ..Self::of_new(frame, draft, known, checked)
+            ..Self::for_new(frame, draft, known, checked)
         }
     }
 
@@ -105,11 +112,11 @@ pub(crate) async fn new(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let known = blocking(move || Ok(known(&gateway)?)).await?;
+    let known = run_blocking(move || Ok(list_targets(&gateway)?)).await?;
     let draft = Draft { enabled: true, ..Draft::default() };
-    frame::show(res, depot, &Editor::of_new(frame, draft, known, Checked::default()));
+    frame::show_page(res, depot, &Editor::for_new(frame, draft, known, Checked::default()));
     Ok(())
 }
 
@@ -121,12 +128,16 @@ pub(crate) async fn edit(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let there = named(req, &gateway)?;
-    let draft = Draft::of(&there.object);
-    let (draft, known, checked) = checked(gateway, draft).await?;
-    frame::show(res, depot, &Editor::of(frame, &there.object, draft, known, checked));
+    let there = find_business_object(req, &gateway)?;
+    let draft = Draft::from_business_object(&there.object);
+    let (draft, known, checked) = check_draft(gateway, draft).await?;
+    frame::show_page(
+        res,
+        depot,
+        &Editor::for_existing(frame, &there.object, draft, known, checked),
+    );
     Ok(())
 }
 
@@ -137,36 +148,37 @@ pub(crate) async fn create(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let form = form(depot);
+    let form = take_form(depot);
     let (state, gateway) = (state(depot), gateway(depot)?);
     if form.is_ticked("check") {
-        let frame = Frame::of(req, depot, res, Section::BusinessObjects);
-        let (draft, known, checked) = only_checked(gateway, form).await?;
-        frame::show(res, depot, &Editor::of_new(frame, draft, known, checked));
+        let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+        let (draft, known, checked) = check_form(gateway, form).await?;
+        frame::show_page(res, depot, &Editor::for_new(frame, draft, known, checked));
         return Ok(());
     }
-    let one_at_a_time = state.defining.lock().await;
+    let one_at_a_time = state.creation_lock.lock().await;
     let by = caller(depot).clone();
-    let (gateway, draft, saved) = blocking(move || {
+    let (gateway, draft, saved) = run_blocking(move || {
         let draft = read_draft(&form, &gateway)?;
         let taken = gateway.catalogue.get(&draft.name);
         let saved = if taken.is_some_and(|there| there.object.definition.name == draft.name) {
             let message = "this name is taken; choose another one, or edit that Business Object";
-            let found = vec![Finding::at("/name", message)];
-            Err(Fault::with(Kind::Conflict, "The name is taken.", found))
+            let found = vec![Finding::at_pointer("/name", message)];
+            Err(GatewayError::with_findings(ErrorClass::Conflict, "The name is taken.", found))
         } else {
-            define(&gateway, &by, false, &draft.body(), IfMatch::Any).map(|(compiled, _)| compiled)
+            define_business_object(&gateway, &by, false, &draft.to_body(), IfMatch::Any)
+                .map(|(compiled, _)| compiled)
         };
         Ok((gateway, draft, saved))
     })
     .await?;
     drop(one_at_a_time);
     match saved {
-        Ok(compiled) => saved_as(&compiled, "was created", depot, res),
+        Ok(compiled) => redirect_saved(&compiled, "was created", depot, res),
         Err(fault) => {
-            let frame = Frame::of(req, depot, res, Section::BusinessObjects);
-            let (draft, known, checked) = checked(gateway, draft).await?;
-            refused(Editor::of_new(frame, draft, known, checked), fault, depot, res);
+            let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+            let (draft, known, checked) = check_draft(gateway, draft).await?;
+            show_errors(Editor::for_new(frame, draft, known, checked), fault, depot, res);
         }
     }
     Ok(())
@@ -179,70 +191,74 @@ pub(crate) async fn save(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let form = form(depot);
+    let form = take_form(depot);
     let gateway = gateway(depot)?;
-    let there = named(req, &gateway)?;
+    let there = find_business_object(req, &gateway)?;
     if form.is_ticked("check") {
-        let frame = Frame::of(req, depot, res, Section::BusinessObjects);
-        let (draft, known, checked) = only_checked(gateway, form).await?;
-        frame::show(res, depot, &Editor::of(frame, &there.object, draft, known, checked));
+        let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+        let (draft, known, checked) = check_form(gateway, form).await?;
+        frame::show_page(
+            res,
+            depot,
+            &Editor::for_existing(frame, &there.object, draft, known, checked),
+        );
         return Ok(());
     }
     let by = caller(depot).clone();
     let force = form.is_ticked("force");
     let id = there.object.id.clone();
-    let (gateway, draft, saved) = blocking(move || {
+    let (gateway, draft, saved) = run_blocking(move || {
         let draft = read_draft(&form, &gateway)?;
         let asked = draft.version.map_or(IfMatch::Exists, IfMatch::Version);
-        let saved = redefine(&gateway, &by, force, &id, &draft.body(), asked);
+        let saved = redefine_business_object(&gateway, &by, force, &id, &draft.to_body(), asked);
         Ok((gateway, draft, saved))
     })
     .await?;
     match saved {
-        Ok(compiled) => saved_as(&compiled, "was saved", depot, res),
+        Ok(compiled) => redirect_saved(&compiled, "was saved", depot, res),
         Err(fault) => {
-            let frame = Frame::of(req, depot, res, Section::BusinessObjects);
-            let now = named(req, &gateway)?;
-            let changed = (fault.kind == Kind::PreconditionFailed)
-                .then(|| Changed::between(&gateway, &now.object, &draft));
-            let (mut draft, known, checked) = checked(gateway, draft).await?;
+            let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+            let now = find_business_object(req, &gateway)?;
+            let changed = (fault.kind == ErrorClass::PreconditionFailed)
+                .then(|| Changed::compare(&gateway, &now.object, &draft));
+            let (mut draft, known, checked) = check_draft(gateway, draft).await?;
             if changed.is_some() {
                 draft.version = Some(now.object.version);
             }
-            let page = Editor::of(frame, &now.object, draft, known, checked);
-            refused(Editor { changed, ..page }, fault, depot, res);
+            let page = Editor::for_existing(frame, &now.object, draft, known, checked);
+            show_errors(Editor { changed, ..page }, fault, depot, res);
         }
     }
     Ok(())
 }
 
-fn read_draft(form: &Form, gateway: &Gateway) -> Result<Draft, Fault> {
-    Ok(Draft::read(form, &known(gateway)?))
+fn read_draft(form: &Form, gateway: &Gateway) -> Result<Draft, GatewayError> {
+    Ok(Draft::from_form(form, &list_targets(gateway)?))
 }
 
 /// Returns the content of the form with the result of its check.
-async fn only_checked(
+async fn check_form(
     gateway: Gateway,
     form: Form,
 ) -> Result<(Draft, Vec<String>, Checked), Problem> {
     let read = gateway.clone();
-    let draft = blocking(move || Ok(read_draft(&form, &read)?)).await?;
-    checked(gateway, draft).await
+    let draft = run_blocking(move || Ok(read_draft(&form, &read)?)).await?;
+    check_draft(gateway, draft).await
 }
 
 /// Returns a draft with the result of its check.
-pub(super) async fn checked(
+pub(super) async fn check_draft(
     gateway: Gateway,
     draft: Draft,
 ) -> Result<(Draft, Vec<String>, Checked), Problem> {
-    blocking(move || {
-        let checked = check::of(&gateway, &draft);
-        Ok((draft, known(&gateway)?, checked))
+    run_blocking(move || {
+        let checked = check::check_draft(&gateway, &draft);
+        Ok((draft, list_targets(&gateway)?, checked))
     })
     .await
 }
 
-fn saved_as(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut Response) {
+fn redirect_saved(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut Response) {
     let BusinessObject { id, definition, created_namespaces, .. } = &compiled.object;
     let mut words = format!("{} {done}.", definition.name);
     if !created_namespaces.is_empty() {
@@ -250,17 +266,17 @@ fn saved_as(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut Respo
         words.push_str(&created_namespaces.join(", "));
         words.push('.');
     }
-    frame::done(res, depot, &format!("/admin/business-objects/{id}"), &words);
+    frame::redirect_with_notice(res, depot, &format!("/admin/business-objects/{id}"), &words);
 }
 
 /// Shows the form again with its errors.
-fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response) {
+fn show_errors(mut page: Editor, mut fault: GatewayError, depot: &Depot, res: &mut Response) {
     let all = fault.errors.len();
     // The errors of the mapping are shown at their lines, below it.
     fault.errors.retain(|finding| !matches!(finding.place, Place::Line { .. }));
     let of_mapping = all - fault.errors.len();
-    let conflict = fault.kind == Kind::PreconditionFailed;
-    page.needs_confirmation = fault.kind == Kind::Unconfirmed;
+    let conflict = fault.kind == ErrorClass::PreconditionFailed;
+    page.needs_confirmation = fault.kind == ErrorClass::Unconfirmed;
     if page.needs_confirmation {
         // The API names a parameter, the page has a button.
         fault.errors.clear();
@@ -268,7 +284,7 @@ fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response
         fault.detail.push_str(". Check the mapping and the conditions, or save it anyway.");
     }
     let several = all > 1;
-    let mut faults = Faults::of(&Problem::from(fault), FIELDS);
+    let mut faults = FormErrors::from_problem(&Problem::from(fault), FIELDS);
     if conflict {
         "Another user has changed this Business Object in the meantime. Your changes are not saved yet."
             .clone_into(&mut faults.detail);
@@ -278,26 +294,26 @@ fn refused(mut page: Editor, mut fault: Fault, depot: &Depot, res: &mut Response
         (if several { many } else { one }).clone_into(&mut faults.detail);
     }
     if of_mapping > 0 {
-        let words = words::many(of_mapping as u64, "error", "errors");
+        let words = words::format_count(of_mapping as u64, "error", "errors");
         faults.add("config", &format!("the mapping has {words}, listed below it"));
     }
     let status = faults.status;
     page.faults = faults;
     let status = if status.is_success() { StatusCode::UNPROCESSABLE_ENTITY } else { status };
-    frame::show_with(res, depot, status, &page);
+    frame::show_page_with_status(res, depot, status, &page);
 }
 
 impl Changed {
-    fn between(gateway: &Gateway, now: &BusinessObject, draft: &Draft) -> Self {
+    fn compare(gateway: &Gateway, now: &BusinessObject, draft: &Draft) -> Self {
         let account = now.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
         let by = account.map_or_else(
             || now.updated_by.clone().unwrap_or_else(|| "another user".to_owned()),
-            |account| words::name(&account),
+            |account| words::display_name(&account),
         );
-        let stored = Draft::of(now).values();
+        let stored = Draft::from_business_object(now).field_values();
         let fields =
-            stored.into_iter().zip(draft.values()).filter(|(stored, yours)| stored != yours);
+            stored.into_iter().zip(draft.field_values()).filter(|(stored, yours)| stored != yours);
         let fields = fields.map(|((name, stored), (_, yours))| (name, stored, yours)).collect();
-        Self { by, at: words::moment(&now.updated_at), fields }
+        Self { by, at: words::format_utc(&now.updated_at), fields }
     }
 }

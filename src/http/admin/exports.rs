@@ -2,16 +2,16 @@
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::business_objects::path;
+use crate::business_objects::path_parameter;
 use crate::caller::caller;
 use crate::problem::Problem;
-use crate::query::{Query, cursor};
-use crate::state::{blocking, gateway};
+use crate::query::{Query, encode_cursor};
+use crate::state::{gateway, run_blocking};
 use askama::Template;
 use penstock_base::Role;
 use penstock_base::commit::CommitCheck;
-use penstock_base::fault::Fault;
-use penstock_export::{Content, Entry, Exporter, Kind, Status};
+use penstock_base::error::GatewayError;
+use penstock_export::{ExportEntry, Exporter, Kind, OpenedExport, Status};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
@@ -19,11 +19,11 @@ use std::io::Read as _;
 /// Rows of one page.
 const ROWS: usize = 50;
 /// The maximum exports of a target's queue that are shown.
-const QUEUED: usize = 100;
+const MAX_QUEUE_ROWS: usize = 100;
 /// The maximum exports that are read for one page of a filtered list.
-const LOOKED_AT: usize = 5_000;
+const MAX_READ_EXPORTS: usize = 5_000;
 /// The maximum bytes of a file that are shown.
-const SHOWN: usize = 16 << 10;
+const MAX_SHOWN_BYTES: usize = 16 << 10;
 
 /// The choices of the filter.
 const STATES: [(&str, &str); 5] = [
@@ -89,7 +89,7 @@ pub(super) struct State(Status);
 #[template(path = "admin/export.html")]
 struct One {
     frame: Frame,
-    entry: Entry,
+    entry: ExportEntry,
     state: State,
     kind: &'static str,
     created: String,
@@ -114,7 +114,7 @@ enum Shown {
 }
 
 impl State {
-    pub(super) fn of(status: Status) -> Self {
+    pub(super) fn from_status(status: Status) -> Self {
         Self(status)
     }
 
@@ -140,7 +140,7 @@ impl State {
 }
 
 impl Row {
-    fn of(place: usize, entry: Entry) -> Self {
+    fn from_entry(place: usize, entry: ExportEntry) -> Self {
         Self {
             place,
             is_entry: entry.status != Status::Waiting,
@@ -148,16 +148,16 @@ impl Row {
             business_object: entry.business_object_name,
             target: entry.target,
             sequence: entry.sequence,
-            kind: kind(entry.kind),
-            objects: words::number(entry.object_count),
-            size: words::size(entry.bytes),
-            age: words::age(&entry.created_at),
+            kind: kind_label(entry.kind),
+            objects: words::format_number(entry.object_count),
+            size: words::format_size(entry.bytes),
+            age: words::format_age(&entry.created_at),
             state: State(entry.status),
         }
     }
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind_label(kind: Kind) -> &'static str {
     match kind {
         Kind::Full => "full",
         Kind::Incremental => "changes",
@@ -167,15 +167,15 @@ fn kind(kind: Kind) -> &'static str {
 
 /// The filter of a list, and the cursor of the page.
 #[derive(Clone)]
-struct Asked {
+struct ListFilter {
     state: String,
     business_object: Option<String>,
     target: Option<String>,
     after: Option<String>,
 }
 
-impl Asked {
-    fn takes(&self, entry: &Entry) -> bool {
+impl ListFilter {
+    fn is_match(&self, entry: &ExportEntry) -> bool {
         let state = match self.state.as_str() {
             "blocked" => entry.status == Status::Blocked,
             "parked" => entry.status == Status::Parked,
@@ -200,22 +200,22 @@ pub(crate) async fn list(
 ) -> Result<(), Problem> {
     let query = Query::read(req, &["state", "businessObject", "target", "cursor"])?;
     let word = |name: &str| query.get(name).filter(|word| !word.is_empty()).map(str::to_owned);
-    let asked = Asked {
+    let asked = ListFilter {
         state: word("state").unwrap_or_default(),
         business_object: word("businessObject"),
         target: word("target"),
-        after: query.uuid_cursor()?,
+        after: query.read_uuid_cursor()?,
     };
-    let frame = Frame::of(req, depot, res, Section::Exports);
+    let frame = Frame::for_caller(req, depot, res, Section::Exports);
     let gateway = gateway(depot)?;
-    let page = blocking(move || Ok(listed(frame, &gateway, &asked)?)).await?;
-    frame::show(res, depot, &page);
+    let page = run_blocking(move || Ok(build_list(frame, &gateway, &asked)?)).await?;
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
-fn listed(frame: Frame, gateway: &Gateway, asked: &Asked) -> Result<List, Fault> {
+fn build_list(frame: Frame, gateway: &Gateway, asked: &ListFilter) -> Result<List, GatewayError> {
     let is_queue = asked.state == "queue";
-    let targets = gateway.exporter.targets()?;
+    let targets = gateway.exporter.list_targets()?;
     let mut lines = Vec::new();
     let (mut rows, mut next) = (Vec::new(), None);
     if is_queue {
@@ -223,18 +223,20 @@ fn listed(frame: Frame, gateway: &Gateway, asked: &Asked) -> Result<List, Fault>
             if asked.target.as_ref().is_some_and(|wanted| *wanted != target.name) {
                 continue;
             }
-            let (entries, all) = gateway.exporter.line(&target.name, QUEUED)?;
+            let (entries, all) = gateway.exporter.list_queue(&target.name, MAX_QUEUE_ROWS)?;
             let more = all.saturating_sub(entries.len());
-            let entries = entries.into_iter().enumerate().filter(|(_, entry)| asked.takes(entry));
-            let rows: Vec<_> = entries.map(|(place, entry)| Row::of(place + 1, entry)).collect();
+            let entries =
+                entries.into_iter().enumerate().filter(|(_, entry)| asked.is_match(entry));
+            let rows: Vec<_> =
+                entries.map(|(place, entry)| Row::from_entry(place + 1, entry)).collect();
             if !rows.is_empty() || more > 0 {
                 let (target, blocked) = (target.name.clone(), target.blocked.clone());
                 lines.push(Line { target, rows, more, blocked });
             }
         }
     } else {
-        let (found, cursor) = page(&gateway.exporter, asked)?;
-        rows = found.into_iter().map(|entry| Row::of(0, entry)).collect();
+        let (found, cursor) = find_exports(&gateway.exporter, asked)?;
+        rows = found.into_iter().map(|entry| Row::from_entry(0, entry)).collect();
         next = cursor;
     }
     let parameters = [
@@ -252,9 +254,13 @@ fn listed(frame: Frame, gateway: &Gateway, asked: &Asked) -> Result<List, Fault>
     let states = STATES.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned()));
     let names = targets.iter().map(|target| (target.name.clone(), target.name.clone()));
     Ok(List {
-        states: choices(None, states, Some(&asked.state)),
-        business_objects: choices(Some("All"), business_objects, asked.business_object.as_ref()),
-        targets: choices(Some("All"), names, asked.target.as_ref()),
+        states: build_choices(None, states, Some(&asked.state)),
+        business_objects: build_choices(
+            Some("All"),
+            business_objects,
+            asked.business_object.as_ref(),
+        ),
+        targets: build_choices(Some("All"), names, asked.target.as_ref()),
         frame,
         is_queue,
         lines,
@@ -264,7 +270,7 @@ fn listed(frame: Frame, gateway: &Gateway, asked: &Asked) -> Result<List, Fault>
     })
 }
 
-fn choices(
+fn build_choices(
     all: Option<&str>,
     others: impl Iterator<Item = (String, String)>,
     chosen: Option<&String>,
@@ -281,22 +287,25 @@ fn choices(
 }
 
 /// Returns the exports that match the filter, newest first, and the cursor of the next page.
-fn page(exporter: &Exporter, asked: &Asked) -> Result<(Vec<Entry>, Option<String>), Fault> {
+fn find_exports(
+    exporter: &Exporter,
+    asked: &ListFilter,
+) -> Result<(Vec<ExportEntry>, Option<String>), GatewayError> {
     const PAGE: usize = 200;
-    let mut found: Vec<Entry> = Vec::new();
+    let mut found: Vec<ExportEntry> = Vec::new();
     let mut after = asked.after.clone();
     let mut looked_at = 0;
-    while looked_at < LOOKED_AT {
+    while looked_at < MAX_READ_EXPORTS {
         let page = exporter.list(after.as_deref(), PAGE)?;
         let is_last = page.len() < PAGE;
         looked_at += PAGE;
         for entry in page {
-            if asked.takes(&entry) && found.len() == ROWS {
-                let next = found.last().map(|last| cursor(&last.id));
+            if asked.is_match(&entry) && found.len() == ROWS {
+                let next = found.last().map(|last| encode_cursor(&last.id));
                 return Ok((found, next));
             }
             after = Some(entry.id.clone());
-            if asked.takes(&entry) {
+            if asked.is_match(&entry) {
                 found.push(entry);
             }
         }
@@ -305,7 +314,7 @@ fn page(exporter: &Exporter, asked: &Asked) -> Result<(Vec<Entry>, Option<String
         }
     }
     // There may be more. The next page continues where this one stopped reading.
-    Ok((found, after.as_deref().map(cursor)))
+    Ok((found, after.as_deref().map(encode_cursor)))
 }
 
 /// Shows one export.
@@ -316,26 +325,26 @@ pub(crate) async fn get(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::Exports);
+    let frame = Frame::for_caller(req, depot, res, Section::Exports);
     let gateway = gateway(depot)?;
-    let id = path(req, "id").to_owned();
-    let page = blocking(move || {
+    let id = path_parameter(req, "id").to_owned();
+    let page = run_blocking(move || {
         let entry = gateway.exporter.get(&id)?;
         let entry = entry.ok_or_else(|| {
             Problem::not_found(format!(
                 "There is no export {id:?}, or its record is no longer kept."
             ))
         })?;
-        Ok(one(frame, &gateway, entry))
+        Ok(build_page(frame, &gateway, entry))
     })
     .await?;
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
-fn one(frame: Frame, gateway: &Gateway, entry: Entry) -> One {
-    let content = match gateway.exporter.content(&entry.id) {
-        Ok(content) => shown(content),
+fn build_page(frame: Frame, gateway: &Gateway, entry: ExportEntry) -> One {
+    let content = match gateway.exporter.open_content(&entry.id) {
+        Ok(content) => read_preview(content),
         Err(fault) => Shown::Gone(fault.detail),
     };
     let is_kept = matches!(content, Shown::Text { .. });
@@ -344,12 +353,14 @@ fn one(frame: Frame, gateway: &Gateway, entry: Entry) -> One {
     let may = frame.may(Role::Admin);
     One {
         state: State(entry.status),
-        kind: kind(entry.kind),
-        created: words::moment(&entry.created_at),
-        delivered: entry.delivered_at.as_deref().map(words::moment),
-        size: words::size(entry.bytes),
-        objects: words::many(entry.object_count, "object", "objects"),
-        by: account.map(|account| words::name(&account)).or_else(|| entry.pushed_by.clone()),
+        kind: kind_label(entry.kind),
+        created: words::format_utc(&entry.created_at),
+        delivered: entry.delivered_at.as_deref().map(words::format_utc),
+        size: words::format_size(entry.bytes),
+        objects: words::format_count(entry.object_count, "object", "objects"),
+        by: account
+            .map(|account| words::display_name(&account))
+            .or_else(|| entry.pushed_by.clone()),
         file: entry.key.rsplit('/').next().unwrap_or_default().to_owned(),
         may_retry: may && (waits || entry.status == Status::Parked),
         may_park: may && waits,
@@ -361,9 +372,11 @@ fn one(frame: Frame, gateway: &Gateway, entry: Entry) -> One {
 }
 
 /// Reads the beginning of a file, cut at a character boundary.
-fn shown(content: Content) -> Shown {
-    let mut bytes = Vec::with_capacity(SHOWN.min(usize::try_from(content.length).unwrap_or(SHOWN)));
-    if let Err(error) = content.file.take(SHOWN as u64).read_to_end(&mut bytes) {
+fn read_preview(content: OpenedExport) -> Shown {
+    let mut bytes = Vec::with_capacity(
+        MAX_SHOWN_BYTES.min(usize::try_from(content.length).unwrap_or(MAX_SHOWN_BYTES)),
+    );
+    if let Err(error) = content.file.take(MAX_SHOWN_BYTES as u64).read_to_end(&mut bytes) {
         return Shown::Gone(format!("it could not be read: {error}"));
     }
     let is_all = bytes.len() as u64 == content.length;
@@ -372,7 +385,7 @@ fn shown(content: Content) -> Shown {
         Err(error) => String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default())
             .into_owned(),
     };
-    Shown::Text { size: words::size(text.len() as u64), text, is_all }
+    Shown::Text { size: words::format_size(text.len() as u64), text, is_all }
 }
 
 /// Retries the delivery of a waiting export now, or queues a parked one again.
@@ -382,7 +395,7 @@ pub(crate) async fn retry(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    act(req, depot, res, Exporter::retry, "The export is retried now.").await
+    run_action(req, depot, res, Exporter::retry, "The export is retried now.").await
 }
 
 /// Parks a waiting export.
@@ -393,7 +406,7 @@ pub(crate) async fn park(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let words = "The export is parked. The exports after it continue; consumers see a gap until it is retried.";
-    act(req, depot, res, Exporter::park, words).await
+    run_action(req, depot, res, Exporter::park, words).await
 }
 
 /// Queues a delivered file again.
@@ -403,25 +416,28 @@ pub(crate) async fn replay(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    act(req, depot, res, Exporter::replay, "The file is queued again, under its own key.").await
+    run_action(req, depot, res, Exporter::replay, "The file is queued again, under its own key.")
+        .await
 }
 
-async fn act(
+async fn run_action(
     req: &Request,
     depot: &Depot,
     res: &mut Response,
-    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<Entry, Fault> + Send + 'static,
+    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<ExportEntry, GatewayError>
+    + Send
+    + 'static,
     done: &str,
 ) -> Result<(), Problem> {
     let exporter = gateway(depot)?.exporter;
-    let (by, id) = (caller(depot).clone(), path(req, "id").to_owned());
+    let (by, id) = (caller(depot).clone(), path_parameter(req, "id").to_owned());
     let page = format!("/admin/exports/{id}");
-    match blocking(move || Ok(action(&exporter, &by, &id))).await? {
-        Ok(_) => frame::done(res, depot, &page, done),
-        Err(fault) if fault.kind == penstock_base::fault::Kind::NotFound => {
+    match run_blocking(move || Ok(action(&exporter, &by, &id))).await? {
+        Ok(_) => frame::redirect_with_notice(res, depot, &page, done),
+        Err(fault) if fault.kind == penstock_base::error::ErrorClass::NotFound => {
             return Err(fault.into());
         }
-        Err(fault) => frame::failed(res, depot, &page, &fault.detail),
+        Err(fault) => frame::redirect_with_error(res, depot, &page, &fault.detail),
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ struct Page<'a> {
 }
 
 /// Whether a person asked for a page of the administration interface, as opposed to a program.
-pub(crate) fn is_for(req: &Request, depot: &Depot) -> bool {
+pub(crate) fn accepts_page(req: &Request, depot: &Depot) -> bool {
     // An error before the request is known gets no page.
     let Ok(origin) = depot.get_typed::<Origin>() else { return false };
     let path = req.uri().path();
@@ -30,7 +30,7 @@ pub(crate) fn is_for(req: &Request, depot: &Depot) -> bool {
 }
 
 /// Responds with the error page.
-pub(crate) fn show(problem: Problem, req: &Request, depot: &Depot, res: &mut Response) {
+pub(crate) fn show_error_page(problem: Problem, req: &Request, depot: &Depot, res: &mut Response) {
     let status = problem.status();
     let heading = match status {
         StatusCode::UNAUTHORIZED => "Your session has ended",
@@ -41,13 +41,13 @@ pub(crate) fn show(problem: Problem, req: &Request, depot: &Depot, res: &mut Res
         status if status.is_server_error() => "The gateway failed",
         _ => "The request failed",
     };
-    if let Some(frame) = Frame::of_visitor(req, depot, res) {
+    if let Some(frame) = Frame::for_visitor(req, depot, res) {
         let findings = problem.errors().iter().map(ToString::to_string).collect();
         let page = Page { frame, heading, detail: problem.detail(), findings };
-        frame::show_with(res, depot, status, &page);
+        frame::show_page_with_status(res, depot, status, &page);
     } else {
         let lines = [problem.detail()];
-        let link = sign_in::location(depot, "/admin");
+        let link = sign_in::sign_in_location(depot, "/admin");
         let page = Message::new(&origin(depot).prefix, heading, &lines);
         sign_in::show_page(res, status, &page.link(&link, "Sign in"));
     }

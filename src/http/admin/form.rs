@@ -1,11 +1,11 @@
 //! The fields of a form: read before its handler runs, and only from a page of this gateway.
 use crate::body;
 use crate::caller::caller;
-use crate::page::check_session;
+use crate::page::check_session_sender;
 use crate::problem::Problem;
-use crate::sign_in::fields;
+use crate::sign_in::parse_form_fields;
 use penstock_auth::Credential;
-use penstock_base::fault::Place;
+use penstock_base::error::Place;
 use salvo::http::StatusCode;
 use salvo::{Depot, FlowCtrl, Request, Response, Writer as _, handler};
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ impl Form {
     }
 
     /// Returns a field without surrounding white space; `None` if it is empty.
-    pub(super) fn word(&self, name: &str) -> Option<String> {
+    pub(super) fn trimmed(&self, name: &str) -> Option<String> {
         let text = self.0.get(name)?.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
@@ -35,8 +35,9 @@ impl Form {
 
     /// Returns a JSON object of the non-empty ones of these fields, under their own names: the body that the
     /// API expects.
-    pub(super) fn members(&self, names: &[&str]) -> Map<String, Value> {
-        let filled = names.iter().filter_map(|name| Some(((*name).to_owned(), self.word(name)?)));
+    pub(super) fn to_members(&self, names: &[&str]) -> Map<String, Value> {
+        let filled =
+            names.iter().filter_map(|name| Some(((*name).to_owned(), self.trimmed(name)?)));
         filled.map(|(name, text)| (name, text.into())).collect()
     }
 }
@@ -49,20 +50,20 @@ pub(crate) fn is_same(
     one.as_ref() == other.as_ref()
 }
 
-/// Takes the form of this request. Only for handlers behind [`Sent`].
-pub(super) fn form(depot: &mut Depot) -> Form {
+/// Takes the form of this request. Only for handlers behind [`FormReader`].
+pub(super) fn take_form(depot: &mut Depot) -> Form {
     depot.remove_typed::<Form>().unwrap_or_default()
 }
 
 /// Runs before the handler of each form, after `access`: reads the fields, and refuses forms from other
 /// sites' pages.
-pub(crate) struct Sent {
+pub(crate) struct FormReader {
     /// Whether it has the size limit of data, since it contains a definition.
-    pub(crate) is_long: bool,
+    pub(crate) accepts_definition: bool,
 }
 
 #[handler]
-impl Sent {
+impl FormReader {
     async fn handle(
         &self,
         req: &mut Request,
@@ -70,7 +71,7 @@ impl Sent {
         res: &mut Response,
         ctrl: &mut FlowCtrl,
     ) {
-        match read(req, depot, self.is_long).await {
+        match read_form(req, depot, self.accepts_definition).await {
             Ok(form) => {
                 depot.insert_typed(form);
             }
@@ -82,20 +83,23 @@ impl Sent {
     }
 }
 
-async fn read(req: &mut Request, depot: &mut Depot, is_long: bool) -> Result<Form, Problem> {
-    let sent =
-        if is_long { body::whole(req, depot).await? } else { body::form(req, depot).await? };
-    let fields = fields(sent.bytes())?;
+async fn read_form(req: &mut Request, depot: &mut Depot, is_long: bool) -> Result<Form, Problem> {
+    let sent = if is_long {
+        body::read_whole_body(req, depot).await?
+    } else {
+        body::read_small_form(req, depot).await?
+    };
+    let fields = parse_form_fields(sent.bytes())?;
     // No browser sends a credential in a header automatically, so no page of another site can cause it.
     if matches!(caller(depot).credential, Credential::Session(_)) {
-        check_session(req, depot, fields.get("_csrf").map(String::as_str))?;
+        check_session_sender(req, depot, fields.get("_csrf").map(String::as_str))?;
     }
     Ok(Form(fields))
 }
 
 /// The errors of a form, to be shown with it.
 #[derive(Debug, Default)]
-pub(super) struct Faults {
+pub(super) struct FormErrors {
     /// The status of the page that shows them.
     pub(super) status: StatusCode,
     /// The error in one sentence; empty without errors.
@@ -106,10 +110,10 @@ pub(super) struct Faults {
     pub(super) others: Vec<String>,
 }
 
-impl Faults {
+impl FormErrors {
     /// Creates them from the findings of a problem. The first part of a finding's JSON Pointer names its
     /// field, if it is one of `fields`.
-    pub(super) fn of(problem: &Problem, fields: &[&str]) -> Self {
+    pub(super) fn from_problem(problem: &Problem, fields: &[&str]) -> Self {
         let mut faults = Self {
             status: problem.status(),
             detail: problem.detail().to_owned(),
@@ -129,7 +133,7 @@ impl Faults {
     }
 
     /// Creates a single error at this field.
-    pub(super) fn one(field: &str, message: &str) -> Self {
+    pub(super) fn for_field(field: &str, message: &str) -> Self {
         let mut faults = Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             detail: "This could not be saved.".to_owned(),

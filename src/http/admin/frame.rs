@@ -1,10 +1,10 @@
 //! What every page has: navigation for the caller's role, a notice about the last action, and the response
 //! headers.
 use super::assets;
-use crate::caller::{caller, visitor};
+use crate::caller::{caller, find_visitor};
 use crate::credential;
 use crate::service::origin;
-use crate::sign_in::{answer, redirect};
+use crate::sign_in::{redirect, show_page_with_policy};
 use crate::state::state;
 use askama::Template;
 use penstock_auth::oidc::Oidc;
@@ -16,9 +16,9 @@ use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
 use salvo::{Depot, Request, Response};
 
 /// The cookie that carries a notice from a form to the next page.
-const NOTICE: &str = "penstock_notice";
+const NOTICE_COOKIE: &str = "penstock_notice";
 /// The maximum bytes of an encoded notice; browsers accept cookies of 4 KiB.
-const LONGEST_NOTICE: usize = 2 << 10;
+const MAX_NOTICE_BYTES: usize = 2 << 10;
 
 /// The section of the interface that a page belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(super) enum Section {
     Settings,
     Profile,
     /// No section: the page of an error.
-    Nowhere,
+    None,
 }
 
 /// One entry of the navigation.
@@ -46,25 +46,25 @@ pub(super) struct Item {
     pub(super) path: &'static str,
     pub(super) words: &'static str,
     /// The minimum role to see it, which the routes require too.
-    least: Role,
+    minimum_role: Role,
 }
 
-const fn item(section: Section, path: &'static str, words: &'static str, least: Role) -> Item {
-    Item { section, path, words, least }
+const fn nav_item(section: Section, path: &'static str, words: &'static str, least: Role) -> Item {
+    Item { section, path, words, minimum_role: least }
 }
 
 /// The navigation, in its order.
 static ITEMS: [Item; 10] = [
-    item(Section::Overview, "/admin", "Overview", Role::User),
-    item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
-    item(Section::Exports, "/admin/exports", "Exports", Role::User),
-    item(Section::Targets, "/admin/targets", "Targets", Role::User),
-    item(Section::Query, "/admin/query", "Query", Role::User),
-    item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),
-    item(Section::Keys, "/admin/keys", "API keys", Role::User),
-    item(Section::Users, "/admin/users", "Users", Role::Admin),
-    item(Section::Audit, "/admin/audit", "Audit trail", Role::Admin),
-    item(Section::Settings, "/admin/settings", "Settings", Role::Admin),
+    nav_item(Section::Overview, "/admin", "Overview", Role::User),
+    nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
+    nav_item(Section::Exports, "/admin/exports", "Exports", Role::User),
+    nav_item(Section::Targets, "/admin/targets", "Targets", Role::User),
+    nav_item(Section::Query, "/admin/query", "Query", Role::User),
+    nav_item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),
+    nav_item(Section::Keys, "/admin/keys", "API keys", Role::User),
+    nav_item(Section::Users, "/admin/users", "Users", Role::Admin),
+    nav_item(Section::Audit, "/admin/audit", "Audit trail", Role::Admin),
+    nav_item(Section::Settings, "/admin/settings", "Settings", Role::Admin),
 ];
 
 /// A message at the top of a page.
@@ -94,17 +94,22 @@ pub(super) struct Frame {
 
 impl Frame {
     /// Creates the frame of this request's page; takes the notice for it.
-    pub(super) fn of(req: &Request, depot: &Depot, res: &mut Response, section: Section) -> Self {
-        Self::seen_by(caller(depot), req, depot, res, section)
+    pub(super) fn for_caller(
+        req: &Request,
+        depot: &Depot,
+        res: &mut Response,
+        section: Section,
+    ) -> Self {
+        Self::for_account(caller(depot), req, depot, res, section)
     }
 
     /// Creates the frame for a route without authentication; `None` for an unauthenticated client.
-    pub(super) fn of_visitor(req: &Request, depot: &Depot, res: &mut Response) -> Option<Self> {
-        let who = visitor(req, depot)?;
-        Some(Self::seen_by(&who, req, depot, res, Section::Nowhere))
+    pub(super) fn for_visitor(req: &Request, depot: &Depot, res: &mut Response) -> Option<Self> {
+        let who = find_visitor(req, depot)?;
+        Some(Self::for_account(&who, req, depot, res, Section::None))
     }
 
-    fn seen_by(
+    fn for_account(
         who: &Caller,
         req: &Request,
         depot: &Depot,
@@ -112,12 +117,13 @@ impl Frame {
         section: Section,
     ) -> Self {
         let origin = origin(depot);
-        let session = credential::session(req, &origin.scheme);
+        let session = credential::session_id(req, &origin.scheme);
         let notice = take_notice(req, &origin.scheme, res);
-        let name = who.account.as_deref().map_or_else(|| who.id().to_owned(), super::words::name);
+        let name =
+            who.account.as_deref().map_or_else(|| who.id().to_owned(), super::words::display_name);
         Self {
             prefix: origin.prefix.clone(),
-            csrf: session.map(Sessions::csrf).unwrap_or_default(),
+            csrf: session.map(Sessions::csrf_token).unwrap_or_default(),
             account: who.id().to_owned(),
             name,
             role: who.role,
@@ -139,22 +145,22 @@ impl Frame {
 
     /// Returns the entries that the viewer may use.
     pub(super) fn navigation(&self) -> impl Iterator<Item = &'static Item> {
-        ITEMS.iter().filter(|item| self.may(item.least))
+        ITEMS.iter().filter(|item| self.may(item.minimum_role))
     }
 
     /// Returns the address of a script or style.
     pub(super) fn asset(&self, name: &str) -> String {
-        format!("{}{}", self.prefix, assets::path(name))
+        format!("{}{}", self.prefix, assets::asset_path(name))
     }
 }
 
 /// Responds with a page.
-pub(super) fn show(res: &mut Response, depot: &Depot, page: &impl Template) {
-    show_with(res, depot, StatusCode::OK, page);
+pub(super) fn show_page(res: &mut Response, depot: &Depot, page: &impl Template) {
+    show_page_with_status(res, depot, StatusCode::OK, page);
 }
 
 /// Responds with a page and this status.
-pub(super) fn show_with(
+pub(super) fn show_page_with_status(
     res: &mut Response,
     depot: &Depot,
     status: StatusCode,
@@ -169,24 +175,24 @@ pub(super) fn show_with(
          img-src 'self' data:; form-action 'self' {elsewhere}; base-uri 'none'; \
          frame-ancestors 'none'"
     );
-    answer(res, status, page, &policy);
+    show_page_with_policy(res, status, page, &policy);
 }
 
 /// Redirects to this page (a path without the prefix) after a successful form, with a notice.
-pub(super) fn done(res: &mut Response, depot: &Depot, path: &str, words: &str) {
-    go_on(res, depot, path, words, false);
+pub(super) fn redirect_with_notice(res: &mut Response, depot: &Depot, path: &str, words: &str) {
+    redirect_with(res, depot, path, words, false);
 }
 
 /// Redirects after a form that failed and cannot be shown again, with an error notice.
-pub(super) fn failed(res: &mut Response, depot: &Depot, path: &str, words: &str) {
-    go_on(res, depot, path, words, true);
+pub(super) fn redirect_with_error(res: &mut Response, depot: &Depot, path: &str, words: &str) {
+    redirect_with(res, depot, path, words, true);
 }
 
-fn go_on(res: &mut Response, depot: &Depot, path: &str, words: &str, is_fault: bool) {
+fn redirect_with(res: &mut Response, depot: &Depot, path: &str, words: &str, is_fault: bool) {
     let origin = origin(depot);
     let mut text = utf8_percent_encode(words, NON_ALPHANUMERIC).to_string();
     // Cuts at a whole escape, so that the rest can be decoded.
-    while text.len() > LONGEST_NOTICE {
+    while text.len() > MAX_NOTICE_BYTES {
         text.truncate(text.rfind("%20").unwrap_or(0));
     }
     let kind = if is_fault { 'f' } else { 'd' };
@@ -208,7 +214,7 @@ fn take_notice(req: &Request, scheme: &str, res: &mut Response) -> Option<Notice
 
 fn notice_name(scheme: &str) -> String {
     let prefix = if scheme == "https" { "__Host-" } else { "" };
-    format!("{prefix}{NOTICE}")
+    format!("{prefix}{NOTICE_COOKIE}")
 }
 
 fn set_notice(res: &mut Response, scheme: &str, value: &str, seconds: u32) {

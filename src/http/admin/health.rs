@@ -8,13 +8,13 @@ use penstock_export::TargetState;
 use penstock_service::gateway::status::Status;
 
 /// A certificate that expires within this time (in seconds) causes a warning.
-const SOON: i64 = 30 * 24 * 60 * 60;
+const CERTIFICATE_WARNING_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 /// The severity of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum Severity {
     /// Something does not work.
-    Fault,
+    Error,
     /// Something will fail soon, or needs attention.
     Warning,
 }
@@ -22,7 +22,7 @@ enum Weight {
 /// One problem of the gateway.
 #[derive(Debug)]
 pub(super) struct Concern {
-    weight: Weight,
+    severity: Severity,
     pub(super) heading: String,
     pub(super) words: String,
     /// A page with details: its path without the prefix, and its label.
@@ -30,118 +30,121 @@ pub(super) struct Concern {
 }
 
 impl Concern {
-    fn new(weight: Weight, heading: impl Into<String>, words: impl Into<String>) -> Self {
-        Self { weight, heading: heading.into(), words: words.into(), link: None }
+    fn new(severity: Severity, heading: impl Into<String>, words: impl Into<String>) -> Self {
+        Self { severity, heading: heading.into(), words: words.into(), link: None }
     }
 
-    fn at(self, path: &'static str, words: &'static str) -> Self {
+    fn with_link(self, path: &'static str, words: &'static str) -> Self {
         Self { link: Some((path, words)), ..self }
     }
 
     pub(super) fn class(&self) -> &'static str {
-        match self.weight {
-            Weight::Fault => "bad",
-            Weight::Warning => "warn",
+        match self.severity {
+            Severity::Error => "bad",
+            Severity::Warning => "warn",
         }
     }
 
     pub(super) fn mark(&self) -> &'static str {
-        match self.weight {
-            Weight::Fault => "✗",
-            Weight::Warning => "!",
+        match self.severity {
+            Severity::Error => "✗",
+            Severity::Warning => "!",
         }
     }
 }
 
 /// Returns all problems, the most severe first. `first_password` is the id of the account that still has the
 /// password from its file.
-pub(super) fn concerns(
+pub(super) fn collect_concerns(
     status: &Status,
     first_password: Option<&str>,
     frame: &Frame,
 ) -> Vec<Concern> {
     let mut concerns = Vec::new();
-    concerns.extend(store(status));
-    concerns.extend(status.targets.iter().filter_map(target));
-    concerns.extend(queue(status));
-    concerns.extend(machine(status));
+    concerns.extend(check_store(status));
+    concerns.extend(status.targets.iter().filter_map(check_target));
+    concerns.extend(check_queue(status));
+    concerns.extend(check_machine(status));
     if frame.may(Role::Admin) {
-        concerns.extend(password(first_password, frame));
+        concerns.extend(check_initial_password(first_password, frame));
         if status.configuration_warnings > 0 {
-            let count = words::many(status.configuration_warnings as u64, "warning", "warnings");
+            let count =
+                words::format_count(status.configuration_warnings as u64, "warning", "warnings");
             let words = format!("The configuration caused {count} at the start.");
-            let concern = Concern::new(Weight::Warning, "The configuration has warnings.", words);
-            concerns.push(concern.at("/admin/settings", "Settings"));
+            let concern = Concern::new(Severity::Warning, "The configuration has warnings.", words);
+            concerns.push(concern.with_link("/admin/settings", "Settings"));
         }
     }
-    concerns.sort_by_key(|concern| concern.weight);
+    concerns.sort_by_key(|concern| concern.severity);
     concerns
 }
 
-fn store(status: &Status) -> Vec<Concern> {
+fn check_store(status: &Status) -> Vec<Concern> {
     let mut concerns = Vec::new();
     if status.store.poisoned.is_some() {
         concerns.push(Concern::new(
-            Weight::Fault,
+            Severity::Error,
             "The disk failed.",
             "A write failed, so the gateway accepts no data. Reading and exporting still work. The store \
              reopens automatically when the disk accepts writes again; the log has the cause.",
         ));
     }
     if status.disk.in_reserve {
-        let free = status.disk.free_bytes.map(words::size).unwrap_or_default();
+        let free = status.disk.free_bytes.map(words::format_size).unwrap_or_default();
         let words = format!(
             "{free} are free, and the reserve is {}: the gateway accepts no data until more is free. \
              Reading, deleting and exporting still work.",
-            words::size(status.disk.reserve_bytes)
+            words::format_size(status.disk.reserve_bytes)
         );
-        concerns.push(Concern::new(Weight::Fault, "The disk is full.", words));
+        concerns.push(Concern::new(Severity::Error, "The disk is full.", words));
     }
     concerns
 }
 
-fn target(target: &TargetState) -> Option<Concern> {
+fn check_target(target: &TargetState) -> Option<Concern> {
     let why = target.blocked.as_ref()?;
-    let since = target.blocked_since.as_deref().map(words::age).unwrap_or_default();
-    let waiting = words::many(target.depth, "export waits", "exports wait");
+    let since = target.blocked_since.as_deref().map(words::format_age).unwrap_or_default();
+    let waiting = words::format_count(target.depth, "export waits", "exports wait");
     let heading = format!("{} has been blocked for {since}.", target.name);
-    let concern = Concern::new(Weight::Fault, heading, format!("{waiting} for this target: {why}"));
-    Some(concern.at("/admin/targets", "Targets"))
+    let concern =
+        Concern::new(Severity::Error, heading, format!("{waiting} for this target: {why}"));
+    Some(concern.with_link("/admin/targets", "Targets"))
 }
 
-fn queue(status: &Status) -> Vec<Concern> {
+fn check_queue(status: &Status) -> Vec<Concern> {
     let (queue, disk) = (&status.queue, &status.disk);
     let mut concerns = Vec::new();
     if !queue.waiting.is_empty() {
         let words = format!(
             "{} of exports wait for their targets; the limit is {}. The automatic exports of {} \
              are created when some are delivered; no data is lost.",
-            words::size(disk.spool_bytes),
-            words::size(disk.spool_limit_bytes),
+            words::format_size(disk.spool_bytes),
+            words::format_size(disk.spool_limit_bytes),
             queue.waiting.join(", ")
         );
-        let concern = Concern::new(Weight::Fault, "The spool is full.", words);
-        concerns.push(concern.at("/admin/exports", "Exports"));
+        let concern = Concern::new(Severity::Error, "The spool is full.", words);
+        concerns.push(concern.with_link("/admin/exports", "Exports"));
     }
     if queue.parked > 0 {
-        let heading = words::many(queue.parked, "export is parked.", "exports are parked.");
+        let heading = words::format_count(queue.parked, "export is parked.", "exports are parked.");
         let words = "Their targets have a gap until they are retried.";
-        concerns
-            .push(Concern::new(Weight::Warning, heading, words).at("/admin/exports", "Exports"));
+        concerns.push(
+            Concern::new(Severity::Warning, heading, words).with_link("/admin/exports", "Exports"),
+        );
     }
     concerns
 }
 
-fn machine(status: &Status) -> Vec<Concern> {
+fn check_machine(status: &Status) -> Vec<Concern> {
     let mut concerns = Vec::new();
     match status.memory.level {
         Level::Short => concerns.push(Concern::new(
-            Weight::Fault,
+            Severity::Error,
             "Memory is short.",
             "The gateway refuses most data until more is free; clients can retry later.",
         )),
         Level::Low => concerns.push(Concern::new(
-            Weight::Warning,
+            Severity::Warning,
             "Memory is low.",
             "Three quarters of the memory limit are in use.",
         )),
@@ -149,7 +152,7 @@ fn machine(status: &Status) -> Vec<Concern> {
     }
     if status.clock.synchronised == Some(false) {
         concerns.push(Concern::new(
-            Weight::Warning,
+            Severity::Warning,
             "The clock is not synchronised.",
             "Times in records and exports may be wrong, and access tokens may be refused.",
         ));
@@ -161,28 +164,28 @@ fn machine(status: &Status) -> Vec<Concern> {
         let left = at.as_second() - Timestamp::now().as_second();
         if left <= 0 {
             concerns.push(Concern::new(
-                Weight::Fault,
+                Severity::Error,
                 "The certificate has expired.",
                 "Clients refuse to connect; install a new one.",
             ));
-        } else if left < SOON {
-            let left = words::span(left.unsigned_abs());
+        } else if left < CERTIFICATE_WARNING_SECONDS {
+            let left = words::format_duration(left.unsigned_abs());
             let words = format!("Clients will refuse to connect in {left}; install a new one.");
-            concerns.push(Concern::new(Weight::Warning, "The certificate expires soon.", words));
+            concerns.push(Concern::new(Severity::Warning, "The certificate expires soon.", words));
         }
     }
     concerns
 }
 
-fn password(first: Option<&str>, frame: &Frame) -> Option<Concern> {
+fn check_initial_password(first: Option<&str>, frame: &Frame) -> Option<Concern> {
     let concern = Concern::new(
-        Weight::Warning,
+        Severity::Warning,
         "The initial password is still in use.",
         "It is in a file on this machine. Set your own password.",
     );
     Some(if first? == frame.account {
-        concern.at("/admin/profile", "Change it")
+        concern.with_link("/admin/profile", "Change it")
     } else {
-        concern.at("/admin/users", "Users")
+        concern.with_link("/admin/users", "Users")
     })
 }

@@ -1,17 +1,17 @@
 //! `/admin/keys`: API keys. A key is shown once, on the page after its creation.
-use super::form::{Faults, Form, form};
+use super::form::{Form, FormErrors, take_form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::api_keys::{make, named, revoke};
+use crate::api_keys::{create_key, find_key, revoke_key};
 use crate::caller::caller;
 use crate::problem::Problem;
-use crate::query::{Query, cut};
+use crate::query::{Query, truncate_page};
 use crate::service::origin;
 use crate::state::{gateway, state};
 use askama::Template;
 use jiff::Timestamp;
-use penstock_auth::keys::{Key, New};
+use penstock_auth::keys::{Key, NewApiKey};
 use penstock_auth::{Auth, Role};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, Response, handler};
@@ -34,7 +34,7 @@ struct List {
 #[template(path = "admin/key_new.html")]
 struct Creation {
     frame: Frame,
-    faults: Faults,
+    faults: FormErrors,
     name: String,
     role: String,
     expires: String,
@@ -76,9 +76,9 @@ struct Row {
 }
 
 impl Row {
-    fn of(key: &Key, gateway: &Gateway, now: Timestamp) -> Self {
+    fn from_key(key: &Key, gateway: &Gateway, now: Timestamp) -> Self {
         let at = key.expires_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
-        let (owner, owner_path) = owner(key.owner.as_deref(), &gateway.auth);
+        let (owner, owner_path) = describe_owner(key.owner.as_deref(), &gateway.auth);
         let business_object = key.business_object.as_ref().map(|id| {
             let found = gateway.catalogue.get(id);
             found
@@ -91,19 +91,22 @@ impl Row {
             owner,
             owner_path,
             business_object: business_object.unwrap_or_else(|| "all".to_owned()),
-            created: words::minute(&key.created_at),
-            expires: key.expires_at.as_deref().map_or_else(|| "never".into(), words::minute),
+            created: words::format_minute(&key.created_at),
+            expires: key.expires_at.as_deref().map_or_else(|| "never".into(), words::format_minute),
             is_over: key.expires_at.is_some() && at.is_none_or(|at| at <= now),
-            last_used: key.last_used.as_deref().map_or_else(|| "never".into(), words::minute),
+            last_used: key
+                .last_used
+                .as_deref()
+                .map_or_else(|| "never".into(), words::format_minute),
         }
     }
 }
 
 /// Returns the display name of a key's owner, and the address of its account.
-fn owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
+fn describe_owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
     let Some(id) = id else { return ("Local administration".to_owned(), None) };
     match auth.accounts.get(id) {
-        Some(account) => (words::name(&account), Some(format!("/admin/users/{id}"))),
+        Some(account) => (words::display_name(&account), Some(format!("/admin/users/{id}"))),
         None => (id.to_owned(), None),
     }
 }
@@ -116,18 +119,18 @@ pub(crate) async fn list(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let query = Query::read(req, &["cursor"])?;
-    let after = query.uuid_cursor()?;
+    let after = query.read_uuid_cursor()?;
     let gateway = gateway(depot)?;
     let mut keys = gateway.auth.keys.list(caller(depot), after.as_deref(), ROWS + 1);
-    let next = cut(&mut keys, ROWS, |key| &key.id);
+    let next = truncate_page(&mut keys, ROWS, |key| &key.id);
     let now = gateway.clock.now();
-    let frame = Frame::of(req, depot, res, Section::Keys);
+    let frame = Frame::for_caller(req, depot, res, Section::Keys);
     let page = List {
-        rows: keys.iter().map(|key| Row::of(key, &gateway, now)).collect(),
+        rows: keys.iter().map(|key| Row::from_key(key, &gateway, now)).collect(),
         pager: Pager::new(&frame, "/admin/keys", &[], after.is_none(), next.as_deref()),
         frame,
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -139,18 +142,18 @@ pub(crate) async fn creation(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    show_creation(req, depot, res, Faults::default(), &Form::default())
+    render_new_key(req, depot, res, FormErrors::default(), &Form::default())
 }
 
-fn show_creation(
+fn render_new_key(
     req: &Request,
     depot: &Depot,
     res: &mut Response,
-    faults: Faults,
+    faults: FormErrors,
     form: &Form,
 ) -> Result<(), Problem> {
     let gateway = gateway(depot)?;
-    let frame = Frame::of(req, depot, res, Section::Keys);
+    let frame = Frame::for_caller(req, depot, res, Section::Keys);
     let mut roles = vec![("User", "User: reads")];
     if frame.may(Role::Contributor) {
         roles.push(("Contributor", "Contributor: also ingests, exports, and manages namespaces"));
@@ -167,7 +170,7 @@ fn show_creation(
     let all = (String::new(), "All".to_owned());
     let page = Creation {
         name: form.text("name"),
-        role: form.word("role").unwrap_or_else(|| {
+        role: form.trimmed("role").unwrap_or_else(|| {
             if frame.may(Role::Contributor) { "Contributor" } else { "User" }.to_owned()
         }),
         expires: form.text("expiresAt"),
@@ -178,7 +181,7 @@ fn show_creation(
         faults,
     };
     let status = page.faults.status;
-    frame::show_with(res, depot, status, &page);
+    frame::show_page_with_status(res, depot, status, &page);
     Ok(())
 }
 
@@ -189,9 +192,9 @@ pub(crate) async fn create(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let mut sent = form.members(&["name", "role", "businessObject"]);
-    if let Some(day) = form.word("expiresAt") {
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let mut sent = form.to_members(&["name", "role", "businessObject"]);
+    if let Some(day) = form.trimmed("expiresAt") {
         // Until the end of the chosen day.
         let is_day = day.len() == 10;
         sent.insert(
@@ -199,23 +202,29 @@ pub(crate) async fn create(
             if is_day { format!("{day}T23:59:59Z") } else { day }.into(),
         );
     }
-    let made = match New::read(Value::Object(sent).to_string().as_bytes()) {
-        Ok(new) => make(gateway.clone(), caller(depot), new).await,
+    let made = match NewApiKey::from_json(Value::Object(sent).to_string().as_bytes()) {
+        Ok(new) => create_key(gateway.clone(), caller(depot), new).await,
         Err(fault) => Err(fault.into()),
     };
     let (key, secret) = match made {
         Ok(made) => made,
         Err(problem) => {
-            return show_creation(req, depot, res, Faults::of(&problem, FIELDS), &form);
+            return render_new_key(
+                req,
+                depot,
+                res,
+                FormErrors::from_problem(&problem, FIELDS),
+                &form,
+            );
         }
     };
     let page = Made {
-        frame: Frame::of(req, depot, res, Section::Keys),
-        row: Row::of(&key, &gateway, gateway.clock.now()),
+        frame: Frame::for_caller(req, depot, res, Section::Keys),
+        row: Row::from_key(&key, &gateway, gateway.clock.now()),
         key: secret,
         address: origin(depot).base_url(state(depot).settings()).unwrap_or_default(),
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -228,9 +237,9 @@ pub(crate) async fn revocation(
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let row = Row::of(&*named(req, depot)?, &gateway, gateway.clock.now());
-    let page = Revocation { frame: Frame::of(req, depot, res, Section::Keys), row };
-    frame::show(res, depot, &page);
+    let row = Row::from_key(&*find_key(req, depot)?, &gateway, gateway.clock.now());
+    let page = Revocation { frame: Frame::for_caller(req, depot, res, Section::Keys), row };
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -241,9 +250,9 @@ pub(crate) async fn end(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let key = named(req, depot)?;
-    revoke(gateway(depot)?, caller(depot), &key.id).await?;
+    let key = find_key(req, depot)?;
+    revoke_key(gateway(depot)?, caller(depot), &key.id).await?;
     let words = format!("The API key {:?} was revoked.", key.name);
-    frame::done(res, depot, "/admin/keys", &words);
+    frame::redirect_with_notice(res, depot, "/admin/keys", &words);
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! `/admin/namespaces`: names, URI bases, and how identifiers are created.
-use super::form::{Faults, Form, form};
+use super::form::{Form, FormErrors, take_form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::business_objects::{SEGMENT, path};
+use crate::business_objects::{SEGMENT, path_parameter};
 use crate::caller::caller;
-use crate::namespaces::{base, define, remove};
+use crate::namespaces::{default_uri_base, define_namespace, remove_namespace};
 use crate::problem::Problem;
-use crate::query::{Query, cut};
-use crate::state::{blocking, gateway};
+use crate::query::{Query, truncate_page};
+use crate::state::{gateway, run_blocking};
 use askama::Template;
 use penstock_base::Role;
 use penstock_model::namespace::{self, Namespace};
@@ -41,7 +41,7 @@ struct List {
 #[template(path = "admin/namespace_new.html")]
 struct Creation {
     frame: Frame,
-    faults: Faults,
+    faults: FormErrors,
     name: String,
     uri_base: String,
     generator: String,
@@ -54,7 +54,7 @@ struct Creation {
 #[template(path = "admin/namespace.html")]
 struct One {
     frame: Frame,
-    faults: Faults,
+    faults: FormErrors,
     row: Row,
     uri_base: String,
     generator: String,
@@ -85,16 +85,16 @@ impl From<&Namespace> for Row {
     fn from(namespace: &Namespace) -> Self {
         Self {
             name: namespace.name.clone(),
-            path: address(&namespace.name),
+            path: page_path(&namespace.name),
             uri_base: namespace.uri_base.clone(),
             generator: namespace.generator.name(),
-            created: words::minute(&namespace.created_at),
+            created: words::format_minute(&namespace.created_at),
         }
     }
 }
 
 /// Returns the address of a namespace's page, without the prefix.
-fn address(name: &str) -> String {
+fn page_path(name: &str) -> String {
     format!("/admin/namespaces/{}", utf8_percent_encode(name, SEGMENT))
 }
 
@@ -106,18 +106,19 @@ pub(crate) async fn list(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let query = Query::read(req, &["cursor"])?;
-    let after = query.cursor()?;
+    let after = query.read_cursor()?;
     let (store, from) = (gateway(depot)?.store, after.clone());
-    let listed = blocking(move || Ok(namespace::list(&store.read(), from.as_deref(), ROWS + 1)?));
+    let listed =
+        run_blocking(move || Ok(namespace::list(&store.read(), from.as_deref(), ROWS + 1)?));
     let mut namespaces = listed.await?;
-    let next = cut(&mut namespaces, ROWS, |namespace| &namespace.name);
-    let frame = Frame::of(req, depot, res, Section::Namespaces);
+    let next = truncate_page(&mut namespaces, ROWS, |namespace| &namespace.name);
+    let frame = Frame::for_caller(req, depot, res, Section::Namespaces);
     let page = List {
         rows: namespaces.iter().map(Row::from).collect(),
         pager: Pager::new(&frame, "/admin/namespaces", &[], after.is_none(), next.as_deref()),
         frame,
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -129,27 +130,27 @@ pub(crate) async fn creation(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    show_creation(req, depot, res, Faults::default(), &Form::default())
+    render_new_namespace(req, depot, res, FormErrors::default(), &Form::default())
 }
 
-fn show_creation(
+fn render_new_namespace(
     req: &Request,
     depot: &Depot,
     res: &mut Response,
-    faults: Faults,
+    faults: FormErrors,
     form: &Form,
 ) -> Result<(), Problem> {
     let page = Creation {
-        frame: Frame::of(req, depot, res, Section::Namespaces),
+        frame: Frame::for_caller(req, depot, res, Section::Namespaces),
         faults,
         name: form.text("name"),
         uri_base: form.text("uriBase"),
-        generator: form.word("generator").unwrap_or_else(|| "uuid".to_owned()),
+        generator: form.trimmed("generator").unwrap_or_else(|| "uuid".to_owned()),
         generators: GENERATORS,
-        base: base(&gateway(depot)?, "Name"),
+        base: default_uri_base(&gateway(depot)?, "Name"),
     };
     let status = page.faults.status;
-    frame::show_with(res, depot, status, &page);
+    frame::show_page_with_status(res, depot, status, &page);
     Ok(())
 }
 
@@ -160,42 +161,43 @@ pub(crate) async fn create(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let name = form.word("name").unwrap_or_default();
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let name = form.trimmed("name").unwrap_or_default();
     if let Err(why) = namespace::check_name(&name) {
-        return show_creation(req, depot, res, Faults::one("name", &why), &form);
+        return render_new_namespace(req, depot, res, FormErrors::for_field("name", &why), &form);
     }
-    let sent = sent(&form);
+    let sent = request_body(&form);
     let (by, wanted) = (caller(depot).clone(), name.clone());
-    let made = blocking(move || {
+    let made = run_blocking(move || {
         // An existing namespace would be changed.
-        if find(&gateway, &wanted)?.is_some() {
+        if find_namespace(&gateway, &wanted)?.is_some() {
             let why = format!("the namespace {wanted:?} already exists");
-            return Ok(Err(Faults::one("name", &why)));
+            return Ok(Err(FormErrors::for_field("name", &why)));
         }
-        Ok(define(&gateway, &by, &wanted, &sent).map_err(|problem| Faults::of(&problem, FIELDS)))
+        Ok(define_namespace(&gateway, &by, &wanted, &sent)
+            .map_err(|problem| FormErrors::from_problem(&problem, FIELDS)))
     });
     match made.await? {
         Ok(_) => {
             let words = format!("The namespace {name} was created.");
-            frame::done(res, depot, "/admin/namespaces", &words);
+            frame::redirect_with_notice(res, depot, "/admin/namespaces", &words);
             Ok(())
         }
-        Err(faults) => show_creation(req, depot, res, faults, &form),
+        Err(faults) => render_new_namespace(req, depot, res, faults, &form),
     }
 }
 
 /// Returns the body that the API expects.
-fn sent(form: &Form) -> Vec<u8> {
-    Value::Object(form.members(&["uriBase", "generator"])).to_string().into_bytes()
+fn request_body(form: &Form) -> Vec<u8> {
+    Value::Object(form.to_members(&["uriBase", "generator"])).to_string().into_bytes()
 }
 
-fn find(gateway: &Gateway, name: &str) -> Result<Option<Namespace>, Problem> {
+fn find_namespace(gateway: &Gateway, name: &str) -> Result<Option<Namespace>, Problem> {
     Ok(namespace::get(&gateway.store.read(), name)?)
 }
 
-fn must_find(gateway: &Gateway, name: &str) -> Result<Namespace, Problem> {
-    find(gateway, name)?
+fn require_namespace(gateway: &Gateway, name: &str) -> Result<Namespace, Problem> {
+    find_namespace(gateway, name)?
         .ok_or_else(|| Problem::not_found(format!("there is no namespace {name:?}")))
 }
 
@@ -207,30 +209,30 @@ pub(crate) async fn one(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    show_one(req, depot, res, Faults::default(), None).await
+    render_namespace(req, depot, res, FormErrors::default(), None).await
 }
 
-async fn show_one(
+async fn render_namespace(
     req: &Request,
     depot: &Depot,
     res: &mut Response,
-    faults: Faults,
+    faults: FormErrors,
     form: Option<&Form>,
 ) -> Result<(), Problem> {
-    let (gateway, name) = (gateway(depot)?, path(req, "name").to_owned());
-    let found = blocking(move || {
-        let namespace = must_find(&gateway, &name)?;
+    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name").to_owned());
+    let found = run_blocking(move || {
+        let namespace = require_namespace(&gateway, &name)?;
         let read = gateway.store.read();
-        let used = namespace::use_of(&read, &namespace)?;
-        Ok((used, namespace::held_by(&read, &namespace)?, namespace))
+        let used = namespace::find_use(&read, &namespace)?;
+        Ok((used, namespace::find_holder(&read, &namespace)?, namespace))
     });
     let (used, held, namespace) = found.await?;
     let row = Row::from(&namespace);
     let typed = |field: &str, known: &str| {
-        form.and_then(|form| form.word(field)).unwrap_or_else(|| known.to_owned())
+        form.and_then(|form| form.trimmed(field)).unwrap_or_else(|| known.to_owned())
     };
     let page = One {
-        frame: Frame::of(req, depot, res, Section::Namespaces),
+        frame: Frame::for_caller(req, depot, res, Section::Namespaces),
         faults,
         uri_base: typed("uriBase", &row.uri_base),
         generator: typed("generator", row.generator),
@@ -240,7 +242,7 @@ async fn show_one(
         held,
     };
     let status = page.faults.status;
-    frame::show_with(res, depot, status, &page);
+    frame::show_page_with_status(res, depot, status, &page);
     Ok(())
 }
 
@@ -251,20 +253,29 @@ pub(crate) async fn change(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let (name, sent) = (path(req, "name").to_owned(), sent(&form));
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let (name, sent) = (path_parameter(req, "name").to_owned(), request_body(&form));
     let by = caller(depot).clone();
-    let changed = blocking(move || {
-        let name = must_find(&gateway, &name)?.name;
-        define(&gateway, &by, &name, &sent)
+    let changed = run_blocking(move || {
+        let name = require_namespace(&gateway, &name)?.name;
+        define_namespace(&gateway, &by, &name, &sent)
     });
     match changed.await {
         Ok((namespace, _)) => {
             let words = format!("The namespace {} was changed.", namespace.name);
-            frame::done(res, depot, &address(&namespace.name), &words);
+            frame::redirect_with_notice(res, depot, &page_path(&namespace.name), &words);
             Ok(())
         }
-        Err(problem) => show_one(req, depot, res, Faults::of(&problem, FIELDS), Some(&form)).await,
+        Err(problem) => {
+            render_namespace(
+                req,
+                depot,
+                res,
+                FormErrors::from_problem(&problem, FIELDS),
+                Some(&form),
+            )
+            .await
+        }
     }
 }
 
@@ -276,10 +287,10 @@ pub(crate) async fn deletion(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let (gateway, name) = (gateway(depot)?, path(req, "name").to_owned());
-    let namespace = blocking(move || must_find(&gateway, &name)).await?;
-    let frame = Frame::of(req, depot, res, Section::Namespaces);
-    frame::show(res, depot, &Deletion { frame, row: Row::from(&namespace) });
+    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name").to_owned());
+    let namespace = run_blocking(move || require_namespace(&gateway, &name)).await?;
+    let frame = Frame::for_caller(req, depot, res, Section::Namespaces);
+    frame::show_page(res, depot, &Deletion { frame, row: Row::from(&namespace) });
     Ok(())
 }
 
@@ -290,14 +301,14 @@ pub(crate) async fn delete(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (gateway, name) = (gateway(depot)?, path(req, "name").to_owned());
+    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name").to_owned());
     let (by, removed) = (caller(depot).clone(), name.clone());
-    match blocking(move || remove(&gateway, &by, &removed)).await {
+    match run_blocking(move || remove_namespace(&gateway, &by, &removed)).await {
         Ok(()) => {
             let words = format!("The namespace {name} was deleted.");
-            frame::done(res, depot, "/admin/namespaces", &words);
+            frame::redirect_with_notice(res, depot, "/admin/namespaces", &words);
         }
-        Err(problem) => frame::failed(res, depot, &address(&name), problem.detail()),
+        Err(problem) => frame::redirect_with_error(res, depot, &page_path(&name), problem.detail()),
     }
     Ok(())
 }

@@ -1,22 +1,22 @@
 //! The objects of a Business Object: search, pages, and the page of one object.
-use super::check::pretty;
+use super::check::format_json;
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
-use crate::business_objects::{SEGMENT, named};
+use crate::business_objects::{SEGMENT, find_business_object};
 use crate::identifiers;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::state::{blocking, gateway};
+use crate::state::{gateway, run_blocking};
 use askama::Template;
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_base::Role;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Json, push_pointer};
-use penstock_model::ingest::{Record, Writers, writers};
+use penstock_model::ingest::{Record, WriteHistory, find_write_history};
 use penstock_model::mapping::{FieldKind, Property, Shape, Value};
 use penstock_model::resource::Compiled;
-use penstock_model::search::{self, Bounds, Filter, Search, Test, Through};
+use penstock_model::search::{self, Filter, ReferenceFilter, Search, SearchBudget, ValueTest};
 use penstock_model::{members, view};
 use penstock_service::gateway::Gateway;
 use penstock_store::Read as _;
@@ -27,19 +27,19 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Rows of one page.
-const ROWS: usize = 50;
+const ROWS_PER_PAGE: usize = 50;
 /// The maximum columns besides the URI.
-const COLUMNS: usize = 4;
+const MAX_COLUMNS: usize = 4;
 /// The maximum fields that can be searched.
-const FIELDS: usize = 200;
+const MAX_SEARCH_FIELDS: usize = 200;
 /// The maximum characters of a value in a list.
-const LONGEST_VALUE: usize = 80;
+const MAX_VALUE_CHARS: usize = 80;
 /// The limits of one search: objects read, and time.
-const LOOKED_AT: u64 = 200_000;
-const TIME: Duration = Duration::from_secs(10);
+const MAX_READ_OBJECTS: u64 = 200_000;
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The search operators: the name in the address, and the label.
-const TESTS: [(&str, &str); 5] = [
+const OPERATORS: [(&str, &str); 5] = [
     ("contains", "contains"),
     ("is", "is"),
     ("before", "is before or less than"),
@@ -141,23 +141,23 @@ pub(crate) async fn list(
     let asked = |name: &str| query.get(name).unwrap_or_default().to_owned();
     let (field, test, text) = (asked("field"), asked("test"), asked("text"));
     let after = query.get("cursor").map(str::to_owned);
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let compiled = named(req, &gateway)?;
-    let asked = Asked { field, test, text: text.trim().to_owned(), after };
-    let turn = if asked.searches() { Some(turn(&gateway).await?) } else { None };
-    let page = blocking(move || {
+    let compiled = find_business_object(req, &gateway)?;
+    let asked = SearchRequest { field, test, text: text.trim().to_owned(), after };
+    let turn = if asked.is_search() { Some(acquire_permit(&gateway).await?) } else { None };
+    let page = run_blocking(move || {
         let _turn = turn;
-        Ok(listed(frame, &gateway, &compiled, asked)?)
+        Ok(build_list(frame, &gateway, &compiled, asked)?)
     })
     .await?;
     let status =
         if page.fault.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
-    frame::show_with(res, depot, status, &page);
+    frame::show_page_with_status(res, depot, status, &page);
     Ok(())
 }
 
-struct Asked {
+struct SearchRequest {
     field: String,
     test: String,
     text: String,
@@ -165,36 +165,39 @@ struct Asked {
 }
 
 /// Acquires a permit among the queries of GraphQL, since a search reads as much.
-async fn turn(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
+async fn acquire_permit(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
     gateway.query_permits.acquire().await.ok_or_else(|| {
         Problem::unavailable(1, "too many searches and queries are running; try again")
     })
 }
 
-impl Asked {
+impl SearchRequest {
     /// Whether the request is a search.
-    fn searches(&self) -> bool {
+    fn is_search(&self) -> bool {
         !self.text.is_empty() || self.test == "exists"
     }
 
     /// Returns the filter; `None` without a search.
-    fn filter(
+    fn build_filter(
         &self,
         shape: &Shape,
         fields: &[(String, Vec<String>)],
-    ) -> Result<Option<Filter>, Fault> {
-        if !self.searches() {
+    ) -> Result<Option<Filter>, GatewayError> {
+        if !self.is_search() {
             return Ok(None);
         }
         let text = self.text.clone();
         let test = match self.test.as_str() {
-            "" | "contains" => Test::ContainsAnyCase(text),
-            "is" => Test::In(vec![text]),
-            "before" => Test::Before(text),
-            "after" => Test::After(text),
-            "exists" => Test::Exists,
+            "" | "contains" => ValueTest::ContainsAnyCase(text),
+            "is" => ValueTest::In(vec![text]),
+            "before" => ValueTest::Before(text),
+            "after" => ValueTest::After(text),
+            "exists" => ValueTest::Exists,
             other => {
-                return Err(Fault::new(Kind::Invalid, format!("there is no operator {other:?}")));
+                return Err(GatewayError::new(
+                    ErrorClass::Invalid,
+                    format!("there is no operator {other:?}"),
+                ));
             }
         };
         if self.field.is_empty() {
@@ -202,37 +205,50 @@ impl Asked {
         }
         let path = fields.iter().find(|(pointer, _)| *pointer == self.field);
         let (_, path) = path.ok_or_else(|| {
-            Fault::new(Kind::Invalid, format!("the mapping has no field {:?}", self.field))
+            GatewayError::new(
+                ErrorClass::Invalid,
+                format!("the mapping has no field {:?}", self.field),
+            )
         })?;
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        Filter::at(shape, &path, test).map(Some)
+        Filter::for_field(shape, &path, test).map(Some)
     }
 }
 
-fn listed(
+fn build_list(
     frame: Frame,
     gateway: &Gateway,
     compiled: &Compiled,
-    asked: Asked,
-) -> Result<List, Fault> {
+    asked: SearchRequest,
+) -> Result<List, GatewayError> {
     let shape = &compiled.mapping.root;
     let mut fields = Vec::new();
-    searchable(shape, &mut Vec::new(), &mut fields);
-    let columns = columns(shape);
-    let searched = asked.filter(shape, &fields).and_then(|filter| {
+    collect_search_fields(shape, &mut Vec::new(), &mut fields);
+    let columns = list_columns(shape);
+    let searched = asked.build_filter(shape, &fields).and_then(|filter| {
         let search = Search {
             filter: filter.as_ref(),
             after: asked.after.as_deref(),
-            limit: ROWS,
+            limit: ROWS_PER_PAGE,
             ..Search::default()
         };
-        search::page(&gateway.store, compiled, &search, &Bounds::new(LOOKED_AT, TIME))
+        search::find_page(
+            &gateway.store,
+            compiled,
+            &search,
+            &SearchBudget::new(MAX_READ_OBJECTS, SEARCH_TIMEOUT),
+        )
     });
     let (page, fault) = match searched {
         Ok(page) => (page, None),
         // An invalid search in an address is not an error of the gateway.
-        Err(fault) if matches!(fault.kind, Kind::Invalid | Kind::Malformed | Kind::TooLarge) => {
-            (search::Page { found: Vec::new(), more: false }, Some(fault.detail))
+        Err(fault)
+            if matches!(
+                fault.kind,
+                ErrorClass::Invalid | ErrorClass::Malformed | ErrorClass::TooLarge
+            ) =>
+        {
+            (search::SearchPage { found: Vec::new(), more: false }, Some(fault.detail))
         }
         Err(fault) => return Err(fault),
     };
@@ -242,12 +258,12 @@ fn listed(
         // A new reader for each object, so that commits do not wait for the page.
         let read = gateway.store.read();
         let mut out = Vec::new();
-        view::render(&read, shape, &found.uri, &mut out, &mut Vec::new())?;
-        rows.push(Row::of(nesting, found.uri.as_str(), &out, &columns, &frame));
+        view::render_object(&read, shape, &found.uri, &mut out, &mut Vec::new())?;
+        rows.push(Row::from_view(nesting, found.uri.as_str(), &out, &columns, &frame));
     }
     let next = page.found.last().filter(|_| page.more).map(|last| last.cursor.as_str());
-    let (id, name) = names(compiled);
-    let is_searched = asked.searches();
+    let (id, name) = id_and_name(compiled);
+    let is_searched = asked.is_search();
     let parameters = [
         ("field", Some(asked.field.as_str()).filter(|_| is_searched)),
         ("test", Some(asked.test.as_str()).filter(|_| is_searched)),
@@ -262,7 +278,7 @@ fn listed(
         value,
         words,
     });
-    let tests = TESTS.iter().map(|(value, words)| Choice {
+    let tests = OPERATORS.iter().map(|(value, words)| Choice {
         is_chosen: *value == asked.test,
         value: (*value).to_owned(),
         words: (*words).to_owned(),
@@ -283,18 +299,22 @@ fn listed(
 }
 
 /// Returns the id and name of a Business Object.
-fn names(compiled: &Compiled) -> (String, String) {
+fn id_and_name(compiled: &Compiled) -> (String, String) {
     (compiled.object.id.clone(), compiled.object.definition.name.clone())
 }
 
 /// Collects the fields that have values, each as a JSON Pointer and as its names.
-fn searchable(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<(String, Vec<String>)>) {
+fn collect_search_fields(
+    shape: &Shape,
+    path: &mut Vec<String>,
+    found: &mut Vec<(String, Vec<String>)>,
+) {
     for field in &shape.fields {
         let FieldKind::Property(Property { value, .. }) = &field.kind else { continue };
         path.push(field.name.clone());
         if let Value::Object(inner) = value {
-            searchable(inner, path, found);
-        } else if found.len() < FIELDS {
+            collect_search_fields(inner, path, found);
+        } else if found.len() < MAX_SEARCH_FIELDS {
             let mut pointer = String::new();
             for name in path.iter() {
                 push_pointer(&mut pointer, name);
@@ -306,46 +326,52 @@ fn searchable(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<(String, Ve
 }
 
 /// Returns the fields that a list shows: the first ones that have values.
-fn columns(shape: &Shape) -> Vec<String> {
+fn list_columns(shape: &Shape) -> Vec<String> {
     let values = shape.fields.iter().filter(|field| {
         matches!(&field.kind, FieldKind::Property(property) if !matches!(property.value, Value::Object(_)))
     });
-    values.take(COLUMNS).map(|field| field.name.clone()).collect()
+    values.take(MAX_COLUMNS).map(|field| field.name.clone()).collect()
 }
 
 impl Row {
-    fn of(nesting: usize, uri: &str, view: &[u8], columns: &[String], frame: &Frame) -> Self {
+    fn from_view(
+        nesting: usize,
+        uri: &str,
+        view: &[u8],
+        columns: &[String],
+        frame: &Frame,
+    ) -> Self {
         let shown = match json::parse(view, nesting.saturating_add(2)) {
             Ok(Json::Object(members)) => members,
             _ => Vec::new(),
         };
         let value = |name: &String| {
             let value = shown.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-            (name.clone(), value.map(short).unwrap_or_default())
+            (name.clone(), value.map(shorten_value).unwrap_or_default())
         };
         Self {
             uri: uri.to_owned(),
-            link: link(frame, uri),
+            link: object_link(frame, uri),
             values: columns.iter().map(value).collect(),
         }
     }
 }
 
 /// Shortens a value for a list.
-fn short(value: &Json) -> String {
+fn shorten_value(value: &Json) -> String {
     let text = match value {
         Json::String(text) => text.clone(),
-        Json::Array(elements) => elements.iter().map(short).collect::<Vec<_>>().join(", "),
+        Json::Array(elements) => elements.iter().map(shorten_value).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
-    match text.char_indices().nth(LONGEST_VALUE) {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
     }
 }
 
 /// Returns the address of an object's page.
-fn link(frame: &Frame, uri: &str) -> String {
+fn object_link(frame: &Frame, uri: &str) -> String {
     format!("{}/admin/object?uri={}", frame.prefix, utf8_percent_encode(uri, SEGMENT))
 }
 
@@ -360,19 +386,19 @@ pub(crate) async fn get(
     let uri = query.get("uri").unwrap_or_default();
     let node = NamedNode::new(uri)
         .map_err(|error| Problem::malformed(format!("{uri:?} is not an IRI: {error}")))?;
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let turn = turn(&gateway).await?;
-    let page = blocking(move || {
+    let turn = acquire_permit(&gateway).await?;
+    let page = run_blocking(move || {
         let _turn = turn;
-        one(frame, &gateway, &node)
+        build_page(frame, &gateway, &node)
     })
     .await?;
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
-fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem> {
+fn build_page(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem> {
     let all = gateway.catalogue.list();
     let (mut belongs, mut json, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
     let turtle = {
@@ -382,22 +408,29 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
             return Err(Problem::not_found(format!("No object {} is stored.", uri.as_str())));
         }
         for compiled in &all {
-            if members::contains(&read, compiled, uri)? {
-                let (id, name) = names(compiled);
+            if members::is_member(&read, compiled, uri)? {
+                let (id, name) = id_and_name(compiled);
                 belongs.push((format!("{}/admin/objects/{id}", frame.prefix), name));
             }
         }
-        if let Some(shape) = identifiers::shape(gateway, &read, uri, &quads)? {
-            view::render(&read, &shape, uri, &mut json, &mut warnings)?;
+        if let Some(shape) = identifiers::find_shape(gateway, &read, uri, &quads)? {
+            view::render_object(&read, &shape, uri, &mut json, &mut warnings)?;
         }
-        identifiers::turtle(&quads)?
+        identifiers::to_turtle(&quads)?
     };
-    let bounds = Bounds::new(LOOKED_AT, TIME);
-    let found =
-        search::referrers(&gateway.store, &all, uri, Through::default(), None, ROWS, &bounds);
+    let bounds = SearchBudget::new(MAX_READ_OBJECTS, SEARCH_TIMEOUT);
+    let found = search::find_referrers(
+        &gateway.store,
+        &all,
+        uri,
+        ReferenceFilter::default(),
+        None,
+        ROWS_PER_PAGE,
+        &bounds,
+    );
     let (referrers, more_referrers, unsearched) = match found {
         Ok(found) => (found.found, found.more, None),
-        Err(fault) if fault.kind == Kind::TooLarge => (Vec::new(), false, Some(fault.detail)),
+        Err(fault) if fault.kind == ErrorClass::TooLarge => (Vec::new(), false, Some(fault.detail)),
         Err(fault) => return Err(fault.into()),
     };
     let referrers = referrers
@@ -405,21 +438,25 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
         // The object is in its own view; that is no reference.
         .filter(|referrer| referrer.uri != *uri)
         .map(|referrer| Referrer {
-            link: link(&frame, referrer.uri.as_str()),
+            link: object_link(&frame, referrer.uri.as_str()),
             uri: referrer.uri.into_string(),
-            business_object: names(&referrer.business_object).1,
+            business_object: id_and_name(&referrer.business_object).1,
             path: referrer.path,
         });
     let text = if json.is_empty() {
         String::new()
     } else {
-        pretty(&json, gateway.settings.limits.nesting)
+        format_json(&json, gateway.settings.limits.nesting)
     };
     Ok(One {
         referrers: referrers.collect(),
-        json: text.lines().map(|line| linked(line, uri.as_str(), &frame)).collect(),
+        json: text.lines().map(|line| link_line(line, uri.as_str(), &frame)).collect(),
         warnings: warnings.iter().map(ToString::to_string).collect(),
-        written: Written::of(gateway, writers(&gateway.store, uri.as_str())?, &frame),
+        written: Written::from_writers(
+            gateway,
+            find_write_history(&gateway.store, uri.as_str())?,
+            &frame,
+        ),
         uri: uri.as_str().to_owned(),
         frame,
         belongs,
@@ -430,7 +467,7 @@ fn one(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem>
 }
 
 /// Links the object in a line of JSON, unless it is the shown one.
-fn linked(line: &str, own: &str, frame: &Frame) -> Line {
+fn link_line(line: &str, own: &str, frame: &Frame) -> Line {
     let plain = || Line { before: line.to_owned(), link: None, after: String::new() };
     let Some(begin) =
         line.find("\"uri\": \"").filter(|at| line.get(..*at).is_some_and(|b| b.trim().is_empty()))
@@ -445,16 +482,16 @@ fn linked(line: &str, own: &str, frame: &Frame) -> Line {
     let end = begin + 7 + value.len();
     Line {
         before: format!("{}\"", line.get(..begin + 7).unwrap_or_default()),
-        link: Some((link(frame, &uri), uri)),
+        link: Some((object_link(frame, &uri), uri)),
         after: format!("\"{}", line.get(end..).unwrap_or_default()),
     }
 }
 
 impl Written {
-    fn of(gateway: &Gateway, writers: Writers, frame: &Frame) -> Self {
+    fn from_writers(gateway: &Gateway, writers: WriteHistory, frame: &Frame) -> Self {
         let is_admin = frame.may(Role::Admin);
         let of = |record: Record| Ingestion {
-            at: words::moment(&record.at),
+            at: words::format_utc(&record.at),
             by: gateway
                 .auth
                 .accounts
@@ -463,16 +500,16 @@ impl Written {
                 .map_or_else(
                     || record.caller.clone(),
                     |account| {
-                        if is_admin { words::name(&account) } else { record.caller.clone() }
+                        if is_admin { words::display_name(&account) } else { record.caller.clone() }
                     },
                 ),
             business_object: record.business_object_name,
             mode: record.mode.name(),
             counts: format!(
                 "{} new, {} changed, {} removed",
-                words::number(record.created),
-                words::number(record.updated),
-                words::number(record.deleted)
+                words::format_number(record.created),
+                words::format_number(record.updated),
+                words::format_number(record.deleted)
             ),
             id: record.id,
         };
@@ -480,8 +517,8 @@ impl Written {
             minted_by: writers.minted_by.map(of),
             named_by: writers.named_by.into_iter().map(of).collect(),
             is_silent: writers.silent > 0,
-            silent: words::many(writers.silent, "ingestion", "ingestions"),
-            since: writers.since.as_deref().map(words::moment),
+            silent: words::format_count(writers.silent, "ingestion", "ingestions"),
+            since: writers.since.as_deref().map(words::format_utc),
         }
     }
 }

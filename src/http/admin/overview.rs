@@ -1,20 +1,20 @@
 //! `/admin`: the state of the gateway, and what is wrong.
 use super::frame::{self, Frame, Section};
-use super::health::{Concern, concerns};
-use super::plot::{Of, Plot};
+use super::health::{Concern, collect_concerns};
+use super::plot::{Plot, PlotSpec};
 use super::words;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::state::{blocking, gateway, state};
+use crate::state::{gateway, run_blocking, state};
 use askama::Template;
 use penstock_base::Role;
-use penstock_base::telemetry::metrics::{Count, Snapshot, recent_counts};
+use penstock_base::telemetry::metrics::{PeriodCounts, RecentCounts, recent_counts};
 use penstock_export::TargetState;
 use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, Response, handler};
 
 /// The maximum log lines that are shown.
-const LINES: usize = 5;
+const MAX_LOG_LINES: usize = 5;
 
 #[derive(Template)]
 #[template(path = "admin/overview.html")]
@@ -56,37 +56,37 @@ pub(crate) async fn get(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::Overview);
+    let frame = Frame::for_caller(req, depot, res, Section::Overview);
     let gateway = gateway(depot)?;
     let defined = gateway.catalogue.list().len() as u64;
-    let first = gateway.auth.accounts.with_initial_password();
+    let first = gateway.auth.accounts.find_with_initial_password();
     let state = state(depot);
-    let status = blocking(move || state.status()).await?;
+    let status = run_blocking(move || state.status()).await?;
     let first = first.as_ref().map(|account| account.id.as_str());
     let page = Overview {
-        concerns: concerns(&status, first, &frame),
-        summary: summary(&status, defined),
-        targets: status.targets.iter().map(target).collect(),
-        plots: plots(&recent_counts()),
-        lines: lines(&status, frame.may(Role::Admin)),
-        facts: facts(&status),
+        concerns: collect_concerns(&status, first, &frame),
+        summary: build_summary(&status, defined),
+        targets: status.targets.iter().map(target_row).collect(),
+        plots: build_plots(&recent_counts()),
+        lines: recent_log_lines(&status, frame.may(Role::Admin)),
+        facts: system_facts(&status),
         frame,
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
-fn summary(status: &Status, defined: u64) -> String {
+fn build_summary(status: &Status, defined: u64) -> String {
     let objects =
-        words::many(defined, "Business Object is defined", "Business Objects are defined");
+        words::format_count(defined, "Business Object is defined", "Business Objects are defined");
     let waiting = match status.queue.depth {
         0 => "no export is waiting".to_owned(),
-        depth => format!("{} waiting", words::many(depth, "export is", "exports are")),
+        depth => format!("{} waiting", words::format_count(depth, "export is", "exports are")),
     };
     format!("{objects}, and {waiting}.")
 }
 
-fn target(target: &TargetState) -> Target {
+fn target_row(target: &TargetState) -> Target {
     let (class, state) = match target {
         TargetState { blocked: Some(_), .. } => ("bad", "Blocked"),
         TargetState { paused: Some(_), .. } => ("warn", "Paused"),
@@ -95,24 +95,24 @@ fn target(target: &TargetState) -> Target {
         TargetState { reachable: Some(false), .. } => ("warn", "Unreachable"),
         _ => ("", "Not used yet"),
     };
-    let ago = |moment: &str| format!("{} ago", words::age(moment));
+    let ago = |moment: &str| format!("{} ago", words::format_age(moment));
     Target {
         name: target.name.clone(),
         class,
         state,
-        depth: words::number(target.depth),
-        size: if target.depth == 0 { "–".to_owned() } else { words::size(target.bytes) },
-        oldest: target.oldest_age_seconds.map_or_else(|| "–".to_owned(), words::span),
+        depth: words::format_number(target.depth),
+        size: if target.depth == 0 { "–".to_owned() } else { words::format_size(target.bytes) },
+        oldest: target.oldest_age_seconds.map_or_else(|| "–".to_owned(), words::format_duration),
         last: target.last_delivery.as_deref().map_or_else(|| "never".to_owned(), ago),
     }
 }
 
 /// Returns recent warnings and errors. Only Admins get their fields.
-fn lines(status: &Status, is_admin: bool) -> Vec<Line> {
+fn recent_log_lines(status: &Status, is_admin: bool) -> Vec<Line> {
     // Refusals are in the audit trail, which has its own page.
     let lines = status.last_errors.iter().filter(|line| line.code != "auth::audit");
-    let shown = lines.take(LINES).map(|line| Line {
-        time: words::second(&line.time),
+    let shown = lines.take(MAX_LOG_LINES).map(|line| Line {
+        time: words::format_second(&line.time),
         is_error: line.level == "error",
         text: line.text.clone(),
         fields: if is_admin {
@@ -125,13 +125,14 @@ fn lines(status: &Status, is_admin: bool) -> Vec<Line> {
     shown.collect()
 }
 
-fn plots(recent: &Snapshot) -> [Plot; 4] {
-    let ingested =
-        |counts: &[Count]| -> Vec<_> { counts.iter().map(|count| (count.objects, 0)).collect() };
-    let delivered = |counts: &[Count]| -> Vec<_> {
+fn build_plots(recent: &RecentCounts) -> [Plot; 4] {
+    let ingested = |counts: &[PeriodCounts]| -> Vec<_> {
+        counts.iter().map(|count| (count.objects, 0)).collect()
+    };
+    let delivered = |counts: &[PeriodCounts]| -> Vec<_> {
         counts.iter().map(|count| (count.delivered, count.failed)).collect()
     };
-    let of = |heading, (one, more), wrong, is_day: bool| Of {
+    let of = |heading, (one, more), wrong, is_day: bool| PlotSpec {
         heading,
         one,
         more,
@@ -156,10 +157,12 @@ fn plots(recent: &Snapshot) -> [Plot; 4] {
     ]
 }
 
-fn facts(status: &Status) -> Vec<(&'static str, String)> {
-    let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), words::size);
+fn system_facts(status: &Status) -> Vec<(&'static str, String)> {
+    let size = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), words::format_size);
     let memory = match status.memory.limit_bytes {
-        Some(limit) => format!("{} of {}", size(status.memory.resident_bytes), words::size(limit)),
+        Some(limit) => {
+            format!("{} of {}", size(status.memory.resident_bytes), words::format_size(limit))
+        }
         None => size(status.memory.resident_bytes),
     };
     let follows = match status.clock.synchronised {
@@ -171,11 +174,11 @@ fn facts(status: &Status) -> Vec<(&'static str, String)> {
     vec![
         ("Disk free", size(status.disk.free_bytes)),
         ("Memory used", memory),
-        ("Clock", format!("{} UTC", words::second(&status.clock.now))),
+        ("Clock", format!("{} UTC", words::format_second(&status.clock.now))),
         ("Clock state", follows.to_owned()),
-        ("Data on disk", words::size(on_disk)),
-        ("Quads stored", words::number(status.store.quads)),
-        ("Uptime", words::span(status.uptime_seconds)),
+        ("Data on disk", words::format_size(on_disk)),
+        ("Quads stored", words::format_number(status.store.quads)),
+        ("Uptime", words::format_duration(status.uptime_seconds)),
         ("Version", status.version.to_owned()),
         ("Gateway ID", status.gateway_id.clone()),
     ]

@@ -2,10 +2,10 @@
 use super::words;
 
 /// The height above the line, and that below it for plots with failures.
-const UP: u64 = 90;
-const DOWN: u64 = 30;
+const HEIGHT_ABOVE: u64 = 90;
+const HEIGHT_BELOW: u64 = 30;
 /// The width of one bar and the gap after it.
-const STEP: u64 = 10;
+const BAR_STEP: u64 = 10;
 
 /// One plot: counts upwards, and failures downwards.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Bar {
 
 /// The description of a plot.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Of {
+pub(super) struct PlotSpec {
     pub(super) heading: &'static str,
     /// The singular and plural of what it counts.
     pub(super) one: &'static str,
@@ -52,7 +52,7 @@ pub(super) struct Of {
 
 impl Plot {
     /// Creates the plot of these pairs of counts, the oldest first.
-    pub(super) fn new(of: Of, counts: &[(u64, u64)]) -> Self {
+    pub(super) fn new(of: PlotSpec, counts: &[(u64, u64)]) -> Self {
         let sum = |side: fn(&(u64, u64)) -> u64| counts.iter().map(side).sum::<u64>();
         let most = counts.iter().map(|(up, _)| *up).max().unwrap_or_default();
         let most_down = counts.iter().map(|(_, down)| *down).max().unwrap_or_default();
@@ -65,23 +65,23 @@ impl Plot {
         let mut bars = Vec::new();
         for (at, (up, down)) in (0..).zip(counts) {
             for (class, count, most, side) in
-                [("up", *up, most, UP), ("down", *down, most_down, DOWN)]
+                [("up", *up, most, HEIGHT_ABOVE), ("down", *down, most_down, HEIGHT_BELOW)]
             {
                 let height = u64::try_from(scaled(count, most, side)).unwrap_or(side);
-                let y = if class == "up" { UP - height } else { UP };
+                let y = if class == "up" { HEIGHT_ABOVE - height } else { HEIGHT_ABOVE };
                 if height > 0 {
-                    bars.push(Bar { class, x: at * STEP, y, width: STEP - 2, height });
+                    bars.push(Bar { class, x: at * BAR_STEP, y, width: BAR_STEP - 2, height });
                 }
             }
         }
-        let mut total = words::many(sum(|(up, _)| *up), of.one, of.more);
+        let mut total = words::format_count(sum(|(up, _)| *up), of.one, of.more);
         if has_down {
             let (one, more) = of.wrong;
-            total = format!("{total}, {}", words::many(sum(|(_, down)| *down), one, more));
+            total = format!("{total}, {}", words::format_count(sum(|(_, down)| *down), one, more));
         }
         let highest = match most {
             0 => String::new(),
-            _ => format!("peak {}/{}", words::number(most), of.step),
+            _ => format!("peak {}/{}", words::format_number(most), of.step),
         };
         let separator = if highest.is_empty() { "" } else { "; " };
         Self {
@@ -91,18 +91,18 @@ impl Plot {
             from: of.from,
             most: highest,
             bars,
-            zero: UP,
+            zero: HEIGHT_ABOVE,
             steps: counts.len() as u64,
             has_down,
         }
     }
 
     pub(super) fn width(&self) -> u64 {
-        self.steps * STEP
+        self.steps * BAR_STEP
     }
 
     pub(super) fn height(&self) -> u64 {
-        if self.has_down { UP + DOWN } else { UP + 1 }
+        if self.has_down { HEIGHT_ABOVE + HEIGHT_BELOW } else { HEIGHT_ABOVE + 1 }
     }
 }
 
@@ -110,7 +110,7 @@ impl Plot {
 mod tests {
     use super::*;
 
-    const OF: Of = Of {
+    const OF: PlotSpec = PlotSpec {
         heading: "Exports, last hour",
         one: "delivered",
         more: "delivered",

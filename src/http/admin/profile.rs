@@ -1,15 +1,15 @@
 //! `/admin/profile`: the caller's own account.
-use super::form::{Faults, form};
+use super::form::{FormErrors, take_form};
 use super::frame::{self, Frame, Section};
-use super::users::{FIELDS, Filled, Shown, body, password};
+use super::users::{FIELDS, Filled, Shown, account_body, read_new_password};
 use crate::caller::caller;
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::gateway;
-use crate::users::{alter, own, set_password};
+use crate::users::{change_account, own_account, set_password};
 use askama::Template;
 use penstock_auth::Account;
-use penstock_auth::accounts::Edit;
+use penstock_auth::accounts::AccountEdit;
 use penstock_base::IfMatch;
 use salvo::{Depot, Request, Response, handler};
 
@@ -17,7 +17,7 @@ use salvo::{Depot, Request, Response, handler};
 #[template(path = "admin/profile.html")]
 struct Profile {
     frame: Frame,
-    faults: Faults,
+    faults: FormErrors,
     shown: Shown,
     filled: Filled,
 }
@@ -30,22 +30,22 @@ pub(crate) async fn get(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let account = own(depot)?;
+    let account = own_account(depot)?;
     let filled = Filled::from(&*account);
-    show((req, depot, res), &account, filled, Faults::default());
+    render_profile((req, depot, res), &account, filled, FormErrors::default());
     Ok(())
 }
 
-fn show(
+fn render_profile(
     (req, depot, res): (&Request, &Depot, &mut Response),
     account: &Account,
     filled: Filled,
-    faults: Faults,
+    faults: FormErrors,
 ) {
-    let frame = Frame::of(req, depot, res, Section::Profile);
+    let frame = Frame::for_caller(req, depot, res, Section::Profile);
     let status = faults.status;
     let page = Profile { frame, faults, shown: Shown::from(account), filled };
-    frame::show_with(res, depot, status, &page);
+    frame::show_page_with_status(res, depot, status, &page);
 }
 
 /// Changes the caller's own names and organization.
@@ -55,18 +55,25 @@ pub(crate) async fn change(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let account = own(depot)?;
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let account = own_account(depot)?;
     let names = ["givenName", "familyName", "organization"];
-    let changed = match Edit::read(&body(&form, &names, false)) {
-        Ok(edit) => alter(&gateway, caller(depot), &account.id, IfMatch::Any, edit).await,
+    let changed = match AccountEdit::from_json(&account_body(&form, &names, false)) {
+        Ok(edit) => change_account(&gateway, caller(depot), &account.id, IfMatch::Any, edit).await,
         Err(fault) => Err(fault.into()),
     };
     match changed {
-        Ok(_) => frame::done(res, depot, "/admin/profile", "Your profile was changed."),
+        Ok(_) => {
+            frame::redirect_with_notice(res, depot, "/admin/profile", "Your profile was changed.");
+        }
         Err(problem) => {
             let filled = Filled { email: account.email.clone(), ..Filled::from(&form) };
-            show((req, depot, res), &account, filled, Faults::of(&problem, FIELDS));
+            render_profile(
+                (req, depot, res),
+                &account,
+                filled,
+                FormErrors::from_problem(&problem, FIELDS),
+            );
         }
     }
     Ok(())
@@ -79,20 +86,20 @@ pub(crate) async fn set(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let account = own(depot)?;
-    let done = match password(&form, &account) {
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let account = own_account(depot)?;
+    let done = match read_new_password(&form, &account) {
         Ok(new) => set_password(depot, &gateway, &account, new)
             .await
-            .map_err(|problem| Faults::of(&problem, FIELDS)),
+            .map_err(|problem| FormErrors::from_problem(&problem, FIELDS)),
         Err(faults) => Err(faults),
     };
     match done {
         Ok(()) => {
             let words = "Your password was changed; your other sessions have ended.";
-            frame::done(res, depot, "/admin/profile", words);
+            frame::redirect_with_notice(res, depot, "/admin/profile", words);
         }
-        Err(faults) => show((req, depot, res), &account, Filled::from(&*account), faults),
+        Err(faults) => render_profile((req, depot, res), &account, Filled::from(&*account), faults),
     }
     Ok(())
 }

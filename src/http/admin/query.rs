@@ -1,6 +1,6 @@
 //! A page for GraphQL queries. With script the response appears without a reload.
-use super::check::pretty;
-use super::form::form;
+use super::check::format_json;
+use super::form::take_form;
 use super::frame::{self, Frame, Section};
 use crate::caller::caller;
 use crate::graphql;
@@ -12,7 +12,7 @@ use salvo::{Depot, Request, Response, handler};
 use serde_json::{Map, Value};
 
 /// The initial query.
-const FIRST: &str = "{\n  authenticatedUser {\n    id\n    email\n    roles\n  }\n}\n";
+const INITIAL_QUERY: &str = "{\n  authenticatedUser {\n    id\n    email\n    roles\n  }\n}\n";
 
 #[derive(Template)]
 #[template(path = "admin/query.html")]
@@ -31,9 +31,9 @@ pub(crate) async fn get(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let asked = Query::read(req, &["query"])?;
-    let query = asked.get("query").unwrap_or(FIRST).to_owned();
-    let frame = Frame::of(req, depot, res, Section::Query);
-    frame::show(res, depot, &Page { frame, query, variables: String::new(), result: None });
+    let query = asked.get("query").unwrap_or(INITIAL_QUERY).to_owned();
+    let frame = Frame::for_caller(req, depot, res, Section::Query);
+    frame::show_page(res, depot, &Page { frame, query, variables: String::new(), result: None });
     Ok(())
 }
 
@@ -44,15 +44,15 @@ pub(crate) async fn post(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let form = form(depot);
+    let form = take_form(depot);
     let (query, variables) = (form.text("query"), form.text("variables"));
-    let result = asked(depot, &query, &variables).await?;
-    let frame = Frame::of(req, depot, res, Section::Query);
-    frame::show(res, depot, &Page { frame, query, variables, result: Some(result) });
+    let result = execute_query(depot, &query, &variables).await?;
+    let frame = Frame::for_caller(req, depot, res, Section::Query);
+    frame::show_page(res, depot, &Page { frame, query, variables, result: Some(result) });
     Ok(())
 }
 
-async fn asked(depot: &Depot, query: &str, variables: &str) -> Result<String, Problem> {
+async fn execute_query(depot: &Depot, query: &str, variables: &str) -> Result<String, Problem> {
     let mut members = Map::new();
     members.insert("query".to_owned(), query.into());
     if !variables.trim().is_empty() {
@@ -62,6 +62,6 @@ async fn asked(depot: &Depot, query: &str, variables: &str) -> Result<String, Pr
         };
     }
     let nesting = gateway(depot)?.settings.limits.nesting;
-    let answer = graphql::ask(depot, caller(depot), members).await?;
-    Ok(pretty(&serde_json::to_vec(&answer).unwrap_or_default(), nesting))
+    let answer = graphql::execute_form(depot, caller(depot), members).await?;
+    Ok(format_json(&serde_json::to_vec(&answer).unwrap_or_default(), nesting))
 }

@@ -1,15 +1,15 @@
 //! Derives a new Business Object from a pasted sample.
 use super::draft::Draft;
 use super::editor::{self, Editor};
-use super::form::{Faults, form};
+use super::form::{FormErrors, take_form};
 use super::frame::{self, Frame, Section};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::state::{blocking, gateway};
+use crate::state::{gateway, run_blocking};
 use askama::Template;
-use penstock_base::fault::{Fault, Finding, Place};
+use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::Json;
-use penstock_model::derive::{self, Derived, Names, Note};
+use penstock_model::derive::{self, DerivationNote, DerivedMapping, MappingNames};
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
@@ -22,7 +22,7 @@ struct Page {
     called: String,
     vocabulary: String,
     sample: String,
-    faults: Faults,
+    faults: FormErrors,
 }
 
 /// Shows the form.
@@ -34,13 +34,13 @@ pub(crate) async fn get(
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
     let page = Page {
-        vocabulary: vocabulary(&gateway(depot)?),
-        frame: Frame::of(req, depot, res, Section::BusinessObjects),
+        vocabulary: default_vocabulary(&gateway(depot)?),
+        frame: Frame::for_caller(req, depot, res, Section::BusinessObjects),
         called: String::new(),
         sample: String::new(),
-        faults: Faults::default(),
+        faults: FormErrors::default(),
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -51,14 +51,14 @@ pub(crate) async fn post(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let form = form(depot);
+    let form = take_form(depot);
     let gateway = gateway(depot)?;
-    let name = form.word("name").unwrap_or_default();
-    let vocabulary = form.word("vocabulary").unwrap_or_else(|| vocabulary(&gateway));
+    let name = form.trimmed("name").unwrap_or_default();
+    let vocabulary = form.trimmed("vocabulary").unwrap_or_else(|| default_vocabulary(&gateway));
     let mut sample = form.text("sample");
     drop(form);
     let nesting = gateway.settings.limits.nesting;
-    let mut faults = Faults::default();
+    let mut faults = FormErrors::default();
     if name.is_empty() {
         faults.add("name", "the name is missing; enter what the objects are, such as Pump");
     }
@@ -69,9 +69,9 @@ pub(crate) async fn post(
     if faults.each().next().is_none() {
         let names = (name.clone(), vocabulary.clone());
         let guessed;
-        (guessed, sample) = blocking(move || {
-            let names = Names { business_object: &names.0, vocabulary: &names.1 };
-            Ok(guess(names, sample, nesting))
+        (guessed, sample) = run_blocking(move || {
+            let names = MappingNames { business_object: &names.0, vocabulary: &names.1 };
+            Ok(derive_from_text(names, sample, nesting))
         })
         .await?;
         match guessed {
@@ -79,37 +79,39 @@ pub(crate) async fn post(
             Err((field, fault)) => faults.add(field, &fault.detail),
         }
     }
-    let frame = Frame::of(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let Some(derived) = derived else {
         "No mapping could be derived.".clone_into(&mut faults.detail);
         let page = Page { frame, called: name, vocabulary, sample, faults };
-        frame::show_with(res, depot, StatusCode::UNPROCESSABLE_ENTITY, &page);
+        frame::show_page_with_status(res, depot, StatusCode::UNPROCESSABLE_ENTITY, &page);
         return Ok(());
     };
     let draft = Draft { name, enabled: true, config: derived.config, sample, ..Draft::default() };
-    let (draft, known, checked) = editor::checked(gateway, draft).await?;
-    let page = Editor::of_new(frame, draft, known, checked);
-    frame::show(res, depot, &Editor { notes: derived.notes, ..page });
+    let (draft, known, checked) = editor::check_draft(gateway, draft).await?;
+    let page = Editor::for_new(frame, draft, known, checked);
+    frame::show_page(res, depot, &Editor { notes: derived.notes, ..page });
     Ok(())
 }
 
 /// Derives a mapping from the sample. An error has the name of its field in the form. Returns the sample too,
 /// or the part of it that was used.
-fn guess(
-    names: Names<'_>,
+fn derive_from_text(
+    names: MappingNames<'_>,
     text: String,
     nesting: usize,
-) -> (Result<Derived, (&'static str, Fault)>, String) {
-    let sample = match derive::samples(&text, nesting) {
+) -> (Result<DerivedMapping, (&'static str, GatewayError)>, String) {
+    let sample = match derive::read_samples(&text, nesting) {
         Ok(sample) => sample,
         Err(fault) => return (Err(("sample", fault)), text),
     };
-    match derive::derive(names, &sample.objects) {
-        Err(fault) => (Err((of(&fault), fault)), text),
-        Ok(mut derived) => match derive::sampled(&sample) {
+    match derive::derive_mapping(names, &sample.objects) {
+        Err(fault) => (Err((field_of_fault(&fault), fault)), text),
+        Ok(mut derived) => match derive::describe_sample(&sample) {
             None => (Ok(derived), text),
             Some(message) => {
-                derived.notes.insert(0, Note { field: String::new(), message, misfit: false });
+                derived
+                    .notes
+                    .insert(0, DerivationNote { field: String::new(), message, misfit: false });
                 (Ok(derived), format!("{:#}", Json::Array(sample.objects)))
             }
         },
@@ -117,14 +119,14 @@ fn guess(
 }
 
 /// Returns the form's field that an error of deriving belongs to.
-fn of(fault: &Fault) -> &'static str {
+fn field_of_fault(fault: &GatewayError) -> &'static str {
     let is_vocabulary =
         |finding: &Finding| finding.place == Place::Pointer("/vocabulary".to_owned());
     if fault.errors.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
 }
 
 /// Returns the default prefix of the IRIs of properties.
-fn vocabulary(gateway: &Gateway) -> String {
+fn default_vocabulary(gateway: &Gateway) -> String {
     match &gateway.settings.base_url {
         Some(base_url) => format!("{}/vocabulary/", base_url.trim_end_matches('/')),
         None => gateway.catalogue.default_base("vocabulary"),

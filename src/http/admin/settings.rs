@@ -4,7 +4,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::state;
 use askama::Template;
-use penstock_config::{Effective, Setting, TABLE};
+use penstock_config::{EffectiveValue, SETTINGS, Setting};
 use salvo::{Depot, Request, Response, handler};
 
 #[derive(Template)]
@@ -27,9 +27,9 @@ struct Row {
     meaning: String,
 }
 
-impl From<&Effective> for Row {
-    fn from(effective: &Effective) -> Self {
-        let Effective { name, value, origin } = effective;
+impl From<&EffectiveValue> for Row {
+    fn from(effective: &EffectiveValue) -> Self {
+        let EffectiveValue { name, value, origin } = effective;
         // Quotes mark the end of a text; here its cell does.
         let plain = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
         let plain = plain.filter(|value| !value.contains(['\\', '"'])).unwrap_or(value);
@@ -42,14 +42,14 @@ impl From<&Effective> for Row {
                 origin.clone()
             },
             // Backticks are only for readers of Markdown.
-            meaning: setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
+            meaning: find_setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
         }
     }
 }
 
 /// Returns the setting of this name, in which any text may replace a part in angle brackets.
-fn setting(name: &str) -> Option<&'static Setting> {
-    TABLE.iter().find(|setting| match setting.name.split_once('<') {
+fn find_setting(name: &str) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|setting| match setting.name.split_once('<') {
         None => setting.name == name,
         Some((before, rest)) => {
             let after = rest.split_once('>').map_or("", |(_, after)| after);
@@ -70,12 +70,12 @@ pub(crate) async fn get(
     let (defaults, given): (Vec<_>, Vec<_>) =
         state.settings().effective.iter().partition(|value| value.origin == "default");
     let page = Page {
-        frame: Frame::of(req, depot, res, Section::Settings),
+        frame: Frame::for_caller(req, depot, res, Section::Settings),
         warnings: state.settings().warnings.clone(),
         given: given.into_iter().map(Row::from).collect(),
         defaults: defaults.into_iter().map(Row::from).collect(),
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -87,7 +87,7 @@ mod tests {
     fn shows_values_with_their_meaning_and_no_secrets() {
         let row = |name: &str, value: &str| {
             let origin = "default".to_owned();
-            Row::from(&Effective { name: name.to_owned(), value: value.to_owned(), origin })
+            Row::from(&EffectiveValue { name: name.to_owned(), value: value.to_owned(), origin })
         };
         let port = row("server.port", "\"8080\"");
         assert_eq!(port.value, "8080");

@@ -1,13 +1,13 @@
 //! The targets: their state, and a test of whether they would accept files.
 use super::frame::{self, Frame, Section};
 use super::words;
-use crate::business_objects::path;
+use crate::business_objects::path_parameter;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::state::{blocking, gateway};
+use crate::state::{gateway, run_blocking};
 use askama::Template;
 use penstock_base::Role;
-use penstock_export::{Probe, TargetState};
+use penstock_export::{ProbeResult, TargetState};
 use salvo::{Depot, Request, Response, handler};
 
 #[derive(Template)]
@@ -48,13 +48,13 @@ pub(crate) async fn list(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let frame = Frame::of(req, depot, res, Section::Targets);
+    let frame = Frame::for_caller(req, depot, res, Section::Targets);
     let exporter = gateway(depot)?.exporter;
-    let targets = blocking(move || Ok(exporter.targets()?)).await?;
-    frame::show(
+    let targets = run_blocking(move || Ok(exporter.list_targets()?)).await?;
+    frame::show_page(
         res,
         depot,
-        &List { frame, targets: targets.into_iter().map(Target::of).collect() },
+        &List { frame, targets: targets.into_iter().map(Target::from_state).collect() },
     );
     Ok(())
 }
@@ -67,17 +67,17 @@ pub(crate) async fn test(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let exporter = gateway(depot)?.exporter;
-    let Probe { target, ok, cause, milliseconds, .. } =
-        exporter.probe(path(req, "bucketName")).await?;
+    let ProbeResult { target, ok, cause, milliseconds, .. } =
+        exporter.test_target(path_parameter(req, "bucketName")).await?;
     let cause = cause.unwrap_or_default();
     if ok {
         let remark = if cause.is_empty() { cause } else { format!(" Note: {cause}.") };
         let words = format!(
             "{target} responded in {milliseconds} ms, and nothing was found that would prevent a delivery.{remark}"
         );
-        frame::done(res, depot, "/admin/targets", &words);
+        frame::redirect_with_notice(res, depot, "/admin/targets", &words);
     } else {
-        frame::failed(
+        frame::redirect_with_error(
             res,
             depot,
             "/admin/targets",
@@ -88,7 +88,7 @@ pub(crate) async fn test(
 }
 
 impl Target {
-    fn of(target: TargetState) -> Self {
+    fn from_state(target: TargetState) -> Self {
         let (class, state) = match (&target.blocked, &target.paused, target.reachable) {
             (Some(_), ..) => ("bad", "blocked"),
             (None, Some(_), _) if target.depth > 0 => ("warn", "paused"),
@@ -98,11 +98,11 @@ impl Target {
         };
         let blocked = target.blocked.map(|cause| Blocked {
             cause,
-            since: target.blocked_since.as_deref().map(words::age),
-            attempts: words::many(target.attempts, "attempt", "attempts"),
-            next: target.next_attempt.as_deref().map(words::moment),
+            since: target.blocked_since.as_deref().map(words::format_age),
+            attempts: words::format_count(target.attempts, "attempt", "attempts"),
+            next: target.next_attempt.as_deref().map(words::format_utc),
         });
-        let size = words::size(target.bytes);
+        let size = words::format_size(target.bytes);
         Self {
             kind: if target.kind == "s3" { "S3 bucket" } else { "directory" },
             class,
@@ -111,10 +111,10 @@ impl Target {
             paused: target.paused,
             waiting: match target.depth {
                 0 => "none".to_owned(),
-                depth => format!("{}, {size}", words::many(depth, "export", "exports")),
+                depth => format!("{}, {size}", words::format_count(depth, "export", "exports")),
             },
-            oldest: target.oldest.as_deref().map(words::age),
-            last: target.last_delivery.as_deref().map(words::age),
+            oldest: target.oldest.as_deref().map(words::format_age),
+            last: target.last_delivery.as_deref().map(words::format_age),
             without_room: target.waiting,
             name: target.name,
         }

@@ -1,16 +1,16 @@
 //! `/admin/users`: the accounts.
-use super::form::{Faults, Form, form};
+use super::form::{Form, FormErrors, take_form};
 use super::frame::{self, Frame, Section};
 use super::pager::Pager;
 use super::words;
 use crate::caller::caller;
 use crate::problem::Problem;
-use crate::query::{Query, cut};
+use crate::query::{Query, truncate_page};
 use crate::state::gateway;
-use crate::users::{alter, make, named, remove, set_password};
+use crate::users::{change_account, create_account, delete_account, find_account, set_password};
 use askama::Template;
-use penstock_auth::accounts::{Edit, New, NewPassword};
-use penstock_auth::{Account, Role, Source};
+use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
+use penstock_auth::{Account, AccountSource, Role};
 use penstock_base::IfMatch;
 use salvo::{Depot, Request, Response, handler};
 use serde_json::json;
@@ -38,7 +38,7 @@ struct List {
 #[template(path = "admin/user_new.html")]
 struct Creation {
     frame: Frame,
-    faults: Faults,
+    faults: FormErrors,
     filled: Filled,
     roles: [(&'static str, &'static str); 3],
 }
@@ -47,7 +47,7 @@ struct Creation {
 #[template(path = "admin/user.html")]
 struct One {
     frame: Frame,
-    faults: Faults,
+    faults: FormErrors,
     shown: Shown,
     filled: Filled,
     roles: [(&'static str, &'static str); 3],
@@ -87,11 +87,12 @@ pub(super) struct Shown {
 impl From<&Account> for Shown {
     fn from(account: &Account) -> Self {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let time =
-            |at: &Option<String>| at.as_deref().map_or_else(|| "never".into(), words::minute);
+        let time = |at: &Option<String>| {
+            at.as_deref().map_or_else(|| "never".into(), words::format_minute)
+        };
         Self {
             id: account.id.clone(),
-            name: words::name(account),
+            name: words::display_name(account),
             given_name: text(&account.given_name),
             family_name: text(&account.family_name),
             email: account.email.clone(),
@@ -99,15 +100,15 @@ impl From<&Account> for Shown {
             role: account.role,
             is_service_account: account.is_service_account(),
             is_enabled: account.enabled,
-            is_built_in: account.source() == Source::BuiltIn,
+            is_built_in: account.source() == AccountSource::BuiltIn,
             source: match account.source() {
-                Source::BuiltIn => "Built in",
-                Source::OpenIdConnect => "OpenID Connect",
-                Source::ServiceAccount => "Access token",
+                AccountSource::BuiltIn => "Built in",
+                AccountSource::OpenIdConnect => "OpenID Connect",
+                AccountSource::ServiceAccount => "Access token",
             },
             first_login: time(&account.first_login),
             last_login: time(&account.last_login),
-            created: words::minute(&account.created_at),
+            created: words::format_minute(&account.created_at),
             identity: account
                 .identity
                 .as_ref()
@@ -144,7 +145,7 @@ impl From<&Account> for Filled {
 
 impl From<&Form> for Filled {
     fn from(form: &Form) -> Self {
-        let text = |name| form.word(name).unwrap_or_default();
+        let text = |name| form.trimmed(name).unwrap_or_default();
         Self {
             given_name: text("givenName"),
             family_name: text("familyName"),
@@ -169,17 +170,17 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 
 /// Returns the body that the API expects: these fields, and the role and `enabled` if the form has them.
-pub(super) fn body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u8> {
-    let mut members = form.members(names);
+pub(super) fn account_body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u8> {
+    let mut members = form.to_members(names);
     if is_whole {
-        members.insert("roles".into(), json!([form.word("roles").unwrap_or_default()]));
+        members.insert("roles".into(), json!([form.trimmed("roles").unwrap_or_default()]));
         members.insert("enabled".into(), json!(form.is_ticked("enabled")));
     }
     serde_json::Value::Object(members).to_string().into_bytes()
 }
 
 /// Returns the body of a password change. Both entries of the new password must match.
-pub(super) fn password(form: &Form, account: &Account) -> Result<NewPassword, Faults> {
+pub(super) fn read_new_password(form: &Form, account: &Account) -> Result<NewPassword, FormErrors> {
     let (typed, again) = (form.text("password"), form.text("again"));
     let mut members = serde_json::Map::new();
     members.insert("password".into(), typed.clone().into());
@@ -187,17 +188,20 @@ pub(super) fn password(form: &Form, account: &Account) -> Result<NewPassword, Fa
         members.insert("currentPassword".into(), form.text("currentPassword").into());
     }
     let body = serde_json::Value::Object(members).to_string();
-    let read = NewPassword::read(body.as_bytes(), &account.email);
-    let new = read.map_err(|fault| Faults::of(&fault.into(), FIELDS))?;
+    let read = NewPassword::from_json(body.as_bytes(), &account.email);
+    let new = read.map_err(|fault| FormErrors::from_problem(&fault.into(), FIELDS))?;
     if typed != again {
-        return Err(Faults::one("again", "the passwords do not match; type the new one twice"));
+        return Err(FormErrors::for_field(
+            "again",
+            "the passwords do not match; type the new one twice",
+        ));
     }
     Ok(new)
 }
 
 /// Returns the version that a form was loaded with.
-fn version(form: &Form) -> IfMatch {
-    let version = form.word("version").and_then(|version| version.parse().ok());
+fn read_version(form: &Form) -> IfMatch {
+    let version = form.trimmed("version").and_then(|version| version.parse().ok());
     version.map_or(IfMatch::Any, IfMatch::Version)
 }
 
@@ -209,18 +213,18 @@ pub(crate) async fn list(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let query = Query::read(req, &["cursor"])?;
-    let after = query.uuid_cursor()?;
+    let after = query.read_uuid_cursor()?;
     let auth = gateway(depot)?.auth;
     let mut accounts = auth.accounts.list(after.as_deref(), ROWS + 1)?;
-    let next = cut(&mut accounts, ROWS, |account| &account.id);
-    let frame = Frame::of(req, depot, res, Section::Users);
+    let next = truncate_page(&mut accounts, ROWS, |account| &account.id);
+    let frame = Frame::for_caller(req, depot, res, Section::Users);
     let page = List {
         rows: accounts.iter().map(|account| Shown::from(&**account)).collect(),
         pager: Pager::new(&frame, "/admin/users", &[], after.is_none(), next.as_deref()),
         provider: auth.oidc.as_ref().map(|oidc| oidc.registration().to_owned()),
         frame,
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -238,14 +242,25 @@ pub(crate) async fn creation(
         ));
     }
     let filled = Filled { role: "User".to_owned(), enabled: true, ..Filled::default() };
-    show_creation(req, depot, res, Faults::default(), filled);
+    render_new_user(req, depot, res, FormErrors::default(), filled);
     Ok(())
 }
 
-fn show_creation(req: &Request, depot: &Depot, res: &mut Response, faults: Faults, filled: Filled) {
-    let frame = Frame::of(req, depot, res, Section::Users);
+fn render_new_user(
+    req: &Request,
+    depot: &Depot,
+    res: &mut Response,
+    faults: FormErrors,
+    filled: Filled,
+) {
+    let frame = Frame::for_caller(req, depot, res, Section::Users);
     let status = faults.status;
-    frame::show_with(res, depot, status, &Creation { frame, faults, filled, roles: ROLES });
+    frame::show_page_with_status(
+        res,
+        depot,
+        status,
+        &Creation { frame, faults, filled, roles: ROLES },
+    );
 }
 
 /// Creates an account.
@@ -255,24 +270,26 @@ pub(crate) async fn create(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
     let filled = Filled::from(&form);
     let names = ["givenName", "familyName", "email", "organization"];
-    let mut sent = form.members(&names);
+    let mut sent = form.to_members(&names);
     sent.insert("password".into(), form.text("password").into());
     sent.insert("roles".into(), json!([filled.role]));
     sent.insert("enabled".into(), json!(filled.enabled));
     let sent = serde_json::Value::Object(sent).to_string();
-    let made = match New::read(sent.as_bytes()) {
-        Ok(new) => make(&gateway, caller(depot), new).await,
+    let made = match NewAccount::from_json(sent.as_bytes()) {
+        Ok(new) => create_account(&gateway, caller(depot), new).await,
         Err(fault) => Err(fault.into()),
     };
     match made {
         Ok(account) => {
             let words = format!("The account {} was created.", account.email);
-            frame::done(res, depot, "/admin/users", &words);
+            frame::redirect_with_notice(res, depot, "/admin/users", &words);
         }
-        Err(problem) => show_creation(req, depot, res, Faults::of(&problem, FIELDS), filled),
+        Err(problem) => {
+            render_new_user(req, depot, res, FormErrors::from_problem(&problem, FIELDS), filled);
+        }
     }
     Ok(())
 }
@@ -285,19 +302,19 @@ pub(crate) async fn one(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    let account = named(req, &gateway(depot)?)?;
+    let account = find_account(req, &gateway(depot)?)?;
     let filled = Filled::from(&*account);
-    show_one((req, depot, res), &account, filled, Faults::default());
+    render_user((req, depot, res), &account, filled, FormErrors::default());
     Ok(())
 }
 
-fn show_one(
+fn render_user(
     (req, depot, res): (&Request, &Depot, &mut Response),
     account: &Account,
     filled: Filled,
-    faults: Faults,
+    faults: FormErrors,
 ) {
-    let frame = Frame::of(req, depot, res, Section::Users);
+    let frame = Frame::for_caller(req, depot, res, Section::Users);
     let status = faults.status;
     let page = One {
         frame,
@@ -307,7 +324,7 @@ fn show_one(
         roles: ROLES,
         version: account.version,
     };
-    frame::show_with(res, depot, status, &page);
+    frame::show_page_with_status(res, depot, status, &page);
 }
 
 /// Changes an account. For a provider's account only whether it may sign in.
@@ -317,23 +334,33 @@ pub(crate) async fn change(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let account = named(req, &gateway)?;
-    let is_built_in = account.source() == Source::BuiltIn;
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let account = find_account(req, &gateway)?;
+    let is_built_in = account.source() == AccountSource::BuiltIn;
     let names = ["givenName", "familyName", "email", "organization"];
     let edit = if is_built_in {
-        Edit::read(&body(&form, &names, true)).map_err(Problem::from)
+        AccountEdit::from_json(&account_body(&form, &names, true)).map_err(Problem::from)
     } else {
-        Ok(Edit { enabled: Some(form.is_ticked("enabled")), ..Edit::of(&account) })
+        Ok(AccountEdit {
+            enabled: Some(form.is_ticked("enabled")),
+            ..AccountEdit::unchanged_from(&account)
+        })
     };
     let changed = match edit {
-        Ok(edit) => alter(&gateway, caller(depot), &account.id, version(&form), edit).await,
+        Ok(edit) => {
+            change_account(&gateway, caller(depot), &account.id, read_version(&form), edit).await
+        }
         Err(problem) => Err(problem),
     };
     match changed {
         Ok(account) => {
             let words = format!("The account {} was changed.", account.email);
-            frame::done(res, depot, &format!("/admin/users/{}", account.id), &words);
+            frame::redirect_with_notice(
+                res,
+                depot,
+                &format!("/admin/users/{}", account.id),
+                &words,
+            );
         }
         Err(problem) => {
             let filled = if is_built_in {
@@ -341,7 +368,12 @@ pub(crate) async fn change(
             } else {
                 Filled { enabled: form.is_ticked("enabled"), ..Filled::from(&*account) }
             };
-            show_one((req, depot, res), &account, filled, Faults::of(&problem, FIELDS));
+            render_user(
+                (req, depot, res),
+                &account,
+                filled,
+                FormErrors::from_problem(&problem, FIELDS),
+            );
         }
     }
     Ok(())
@@ -354,22 +386,27 @@ pub(crate) async fn set(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let account = named(req, &gateway)?;
-    let done = match password(&form, &account) {
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let account = find_account(req, &gateway)?;
+    let done = match read_new_password(&form, &account) {
         Ok(new) => set_password(depot, &gateway, &account, new)
             .await
-            .map_err(|problem| Faults::of(&problem, FIELDS)),
+            .map_err(|problem| FormErrors::from_problem(&problem, FIELDS)),
         Err(faults) => Err(faults),
     };
     match done {
         Ok(()) => {
             let words =
                 format!("The password of {} was set, and its sessions were ended.", account.email);
-            frame::done(res, depot, &format!("/admin/users/{}", account.id), &words);
+            frame::redirect_with_notice(
+                res,
+                depot,
+                &format!("/admin/users/{}", account.id),
+                &words,
+            );
         }
         Err(faults) => {
-            show_one((req, depot, res), &account, Filled::from(&*account), faults);
+            render_user((req, depot, res), &account, Filled::from(&*account), faults);
         }
     }
     Ok(())
@@ -384,16 +421,16 @@ pub(crate) async fn deletion(
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let account = named(req, &gateway)?;
+    let account = find_account(req, &gateway)?;
     let keys = gateway.auth.keys.list(caller(depot), None, usize::MAX);
     let keys = keys.iter().filter(|key| key.owner.as_ref() == Some(&account.id)).count();
     let page = Deletion {
-        frame: Frame::of(req, depot, res, Section::Users),
+        frame: Frame::for_caller(req, depot, res, Section::Users),
         shown: Shown::from(&*account),
         version: account.version,
-        keys: words::many(keys as u64, "API key", "API keys"),
+        keys: words::format_count(keys as u64, "API key", "API keys"),
     };
-    frame::show(res, depot, &page);
+    frame::show_page(res, depot, &page);
     Ok(())
 }
 
@@ -404,15 +441,20 @@ pub(crate) async fn delete(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let (form, gateway) = (form(depot), gateway(depot)?);
-    let account = named(req, &gateway)?;
-    match remove(gateway, caller(depot), &account.id, version(&form)).await {
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let account = find_account(req, &gateway)?;
+    match delete_account(gateway, caller(depot), &account.id, read_version(&form)).await {
         Ok(()) => {
             let words = format!("The account {} was deleted.", account.email);
-            frame::done(res, depot, "/admin/users", &words);
+            frame::redirect_with_notice(res, depot, "/admin/users", &words);
         }
         Err(problem) => {
-            frame::failed(res, depot, &format!("/admin/users/{}", account.id), problem.detail());
+            frame::redirect_with_error(
+                res,
+                depot,
+                &format!("/admin/users/{}", account.id),
+                problem.detail(),
+            );
         }
     }
     Ok(())

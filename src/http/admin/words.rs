@@ -3,14 +3,14 @@ use jiff::Timestamp;
 use penstock_auth::Account;
 
 /// Returns the display name of an account: its names, or what it signs in with.
-pub(super) fn name(account: &Account) -> String {
+pub(super) fn display_name(account: &Account) -> String {
     let names = [account.given_name.as_deref(), account.family_name.as_deref()];
     let name = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
     if name.is_empty() { account.email.clone() } else { name }
 }
 
 /// Formats a whole number with thousands separators: `12,345`.
-pub(super) fn number(number: u64) -> String {
+pub(super) fn format_number(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -23,12 +23,12 @@ pub(super) fn number(number: u64) -> String {
 }
 
 /// Formats a count with its noun: `1 export`, `2 exports`.
-pub(super) fn many(count: u64, one: &str, more: &str) -> String {
-    format!("{} {}", number(count), if count == 1 { one } else { more })
+pub(super) fn format_count(count: u64, one: &str, more: &str) -> String {
+    format!("{} {}", format_number(count), if count == 1 { one } else { more })
 }
 
 /// Formats a size: `734 B`, `1.5 MiB`.
-pub(super) fn size(bytes: u64) -> String {
+pub(super) fn format_size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
@@ -48,7 +48,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// Formats a duration in seconds: `8 s`, `3 min`, `2 h 5 min`, `4 d 1 h`.
-pub(super) fn span(seconds: u64) -> String {
+pub(super) fn format_duration(seconds: u64) -> String {
     let two = |big: u64, unit: &str, small: u64, under: &str| match small {
         0 => format!("{big} {unit}"),
         _ => format!("{big} {unit} {small} {under}"),
@@ -62,8 +62,8 @@ pub(super) fn span(seconds: u64) -> String {
 }
 
 /// Formats how long ago a time (RFC 3339) was; empty if it cannot be parsed.
-pub(super) fn age(moment: &str) -> String {
-    moment.parse::<Timestamp>().map(|at| span(seconds_since(at))).unwrap_or_default()
+pub(super) fn format_age(moment: &str) -> String {
+    moment.parse::<Timestamp>().map(|at| format_duration(seconds_since(at))).unwrap_or_default()
 }
 
 /// Returns the seconds since a time; 0 for a future one.
@@ -72,7 +72,7 @@ pub(super) fn seconds_since(at: Timestamp) -> u64 {
 }
 
 /// Formats a time (RFC 3339) to the minute, for lists whose heading names UTC: `2026-03-01 14:05`.
-pub(super) fn minute(moment: &str) -> String {
+pub(super) fn format_minute(moment: &str) -> String {
     match moment.parse::<Timestamp>() {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M").to_string(),
         Err(_) => moment.to_owned(),
@@ -80,7 +80,7 @@ pub(super) fn minute(moment: &str) -> String {
 }
 
 /// Formats a time to the second: `2026-03-01 14:05:09`.
-pub(super) fn second(moment: &str) -> String {
+pub(super) fn format_second(moment: &str) -> String {
     match moment.parse::<Timestamp>() {
         Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S").to_string(),
         Err(_) => moment.to_owned(),
@@ -88,8 +88,8 @@ pub(super) fn second(moment: &str) -> String {
 }
 
 /// Formats a time with its time zone: `2026-03-01 14:05:09 UTC`.
-pub(super) fn moment(moment: &str) -> String {
-    format!("{} UTC", second(moment))
+pub(super) fn format_utc(moment: &str) -> String {
+    format!("{} UTC", format_second(moment))
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn formats_numbers_sizes_and_times() {
         for (count, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(number(count), text);
+            assert_eq!(format_number(count), text);
         }
         for (bytes, text) in [
             (0, "0 B"),
@@ -111,7 +111,7 @@ mod tests {
             (1 << 30, "1 GiB"),
             (u64::MAX, "16383 PiB"),
         ] {
-            assert_eq!(size(bytes), text);
+            assert_eq!(format_size(bytes), text);
         }
         for (seconds, text) in [
             (0, "0 s"),
@@ -122,12 +122,12 @@ mod tests {
             (86_400, "1 d"),
             (349_200, "4 d 1 h"),
         ] {
-            assert_eq!(span(seconds), text);
+            assert_eq!(format_duration(seconds), text);
         }
-        assert_eq!(many(1, "export", "exports"), "1 export");
-        assert_eq!(many(2000, "export", "exports"), "2,000 exports");
-        assert_eq!(second("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05:09");
-        assert_eq!(minute("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05");
-        assert_eq!(age("2999-01-01T00:00:00Z"), "0 s");
+        assert_eq!(format_count(1, "export", "exports"), "1 export");
+        assert_eq!(format_count(2000, "export", "exports"), "2,000 exports");
+        assert_eq!(format_second("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05:09");
+        assert_eq!(format_minute("2026-03-01T14:05:09.25Z"), "2026-03-01 14:05");
+        assert_eq!(format_age("2999-01-01T00:00:00Z"), "0 s");
     }
 }

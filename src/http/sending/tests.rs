@@ -18,7 +18,7 @@ async fn short_of_patience(
     ctrl: &mut FlowCtrl,
 ) {
     ctrl.call_next(req, depot, res).await;
-    watch(req, res, SHORT);
+    watch_reader(req, res, SHORT);
 }
 
 #[handler]
@@ -117,11 +117,12 @@ async fn waiting_for_the_source_does_not_end_the_connection() {
 
 #[test]
 fn bytes_count_until_their_last_piece_is_dropped() {
-    let shares = Shares::new(100, 50);
-    let mut bytes = held(Bytes::from(vec![0; 100]), shares.take(&"a", 100).unwrap());
+    let shares = SharedLimit::new(100, 50);
+    let mut bytes =
+        hold_until_sent(Bytes::from(vec![0; 100]), shares.try_acquire(&"a", 100).unwrap());
     let piece = bytes.split_to(1);
     drop(bytes);
-    assert!(shares.take(&"b", 1).is_none());
+    assert!(shares.try_acquire(&"b", 1).is_none());
     drop(piece);
-    assert!(shares.take(&"b", 1).is_some());
+    assert!(shares.try_acquire(&"b", 1).is_some());
 }

@@ -146,9 +146,9 @@ impl From<&auth::Account> for Account {
     fn from(account: &auth::Account) -> Self {
         let account = account.clone();
         let source = match account.source() {
-            auth::Source::BuiltIn => Source::BuiltIn,
-            auth::Source::OpenIdConnect => Source::OpenIdConnect,
-            auth::Source::ServiceAccount => Source::ServiceAccount,
+            auth::AccountSource::BuiltIn => Source::BuiltIn,
+            auth::AccountSource::OpenIdConnect => Source::OpenIdConnect,
+            auth::AccountSource::ServiceAccount => Source::ServiceAccount,
         };
         let role = account.role.into();
         let service_account = account.is_service_account();

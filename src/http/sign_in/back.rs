@@ -2,17 +2,17 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The maximum bytes of an address that is kept.
-const LONGEST: usize = 1024;
+const MAX_PATH_BYTES: usize = 1024;
 const QUERY_VALUE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A path of this gateway with its query, never the address of another site.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Back(String);
+pub(super) struct ReturnPath(String);
 
-impl Back {
+impl ReturnPath {
     /// Returns the address that a request names, or `/`.
-    pub(super) fn read(named: Option<&str>) -> Self {
+    pub(super) fn from_request(named: Option<&str>) -> Self {
         let named = named.filter(|path| is_local(path)).unwrap_or("/");
         Self(named.to_owned())
     }
@@ -23,7 +23,7 @@ impl Back {
     }
 
     /// Returns the query of a link to the sign-in, empty for `/`.
-    pub(super) fn query(&self) -> String {
+    pub(super) fn to_query(&self) -> String {
         match self.0.as_str() {
             "/" => String::new(),
             path => format!("?return={}", utf8_percent_encode(path, QUERY_VALUE)),
@@ -31,7 +31,7 @@ impl Back {
     }
 
     /// Returns the address with this prefix, which a proxy may have passed on or stripped.
-    pub(super) fn under(&self, prefix: &str) -> String {
+    pub(super) fn with_prefix(&self, prefix: &str) -> String {
         let has_prefix = self
             .0
             .strip_prefix(prefix)
@@ -46,7 +46,7 @@ fn is_local(path: &str) -> bool {
     let mut characters = path.chars();
     characters.next() == Some('/')
         && !matches!(characters.next(), Some('/' | '\\'))
-        && path.len() <= LONGEST
+        && path.len() <= MAX_PATH_BYTES
         && path.bytes().all(|b| b.is_ascii_graphic() && b != b'\\')
         && !["/login", "/logout", "/signed-out", "/oauth2/"].iter().any(|own| path.starts_with(own))
 }
@@ -58,9 +58,9 @@ mod tests {
     #[test]
     fn accepts_only_addresses_of_this_gateway() {
         for path in ["/", "/swagger-ui/", "/api/v1/exports?limit=5&cursor=a%2Fb", "/id/Plant/1#x"] {
-            assert_eq!(Back::read(Some(path)).as_str(), path);
+            assert_eq!(ReturnPath::from_request(Some(path)).as_str(), path);
         }
-        let long = format!("/{}", "a".repeat(LONGEST));
+        let long = format!("/{}", "a".repeat(MAX_PATH_BYTES));
         for foreign in [
             "",
             "https://evil.example",
@@ -77,18 +77,18 @@ mod tests {
             "/oauth2/authorization/x",
             &long,
         ] {
-            assert_eq!(Back::read(Some(foreign)).as_str(), "/", "{foreign:?}");
+            assert_eq!(ReturnPath::from_request(Some(foreign)).as_str(), "/", "{foreign:?}");
         }
-        assert_eq!(Back::read(None).as_str(), "/");
+        assert_eq!(ReturnPath::from_request(None).as_str(), "/");
     }
 
     #[test]
     fn adds_the_prefix_of_a_proxy_once() {
-        let back = Back::read(Some("/gw/api?x=1"));
-        assert_eq!(back.under(""), "/gw/api?x=1");
-        assert_eq!(back.under("/gw"), "/gw/api?x=1");
-        assert_eq!(back.under("/g"), "/g/gw/api?x=1");
-        assert_eq!(back.query(), "?return=/gw/api%3Fx%3D1");
-        assert_eq!(Back::read(None).query(), "");
+        let back = ReturnPath::from_request(Some("/gw/api?x=1"));
+        assert_eq!(back.with_prefix(""), "/gw/api?x=1");
+        assert_eq!(back.with_prefix("/gw"), "/gw/api?x=1");
+        assert_eq!(back.with_prefix("/g"), "/g/gw/api?x=1");
+        assert_eq!(back.to_query(), "?return=/gw/api%3Fx%3D1");
+        assert_eq!(ReturnPath::from_request(None).to_query(), "");
     }
 }

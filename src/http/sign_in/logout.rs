@@ -1,10 +1,10 @@
 //! `POST /logout`, and the page after it.
-use super::pages::{Message, redirect, show};
-use super::password::fields;
+use super::pages::{Message, redirect, show_static_page};
+use super::password::parse_form_fields;
 use super::session;
 use crate::body;
 use crate::credential;
-use crate::page::check_session;
+use crate::page::check_session_sender;
 use crate::problem::Problem;
 use crate::service::origin;
 use crate::state::state;
@@ -32,15 +32,15 @@ pub(crate) async fn sign_out(
 ) -> Result<(), Problem> {
     let state = state(depot);
     let auth = &state.gateway()?.auth;
-    let sent = body::of_stranger(req, &state, origin(depot)).await?;
-    let form = fields(sent.bytes())?;
+    let sent = body::read_unauthenticated_body(req, &state, origin(depot)).await?;
+    let form = parse_form_fields(sent.bytes())?;
     let origin = origin(depot);
     let mut id_token = None;
-    if let Some(id) = credential::session(req, &origin.scheme) {
-        check_session(req, depot, form.get("_csrf").map(String::as_str))?;
-        id_token = auth.sessions.end(id);
+    if let Some(id) = credential::session_id(req, &origin.scheme) {
+        check_session_sender(req, depot, form.get("_csrf").map(String::as_str))?;
+        id_token = auth.sessions.end_session(id);
     }
-    session::forget(origin, res);
+    session::clear_session_cookie(origin, res);
     let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
     if !accept.is_some_and(|types| types.contains("text/html")) {
         res.status_code(StatusCode::NO_CONTENT);
@@ -49,7 +49,7 @@ pub(crate) async fn sign_out(
     let here = format!("{}/signed-out", origin.prefix);
     let after = origin.base_url(&state.settings).map(|base| format!("{base}/signed-out"));
     let elsewhere = match (&auth.oidc, after) {
-        (Some(oidc), Some(after)) => oidc.sign_out(id_token.as_deref(), &after).await,
+        (Some(oidc), Some(after)) => oidc.sign_out_url(id_token.as_deref(), &after).await,
         _ => None,
     };
     redirect(res, elsewhere.as_deref().unwrap_or(&here));
@@ -62,5 +62,5 @@ pub(crate) async fn signed_out(depot: &mut Depot, res: &mut Response) {
     let prefix = &origin(depot).prefix;
     let link = format!("{prefix}/login");
     let page = Message::new(prefix, "You are signed out", &[]).link(&link, "Sign in again");
-    show(res, StatusCode::OK, &page);
+    show_static_page(res, StatusCode::OK, &page);
 }

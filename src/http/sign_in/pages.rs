@@ -44,13 +44,13 @@ impl<'a> Password<'a> {
     }
 
     fn asset(&self, name: &str) -> String {
-        format!("{}{}", self.prefix, assets::path(name))
+        format!("{}{}", self.prefix, assets::asset_path(name))
     }
 }
 
 impl Provider<'_> {
     fn asset(&self, name: &str) -> String {
-        format!("{}{}", self.prefix, assets::path(name))
+        format!("{}{}", self.prefix, assets::asset_path(name))
     }
 }
 
@@ -64,13 +64,13 @@ impl<'a> Message<'a> {
     }
 
     fn asset(&self, name: &str) -> String {
-        format!("{}{}", self.prefix, assets::path(name))
+        format!("{}{}", self.prefix, assets::asset_path(name))
     }
 }
 
 /// Responds with a page that runs no script, and whose form leads nowhere else.
-pub(crate) fn show(res: &mut Response, status: StatusCode, page: &impl Template) {
-    answer(
+pub(crate) fn show_static_page(res: &mut Response, status: StatusCode, page: &impl Template) {
+    show_page_with_policy(
         res,
         status,
         page,
@@ -80,7 +80,12 @@ pub(crate) fn show(res: &mut Response, status: StatusCode, page: &impl Template)
 }
 
 /// Responds with a page under this Content-Security-Policy.
-pub(crate) fn answer(res: &mut Response, status: StatusCode, page: &impl Template, policy: &str) {
+pub(crate) fn show_page_with_policy(
+    res: &mut Response,
+    status: StatusCode,
+    page: &impl Template,
+    policy: &str,
+) {
     // Rendering writes into memory, and the templates call nothing that can fail.
     let text = page.render().unwrap_or_default();
     res.status_code(status);
@@ -99,7 +104,7 @@ pub(crate) fn answer(res: &mut Response, status: StatusCode, page: &impl Templat
 }
 
 /// Sets when to try again.
-pub(super) fn retry_after(res: &mut Response, seconds: u64) {
+pub(super) fn set_retry_after(res: &mut Response, seconds: u64) {
     res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
 }
 
@@ -139,7 +144,7 @@ mod tests {
     #[test]
     fn pages_are_plain_and_accessible() {
         let mut res = Response::new();
-        show(&mut res, StatusCode::OK, &Password::new("/gw", "/x"));
+        show_static_page(&mut res, StatusCode::OK, &Password::new("/gw", "/x"));
         let policy = res.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();
         assert!(!policy.contains("unsafe") && policy.contains("default-src 'none'"), "{policy}");
         let page = Password::new("/gw", "/x").render().unwrap();

@@ -1,14 +1,16 @@
 //! `GET /login` and `POST /login`. With sign-in at a provider the page links there, and there is no `POST`.
-use super::back::Back;
-use super::pages::{Message, Password, Provider, redirect, retry_after, show as show_page};
+use super::back::ReturnPath;
+use super::pages::{
+    Message, Password, Provider, redirect, set_retry_after, show_static_page as show_page,
+};
 use super::session;
 use crate::body;
-use crate::caller::visitor;
+use crate::caller::find_visitor;
 use crate::problem::Problem;
 use crate::service::origin;
 use crate::shapes;
 use crate::state::state;
-use penstock_auth::{Auth, Refusal};
+use penstock_auth::{Auth, AuthError};
 use percent_encoding::percent_decode_str;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
@@ -36,7 +38,7 @@ struct Credentials {
         (status_code = 303, description = "The browser is already signed in."),
     ),
 )]
-pub(crate) async fn show(
+pub(crate) async fn show_sign_in(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -44,22 +46,22 @@ pub(crate) async fn show(
     let state = state(depot);
     let prefix = &origin(depot).prefix;
     let Ok(gateway) = state.gateway() else {
-        retry_after(res, 2);
+        set_retry_after(res, 2);
         let lines = ["The store is opening. Reload this page in a moment."];
         let page = Message::new(prefix, "The gateway is starting", &lines);
         show_page(res, StatusCode::SERVICE_UNAVAILABLE, &page);
         return Ok(());
     };
     let auth = &gateway.auth;
-    let back = Back::read(req.query::<&str>("return"));
-    if visitor(req, depot).is_some() {
-        redirect(res, &back.under(prefix));
+    let back = ReturnPath::from_request(req.query::<&str>("return"));
+    if find_visitor(req, depot).is_some() {
+        redirect(res, &back.with_prefix(prefix));
         return Ok(());
     }
     match &auth.oidc {
         Some(oidc) => {
             let id = oidc.registration();
-            let link = format!("{prefix}/oauth2/authorization/{id}{}", back.query());
+            let link = format!("{prefix}/oauth2/authorization/{id}{}", back.to_query());
             show_page(res, StatusCode::OK, &Provider { prefix, registration: id, link: &link });
         }
         None => show_page(res, StatusCode::OK, &Password::new(prefix, back.as_str())),
@@ -95,22 +97,22 @@ pub(crate) async fn sign_in(
     }
     let is_form = is_form(req);
     if !is_form {
-        body::media_type(req, &[body::MediaType::Json])?;
+        body::check_media_type(req, &[body::MediaType::Json])?;
     }
-    let sent = body::of_stranger(req, &state, origin(depot)).await?;
+    let sent = body::read_unauthenticated_body(req, &state, origin(depot)).await?;
     if is_form {
-        let fields = fields(sent.bytes())?;
+        let fields = parse_form_fields(sent.bytes())?;
         // Checking the password takes long. Meanwhile the quota is free for other bodies.
         drop(sent);
-        form(auth, &fields, (req, depot, res)).await
+        sign_in_with_form(auth, &fields, (req, depot, res)).await
     } else {
-        let credentials = credentials(sent.bytes())?;
+        let credentials = parse_credentials(sent.bytes())?;
         drop(sent);
-        json(auth, &credentials, (req, depot, res)).await
+        sign_in_with_json(auth, &credentials, (req, depot, res)).await
     }
 }
 
-fn credentials(sent: &[u8]) -> Result<Credentials, Problem> {
+fn parse_credentials(sent: &[u8]) -> Result<Credentials, Problem> {
     // Messages of serde could repeat a password.
     serde_json::from_slice(sent).map_err(|error| {
         Problem::malformed(format!(
@@ -121,7 +123,7 @@ fn credentials(sent: &[u8]) -> Result<Credentials, Problem> {
     })
 }
 
-async fn json(
+async fn sign_in_with_json(
     auth: &Auth,
     sent: &Credentials,
     (req, depot, res): (&Request, &Depot, &mut Response),
@@ -129,42 +131,43 @@ async fn json(
     let origin = origin(depot);
     let verified = auth.accounts.verify_password(&sent.email, &sent.password, origin.client).await;
     let account = verified.map_err(Problem::from)?;
-    session::begin(auth, &account, None, (req, origin, res)).map_err(Problem::from)?;
+    session::start_session(auth, &account, None, (req, origin, res)).map_err(Problem::from)?;
     let role = format!("{:?}", account.role);
     let answer = json!({"id": account.id, "email": account.email, "roles": [role]});
     crate::reply::Reply::json(&answer)?.render(res);
     Ok(())
 }
 
-async fn form(
+async fn sign_in_with_form(
     auth: &Auth,
     sent: &BTreeMap<String, String>,
     (req, depot, res): (&Request, &Depot, &mut Response),
 ) -> Result<(), Problem> {
     let field = |name: &str| sent.get(name).map(String::as_str).unwrap_or_default();
     let origin = origin(depot);
-    let back = Back::read(Some(field("return")));
+    let back = ReturnPath::from_request(Some(field("return")));
     let email = field("email").trim();
     let verified = auth.accounts.verify_password(email, field("password"), origin.client).await;
-    let entered = verified
-        .and_then(|account| session::enter(auth, &account, None, &back, (req, origin, &mut *res)));
+    let entered = verified.and_then(|account| {
+        session::start_and_redirect(auth, &account, None, &back, (req, origin, &mut *res))
+    });
     let Err(refusal) = entered else { return Ok(()) };
     let wait;
     let (status, fault) = match &refusal {
-        Refusal::Invalid(_) | Refusal::Malformed(_) => {
+        AuthError::Invalid(_) | AuthError::Malformed(_) => {
             (StatusCode::UNAUTHORIZED, "The email or the password is wrong.")
         }
-        Refusal::Forbidden(_) => {
+        AuthError::Forbidden(_) => {
             (StatusCode::FORBIDDEN, "This account is disabled. An administrator can enable it.")
         }
-        Refusal::TooMany(after) => {
+        AuthError::TooMany(after) => {
             let seconds = after.as_secs().max(1);
-            retry_after(res, seconds);
+            set_retry_after(res, seconds);
             wait = format!("Too many failed attempts. Try again in {seconds} s.");
             (StatusCode::TOO_MANY_REQUESTS, wait.as_str())
         }
         _ => {
-            retry_after(res, 5);
+            set_retry_after(res, 5);
             let words = "Signing in is not possible right now. Try again in a moment.";
             (StatusCode::SERVICE_UNAVAILABLE, words)
         }
@@ -187,7 +190,7 @@ fn is_form(req: &Request) -> bool {
 }
 
 /// Parses the fields of a form (URL Standard, 5.1).
-pub(crate) fn fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
+pub(crate) fn parse_form_fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
     let none =
         || Problem::malformed("the body must be a form in UTF-8 with each field at most once");
     let text = std::str::from_utf8(sent).map_err(|_| none())?;
@@ -212,13 +215,14 @@ mod tests {
 
     #[test]
     fn parses_forms_as_browsers_write_them() {
-        let form = fields(b"email=a%40b.example&password=p+%2B%26%3D%C3%BC&return=").unwrap();
+        let form =
+            parse_form_fields(b"email=a%40b.example&password=p+%2B%26%3D%C3%BC&return=").unwrap();
         assert_eq!(form["email"], "a@b.example");
         assert_eq!(form["password"], "p +&=ü");
         assert_eq!(form["return"], "");
-        assert!(fields(b"").unwrap().is_empty());
+        assert!(parse_form_fields(b"").unwrap().is_empty());
         for bad in [&b"a=1&a=2"[..], b"a=%FF", b"\xff=1"] {
-            assert!(fields(bad).is_err());
+            assert!(parse_form_fields(bad).is_err());
         }
     }
 }

@@ -1,22 +1,22 @@
 //! `/oauth2/authorization/{registrationId}` redirects a browser to the provider, which redirects it back to
 //! `/login/oauth2/code/{registrationId}`.
-use super::back::Back;
-use super::pages::{Message, redirect, retry_after, show};
+use super::back::ReturnPath;
+use super::pages::{Message, redirect, set_retry_after, show_static_page};
 use super::session;
 use crate::origin::Origin;
 use crate::problem::Problem;
 use crate::service::origin;
-use crate::state::{blocking, state};
+use crate::state::{run_blocking, state};
 use penstock_auth::audit::Event;
-use penstock_auth::oidc::{Answer, Failed, Oidc, SignedIn};
-use penstock_auth::{Account, Auth, Refusal};
+use penstock_auth::oidc::{AuthorizationResponse, CompletedSignIn, Oidc, SignInError};
+use penstock_auth::{Account, Auth, AuthError};
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 use std::sync::Arc;
 
 /// The maximum bytes of an ID token that is kept for signing out at the provider. Without one the provider
 /// asks which account to sign out.
-const LONGEST_HINT: usize = 8 << 10;
+const MAX_ID_TOKEN_HINT_BYTES: usize = 8 << 10;
 
 /// Begins a sign-in.
 #[handler]
@@ -27,18 +27,18 @@ pub(crate) async fn authorize(
 ) -> Result<(), Problem> {
     let state = state(depot);
     let auth = &state.gateway()?.auth;
-    let oidc = registered(auth, req)?;
+    let oidc = find_provider(auth, req)?;
     let origin = origin(depot);
     let base_url = origin.base_url(&state.settings).ok_or_else(|| {
         Problem::malformed("the request has no Host, so the provider cannot redirect back")
     })?;
-    let back = Back::read(req.query::<&str>("return"));
-    match oidc.begin(&base_url, back.as_str()).await {
+    let back = ReturnPath::from_request(req.query::<&str>("return"));
+    match oidc.begin_sign_in(&base_url, back.as_str()).await {
         Ok(begun) => {
-            session::keep_login(origin, begun.slot, &begun.login, res);
+            session::store_login(origin, begun.slot, &begun.login, res);
             redirect(res, &begun.location);
         }
-        Err(failed) => fail(auth, oidc, origin, &failed, res),
+        Err(failed) => show_failure(auth, oidc, origin, &failed, res),
     }
     Ok(())
 }
@@ -52,36 +52,41 @@ pub(crate) async fn complete(
 ) -> Result<(), Problem> {
     let state = state(depot);
     let auth = &state.gateway()?.auth;
-    let oidc = registered(auth, req)?;
+    let oidc = find_provider(auth, req)?;
     let origin = origin(depot);
-    let answer = answer(req)?;
+    let answer = read_answer(req)?;
     let sent_state = answer.state.clone().unwrap_or_default();
-    let login = session::kept_login(req, origin, &sent_state);
+    let login = session::read_login(req, origin, &sent_state);
     if login.is_some() {
-        session::forget_login(origin, &sent_state, res);
+        session::clear_login(origin, &sent_state, res);
     }
-    let signed_in = match oidc.complete(answer, login.as_deref()).await {
+    let signed_in = match oidc.complete_sign_in(answer, login.as_deref()).await {
         Ok(signed_in) => signed_in,
         Err(failed) => {
-            fail(auth, oidc, origin, &failed, res);
+            show_failure(auth, oidc, origin, &failed, res);
             return Ok(());
         }
     };
-    let back = Back::read(Some(&signed_in.back));
-    let id_token = Some(signed_in.id_token.clone()).filter(|token| token.len() <= LONGEST_HINT);
-    let entered = match account(auth, signed_in).await? {
-        Ok(account) => {
-            session::enter(auth, &account, id_token.as_deref(), &back, (req, origin, &mut *res))
-        }
+    let back = ReturnPath::from_request(Some(&signed_in.return_to));
+    let id_token =
+        Some(signed_in.id_token.clone()).filter(|token| token.len() <= MAX_ID_TOKEN_HINT_BYTES);
+    let entered = match update_account(auth, signed_in).await? {
+        Ok(account) => session::start_and_redirect(
+            auth,
+            &account,
+            id_token.as_deref(),
+            &back,
+            (req, origin, &mut *res),
+        ),
         Err(refusal) => Err(refusal),
     };
     match entered {
         Ok(()) => {}
-        Err(Refusal::Forbidden(reason)) => {
-            refused(auth, origin, reason);
+        Err(AuthError::Forbidden(reason)) => {
+            record_refusal(auth, origin, reason);
             let lines = ["An administrator of this gateway can enable it."];
             let page = Message::new(&origin.prefix, "Your account is disabled", &lines);
-            show(res, StatusCode::FORBIDDEN, &page);
+            show_static_page(res, StatusCode::FORBIDDEN, &page);
         }
         Err(refusal) => return Err(refusal.into()),
     }
@@ -89,14 +94,14 @@ pub(crate) async fn complete(
 }
 
 /// Returns the provider of the registration in the address.
-fn registered<'a>(auth: &'a Auth, req: &Request) -> Result<&'a Oidc, Problem> {
+fn find_provider<'a>(auth: &'a Auth, req: &Request) -> Result<&'a Oidc, Problem> {
     let named = req.params().get("registrationId").map(String::as_str).unwrap_or_default();
     let oidc = auth.oidc.as_ref().filter(|oidc| oidc.registration() == named);
     oidc.ok_or_else(|| Problem::not_found(format!("there is no registration {named:?}")))
 }
 
 /// Reads the parameters that the provider sent.
-fn answer(req: &Request) -> Result<Answer, Problem> {
+fn read_answer(req: &Request) -> Result<AuthorizationResponse, Problem> {
     let once = |name: &str| match req.queries().get_vec(name).map(Vec::as_slice) {
         None => Ok(None),
         Some([value]) => Ok(Some(value.clone())),
@@ -104,7 +109,7 @@ fn answer(req: &Request) -> Result<Answer, Problem> {
             "the redirect from the provider has more than one {name}"
         ))),
     };
-    Ok(Answer {
+    Ok(AuthorizationResponse {
         code: once("code")?,
         state: once("state")?,
         issuer: once("iss")?,
@@ -114,19 +119,19 @@ fn answer(req: &Request) -> Result<Answer, Problem> {
 }
 
 /// Creates or updates the account that has signed in.
-async fn account(
+async fn update_account(
     auth: &Auth,
-    signed_in: SignedIn,
-) -> Result<Result<Arc<Account>, Refusal>, Problem> {
+    signed_in: CompletedSignIn,
+) -> Result<Result<Arc<Account>, AuthError>, Problem> {
     let accounts = auth.accounts.clone();
-    blocking(move || {
-        Ok(accounts.signed_in(&signed_in.identity, &signed_in.profile, signed_in.role))
+    run_blocking(move || {
+        Ok(accounts.sign_in_identity(&signed_in.identity, &signed_in.profile, signed_in.role))
     })
     .await
 }
 
-fn refused(auth: &Auth, origin: &Origin, detail: String) {
-    auth.audit.record(Event {
+fn record_refusal(auth: &Auth, origin: &Origin, detail: String) {
+    auth.audit.record_event(Event {
         what: "sign-in.refused",
         account: None,
         by: None,
@@ -136,33 +141,39 @@ fn refused(auth: &Auth, origin: &Origin, detail: String) {
 }
 
 /// Reports why the sign-in failed: in the audit trail, in the log, and on a page for the user.
-fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Response) {
+fn show_failure(
+    auth: &Auth,
+    oidc: &Oidc,
+    origin: &Origin,
+    failed: &SignInError,
+    res: &mut Response,
+) {
     tracing::warn!(reason = %failed, "A sign-in at the provider failed.");
-    refused(auth, origin, failed.to_string());
+    record_refusal(auth, origin, failed.to_string());
     let id = oidc.registration();
     let again = format!("{}/oauth2/authorization/{id}", origin.prefix);
     let unreachable = format!("{id}, where you sign in, does not respond.");
     let nobody;
     let (status, heading, lines): (_, _, &[&str]) = match failed {
-        Failed::OutOfReach(_) => {
-            retry_after(res, 10);
+        SignInError::Unreachable(_) => {
+            set_retry_after(res, 10);
             (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Signing in is not possible right now",
                 &[&unreachable, "The gateway itself is running. Try again later."],
             )
         }
-        Failed::Stale(_) => (
+        SignInError::Stale(_) => (
             StatusCode::BAD_REQUEST,
             "This sign-in is no longer valid",
             &["It took too long, was already completed, or was started in another browser."],
         ),
-        Failed::Denied(_) => (
+        SignInError::Denied(_) => (
             StatusCode::FORBIDDEN,
             "You are not signed in",
             &["The sign-in was cancelled, or was not allowed."],
         ),
-        Failed::MissingClaim { claim } => {
+        SignInError::MissingClaim { claim } => {
             nobody = format!("{id}, where you sign in, sent no claim {claim}.");
             (
                 StatusCode::FORBIDDEN,
@@ -173,7 +184,7 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
                 ],
             )
         }
-        Failed::NoRole { name, missing: None } => {
+        SignInError::NoRole { name, missing: None } => {
             nobody = format!(
                 "You are known as {name}, but none of your roles there gives access to this gateway."
             );
@@ -183,7 +194,7 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
                 &[&nobody, "Ask the administrator of your account to assign you one."],
             )
         }
-        Failed::NoRole { name, missing: Some(claims) } => {
+        SignInError::NoRole { name, missing: Some(claims) } => {
             nobody = format!(
                 "You are known as {name}, but {id}, where you sign in, sent no claim {claims}."
             );
@@ -196,12 +207,12 @@ fn fail(auth: &Auth, oidc: &Oidc, origin: &Origin, failed: &Failed, res: &mut Re
                 ],
             )
         }
-        Failed::Untrusted(_) => (
+        SignInError::Untrusted(_) => (
             StatusCode::BAD_GATEWAY,
             "The sign-in could not be completed",
             &["The response of the provider is not valid. The gateway’s log has the reason."],
         ),
     };
     let page = Message::new(&origin.prefix, heading, lines);
-    show(res, status, &page.link(&again, "Try again"));
+    show_static_page(res, status, &page.link(&again, "Try again"));
 }

@@ -10,14 +10,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// The number of documents per read.
-const PAGE: usize = 64;
+const DOCUMENTS_PER_READ: usize = 64;
 
 /// The document of a Business Object.
 ///
 /// Conditions are stored with full IRIs, because older versions do not expand prefixes in them.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Stored {
+pub(super) struct StoredDefinition {
     object: BusinessObject,
     /// The namespaces that the definition names. Their use can be checked without compiling the mapping.
     namespaces: Vec<String>,
@@ -26,8 +26,8 @@ pub(super) struct Stored {
     given_conditions: Option<Vec<Condition>>,
 }
 
-impl Stored {
-    pub(super) fn of(compiled: &Compiled) -> Self {
+impl StoredDefinition {
+    pub(super) fn from_compiled(compiled: &Compiled) -> Self {
         let mut object = compiled.object.clone();
         let mut namespaces: Vec<String> =
             compiled.mapping.namespaces().into_iter().map(str::to_owned).collect();
@@ -36,7 +36,7 @@ impl Stored {
                 namespaces.push(namespace.name.clone());
             }
         }
-        let expanded = compiled.conditions_in_full();
+        let expanded = compiled.expand_conditions();
         let given = std::mem::replace(&mut object.definition.conditions, expanded);
         let given_conditions = (given != object.definition.conditions).then_some(given);
         Self { object, namespaces, given_conditions }
@@ -46,7 +46,7 @@ impl Stored {
     fn into_parts(self) -> (BusinessObject, Result<Vec<(NamedNode, Term)>, String>) {
         let Self { mut object, given_conditions, .. } = self;
         let Definition { conditions, .. } = &mut object.definition;
-        let terms = conditions.iter().map(Condition::terms).collect();
+        let terms = conditions.iter().map(Condition::to_terms).collect();
         if let Some(given) = given_conditions {
             *conditions = given;
         }
@@ -70,7 +70,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn of(compiled: Arc<Compiled>) -> Self {
+    pub(super) fn from_compiled(compiled: Arc<Compiled>) -> Self {
         let object = &compiled.object;
         Self {
             id: object.id.clone(),
@@ -81,11 +81,11 @@ impl Entry {
         }
     }
 
-    fn compile(read: &impl Read, stored: Stored) -> Self {
+    fn compile_stored(read: &impl Read, stored: StoredDefinition) -> Self {
         let object = &stored.object;
         let (id, name) = (object.id.clone(), object.definition.name.clone());
         let (version, created_at) = (object.version, object.created_at.clone());
-        let compiled = match compile(read, stored) {
+        let compiled = match compile_definition(read, stored) {
             Ok(compiled) => Some(Arc::new(compiled)),
             Err(why) => {
                 tracing::error!(
@@ -99,11 +99,11 @@ impl Entry {
     }
 }
 
-fn compile(read: &impl Read, stored: Stored) -> Result<Compiled, String> {
+fn compile_definition(read: &impl Read, stored: StoredDefinition) -> Result<Compiled, String> {
     let (object, conditions) = stored.into_parts();
     let mut mapping = mapping::compile(&object.definition.config)
         .map_err(|findings| findings.first().map_or_else(String::new, ToString::to_string))?;
-    mapping.resolve(read).map_err(|error| error.to_string())?;
+    mapping.resolve_namespaces(read).map_err(|error| error.to_string())?;
     Ok(Compiled { object, mapping, conditions: conditions? })
 }
 
@@ -117,11 +117,11 @@ pub(super) struct Entries {
 }
 
 impl Entries {
-    pub(super) fn read(read: &impl Read) -> Result<Self, Error> {
+    pub(super) fn read_all(read: &impl Read) -> Result<Self, Error> {
         let mut entries = Self::default();
         for_each_document(read, |id, document| {
-            match serde_json::from_slice::<Stored>(document) {
-                Ok(stored) => entries.insert(Entry::compile(read, stored)),
+            match serde_json::from_slice::<StoredDefinition>(document) {
+                Ok(stored) => entries.insert(Entry::compile_stored(read, stored)),
                 Err(error) => {
                     let id = String::from_utf8_lossy(id);
                     tracing::error!(%id, %error, "A stored Business Object was not readable and is not served.");
@@ -132,17 +132,17 @@ impl Entries {
         Ok(entries)
     }
 
-    pub(super) fn find(&self, id_or_name: &str) -> Option<&Entry> {
+    pub(super) fn find_entry(&self, id_or_name: &str) -> Option<&Entry> {
         let name = self.names.get(id_or_name).map_or(id_or_name, String::as_str);
-        self.find_name(name)
+        self.find_by_name(name)
     }
 
-    pub(super) fn find_name(&self, name: &str) -> Option<&Entry> {
+    pub(super) fn find_by_name(&self, name: &str) -> Option<&Entry> {
         self.by_name.get(name)
     }
 
     /// Iterates over all entries, ordered by name.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn iter_by_name(&self) -> impl Iterator<Item = &Entry> {
         self.by_name.values()
     }
 
@@ -163,38 +163,42 @@ impl Entries {
 }
 
 /// Returns the name of a Business Object whose definition names this namespace. Ignores the one with the id `beside`.
-pub(crate) fn user_of_namespace(
+pub(crate) fn find_namespace_user(
     read: &impl Read,
     namespace: &str,
     beside: Option<&str>,
 ) -> Result<Option<String>, Error> {
     let mut user = None;
-    for_each_document(read, |id, document| match serde_json::from_slice::<Stored>(document) {
-        _ if beside.is_some_and(|beside| beside.as_bytes() == id) => ControlFlow::Continue(()),
-        Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {
-            ControlFlow::Continue(())
-        }
-        Ok(stored) => {
-            user = Some(stored.object.definition.name);
-            ControlFlow::Break(())
-        }
-        // The namespaces of an unreadable definition are unknown, so it counts as a user of every namespace.
-        Err(_) => {
-            user = Some(String::from_utf8_lossy(id).into_owned());
-            ControlFlow::Break(())
+    for_each_document(read, |id, document| {
+        match serde_json::from_slice::<StoredDefinition>(document) {
+            _ if beside.is_some_and(|beside| beside.as_bytes() == id) => ControlFlow::Continue(()),
+            Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {
+                ControlFlow::Continue(())
+            }
+            Ok(stored) => {
+                user = Some(stored.object.definition.name);
+                ControlFlow::Break(())
+            }
+            // The namespaces of an unreadable definition are unknown, so it counts as a user of every namespace.
+            Err(_) => {
+                user = Some(String::from_utf8_lossy(id).into_owned());
+                ControlFlow::Break(())
+            }
         }
     })?;
     Ok(user)
 }
 
 /// Returns every stored definition that can be read, compiled if possible.
-pub(crate) fn stored(read: &impl Read) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
+pub(crate) fn list_stored(
+    read: &impl Read,
+) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
     let mut all = Vec::new();
     for_each_document(read, |_, document| {
         // The catalogue reports unreadable ones.
-        if let Ok(stored) = serde_json::from_slice::<Stored>(document) {
+        if let Ok(stored) = serde_json::from_slice::<StoredDefinition>(document) {
             let object = stored.object.clone();
-            all.push((object, compile(read, stored).ok()));
+            all.push((object, compile_definition(read, stored).ok()));
         }
         ControlFlow::Continue(())
     })?;
@@ -202,9 +206,10 @@ pub(crate) fn stored(read: &impl Read) -> Result<Vec<(BusinessObject, Option<Com
 }
 
 /// Returns the stored version of a definition, or `None` if there is no readable one.
-pub(crate) fn version(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
-    let document = read.document(COLLECTION, id.as_bytes())?;
-    let stored = document.and_then(|document| serde_json::from_slice::<Stored>(&document).ok());
+pub(crate) fn read_version(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
+    let document = read.read_document(COLLECTION, id.as_bytes())?;
+    let stored =
+        document.and_then(|document| serde_json::from_slice::<StoredDefinition>(&document).ok());
     Ok(stored.map(|stored| stored.object.version))
 }
 
@@ -214,9 +219,12 @@ fn for_each_document(
 ) -> Result<(), Error> {
     let mut after: Option<Vec<u8>> = None;
     loop {
-        let range =
-            DocumentRange { after: after.as_deref(), limit: PAGE, ..DocumentRange::default() };
-        let page = read.documents(COLLECTION, range)?;
+        let range = DocumentRange {
+            after: after.as_deref(),
+            limit: DOCUMENTS_PER_READ,
+            ..DocumentRange::default()
+        };
+        let page = read.read_documents(COLLECTION, range)?;
         for (id, document) in &page {
             if visit(id, document).is_break() {
                 return Ok(());

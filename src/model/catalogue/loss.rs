@@ -5,7 +5,7 @@ use crate::members::{self, Loss};
 use crate::namespace;
 use crate::resource::{Compiled, Conditions, Definition};
 use oxrdf::NamedNode;
-use penstock_base::fault::{Fault, Finding, Kind, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_store::{Error, Read as _, SubjectFilter};
 
 impl Catalogue {
@@ -13,13 +13,13 @@ impl Catalogue {
     /// `None` if the definition does not change which objects belong.
     ///
     /// # Errors
-    /// `Kind::Unconfirmed` if there are too many of them and `force` is not given.
+    /// `ErrorClass::Unconfirmed` if there are too many of them and `force` is not given.
     pub(super) fn check_loss(
         &self,
         before: &Compiled,
         (definition, mapping, conditions): (&Definition, &Mapping, &Conditions),
         force: bool,
-    ) -> Result<Option<Loss>, Fault> {
+    ) -> Result<Option<Loss>, GatewayError> {
         let (old_root, root) = (&before.mapping.root.namespace, &mapping.root.namespace);
         let is_by_namespace = before.conditions.is_empty() && conditions.is_empty();
         // If there is data, the commit refuses another base of the same namespace.
@@ -37,13 +37,13 @@ impl Catalogue {
         let base = defined.and_then(|defined| defined.uri_base.as_deref());
         let old_filter = self.members_filter(old_root, None, &before.conditions)?;
         let filter = self.members_filter(root, base, conditions)?;
-        let loss = members::loss(&self.store, &old_filter, &filter)?;
+        let loss = members::count_loss(&self.store, &old_filter, &filter)?;
         if !loss.is_large() || force {
             return Ok(Some(loss));
         }
         let cause = if !is_by_namespace {
             "its conditions change".to_owned()
-        } else if self.store.read().subjects(&filter, None, 1)?.is_empty() {
+        } else if self.store.read().list_subjects(&filter, None, 1)?.is_empty() {
             format!(
                 "its root namespace changes from `{old_root}` to `{root}`, which has no objects"
             )
@@ -52,8 +52,8 @@ impl Catalogue {
         };
         let remedy =
             "check the definition; to save it anyway, send the request again with ?force=true";
-        Err(Fault::with(
-            Kind::Unconfirmed,
+        Err(GatewayError::with_findings(
+            ErrorClass::Unconfirmed,
             format!(
                 "with this definition {loss} would no longer belong to the Business Object {:?}, because {cause}",
                 before.object.definition.name

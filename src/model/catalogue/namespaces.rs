@@ -2,7 +2,7 @@
 use super::Catalogue;
 use crate::mapping::Mapping;
 use crate::namespace::{self, Namespace, NamespaceDefinition};
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Read, Transaction};
 
 /// The maximum number of namespaces that an error names.
@@ -10,11 +10,14 @@ const MAX_NAMED: usize = 50;
 
 impl Catalogue {
     /// Returns whether the stored namespaces equal the defined ones.
-    pub(super) fn has_namespaces(&self, defined: &[NamespaceDefinition]) -> Result<bool, Fault> {
+    pub(super) fn has_namespaces(
+        &self,
+        defined: &[NamespaceDefinition],
+    ) -> Result<bool, GatewayError> {
         let read = self.store.read();
         for definition in defined {
             let there = namespace::get(&read, &definition.name)?;
-            if !there.is_some_and(|there| definition.describes(&there)) {
+            if !there.is_some_and(|there| definition.is_same_as(&there)) {
                 return Ok(false);
             }
         }
@@ -29,18 +32,20 @@ impl Catalogue {
         business_object: Option<&str>,
         defined: &[NamespaceDefinition],
         mapping: &Mapping,
-    ) -> Result<Vec<(Namespace, bool)>, Fault> {
+    ) -> Result<Vec<(Namespace, bool)>, GatewayError> {
         let mut changed = Vec::new();
         for (index, definition) in defined.iter().enumerate() {
             let there = namespace::get(transaction, &definition.name)?;
-            if there.is_some_and(|there| definition.describes(&there)) {
+            if there.is_some_and(|there| definition.is_same_as(&there)) {
                 continue;
             }
             let default_base = self.default_base(&definition.name);
-            let put = namespace::define(transaction, definition, default_base, business_object);
+            let put =
+                namespace::define_namespace(transaction, definition, default_base, business_object);
             changed.push(put.map_err(|fault| {
-                let finding = Finding::at(format!("/namespaces/{index}"), fault.detail.clone());
-                Fault { errors: vec![finding], ..fault }
+                let finding =
+                    Finding::at_pointer(format!("/namespaces/{index}"), fault.detail.clone());
+                GatewayError { errors: vec![finding], ..fault }
             })?);
         }
         let mut missing = Vec::new();
@@ -50,24 +55,32 @@ impl Catalogue {
             }
         }
         if !missing.is_empty() && !self.defaults.auto_create_namespaces {
-            return Err(unknown_namespaces(transaction, &missing)?);
+            return Err(unknown_namespaces_error(transaction, &missing)?);
         }
         for name in missing {
             let base = self.default_base(&name);
             let definition = NamespaceDefinition { name, uri_base: None, generator: None };
-            changed.push(namespace::define(transaction, &definition, base, business_object)?);
+            changed.push(namespace::define_namespace(
+                transaction,
+                &definition,
+                base,
+                business_object,
+            )?);
         }
         Ok(changed)
     }
 }
 
 /// Returns the names of the created namespaces.
-pub(super) fn created(changed: &[(Namespace, bool)]) -> Vec<String> {
+pub(super) fn list_created(changed: &[(Namespace, bool)]) -> Vec<String> {
     let created = changed.iter().filter(|(_, is_new)| *is_new);
     created.map(|(namespace, _)| namespace.name.clone()).collect()
 }
 
-fn unknown_namespaces(read: &impl Read, missing: &[String]) -> Result<Fault, Fault> {
+fn unknown_namespaces_error(
+    read: &impl Read,
+    missing: &[String],
+) -> Result<GatewayError, GatewayError> {
     let mut known: Vec<String> = namespace::list(read, None, MAX_NAMED + 1)?
         .into_iter()
         .map(|namespace| format!("`{}`", namespace.name))
@@ -80,13 +93,13 @@ fn unknown_namespaces(read: &impl Read, missing: &[String]) -> Result<Fault, Fau
         format!("the defined namespaces are {}{more}", known.join(", "))
     };
     let findings = missing.iter().map(|name| {
-        Finding::at(
+        Finding::at_pointer(
             "/config",
             format!("the mapping names the namespace `{name}`, which is not defined; {known}"),
         )
     });
-    Ok(Fault::with(
-        Kind::Invalid,
+    Ok(GatewayError::with_findings(
+        ErrorClass::Invalid,
         "the mapping names namespaces that are not defined, and service.namespace.auto-create is false; \
          define them first",
         findings.collect(),

@@ -2,11 +2,12 @@
 use crate::members::Loss;
 use crate::namespace::Namespace;
 use penstock_base::commit::CommitCheck;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::Transaction;
 
 /// A function that runs in the commit of a change. Its failure undoes the change.
-pub type CommitHook<'a> = &'a (dyn Fn(&mut Transaction<'_>, &Change<'_>) -> Result<(), Fault> + 'a);
+pub type CommitHook<'a> =
+    &'a (dyn Fn(&mut Transaction<'_>, &Change<'_>) -> Result<(), GatewayError> + 'a);
 
 /// The requester of a change of the catalogue.
 #[derive(Clone, Copy)]
@@ -60,7 +61,7 @@ impl<'a> Requester<'a> {
         &self,
         transaction: &mut Transaction<'_>,
         change: &Change<'_>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GatewayError> {
         self.on_commit.map_or(Ok(()), |hook| hook(transaction, change))
     }
 }

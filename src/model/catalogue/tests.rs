@@ -2,7 +2,7 @@ use super::*;
 use crate::namespace::Generator;
 use oxrdf::{NamedNode, Quad};
 use penstock_base::commit::NoClient;
-use penstock_base::fault::Place;
+use penstock_base::error::Place;
 use penstock_store::Options;
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ struct Fixture {
     catalogue: Catalogue,
 }
 
-fn defaults(auto_create_namespaces: bool) -> Defaults {
-    Defaults {
+fn defaults(auto_create_namespaces: bool) -> CatalogueSettings {
+    CatalogueSettings {
         base_url: Some("https://e.org".to_owned()),
         gateway_id: "g".to_owned(),
         auto_create_namespaces,
@@ -40,11 +40,16 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
 }
 
 impl Fixture {
-    fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), Fault> {
+    fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), GatewayError> {
         self.catalogue.put(Requester::new(&NoClient, "local"), body, if_match, &|_| Ok(()))
     }
 
-    fn replace(&self, id: &str, body: &[u8], if_match: IfMatch) -> Result<Arc<Compiled>, Fault> {
+    fn replace(
+        &self,
+        id: &str,
+        body: &[u8],
+        if_match: IfMatch,
+    ) -> Result<Arc<Compiled>, GatewayError> {
         self.catalogue.replace(
             Requester::new(&NoClient, "someone"),
             id,
@@ -65,7 +70,7 @@ impl Fixture {
     }
 }
 
-fn kind<T: std::fmt::Debug>(result: Result<T, Fault>) -> Kind {
+fn kind<T: std::fmt::Debug>(result: Result<T, GatewayError>) -> ErrorClass {
     result.unwrap_err().kind
 }
 
@@ -117,25 +122,26 @@ fn only_a_different_definition_raises_the_version() {
 fn if_match_is_honoured() {
     let f = fixture(true);
     let put = |more: &Value, if_match| f.put(&body("Plants", "Plant", more), if_match);
-    assert_eq!(kind(put(&json!({}), IfMatch::Exists)), Kind::PreconditionFailed);
-    assert_eq!(kind(put(&json!({}), IfMatch::Version(1))), Kind::PreconditionFailed);
+    assert_eq!(kind(put(&json!({}), IfMatch::Exists)), ErrorClass::PreconditionFailed);
+    assert_eq!(kind(put(&json!({}), IfMatch::Version(1))), ErrorClass::PreconditionFailed);
     assert!(f.namespaces().is_empty());
     put(&json!({}), IfMatch::Any).unwrap();
     let fault = put(&json!({"enabled": false}), IfMatch::Version(7)).unwrap_err();
     assert!(
-        fault.kind == Kind::PreconditionFailed && fault.detail.contains("has version 1 now, not 7"),
+        fault.kind == ErrorClass::PreconditionFailed
+            && fault.detail.contains("has version 1 now, not 7"),
         "{fault}"
     );
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
     assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
     assert_eq!(
         kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(2))),
-        Kind::PreconditionFailed
+        ErrorClass::PreconditionFailed
     );
     f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Version(3)).unwrap();
     assert_eq!(
         kind(f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any)),
-        Kind::NotFound
+        ErrorClass::NotFound
     );
     assert!(f.reopened().is_empty() && f.catalogue.list().is_empty());
 }
@@ -148,11 +154,11 @@ fn a_business_object_may_be_renamed_to_a_free_name() {
     let id = &plants.object.id;
     assert_eq!(
         kind(f.replace("None", &body("None", "Plant", &json!({})), IfMatch::Any)),
-        Kind::NotFound
+        ErrorClass::NotFound
     );
     assert_eq!(
         kind(f.replace(id, &body("Pumps", "Plant", &json!({})), IfMatch::Any)),
-        Kind::Conflict
+        ErrorClass::Conflict
     );
     let works = f.replace(id, &body("Works", "Plant", &json!({})), IfMatch::Version(1)).unwrap();
     assert_eq!((&works.object.id, works.object.version), (id, 2));
@@ -168,7 +174,7 @@ fn without_auto_create_an_unknown_namespace_is_an_error() {
     let f = fixture(false);
     let put = || f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any);
     let fault = put().unwrap_err();
-    assert_eq!((fault.kind, fault.errors.len()), (Kind::Invalid, 2));
+    assert_eq!((fault.kind, fault.errors.len()), (ErrorClass::Invalid, 2));
     assert!(
         fault.errors[0].message.contains("`Plant`, which is not defined; no namespace is defined"),
         "{fault}"
@@ -197,13 +203,13 @@ fn a_namespace_in_use_cannot_be_deleted() {
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
     let fault = f.store.transact(|t| namespace::delete(t, "Unit")).unwrap_err();
     assert!(
-        fault.kind == Kind::Conflict
+        fault.kind == ErrorClass::Conflict
             && fault.detail.contains("the Business Object \"Plants\" names it"),
         "{fault}"
     );
     let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
     changed.generator = Generator::Counter;
-    assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), Kind::Conflict);
+    assert_eq!(kind(f.store.transact(|t| namespace::put(t, changed))), ErrorClass::Conflict);
     f.catalogue.delete(Requester::new(&NoClient, "local"), "Plants", IfMatch::Any).unwrap();
     f.store.transact(|t| namespace::delete(t, "Unit")).unwrap();
 }
@@ -222,7 +228,10 @@ fn a_refused_definition_stores_nothing() {
             &nowhere,
         )
         .unwrap_err();
-    assert_eq!(fault.errors, [Finding::at("/pushTargets/0/bucketName", "abc leads nowhere")]);
+    assert_eq!(
+        fault.errors,
+        [Finding::at_pointer("/pushTargets/0/bucketName", "abc leads nowhere")]
+    );
     assert_eq!(f.store.stats().sequence, 0);
 
     let taken = Namespace {
@@ -232,7 +241,10 @@ fn a_refused_definition_stores_nothing() {
         created_at: String::new(),
     };
     f.store.transact(|t| namespace::put(t, taken)).unwrap();
-    assert_eq!(kind(f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any)), Kind::Conflict);
+    assert_eq!(
+        kind(f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any)),
+        ErrorClass::Conflict
+    );
     assert!(f.catalogue.list().is_empty());
     assert_eq!(f.namespaces().len(), 1);
 }
@@ -262,12 +274,12 @@ fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
     let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
     let mut compiled = Compiled::clone(&plants);
     compiled.object.definition.config = "type: tree".to_owned();
-    let stored = Stored::of(&compiled);
+    let stored = StoredDefinition::from_compiled(&compiled);
     let unreadable = ("0", b"{\"of\": \"another version\"}");
     f.store
         .transact(|t| {
-            t.put(COLLECTION, plants.object.id.as_bytes(), &stored.encode())?;
-            t.put(COLLECTION, unreadable.0.as_bytes(), unreadable.1)
+            t.put_document(COLLECTION, plants.object.id.as_bytes(), &stored.encode())?;
+            t.put_document(COLLECTION, unreadable.0.as_bytes(), unreadable.1)
         })
         .unwrap();
     let reopened = Fixture {
@@ -281,7 +293,7 @@ fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
         reopened.put(&body("Plants", "Plant", &json!({})), IfMatch::Version(1)).unwrap();
     assert!(!created);
     assert_eq!((&replaced.object.id, replaced.object.version), (&plants.object.id, 2));
-    let kept = f.store.read().document(COLLECTION, b"0").unwrap();
+    let kept = f.store.read().read_document(COLLECTION, b"0").unwrap();
     assert_eq!(kept.as_deref(), Some(unreadable.1.as_slice()));
 }
 
@@ -314,14 +326,14 @@ fn everything_is_restored_after_a_restart() {
         created_at: String::new(),
     };
     let counter = store.transact(|t| namespace::put(t, counter)).unwrap().0.0;
-    store.transact(|t| namespace::mint(t, &counter)).unwrap();
+    store.transact(|t| namespace::mint_identifier(t, &counter)).unwrap();
     drop((store, catalogue));
 
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
     let catalogue = Catalogue::open(store.clone(), defaults(true)).unwrap();
     assert_eq!(catalogue.list(), [plants]);
     assert_eq!(namespace::get(&store.read(), "C").unwrap(), Some(counter.clone()));
-    let (second, _) = store.transact(|t| namespace::mint(t, &counter)).unwrap();
+    let (second, _) = store.transact(|t| namespace::mint_identifier(t, &counter)).unwrap();
     assert_eq!(second.as_str(), "urn:c:2");
 }
 
@@ -356,15 +368,16 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
     let id = "0199d0c0-0000-7000-8000-000000000000";
     f.store
         .transact::<_, penstock_store::Error>(|t| {
-            t.put(COLLECTION, id.as_bytes(), &earlier_record(id))
+            t.put_document(COLLECTION, id.as_bytes(), &earlier_record(id))
         })
         .unwrap();
     let catalogue = Catalogue::open(f.store.clone(), defaults(true)).unwrap();
     let there = catalogue.get("Plants").unwrap();
     assert_eq!((there.object.version, there.object.definition.namespaces.len()), (3, 0));
     assert_eq!(there.conditions[0].0.as_str(), "rdf:type");
-    let warnings =
-        |of: &Arc<Compiled>| catalogue.warnings(std::slice::from_ref(of)).unwrap().remove(0);
+    let warnings = |of: &Arc<Compiled>| {
+        catalogue.collect_warnings(std::slice::from_ref(of)).unwrap().remove(0)
+    };
     let found = warnings(&there);
     let rdf_type = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
     assert!(
@@ -387,7 +400,7 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
     assert_eq!(f.reopened(), std::slice::from_ref(&saved));
 
     // Older versions do not expand prefixes in conditions and need the full IRI.
-    let stored = f.store.read().document(COLLECTION, id.as_bytes()).unwrap().unwrap();
+    let stored = f.store.read().read_document(COLLECTION, id.as_bytes()).unwrap().unwrap();
     let stored: Value = serde_json::from_slice(&stored).unwrap();
     assert_eq!(stored["object"]["conditions"][0]["predicate"], rdf_type);
 }
@@ -423,7 +436,7 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
     ingest(20_000, 20_001, "http://e/b");
     let fault = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
-    assert_eq!(fault.kind, Kind::Unconfirmed);
+    assert_eq!(fault.kind, ErrorClass::Unconfirmed);
     assert!(fault.detail.contains("at least 10000 objects"), "{fault}");
     let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
     f.catalogue.put(by, &with("http://e/a"), IfMatch::Any, &|_| Ok(())).unwrap();

@@ -5,28 +5,28 @@ use penstock_base::json::Json;
 use std::collections::HashMap;
 
 /// The maximum length in bytes of an IRI that an ingestion accepts.
-const LONGEST_IRI: usize = 1 << 16;
+const MAX_IRI_BYTES: usize = 1 << 16;
 
 /// The values at one place of all samples, counted by type.
 #[derive(Debug, Default)]
-pub(super) struct Seen<'j> {
-    texts: Texts,
+pub(super) struct SeenValues<'j> {
+    texts: TextCounts,
     booleans: usize,
     integers: usize,
     /// Numbers with a fraction or an exponent.
     fractions: usize,
     objects: usize,
     /// The members of the objects, in the order in which their names first occur.
-    pub(super) members: Vec<(&'j str, Seen<'j>)>,
+    pub(super) members: Vec<(&'j str, SeenValues<'j>)>,
     places: HashMap<&'j str, usize>,
     arrays: usize,
     /// The elements of the arrays.
-    elements: Option<Box<Seen<'j>>>,
+    elements: Option<Box<SeenValues<'j>>>,
 }
 
 /// The strings at one place, counted by what they can be parsed as.
 #[derive(Debug, Default)]
-struct Texts {
+struct TextCounts {
     all: usize,
     dates: usize,
     times: usize,
@@ -38,7 +38,7 @@ struct Texts {
 
 /// The type that a place has in the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Guess {
+pub(super) enum GuessedType {
     /// A single value; the name of its type in a mapping.
     Single(&'static str),
     /// Objects.
@@ -47,31 +47,31 @@ pub(super) enum Guess {
     Array,
 }
 
-impl<'j> Seen<'j> {
+impl<'j> SeenValues<'j> {
     /// Counts one more value.
-    pub(super) fn see(&mut self, value: &'j Json) {
+    pub(super) fn count_value(&mut self, value: &'j Json) {
         match value {
             Json::Null => {}
             Json::Bool(_) => self.booleans += 1,
             Json::Number(digits) if digits.contains(['.', 'e', 'E']) => self.fractions += 1,
             Json::Number(_) => self.integers += 1,
-            Json::String(text) => self.texts.see(text),
+            Json::String(text) => self.texts.count_text(text),
             Json::Array(elements) => {
                 self.arrays += 1;
                 let seen = self.elements.get_or_insert_default();
                 for element in elements {
-                    seen.see(element);
+                    seen.count_value(element);
                 }
             }
             Json::Object(members) => {
                 self.objects += 1;
                 for (name, value) in members {
                     let place = *self.places.entry(name).or_insert_with(|| {
-                        self.members.push((name, Seen::default()));
+                        self.members.push((name, SeenValues::default()));
                         self.members.len() - 1
                     });
                     if let Some((_, seen)) = self.members.get_mut(place) {
-                        seen.see(value);
+                        seen.count_value(value);
                     }
                 }
             }
@@ -79,15 +79,15 @@ impl<'j> Seen<'j> {
     }
 
     /// Returns the most frequent type; `None` if there are no values.
-    pub(super) fn guess(&self) -> Option<Guess> {
-        let (_, guess, _) = self.kinds().max_by_key(|(count, _, _)| *count)?;
+    pub(super) fn guess_type(&self) -> Option<GuessedType> {
+        let (_, guess, _) = self.count_kinds().max_by_key(|(count, _, _)| *count)?;
         Some(guess)
     }
 
     /// Describes the values of other types; `None` if all have the same type.
-    pub(super) fn others(&self) -> Option<String> {
-        let guess = self.guess()?;
-        let others = self.kinds().filter(|(_, other, _)| *other != guess);
+    pub(super) fn describe_others(&self) -> Option<String> {
+        let guess = self.guess_type()?;
+        let others = self.count_kinds().filter(|(_, other, _)| *other != guess);
         let others: Vec<_> = others
             .map(|(count, _, (one, many))| match count {
                 1 => format!("1 {one}"),
@@ -105,17 +105,17 @@ impl<'j> Seen<'j> {
     /// Returns whether all values are meant as IRIs. Under the name `uri` any absolute IRI is.
     fn names_objects(&self, name: &str) -> bool {
         let iris = if name == "uri" { self.texts.iris } else { self.texts.links };
-        iris > 0 && iris == self.texts.all && self.kinds().count() == 1
+        iris > 0 && iris == self.texts.all && self.count_kinds().count() == 1
     }
 
     /// Returns the name of the member with the objects' own URIs.
-    pub(super) fn id(&self) -> Option<&'j str> {
+    pub(super) fn id_member(&self) -> Option<&'j str> {
         let is_id = |wanted: &str| {
             let place = self.places.get(wanted)?;
             let (name, seen) = self.members.get(*place)?;
             seen.names_objects(name).then_some(*name)
         };
-        if self.has("uri") {
+        if self.has_member("uri") {
             is_id("uri")
         } else {
             ["@id", "id", "iri"].into_iter().find_map(is_id)
@@ -123,32 +123,34 @@ impl<'j> Seen<'j> {
     }
 
     /// Returns whether some object has a member of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(super) fn has_member(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }
 
     /// Returns each type that occurs: its count, its type in the mapping, and its singular and plural. If several are
     /// equally frequent, the last one is chosen.
-    fn kinds(&self) -> impl Iterator<Item = (usize, Guess, (&'static str, &'static str))> {
+    fn count_kinds(
+        &self,
+    ) -> impl Iterator<Item = (usize, GuessedType, (&'static str, &'static str))> {
         let number = if self.fractions > 0 { "number" } else { "integer" };
         [
-            (self.booleans, Guess::Single("boolean"), ("boolean", "booleans")),
-            (self.integers + self.fractions, Guess::Single(number), ("number", "numbers")),
-            (self.texts.all, Guess::Single(self.texts.name()), ("string", "strings")),
-            (self.objects, Guess::Object, ("object", "objects")),
-            (self.arrays, Guess::Array, ("array", "arrays")),
+            (self.booleans, GuessedType::Single("boolean"), ("boolean", "booleans")),
+            (self.integers + self.fractions, GuessedType::Single(number), ("number", "numbers")),
+            (self.texts.all, GuessedType::Single(self.texts.type_name()), ("string", "strings")),
+            (self.objects, GuessedType::Object, ("object", "objects")),
+            (self.arrays, GuessedType::Array, ("array", "arrays")),
         ]
         .into_iter()
         .filter(|(count, ..)| *count > 0)
     }
 }
 
-impl Texts {
-    fn see(&mut self, text: &str) {
+impl TextCounts {
+    fn count_text(&mut self, text: &str) {
         self.all += 1;
         self.dates += usize::from(text.parse::<Date>().is_ok());
         self.times += usize::from(text.parse::<DateTime>().is_ok());
-        if text.len() <= LONGEST_IRI && NamedNode::new(text).is_ok() {
+        if text.len() <= MAX_IRI_BYTES && NamedNode::new(text).is_ok() {
             self.iris += 1;
             let is_meant =
                 ["http://", "https://", "urn:"].iter().any(|begin| text.starts_with(begin));
@@ -157,7 +159,7 @@ impl Texts {
     }
 
     /// Returns the type in a mapping that fits all strings.
-    fn name(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match self.all {
             all if all == self.dates => "date",
             all if all == self.times => "dateTime",

@@ -2,9 +2,9 @@ use super::*;
 
 const VOCABULARY: &str = "https://plant.example/v/";
 
-fn of(text: &str) -> Derived {
-    let names = Names { business_object: "Pump", vocabulary: VOCABULARY };
-    derive(names, &samples(text, 128).unwrap().objects).unwrap()
+fn of(text: &str) -> DerivedMapping {
+    let names = MappingNames { business_object: "Pump", vocabulary: VOCABULARY };
+    derive_mapping(names, &read_samples(text, 128).unwrap().objects).unwrap()
 }
 
 fn misfits(text: &str) -> Vec<String> {
@@ -73,7 +73,7 @@ fields:
           type: integer
           path: v:mass
 ";
-    assert_eq!(derived, Derived { config: expected.to_owned(), notes: Vec::new() });
+    assert_eq!(derived, DerivedMapping { config: expected.to_owned(), notes: Vec::new() });
 }
 
 #[test]
@@ -146,14 +146,17 @@ fn nested_objects_have_their_own_namespaces() {
 #[test]
 fn a_text_that_is_not_a_sample_is_refused() {
     for (text, kind) in [
-        ("", Kind::Malformed),
-        ("{\"a\": 1,}", Kind::Malformed),
-        ("[]", Kind::Invalid),
-        ("7", Kind::Invalid),
-        ("[1, {}]", Kind::Invalid),
+        ("", ErrorClass::Malformed),
+        ("{\"a\": 1,}", ErrorClass::Malformed),
+        ("[]", ErrorClass::Invalid),
+        ("7", ErrorClass::Invalid),
+        ("[1, {}]", ErrorClass::Invalid),
     ] {
-        assert_eq!(samples(text, 128).unwrap_err().kind, kind, "{text}");
+        assert_eq!(read_samples(text, 128).unwrap_err().kind, kind, "{text}");
     }
-    let names = Names { business_object: "Pump", vocabulary: "no IRI" };
-    assert_eq!(derive(names, &samples("{}", 8).unwrap().objects).unwrap_err().kind, Kind::Invalid);
+    let names = MappingNames { business_object: "Pump", vocabulary: "no IRI" };
+    assert_eq!(
+        derive_mapping(names, &read_samples("{}", 8).unwrap().objects).unwrap_err().kind,
+        ErrorClass::Invalid
+    );
 }

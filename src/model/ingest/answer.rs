@@ -106,10 +106,10 @@ pub(super) struct Warnings {
 }
 
 impl Warnings {
-    const MOST: usize = 1000;
+    const MAX_LISTED: usize = 1000;
 
     pub(super) fn push(&mut self, pointer: &str, message: impl Into<String>) {
-        if self.named.len() < Self::MOST {
+        if self.named.len() < Self::MAX_LISTED {
             self.named.push(Warning { pointer: pointer.to_owned(), message: message.into() });
         } else {
             self.more += 1;
@@ -132,11 +132,11 @@ mod tests {
     #[test]
     fn warnings_beyond_the_limit_are_only_counted() {
         let mut warnings = Warnings::default();
-        for _ in 0..Warnings::MOST + 3 {
+        for _ in 0..Warnings::MAX_LISTED + 3 {
             warnings.push("/data/0", "x");
         }
         let all = warnings.into_vec();
-        assert_eq!(all.len(), Warnings::MOST + 1);
-        assert_eq!(all[Warnings::MOST].message, "and 3 more warnings");
+        assert_eq!(all.len(), Warnings::MAX_LISTED + 1);
+        assert_eq!(all[Warnings::MAX_LISTED].message, "and 3 more warnings");
     }
 }

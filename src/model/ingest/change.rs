@@ -1,11 +1,11 @@
 //! The work of one request inside its transaction: from the body, object by object, to the answer.
 use super::answer::{Outcome, Status, Warnings};
-use super::convert::{Converter, show};
+use super::convert::{Converter, format_value};
 use super::delete::Deletion;
 use super::findings::Findings;
+use super::mapping_namespaces::MappingNamespaces;
 use super::orphans::Orphans;
-use super::repeats::Repeats;
-use super::spaces::Spaces;
+use super::repeats::RepeatedObjects;
 use super::write::Writer;
 use super::write_scope::WriteScope;
 use super::{Answer, Body, Limits, Mode, Request, lines};
@@ -13,20 +13,20 @@ use crate::mapping::Shape;
 use crate::members;
 use crate::resource::Compiled;
 use oxrdf::NamedNode;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Json};
 use penstock_store::Transaction;
 use std::collections::HashSet;
 
 /// Applies the request to the transaction without committing it. Returns the answer, and the nested objects that were
 /// removed because nothing refers to them any more.
-pub(super) fn change(
+pub(super) fn apply_request(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
-) -> Result<(Answer, Vec<NamedNode>), Fault> {
+) -> Result<(Answer, Vec<NamedNode>), GatewayError> {
     let mapping = &request.business_object.mapping;
-    let spaces = Spaces::read(transaction, mapping)?;
+    let spaces = MappingNamespaces::read(transaction, mapping)?;
     let business_objects = [request.business_object];
     let scope = if request.api_key.is_some_and(|key| key.is_bound) {
         WriteScope::limited_to(transaction, &business_objects)?
@@ -41,7 +41,7 @@ pub(super) fn change(
         findings: Findings::default(),
         warnings: Warnings::default(),
         orphans: Orphans::default(),
-        repeats: Repeats::default(),
+        repeats: RepeatedObjects::default(),
         minted: HashSet::new(),
         claimed: HashSet::new(),
         made: HashSet::new(),
@@ -49,31 +49,35 @@ pub(super) fn change(
     };
     let mut answer = Answer::new(request.mode);
     let mut each = |index, json| {
-        if let Some(outcome) = object(&mut writer, &mapping.root, index, json)? {
+        if let Some(outcome) = apply_object(&mut writer, &mapping.root, index, json)? {
             answer.push(outcome);
         }
-        if writer.findings.full() { writer.findings.fault().map_or(Ok(()), Err) } else { Ok(()) }
+        if writer.findings.is_full() {
+            writer.findings.take_error().map_or(Ok(()), Err)
+        } else {
+            Ok(())
+        }
     };
     let read = match request.body {
         Body::Json(text) => json::parse_data(text, limits.nesting, limits.objects, &mut each),
         Body::Lines { text, first } => lines::parse(text, limits.nesting, first, &mut each),
     };
     if let Err(fault) = read {
-        if fault.kind != Kind::Invalid {
+        if fault.kind != ErrorClass::Invalid {
             return Err(fault);
         }
         // Report the errors of the body together with those of its objects.
         writer.findings.extend(fault.errors.clone());
-        return Err(writer.findings.fault().unwrap_or(fault));
+        return Err(writer.findings.take_error().unwrap_or(fault));
     }
-    if let Some(fault) = writer.findings.fault() {
+    if let Some(fault) = writer.findings.take_error() {
         return Err(fault);
     }
     let Writer { transaction, orphans, mut warnings, .. } = writer;
-    let removed = orphans.remove(transaction, &scope)?;
+    let removed = orphans.remove_orphans(transaction, &scope)?;
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
-        warn_of_strangers(transaction, request.business_object, &answer, &mut warnings)?;
+        warn_of_non_members(transaction, request.business_object, &answer, &mut warnings)?;
     }
     answer.warnings = warnings.into_vec();
     Ok((answer, removed))
@@ -81,11 +85,11 @@ pub(super) fn change(
 
 /// Removes these objects, and the objects nested in them that nothing refers to any more. Returns how many were
 /// removed.
-pub(super) fn removed<'a>(
+pub(super) fn remove_objects<'a>(
     transaction: &mut Transaction<'_>,
     business_object: &Compiled,
     uris: impl IntoIterator<Item = &'a NamedNode>,
-) -> Result<u64, Fault> {
+) -> Result<u64, GatewayError> {
     let mut orphans = Orphans::default();
     let mut warnings = Warnings::default();
     let mut deleted = 0;
@@ -100,16 +104,16 @@ pub(super) fn removed<'a>(
         let outcome = deletion.delete(shape, 0, uri.clone())?;
         deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
     }
-    Ok(deleted + orphans.remove(transaction, &WriteScope::ALL)?.len() as u64)
+    Ok(deleted + orphans.remove_orphans(transaction, &WriteScope::ALL)?.len() as u64)
 }
 
 /// Applies one object of the request. Returns `None` if the object has an error.
-fn object<'m>(
+fn apply_object<'m>(
     writer: &mut Writer<'_, '_, 'm>,
     shape: &'m Shape,
     index: usize,
     json: Json,
-) -> Result<Option<Outcome>, Fault> {
+) -> Result<Option<Outcome>, GatewayError> {
     let before = writer.findings.count();
     let mut converter = Converter {
         findings: &mut writer.findings,
@@ -117,7 +121,7 @@ fn object<'m>(
         pointer: format!("/data/{index}"),
     };
     if writer.mode == Mode::Delete {
-        let Some(uri) = converter.reference(shape, json) else { return Ok(None) };
+        let Some(uri) = converter.convert_reference(shape, json) else { return Ok(None) };
         if writer.findings.count() > before {
             return Ok(None);
         }
@@ -126,19 +130,19 @@ fn object<'m>(
         return match deletion.delete(shape, index, uri)? {
             Ok(outcome) => Ok(Some(outcome)),
             Err(why) => {
-                writer.findings.invalid(&format!("/data/{index}"), why);
+                writer.findings.add_invalid(&format!("/data/{index}"), why);
                 Ok(None)
             }
         };
     }
-    let node = converter.object(shape, json);
+    let node = converter.convert_object(shape, json);
     match node {
         Some(node) if writer.findings.count() == before => {
-            let outcome = writer.root(index, node)?;
+            let outcome = writer.write_root(index, node)?;
             if let Some(outcome) = &outcome
                 && writer.mode == Mode::Replace
             {
-                writer.orphans.keep(NamedNode::new_unchecked(&outcome.uri));
+                writer.orphans.keep_named(NamedNode::new_unchecked(&outcome.uri));
             }
             Ok(outcome)
         }
@@ -147,24 +151,26 @@ fn object<'m>(
 }
 
 /// Warns of the objects that were stored and do not belong to the Business Object.
-fn warn_of_strangers(
+fn warn_of_non_members(
     transaction: &Transaction<'_>,
     business_object: &Compiled,
     answer: &Answer,
     warnings: &mut Warnings,
-) -> Result<(), Fault> {
+) -> Result<(), GatewayError> {
     for outcome in &answer.objects {
         // A created object has a value in the root graph, and without conditions no more is required.
         if business_object.conditions.is_empty() && outcome.status == Status::Created {
             continue;
         }
         let uri = NamedNode::new_unchecked(&outcome.uri);
-        if !members::contains(transaction, business_object, &uri)? {
+        if !members::is_member(transaction, business_object, &uri)? {
             let conditions: Vec<String> = business_object
                 .conditions
                 .iter()
                 .take(5)
-                .map(|(predicate, value)| format!("{} = {}", predicate.as_str(), show(value)))
+                .map(|(predicate, value)| {
+                    format!("{} = {}", predicate.as_str(), format_value(value))
+                })
                 .collect();
             let cause = if conditions.is_empty() {
                 "it has no value in the graph of its namespace".to_owned()

@@ -1,10 +1,10 @@
 //! Converts JSON objects and checks them against their shape. It reports every error of an object, not only the first.
 use super::answer::Warnings;
-use super::findings::{Findings, excerpt};
-use super::literal::{iri, literal, unexpected};
-use super::node::{Given, Node, Value};
+use super::findings::{Findings, quote_excerpt};
+use super::literal::{describe_mismatch, to_iri, to_literal};
+use super::node::{GivenField, Node, Value};
 use crate::mapping::{self, Field, FieldKind, Property, Shape};
-use crate::view::owner;
+use crate::view::find_owning_field;
 use oxrdf::{NamedNode, Term};
 use penstock_base::json::{Json, push_pointer};
 use std::collections::HashSet;
@@ -19,47 +19,47 @@ pub(super) struct Converter<'c> {
 
 impl Converter<'_> {
     /// Converts an object of this shape. Members that do not fit are reported and left out.
-    pub(super) fn object<'m>(&mut self, shape: &'m Shape, json: Json) -> Option<Node<'m>> {
+    pub(super) fn convert_object<'m>(&mut self, shape: &'m Shape, json: Json) -> Option<Node<'m>> {
         let Json::Object(members) = json else {
-            self.invalid(unexpected("an object", &json));
+            self.report_invalid(describe_mismatch("an object", &json));
             return None;
         };
         let mut node = Node { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
         for (name, value) in members {
-            self.within(&name, |here| here.member(&mut node, &name, value));
+            self.with_pointer(&name, |here| here.convert_member(&mut node, &name, value));
         }
         node.given.sort_by_key(|given| given.place);
         Some(node)
     }
 
     /// Converts an object of which only the URI is given, as in DELETE.
-    pub(super) fn reference(&mut self, shape: &Shape, json: Json) -> Option<NamedNode> {
+    pub(super) fn convert_reference(&mut self, shape: &Shape, json: Json) -> Option<NamedNode> {
         let before = self.findings.count();
-        let node = self.object(shape, json)?;
+        let node = self.convert_object(shape, json)?;
         for given in &node.given {
             let name = shape.fields.get(given.place).map_or("", |field| field.name.as_str());
             let message = "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE or REPLACE";
-            self.within(name, |here| here.invalid(message));
+            self.with_pointer(name, |here| here.report_invalid(message));
         }
         if node.uri.is_none() && self.findings.count() == before {
-            self.invalid("the uri of the object to remove is missing");
+            self.report_invalid("the uri of the object to remove is missing");
         }
         node.uri
     }
 
-    fn member(&mut self, node: &mut Node<'_>, name: &str, value: Json) {
+    fn convert_member(&mut self, node: &mut Node<'_>, name: &str, value: Json) {
         let shape = node.shape;
         if shape.is_id(name) {
-            self.id(node, value);
+            self.convert_id(node, value);
             return;
         }
         let Some((place, field)) =
             shape.fields.iter().enumerate().find(|(_, field)| field.name == name)
         else {
             let known: Vec<_> = shape.fields.iter().take(20).map(|f| f.name.as_str()).collect();
-            self.invalid(format!(
+            self.report_invalid(format!(
                 "the mapping has no field {}; it has {}",
-                excerpt(name),
+                quote_excerpt(name),
                 known.join(", ")
             ));
             return;
@@ -69,16 +69,16 @@ impl Converter<'_> {
         match value {
             Json::Null => {}
             Json::Array(elements) if property.many => {
-                let values = self.elements(property, elements);
-                node.given.push(Given { place, values });
+                let values = self.convert_elements(property, elements);
+                node.given.push(GivenField { place, values });
             }
-            other if property.many => self.invalid(unexpected("an array", &other)),
+            other if property.many => self.report_invalid(describe_mismatch("an array", &other)),
             Json::Array(_) if !matches!(property.value, mapping::Value::Object(_)) => {
-                self.invalid("a single value is expected, not an array");
+                self.report_invalid("a single value is expected, not an array");
             }
             other => {
-                let values = self.value(property, other).into_iter().collect();
-                node.given.push(Given { place, values });
+                let values = self.convert_value(property, other).into_iter().collect();
+                node.given.push(GivenField { place, values });
             }
         }
         for given in node.given.iter().skip(first) {
@@ -88,7 +88,7 @@ impl Converter<'_> {
 
     /// Checks that nested objects lie in the namespace of their field, where the namespace decides which field they
     /// belong to.
-    fn check_namespaces(&mut self, shape: &Shape, given: &Given<'_>) {
+    fn check_namespaces(&mut self, shape: &Shape, given: &GivenField<'_>) {
         let Some(Field { kind: FieldKind::Property(property), .. }) = shape.fields.get(given.place)
         else {
             return;
@@ -101,29 +101,31 @@ impl Converter<'_> {
         for value in &given.values {
             let Value::Object(Node { uri: Some(uri), pointer, .. }) = value else { continue };
             let uri = uri.as_ref();
-            if owner(shape, property.predicate.as_ref(), uri.into()) != Some(given.place) {
+            if find_owning_field(shape, property.predicate.as_ref(), uri.into())
+                != Some(given.place)
+            {
                 let message = format!(
                     "{} is not in the namespace {namespace:?}. Several fields have the property {}, and only the \
                      namespace distinguishes their objects: a URI here must begin with {prefix}",
-                    excerpt(uri.as_str()),
+                    quote_excerpt(uri.as_str()),
                     property.predicate
                 );
-                self.findings.invalid(pointer, message);
+                self.findings.add_invalid(pointer, message);
             }
         }
     }
 
-    fn id(&mut self, node: &mut Node<'_>, value: Json) {
+    fn convert_id(&mut self, node: &mut Node<'_>, value: Json) {
         if value == Json::Null {
             return;
         }
-        match iri(value) {
-            Err(message) => self.invalid(message),
+        match to_iri(value) {
+            Err(message) => self.report_invalid(message),
             Ok(uri) => match &node.uri {
-                Some(other) if *other != uri => self.invalid(format!(
+                Some(other) if *other != uri => self.report_invalid(format!(
                     "the object has two URIs: {} and {}",
-                    excerpt(other.as_str()),
-                    excerpt(uri.as_str())
+                    quote_excerpt(other.as_str()),
+                    quote_excerpt(uri.as_str())
                 )),
                 _ => node.uri = Some(uri),
             },
@@ -131,21 +133,28 @@ impl Converter<'_> {
     }
 
     /// Converts the elements of an array and drops repeated terms.
-    fn elements<'m>(&mut self, property: &'m Property, elements: Vec<Json>) -> Vec<Value<'m>> {
+    fn convert_elements<'m>(
+        &mut self,
+        property: &'m Property,
+        elements: Vec<Json>,
+    ) -> Vec<Value<'m>> {
         let mut values = Vec::with_capacity(elements.len());
         for (index, element) in elements.into_iter().enumerate() {
             if element != Json::Null {
-                let value = self.within(&index.to_string(), |here| here.value(property, element));
+                let value = self
+                    .with_pointer(&index.to_string(), |here| here.convert_value(property, element));
                 values.extend(value.map(|value| (index, value)));
             }
         }
-        let repeated = repeated(&values);
+        let repeated = find_repeated(&values);
         for (index, value) in values.iter().filter(|(index, _)| repeated.contains(index)) {
             let shown = match value {
-                Value::Term(term) => show(term),
-                Value::Object(node) => excerpt(node.uri.as_ref().map_or("", |uri| uri.as_str())),
+                Value::Term(term) => format_value(term),
+                Value::Object(node) => {
+                    quote_excerpt(node.uri.as_ref().map_or("", |uri| uri.as_str()))
+                }
             };
-            self.within(&index.to_string(), |here| {
+            self.with_pointer(&index.to_string(), |here| {
                 let message = format!(
                     "{shown} is in the array more than once; arrays are sets, so it is stored once"
                 );
@@ -160,22 +169,24 @@ impl Converter<'_> {
         values.into_iter().filter_map(kept).collect()
     }
 
-    fn value<'m>(&mut self, property: &'m Property, json: Json) -> Option<Value<'m>> {
+    fn convert_value<'m>(&mut self, property: &'m Property, json: Json) -> Option<Value<'m>> {
         let term = match &property.value {
-            mapping::Value::Object(shape) => return self.object(shape, json).map(Value::Object),
-            mapping::Value::Resource => iri(json).map(Term::NamedNode),
-            mapping::Value::Literal(kind) => literal(kind, json).map(Term::Literal),
+            mapping::Value::Object(shape) => {
+                return self.convert_object(shape, json).map(Value::Object);
+            }
+            mapping::Value::Resource => to_iri(json).map(Term::NamedNode),
+            mapping::Value::Literal(kind) => to_literal(kind, json).map(Term::Literal),
         };
         match term {
             Ok(term) => Some(Value::Term(term)),
             Err(message) => {
-                self.invalid(message);
+                self.report_invalid(message);
                 None
             }
         }
     }
 
-    fn within<T>(&mut self, token: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+    fn with_pointer<T>(&mut self, token: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
         push_pointer(&mut self.pointer, token);
         let done = work(self);
@@ -183,13 +194,13 @@ impl Converter<'_> {
         done
     }
 
-    fn invalid(&mut self, message: impl Into<String>) {
-        self.findings.invalid(&self.pointer, message);
+    fn report_invalid(&mut self, message: impl Into<String>) {
+        self.findings.add_invalid(&self.pointer, message);
     }
 }
 
 /// Returns the indexes of values that also occur at an earlier index.
-fn repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
+fn find_repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
     let (mut terms, mut uris) = (HashSet::new(), HashSet::new());
     let mut places = HashSet::new();
     for (index, value) in values {
@@ -205,30 +216,33 @@ fn repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
 }
 
 /// Formats a value for a message.
-pub(super) fn show(term: &Term) -> String {
-    excerpt(text(term))
+pub(super) fn format_value(term: &Term) -> String {
+    quote_excerpt(term_text(term))
 }
 
 /// Formats two different values for a message. Where their excerpts are equal, the texts include the difference.
-pub(super) fn show_both(one: &Term, other: &Term) -> (String, String) {
-    let shown = (show(one), show(other));
+pub(super) fn format_both(one: &Term, other: &Term) -> (String, String) {
+    let shown = (format_value(one), format_value(other));
     if shown.0 != shown.1 {
         return shown;
     }
-    let texts = (text(one), text(other));
+    let texts = (term_text(one), term_text(other));
     if texts.0 == texts.1 {
-        return (format!("{} ({})", shown.0, kind(one)), format!("{} ({})", shown.1, kind(other)));
+        return (
+            format!("{} ({})", shown.0, describe_type(one)),
+            format!("{} ({})", shown.1, describe_type(other)),
+        );
     }
     // Both excerpts end before the texts differ.
     let same = texts.0.chars().zip(texts.1.chars()).take_while(|(a, b)| a == b).count();
     let end = |text: &str| {
         let end: String = text.chars().skip(same.saturating_sub(20)).collect();
-        format!("...{}", excerpt(&end))
+        format!("...{}", quote_excerpt(&end))
     };
     (end(texts.0), end(texts.1))
 }
 
-fn text(term: &Term) -> &str {
+fn term_text(term: &Term) -> &str {
     match term {
         Term::NamedNode(iri) => iri.as_str(),
         Term::Literal(literal) => literal.value(),
@@ -236,7 +250,7 @@ fn text(term: &Term) -> &str {
     }
 }
 
-fn kind(term: &Term) -> String {
+fn describe_type(term: &Term) -> String {
     let Term::Literal(literal) = term else { return "an IRI".to_owned() };
     let datatype = literal.datatype().as_str();
     match (literal.language(), datatype.strip_prefix("http://www.w3.org/2001/XMLSchema#")) {

@@ -4,7 +4,7 @@ use super::orphans::Orphans;
 use super::write_scope::WriteScope;
 use crate::mapping::Shape;
 use oxrdf::NamedNode;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::{Read, Transaction};
 
 /// Deletes objects.
@@ -24,15 +24,15 @@ impl<'m> Deletion<'_, '_, 'm, '_> {
         shape: &'m Shape,
         index: usize,
         uri: NamedNode,
-    ) -> Result<Result<Outcome, String>, Fault> {
+    ) -> Result<Result<Outcome, String>, GatewayError> {
         let quads = self.transaction.quads_about(&uri.clone().into())?;
         if !quads.is_empty()
-            && let Some(why) = self.scope.forbids(self.transaction, &uri, &quads)?
+            && let Some(why) = self.scope.refusal_reason(self.transaction, &uri, &quads)?
         {
             return Ok(Err(why));
         }
         let (removed, kept): (Vec<_>, Vec<_>) =
-            quads.into_iter().partition(|quad| self.scope.has(quad));
+            quads.into_iter().partition(|quad| self.scope.contains(quad));
         for quad in &removed {
             self.transaction.remove(quad.as_ref())?;
         }

@@ -1,11 +1,11 @@
 //! Retention: removes expired objects, as a DELETE that no client sent.
-use super::change::removed;
-use super::wrote::Wrote;
+use super::change::remove_objects;
+use super::write_history::WrittenObjects;
 use super::{Answer, Limits, Mode, Record, Request, record};
-use crate::{catalogue, changes};
+use crate::{catalogue, change_feed};
 use oxrdf::NamedNode;
+use penstock_base::error::GatewayError;
 use penstock_base::events;
-use penstock_base::fault::Fault;
 use penstock_store::{Store, Transaction};
 use std::collections::BTreeSet;
 
@@ -20,17 +20,17 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// Returns the errors of the store. The transaction is rolled back then.
-pub fn expire(
+pub fn remove_expired(
     store: &Store,
     limits: &Limits,
     request: &Request<'_>,
     uris: &[NamedNode],
-    is_over: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, Fault>,
-) -> Result<bool, Fault> {
+    is_over: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, GatewayError>,
+) -> Result<bool, GatewayError> {
     let object = &request.business_object.object;
     let mut decides = true;
-    let (expired, _) = store.transact(|transaction| -> Result<_, Fault> {
-        if catalogue::version(transaction, &object.id)? != Some(object.version) {
+    let (expired, _) = store.transact(|transaction| -> Result<_, GatewayError> {
+        if catalogue::read_version(transaction, &object.id)? != Some(object.version) {
             decides = false;
             return Ok(None);
         }
@@ -44,24 +44,24 @@ pub fn expire(
             return Ok(None);
         }
         let mut answer = Answer::new(Mode::Delete);
-        answer.deleted = removed(transaction, request.business_object, &over)?;
+        answer.deleted = remove_objects(transaction, request.business_object, &over)?;
         let id = &object.id;
-        changes::note_but(transaction, request.watch, id, &over)?;
+        change_feed::record_changes_except(transaction, request.watch, id, &over)?;
         for uri in &over {
-            changes::forget_age(transaction, id, uri.as_str())?;
+            change_feed::delete_age(transaction, id, uri.as_str())?;
         }
-        let wrote = Wrote::of_uris(over.iter().map(NamedNode::as_str));
-        Ok(Some(record::keep(transaction, request, &answer, &wrote, limits.history)?))
+        let wrote = WrittenObjects::from_uris(over.iter().map(NamedNode::as_str));
+        Ok(Some(record::store_record(transaction, request, &answer, &wrote, limits.history)?))
     })?;
     let Some(record) = expired else { return Ok(decides) };
     if let Some(events) = request.events {
-        events.publish(events::Kind::Ingestion, &record.id, &record);
+        events.publish(events::EventKind::Ingestion, &record.id, &record);
     }
-    tell(&record);
+    log_removal(&record);
     Ok(decides)
 }
 
-fn tell(record: &Record) {
+fn log_removal(record: &Record) {
     tracing::info!(
         ingestion_id = record.id,
         business_object = record.business_object_name,

@@ -5,23 +5,23 @@
 //! the client may correct it and send it again with the same key. VALIDATE stores nothing, so it ignores the key.
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
-use super::bounded::Bounded;
+use super::bounded::BoundedCollection;
 use super::{Answer, Body, Limits, Request};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Read, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Maps the digest of scope and key to the first answer.
-const ANSWERS: &str = "idempotency";
+const ANSWERS_BY_SCOPE: &str = "idempotency";
 /// Maps the sequence to that digest and the time, oldest first.
-const ORDER: Bounded = Bounded("idempotency-order");
+const ANSWER_ORDER: BoundedCollection = BoundedCollection("idempotency-order");
 /// The time for which an answer is kept, in milliseconds.
-const KEPT_MS: u64 = 24 * 60 * 60 * 1000;
+const RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The idempotency key of one request, within its scope.
 #[derive(Debug)]
-pub(super) struct Key {
+pub(super) struct IdempotencyKey {
     /// The digest of caller, Business Object, mode, position in the stream and key.
     scope: [u8; 32],
     /// The digest of the body, in hexadecimal.
@@ -31,22 +31,22 @@ pub(super) struct Key {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct StoredAnswer {
     body: String,
     at: u64,
     sequence: u64,
     answer: Answer,
 }
 
-impl Key {
+impl IdempotencyKey {
     /// Creates the key of a request.
     ///
     /// # Errors
-    /// `Kind::Malformed` unless the key has 1 to 255 visible ASCII characters.
-    pub(super) fn new(request: &Request<'_>, key: &str) -> Result<Self, Fault> {
+    /// `ErrorClass::Malformed` unless the key has 1 to 255 visible ASCII characters.
+    pub(super) fn new(request: &Request<'_>, key: &str) -> Result<Self, GatewayError> {
         if key.is_empty() || key.len() > 255 || !key.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(Fault::new(
-                Kind::Malformed,
+            return Err(GatewayError::new(
+                ErrorClass::Malformed,
                 "the Idempotency-Key must have 1 to 255 visible ASCII characters",
             ));
         }
@@ -71,13 +71,16 @@ impl Key {
     /// Returns the first answer if this request was executed before.
     ///
     /// # Errors
-    /// `Kind::Conflict` when the key was used with another body.
-    pub(super) fn replay(&self, transaction: &Transaction<'_>) -> Result<Option<Answer>, Fault> {
-        match self.kept(transaction)? {
+    /// `ErrorClass::Conflict` when the key was used with another body.
+    pub(super) fn find_answer(
+        &self,
+        transaction: &Transaction<'_>,
+    ) -> Result<Option<Answer>, GatewayError> {
+        match self.read_stored_answer(transaction)? {
             Some(kept) if self.has_expired(kept.at) => Ok(None),
             Some(kept) if kept.body == self.body => Ok(Some(kept.answer)),
-            Some(kept) => Err(Fault::new(
-                Kind::Conflict,
+            Some(kept) => Err(GatewayError::new(
+                ErrorClass::Conflict,
                 format!(
                     "the Idempotency-Key was already used with another body, in the ingestion {}; use a new key for each request",
                     kept.answer.ingestion_id
@@ -88,49 +91,57 @@ impl Key {
     }
 
     /// Stores the answer, and removes those beyond the limits of age, number and bytes.
-    pub(super) fn keep(
+    pub(super) fn store_answer(
         &self,
         transaction: &mut Transaction<'_>,
         answer: &Answer,
         limits: &Limits,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GatewayError> {
         if limits.idempotency_keys == 0 {
             return Ok(());
         }
-        if let Some(old) = self.kept(transaction)? {
-            ORDER.remove(transaction, &Bounded::key(old.sequence))?;
+        if let Some(old) = self.read_stored_answer(transaction)? {
+            ANSWER_ORDER.remove(transaction, &BoundedCollection::entry_key(old.sequence))?;
         }
         let (at, sequence) = (self.now, transaction.sequence());
-        let kept = Kept { body: self.body.clone(), at, sequence, answer: answer.clone() };
+        let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer: answer.clone() };
         let value = serde_json::to_vec(&kept).map_err(|error| {
-            Fault::new(Kind::Internal, format!("serializing an answer failed: {error}"))
+            GatewayError::new(
+                ErrorClass::Internal,
+                format!("serializing an answer failed: {error}"),
+            )
         })?;
-        transaction.put(ANSWERS, &self.scope, &value)?;
+        transaction.put_document(ANSWERS_BY_SCOPE, &self.scope, &value)?;
         let entry = [at.to_be_bytes().as_slice(), &self.scope].concat();
-        ORDER.add(transaction, sequence, &entry, value.len() as u64)?;
-        while let Some(oldest) = ORDER.oldest(transaction)? {
+        ANSWER_ORDER.add(transaction, sequence, &entry, value.len() as u64)?;
+        while let Some(oldest) = ANSWER_ORDER.read_oldest(transaction)? {
             let Some((at, scope)) = oldest.value.split_first_chunk::<8>() else { break };
-            let sum = ORDER.sum(transaction)?;
+            let sum = ANSWER_ORDER.read_totals(transaction)?;
             let fits = sum.entries <= limits.idempotency_keys as u64
                 && (sum.bytes <= limits.idempotency_bytes || sum.entries == 1);
             if fits && !self.has_expired(u64::from_be_bytes(*at)) {
                 break;
             }
-            transaction.delete(ANSWERS, scope)?;
-            ORDER.remove(transaction, &oldest.key)?;
+            transaction.delete_document(ANSWERS_BY_SCOPE, scope)?;
+            ANSWER_ORDER.remove(transaction, &oldest.key)?;
         }
         Ok(())
     }
 
-    fn kept(&self, read: &impl Read) -> Result<Option<Kept>, Fault> {
-        let Some(value) = read.document(ANSWERS, &self.scope)? else { return Ok(None) };
+    fn read_stored_answer(&self, read: &impl Read) -> Result<Option<StoredAnswer>, GatewayError> {
+        let Some(value) = read.read_document(ANSWERS_BY_SCOPE, &self.scope)? else {
+            return Ok(None);
+        };
         serde_json::from_slice(&value).map(Some).map_err(|error| {
             tracing::error!(%error, "A stored answer could not be read.");
-            Fault::new(Kind::Internal, "a stored answer could not be read; the log has the cause")
+            GatewayError::new(
+                ErrorClass::Internal,
+                "a stored answer could not be read; the log has the cause",
+            )
         })
     }
 
     fn has_expired(&self, at: u64) -> bool {
-        self.now.saturating_sub(at) > KEPT_MS
+        self.now.saturating_sub(at) > RETENTION_MS
     }
 }

@@ -1,5 +1,5 @@
 //! NDJSON: one object per line.
-use penstock_base::fault::{Fault, Finding, Place};
+use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::{self, Json};
 
 /// Passes each object to `each` with its index in the whole stream. Lines of only white space are skipped and have no
@@ -12,15 +12,15 @@ pub(super) fn parse(
     text: &[u8],
     nesting: usize,
     first: usize,
-    each: &mut dyn FnMut(usize, Json) -> Result<(), Fault>,
-) -> Result<(), Fault> {
+    each: &mut dyn FnMut(usize, Json) -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
     let mut index = first;
     for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
         let value = json::parse(line, nesting)
-            .map_err(|fault| placed(fault, index, first.saturating_add(number)))?;
+            .map_err(|fault| with_stream_position(fault, index, first.saturating_add(number)))?;
         each(index, value)?;
         index += 1;
     }
@@ -28,7 +28,11 @@ pub(super) fn parse(
 }
 
 /// Converts the position of an error from its line to the whole stream.
-fn placed(mut fault: Fault, index: usize, lines_before: usize) -> Fault {
+fn with_stream_position(
+    mut fault: GatewayError,
+    index: usize,
+    lines_before: usize,
+) -> GatewayError {
     for Finding { place, .. } in &mut fault.errors {
         if let Place::Line { line, .. } = place {
             *line += lines_before as u64;

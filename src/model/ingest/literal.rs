@@ -1,5 +1,5 @@
 //! Converts a JSON value into a literal, with its lexical form unchanged.
-use super::findings::excerpt;
+use super::findings::quote_excerpt;
 use crate::mapping::Literal as Kind;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode};
@@ -7,7 +7,7 @@ use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
 
 /// Returns the literal of this kind for a JSON value, or an error message.
-pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
+pub(super) fn to_literal(kind: &Kind, json: Json) -> Result<Literal, String> {
     let expected = match kind {
         Kind::Number | Kind::Integer => "a number",
         Kind::Boolean => "true or false",
@@ -23,15 +23,16 @@ pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
         }
         (Kind::Date, Json::String(text)) => match text.parse::<Date>() {
             Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE)),
-            Err(_) => {
-                Err(format!("{} is not a date (xsd:date), such as \"2026-03-01\"", excerpt(&text)))
-            }
+            Err(_) => Err(format!(
+                "{} is not a date (xsd:date), such as \"2026-03-01\"",
+                quote_excerpt(&text)
+            )),
         },
         (Kind::DateTime, Json::String(text)) => match text.parse::<DateTime>() {
             Ok(_) => Ok(Literal::new_typed_literal(text, xsd::DATE_TIME)),
             Err(_) => Err(format!(
                 "{} is not a date and time (xsd:dateTime), such as \"2026-03-01T12:00:00Z\"",
-                excerpt(&text)
+                quote_excerpt(&text)
             )),
         },
         (Kind::Number, Json::Number(digits)) => {
@@ -46,40 +47,42 @@ pub(super) fn literal(kind: &Kind, json: Json) -> Result<Literal, String> {
             }
         }
         (Kind::Boolean, Json::Bool(value)) => Ok(Literal::from(value)),
-        (_, other) => Err(unexpected(expected, &other)),
+        (_, other) => Err(describe_mismatch(expected, &other)),
     }
 }
 
 /// The maximum length of an IRI that the store accepts, in bytes.
-const LONGEST_IRI: usize = 1 << 16;
+const MAX_IRI_BYTES: usize = 1 << 16;
 
 /// Converts a string into an absolute IRI, or returns an error message.
-pub(super) fn iri(json: Json) -> Result<NamedNode, String> {
+pub(super) fn to_iri(json: Json) -> Result<NamedNode, String> {
     match json {
-        Json::String(text) if text.len() > LONGEST_IRI => Err(format!(
-            "{} is an IRI of {} bytes; the maximum is {LONGEST_IRI}",
-            excerpt(&text),
+        Json::String(text) if text.len() > MAX_IRI_BYTES => Err(format!(
+            "{} is an IRI of {} bytes; the maximum is {MAX_IRI_BYTES}",
+            quote_excerpt(&text),
             text.len()
         )),
         Json::String(text) => match NamedNode::new(&text) {
             Ok(iri) => Ok(iri),
-            Err(error) => Err(format!("{} is not an absolute IRI: {error}", excerpt(&text))),
+            Err(error) => Err(format!("{} is not an absolute IRI: {error}", quote_excerpt(&text))),
         },
-        other => Err(unexpected("an IRI as a string", &other)),
+        other => Err(describe_mismatch("an IRI as a string", &other)),
     }
 }
 
 /// Returns the error message for a value of an unexpected kind.
-pub(super) fn unexpected(expected: &str, found: &Json) -> String {
+pub(super) fn describe_mismatch(expected: &str, found: &Json) -> String {
     match found {
-        Json::String(text) => format!("{expected} is expected, not the string {}", excerpt(text)),
+        Json::String(text) => {
+            format!("{expected} is expected, not the string {}", quote_excerpt(text))
+        }
         Json::Number(digits) => {
             let shown: String = digits.chars().take(40).collect();
             format!("{expected} is expected, not the number {shown}")
         }
         Json::Bool(value) => format!("{expected} is expected, not {value}"),
         Json::Null => format!("{expected} is expected, but there is no value"),
-        other => format!("{expected} is expected, not {}", other.kind()),
+        other => format!("{expected} is expected, not {}", other.kind_name()),
     }
 }
 
@@ -96,7 +99,7 @@ mod tests {
             ("1E400", xsd::DOUBLE),
             ("1.0e-7", xsd::DOUBLE),
         ] {
-            let made = literal(&Kind::Number, Json::Number(digits.to_owned())).unwrap();
+            let made = to_literal(&Kind::Number, Json::Number(digits.to_owned())).unwrap();
             assert_eq!((made.value(), made.datatype()), (digits, datatype));
         }
     }
@@ -104,48 +107,48 @@ mod tests {
     #[test]
     fn an_integer_has_no_fraction_and_no_exponent() {
         for wrong in ["1.0", "1e3", "1E3"] {
-            assert!(literal(&Kind::Integer, Json::Number(wrong.to_owned())).is_err(), "{wrong}");
+            assert!(to_literal(&Kind::Integer, Json::Number(wrong.to_owned())).is_err(), "{wrong}");
         }
         let digits = "99999999999999999999999999";
-        let made = literal(&Kind::Integer, Json::Number(digits.to_owned())).unwrap();
+        let made = to_literal(&Kind::Integer, Json::Number(digits.to_owned())).unwrap();
         assert_eq!((made.value(), made.datatype()), (digits, xsd::INTEGER));
     }
 
     #[test]
     fn dates_are_checked_and_stored_unchanged() {
         let kept = "2026-03-01T12:00:00.120+01:00";
-        let made = literal(&Kind::DateTime, Json::String(kept.to_owned())).unwrap();
+        let made = to_literal(&Kind::DateTime, Json::String(kept.to_owned())).unwrap();
         assert_eq!((made.value(), made.datatype()), (kept, xsd::DATE_TIME));
         for wrong in ["2026-02-30", "yesterday", "2026-3-1", ""] {
-            assert!(literal(&Kind::Date, Json::String(wrong.to_owned())).is_err(), "{wrong}");
+            assert!(to_literal(&Kind::Date, Json::String(wrong.to_owned())).is_err(), "{wrong}");
         }
     }
 
     #[test]
     fn an_error_names_the_wrong_kind() {
-        let fault = literal(&Kind::Number, Json::String("5".to_owned())).unwrap_err();
+        let fault = to_literal(&Kind::Number, Json::String("5".to_owned())).unwrap_err();
         assert_eq!(fault, "a number is expected, not the string \"5\"");
-        assert!(literal(&Kind::Boolean, Json::String("true".to_owned())).is_err());
-        assert!(literal(&Kind::String, Json::Bool(true)).is_err());
+        assert!(to_literal(&Kind::Boolean, Json::String("true".to_owned())).is_err());
+        assert!(to_literal(&Kind::String, Json::Bool(true)).is_err());
     }
 
     #[test]
     fn an_iri_is_absolute() {
         for wrong in ["", "a b", "/relative", "http://x/ y", "http://x/<y>"] {
-            assert!(iri(Json::String(wrong.to_owned())).is_err(), "{wrong}");
+            assert!(to_iri(Json::String(wrong.to_owned())).is_err(), "{wrong}");
         }
-        assert!(iri(Json::String("urn:x:1".to_owned())).is_ok());
+        assert!(to_iri(Json::String("urn:x:1".to_owned())).is_ok());
     }
 
     #[test]
     fn the_iri_limit_is_that_of_the_store() {
         let of_length = |length: usize| Json::String(format!("urn:{}", "x".repeat(length - 4)));
-        let longest = iri(of_length(LONGEST_IRI)).unwrap();
+        let longest = to_iri(of_length(MAX_IRI_BYTES)).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let options = penstock_store::Options::default();
         let store = penstock_store::Store::open(dir.path(), options, &mut |_| {}).unwrap();
         let quad = oxrdf::Quad::new(longest.clone(), longest.clone(), longest.clone(), longest);
         store.transact(|change| change.insert(quad.as_ref())).unwrap();
-        assert!(iri(of_length(LONGEST_IRI + 1)).unwrap_err().contains("65537 bytes"));
+        assert!(to_iri(of_length(MAX_IRI_BYTES + 1)).unwrap_err().contains("65537 bytes"));
     }
 }

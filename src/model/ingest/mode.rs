@@ -1,5 +1,5 @@
 //! The five modes of an ingestion.
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -40,21 +40,21 @@ impl fmt::Display for Mode {
 }
 
 impl std::str::FromStr for Mode {
-    type Err = Fault;
+    type Err = GatewayError;
 
     /// Parses the query parameter, which is case-sensitive.
-    fn from_str(text: &str) -> Result<Self, Fault> {
+    fn from_str(text: &str) -> Result<Self, GatewayError> {
         let all = [Self::Add, Self::Replace, Self::Update, Self::Delete, Self::Validate];
         all.into_iter()
             .find(|mode| mode.name() == text)
             .ok_or_else(|| {
-                let shown = super::findings::excerpt(text);
+                let shown = super::findings::quote_excerpt(text);
                 let meant = all.iter().find(|mode| mode.name().eq_ignore_ascii_case(text.trim()));
                 let hint = meant.map_or_else(String::new, |mode| {
                     format!(" (did you mean {mode}? modes are in capitals)")
                 });
-                Fault::new(
-                    Kind::Malformed,
+                GatewayError::new(
+                    ErrorClass::Malformed,
                     format!(
                         "Ingestion failed: {shown} is not a mode{hint}; mode is one of ADD, REPLACE, UPDATE, DELETE, VALIDATE"
                     ),
@@ -74,7 +74,7 @@ mod tests {
         }
         for wrong in ["add", "", "PATCH", " ADD"] {
             let fault = wrong.parse::<Mode>().unwrap_err();
-            assert_eq!(fault.kind, Kind::Malformed);
+            assert_eq!(fault.kind, ErrorClass::Malformed);
             assert!(fault.detail.starts_with("Ingestion failed: "), "{}", fault.detail);
         }
         for (near, meant) in [("add", "ADD"), ("Replace", "REPLACE"), (" DELETE", "DELETE")] {

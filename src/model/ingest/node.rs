@@ -10,12 +10,12 @@ pub(super) struct Node<'m> {
     pub(super) pointer: String,
     pub(super) uri: Option<NamedNode>,
     /// The given fields, in the order of the mapping: minted identifiers must not depend on the order in the request.
-    pub(super) given: Vec<Given<'m>>,
+    pub(super) given: Vec<GivenField<'m>>,
 }
 
 /// A field that the request gives. An empty array is a given field without values.
 #[derive(Debug)]
-pub(super) struct Given<'m> {
+pub(super) struct GivenField<'m> {
     /// The index of the field in its shape.
     pub(super) place: usize,
     pub(super) values: Vec<Value<'m>>,

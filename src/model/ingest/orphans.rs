@@ -6,9 +6,9 @@
 //! alive, and so is what a live object refers to.
 use super::write_scope::WriteScope;
 use crate::mapping::{FieldKind, Property, Shape, Value};
-use crate::view::owner;
+use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::{Pattern, Read, Transaction};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -41,26 +41,26 @@ impl<'m> Orphans<'m> {
     }
 
     /// Records that the request itself gives this object, so it is not an orphan.
-    pub(super) fn keep(&mut self, uri: NamedNode) {
+    pub(super) fn keep_named(&mut self, uri: NamedNode) {
         self.named.insert(uri);
     }
 
     /// Removes the quads of the write scope about the orphans, except those of foreign objects. Returns the objects
     /// that lost quads.
-    pub(super) fn remove(
+    pub(super) fn remove_orphans(
         self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,
-    ) -> Result<Vec<NamedNode>, Fault> {
+    ) -> Result<Vec<NamedNode>, GatewayError> {
         let Self { suspects, named } = self;
         if suspects.is_empty() {
             return Ok(Vec::new());
         }
-        let reached = reach(transaction, suspects)?;
+        let reached = collect_reachable(transaction, suspects)?;
         let mut living: Vec<NamedNode> = Vec::new();
         for uri in reached.keys() {
             if named.contains(uri)
-                || referred_from_outside(transaction, uri, &reached, scope)?
+                || is_referred_from_outside(transaction, uri, &reached, scope)?
                 || scope.is_foreign(transaction, uri)?
             {
                 living.push(uri.clone());
@@ -83,7 +83,7 @@ impl<'m> Orphans<'m> {
         let mut removed: Vec<NamedNode> = Vec::new();
         for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
             let mut quads = transaction.quads_about(&uri.clone().into())?;
-            quads.retain(|quad| scope.has(quad));
+            quads.retain(|quad| scope.contains(quad));
             for quad in &quads {
                 transaction.remove(quad.as_ref())?;
             }
@@ -96,10 +96,10 @@ impl<'m> Orphans<'m> {
 }
 
 /// Returns the suspects and everything nested in them, each with the shapes under which it occurs.
-fn reach<'m>(
+fn collect_reachable<'m>(
     read: &impl Read,
     mut waiting: Vec<(NamedNode, &'m Shape)>,
-) -> Result<HashMap<NamedNode, Vec<&'m Shape>>, Fault> {
+) -> Result<HashMap<NamedNode, Vec<&'m Shape>>, GatewayError> {
     let mut reached: HashMap<NamedNode, Vec<&'m Shape>> = HashMap::new();
     while let Some((uri, shape)) = waiting.pop() {
         let shapes = reached.entry(uri.clone()).or_default();
@@ -118,17 +118,17 @@ fn reach<'m>(
     Ok(reached)
 }
 
-fn referred_from_outside(
+fn is_referred_from_outside(
     read: &impl Read,
     uri: &NamedNode,
     inside: &HashMap<NamedNode, Vec<&Shape>>,
     scope: &WriteScope<'_>,
-) -> Result<bool, Fault> {
+) -> Result<bool, GatewayError> {
     let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
     let mut found = false;
     read.for_each(&pattern, &mut |quad| match &quad.subject {
         NamedOrBlankNode::NamedNode(subject)
-            if inside.contains_key(subject) && scope.has(&quad) =>
+            if inside.contains_key(subject) && scope.contains(&quad) =>
         {
             ControlFlow::Continue(())
         }
@@ -142,7 +142,7 @@ fn referred_from_outside(
 
 /// Returns the shape of the nested object that a quad about an object of `shape` links to, if there is one.
 fn nested_shape<'m>(shape: &'m Shape, quad: &Quad) -> Option<&'m Shape> {
-    let place = owner(shape, quad.predicate.as_ref(), quad.object.as_ref())?;
+    let place = find_owning_field(shape, quad.predicate.as_ref(), quad.object.as_ref())?;
     match &shape.fields.get(place)?.kind {
         FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
         _ => None,

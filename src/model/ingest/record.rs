@@ -1,18 +1,18 @@
 //! The records of ingestions: what was ingested, who sent it, and the counts. A record is part of the ingestion's
 //! commit.
-use super::bounded::Bounded;
-use super::wrote::Wrote;
+use super::bounded::BoundedCollection;
+use super::write_history::WrittenObjects;
 use super::{Answer, Mode, Request};
 use penstock_base::clock::Doubt;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{DocumentRange, Read, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
 /// Maps the sequence to the record.
-const RECORDS: Bounded = Bounded("ingestions");
+const INGESTIONS: BoundedCollection = BoundedCollection("ingestions");
 /// Maps the identifier to the sequence.
-const IDS: &str = "ingestion-ids";
+const INGESTION_IDS: &str = "ingestion-ids";
 
 /// The record of an ingestion, stored with the data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,23 +53,23 @@ pub struct Record {
     pub deleted: u64,
 }
 
-/// A record in its stored form. It is read as a [`Record`] or as a [`Wrote`].
+/// A record in its stored form. It is read as a [`Record`] or as a [`WrittenObjects`].
 #[derive(Serialize)]
-struct Kept<'r> {
+struct StoredRecord<'r> {
     #[serde(flatten)]
     record: &'r Record,
     #[serde(flatten)]
-    wrote: &'r Wrote,
+    wrote: &'r WrittenObjects,
 }
 
 /// Stores the record of an ingestion, removes those beyond the limit `most`, and returns the record.
-pub(super) fn keep(
+pub(super) fn store_record(
     transaction: &mut Transaction<'_>,
     request: &Request<'_>,
     answer: &Answer,
-    wrote: &Wrote,
+    wrote: &WrittenObjects,
     most: usize,
-) -> Result<Record, Fault> {
+) -> Result<Record, GatewayError> {
     let sequence = transaction.sequence();
     let stamp = request.watch.stamp();
     let object = &request.business_object.object;
@@ -81,10 +81,10 @@ pub(super) fn keep(
         caller: request.caller.to_owned(),
         api_key: request.api_key.map(|key| key.id.to_owned()),
         traceparent: request.traceparent.map(str::to_owned),
-        at: stamp.rfc3339(),
+        at: stamp.to_rfc3339(),
         clock: stamp.doubt,
         sequence,
-        bytes: request.body.bytes(),
+        bytes: request.body.byte_len(),
         created: answer.created,
         updated: answer.updated,
         unchanged: answer.unchanged,
@@ -93,66 +93,79 @@ pub(super) fn keep(
     if most == 0 {
         return Ok(record);
     }
-    let value = serde_json::to_vec(&Kept { record: &record, wrote }).map_err(|error| {
-        Fault::new(Kind::Internal, format!("serializing a record failed: {error}"))
+    let value = serde_json::to_vec(&StoredRecord { record: &record, wrote }).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("serializing a record failed: {error}"))
     })?;
-    RECORDS.add(transaction, sequence, &value, value.len() as u64)?;
-    transaction.put(IDS, record.id.as_bytes(), &Bounded::key(sequence))?;
-    while RECORDS.sum(transaction)?.entries > most as u64 {
-        let Some(oldest) = RECORDS.oldest(transaction)? else { break };
-        transaction.delete(IDS, decode(&oldest.value)?.id.as_bytes())?;
-        RECORDS.remove(transaction, &oldest.key)?;
+    INGESTIONS.add(transaction, sequence, &value, value.len() as u64)?;
+    transaction.put_document(
+        INGESTION_IDS,
+        record.id.as_bytes(),
+        &BoundedCollection::entry_key(sequence),
+    )?;
+    while INGESTIONS.read_totals(transaction)?.entries > most as u64 {
+        let Some(oldest) = INGESTIONS.read_oldest(transaction)? else { break };
+        transaction.delete_document(INGESTION_IDS, decode_record(&oldest.value)?.id.as_bytes())?;
+        INGESTIONS.remove(transaction, &oldest.key)?;
     }
     Ok(record)
 }
 
 /// Returns the record with this id.
-pub fn record(store: &ReadStore, id: &str) -> Result<Option<Record>, Fault> {
+pub fn read_record(store: &ReadStore, id: &str) -> Result<Option<Record>, GatewayError> {
     let read = store.read();
-    let Some(key) = read.document(IDS, id.as_bytes())? else { return Ok(None) };
-    read.document(RECORDS.0, &key)?.map(|entry| decode(Bounded::value(&entry))).transpose()
+    let Some(key) = read.read_document(INGESTION_IDS, id.as_bytes())? else { return Ok(None) };
+    read.read_document(INGESTIONS.0, &key)?
+        .map(|entry| decode_record(BoundedCollection::entry_value(&entry)))
+        .transpose()
 }
 
 /// Lists records, newest first: those older than the one with the id `after`.
 ///
 /// # Errors
-/// `Kind::Malformed` if there is no record `after`, for example because it was removed.
-pub fn records(store: &ReadStore, after: Option<&str>, limit: usize) -> Result<Vec<Record>, Fault> {
+/// `ErrorClass::Malformed` if there is no record `after`, for example because it was removed.
+pub fn list_records(
+    store: &ReadStore,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Record>, GatewayError> {
     let read = store.read();
     let after = match after {
         None => None,
-        Some(id) => Some(read.document(IDS, id.as_bytes())?.ok_or_else(|| {
-            Fault::new(
-                Kind::Malformed,
+        Some(id) => Some(read.read_document(INGESTION_IDS, id.as_bytes())?.ok_or_else(|| {
+            GatewayError::new(
+                ErrorClass::Malformed,
                 "the cursor names an unknown ingestion, or one that is no longer recorded; start again without it",
             )
         })?),
     };
     let range =
         DocumentRange { after: after.as_deref(), reverse: true, limit, ..DocumentRange::default() };
-    read.documents(RECORDS.0, range)?
+    read.read_documents(INGESTIONS.0, range)?
         .iter()
-        .map(|(_, entry)| decode(Bounded::value(entry)))
+        .map(|(_, entry)| decode_record(BoundedCollection::entry_value(entry)))
         .collect()
 }
 
 /// The function that is called for each record.
-pub(super) type Visit<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, Fault> + 'v;
+pub(super) type RecordVisitor<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, GatewayError> + 'v;
 
-/// Calls `visit` for each stored record and its [`Wrote`], newest first, until it breaks.
-pub(super) fn each(store: &ReadStore, visit: &mut Visit<'_>) -> Result<(), Fault> {
-    const PAGE: usize = 500;
+/// Calls `visit` for each stored record and its [`WrittenObjects`], newest first, until it breaks.
+pub(super) fn for_each_record(
+    store: &ReadStore,
+    visit: &mut RecordVisitor<'_>,
+) -> Result<(), GatewayError> {
+    const RECORDS_PER_PAGE: usize = 500;
     let mut after: Option<Vec<u8>> = None;
     loop {
         let range = DocumentRange {
             after: after.as_deref(),
             reverse: true,
-            limit: PAGE,
+            limit: RECORDS_PER_PAGE,
             ..DocumentRange::default()
         };
-        let page = store.read().documents(RECORDS.0, range)?;
+        let page = store.read().read_documents(INGESTIONS.0, range)?;
         for (_, entry) in &page {
-            if visit(Bounded::value(entry))?.is_break() {
+            if visit(BoundedCollection::entry_value(entry))?.is_break() {
                 return Ok(());
             }
         }
@@ -163,11 +176,11 @@ pub(super) fn each(store: &ReadStore, visit: &mut Visit<'_>) -> Result<(), Fault
     }
 }
 
-pub(super) fn decode(value: &[u8]) -> Result<Record, Fault> {
+pub(super) fn decode_record(value: &[u8]) -> Result<Record, GatewayError> {
     serde_json::from_slice(value).map_err(|error| {
         tracing::error!(%error, "A record of an ingestion could not be read.");
-        Fault::new(
-            Kind::Internal,
+        GatewayError::new(
+            ErrorClass::Internal,
             "a record of an ingestion could not be read; the log has the cause",
         )
     })

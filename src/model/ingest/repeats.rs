@@ -3,7 +3,7 @@
 //! Both modes state the final values of an object, so a second mention with other values is a contradiction within the
 //! request. Mentions are compared property by property, because one object can occur under two shapes (a plant as an
 //! object of the request and nested in another one). Only properties of both shapes are compared.
-use super::node::{Given, Node, Value};
+use super::node::{GivenField, Node, Value};
 use crate::mapping::{self, Literal, Property, Shape};
 use oxrdf::NamedNode;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
 /// What each named object was given so far, as digests under random keys, which keeps it small.
 #[derive(Debug, Default)]
-pub(super) struct Repeats {
+pub(super) struct RepeatedObjects {
     given: HashMap<u128, u128>,
     keys: (RandomState, RandomState),
 }
@@ -25,23 +25,23 @@ pub(super) enum Mention {
     Different,
 }
 
-impl Repeats {
+impl RepeatedObjects {
     /// Records the values given for one property of one object, and compares them with an earlier mention. `None` means
     /// that the property is absent, in modes where that differs from empty.
-    pub(super) fn note(
+    pub(super) fn record_mention(
         &mut self,
         uri: &NamedNode,
         property: &Property,
         given: Option<&[Value<'_>]>,
     ) -> Mention {
-        let place = self.digest(|state| {
+        let place = self.compute_digest(|state| {
             uri.as_str().hash(state);
             property.predicate.as_str().hash(state);
             hash_kind(&property.value, state);
         });
         let content = match given {
-            None => self.digest(|state| false.hash(state)),
-            Some(values) => self.values(values),
+            None => self.compute_digest(|state| false.hash(state)),
+            Some(values) => self.digest_values(values),
         };
         match self.given.entry(place) {
             Entry::Vacant(entry) => {
@@ -54,36 +54,36 @@ impl Repeats {
     }
 
     /// Returns the digest of a set of values, regardless of their order.
-    fn values(&self, values: &[Value<'_>]) -> u128 {
+    fn digest_values(&self, values: &[Value<'_>]) -> u128 {
         let mut digests: Vec<u128> = values
             .iter()
             .map(|value| match value {
-                Value::Term(term) => self.digest(|state| term.hash(state)),
+                Value::Term(term) => self.compute_digest(|state| term.hash(state)),
                 // The values of a named object are recorded under the object itself.
                 Value::Object(Node { uri: Some(uri), .. }) => {
-                    self.digest(|state| oxrdf::Term::from(uri.clone()).hash(state))
+                    self.compute_digest(|state| oxrdf::Term::from(uri.clone()).hash(state))
                 }
-                Value::Object(node) => self.node(node),
+                Value::Object(node) => self.digest_node(node),
             })
             .collect();
         digests.sort_unstable();
         digests.dedup();
-        self.digest(|state| digests.hash(state))
+        self.compute_digest(|state| digests.hash(state))
     }
 
     /// Returns the digest of everything in a nested object without a URI.
-    fn node(&self, node: &Node<'_>) -> u128 {
+    fn digest_node(&self, node: &Node<'_>) -> u128 {
         let fields: Vec<(usize, Vec<u128>)> = node
             .given
             .iter()
-            .map(|Given { place, values, .. }| {
+            .map(|GivenField { place, values, .. }| {
                 let mut digests: Vec<u128> = values
                     .iter()
                     .map(|value| match value {
-                        Value::Term(term) => self.digest(|state| term.hash(state)),
+                        Value::Term(term) => self.compute_digest(|state| term.hash(state)),
                         Value::Object(inner) => {
-                            let content = self.node(inner);
-                            self.digest(|state| {
+                            let content = self.digest_node(inner);
+                            self.compute_digest(|state| {
                                 inner.uri.hash(state);
                                 content.hash(state);
                             })
@@ -94,10 +94,10 @@ impl Repeats {
                 (*place, digests)
             })
             .collect();
-        self.digest(|state| fields.hash(state))
+        self.compute_digest(|state| fields.hash(state))
     }
 
-    fn digest(&self, feed: impl Fn(&mut DefaultHasher)) -> u128 {
+    fn compute_digest(&self, feed: impl Fn(&mut DefaultHasher)) -> u128 {
         let half = |key: &RandomState| {
             let mut state = key.build_hasher();
             feed(&mut state);

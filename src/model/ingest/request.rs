@@ -1,9 +1,9 @@
 //! The request for one ingestion.
 use super::Mode;
-use crate::changes::Watch;
+use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
-use penstock_base::events::Events;
+use penstock_base::events::EventBus;
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub struct Request<'a> {
     pub idempotency_key: Option<&'a str>,
     /// Whether the answer lists the outcome of each object. An omitted list is not stored under the key either, so the
     /// answers of a stream stay small whatever its length.
-    pub tells_objects: bool,
+    pub lists_objects: bool,
     /// Records changes for automatic exports, and has the clock.
     pub watch: &'a Watch,
     /// Where the ingestion is published after its commit.
-    pub events: Option<&'a Events>,
+    pub events: Option<&'a EventBus>,
     /// The body.
     pub body: Body<'a>,
 }
@@ -77,7 +77,7 @@ pub enum Body<'a> {
 
 impl Body<'_> {
     /// Returns its size in bytes.
-    pub fn bytes(&self) -> u64 {
+    pub fn byte_len(&self) -> u64 {
         self.text().len() as u64
     }
 

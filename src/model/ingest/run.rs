@@ -1,39 +1,39 @@
 //! Runs one ingestion: transaction, answer, log line and metrics.
-use super::change::change;
-use super::findings::excerpt;
-use super::idempotency::Key;
-use super::wrote::Wrote;
+use super::change::apply_request;
+use super::findings::quote_excerpt;
+use super::idempotency::IdempotencyKey;
+use super::write_history::WrittenObjects;
 use super::{Answer, Limits, Mode, Record, Request, record, values};
-use crate::changes;
+use crate::change_feed;
 use oxrdf::NamedNode;
 use penstock_base::commit::GuardedStore;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events;
-use penstock_base::fault::{Fault, Kind};
 use penstock_base::telemetry::metrics;
 use penstock_store::Error;
 use std::time::Instant;
 
 /// How an ingestion without errors ended.
-enum Done {
+enum Completion {
     /// With the nested objects that were removed because nothing refers to them any more.
     Committed(Answer, Vec<NamedNode>, Box<Record>),
     Replayed(Answer),
 }
 
 /// The reason why a transaction commits nothing.
-enum Stop {
-    Refused(Fault),
+enum NotCommitted {
+    Refused(GatewayError),
     Validated(Answer),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for NotCommitted {
     fn from(error: Error) -> Self {
         Self::Refused(error.into())
     }
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
+impl From<GatewayError> for NotCommitted {
+    fn from(fault: GatewayError) -> Self {
         Self::Refused(fault)
     }
 }
@@ -47,71 +47,78 @@ pub fn ingest(
     store: &GuardedStore,
     limits: &Limits,
     request: &Request<'_>,
-) -> Result<Answer, Fault> {
+) -> Result<Answer, GatewayError> {
     let started = Instant::now();
-    let (outcome, result) = match run(store, limits, request) {
-        Ok(Done::Committed(answer, orphans, record)) => {
+    let (outcome, result) = match run_ingestion(store, limits, request) {
+        Ok(Completion::Committed(answer, orphans, record)) => {
             if let Some(events) = request.events {
                 let trace = record.traceparent.as_deref();
-                events.publish_in(trace, events::Kind::Ingestion, &record.id, &*record);
+                events.publish_in_trace(trace, events::EventKind::Ingestion, &record.id, &*record);
             }
-            report_removed(request, &answer, &orphans);
+            log_removed_orphans(request, &answer, &orphans);
             ("committed", Ok(answer))
         }
-        Ok(Done::Replayed(answer)) => ("replayed", Ok(answer)),
-        Err(Stop::Validated(answer)) => ("validated", Ok(answer)),
-        Err(Stop::Refused(mut fault)) => {
+        Ok(Completion::Replayed(answer)) => ("replayed", Ok(answer)),
+        Err(NotCommitted::Validated(answer)) => ("validated", Ok(answer)),
+        Err(NotCommitted::Refused(mut fault)) => {
             fault.detail = format!("Ingestion failed: {}", fault.detail);
             ("refused", Err(fault))
         }
     };
-    report(request, outcome, &result, started);
+    report_ingestion(request, outcome, &result, started);
     result
 }
 
-fn run(store: &GuardedStore, limits: &Limits, request: &Request<'_>) -> Result<Done, Stop> {
+fn run_ingestion(
+    store: &GuardedStore,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<Completion, NotCommitted> {
     let key = match request.idempotency_key {
-        Some(key) if request.mode != Mode::Validate => Some(Key::new(request, key)?),
+        Some(key) if request.mode != Mode::Validate => Some(IdempotencyKey::new(request, key)?),
         _ => None,
     };
-    values::check(request.body.text(), limits.values)?;
-    let (done, _) = store.commit(request.check, |transaction| -> Result<Done, Stop> {
-        if let Some(key) = &key
-            && let Some(answer) = key.replay(transaction)?
-        {
-            return Ok(Done::Replayed(answer));
-        }
-        let definition = &request.business_object.object.definition;
-        if !definition.enabled {
-            let message = format!("the Business Object {:?} is disabled", definition.name);
-            return Err(Fault::new(Kind::Conflict, message).into());
-        }
-        let (mut answer, orphans) = change(transaction, limits, request)?;
-        let wrote = Wrote::of(&answer);
-        if !request.tells_objects {
-            answer.objects.clear();
-        }
-        if request.mode == Mode::Validate {
-            return Err(Stop::Validated(answer));
-        }
-        changes::note(transaction, request.watch)?;
-        let record = record::keep(transaction, request, &answer, &wrote, limits.history)?;
-        if let Some(key) = &key {
-            key.keep(transaction, &answer, limits)?;
-        }
-        Ok(Done::Committed(answer, orphans, Box::new(record)))
-    })?;
+    values::check_value_count(request.body.text(), limits.values)?;
+    let (done, _) =
+        store.commit(request.check, |transaction| -> Result<Completion, NotCommitted> {
+            if let Some(key) = &key
+                && let Some(answer) = key.find_answer(transaction)?
+            {
+                return Ok(Completion::Replayed(answer));
+            }
+            let definition = &request.business_object.object.definition;
+            if !definition.enabled {
+                let message = format!("the Business Object {:?} is disabled", definition.name);
+                return Err(GatewayError::new(ErrorClass::Conflict, message).into());
+            }
+            let (mut answer, orphans) = apply_request(transaction, limits, request)?;
+            let wrote = WrittenObjects::from_answer(&answer);
+            if !request.lists_objects {
+                answer.objects.clear();
+            }
+            if request.mode == Mode::Validate {
+                return Err(NotCommitted::Validated(answer));
+            }
+            change_feed::record_changes(transaction, request.watch)?;
+            let record =
+                record::store_record(transaction, request, &answer, &wrote, limits.history)?;
+            if let Some(key) = &key {
+                key.store_answer(transaction, &answer, limits)?;
+            }
+            Ok(Completion::Committed(answer, orphans, Box::new(record)))
+        })?;
     Ok(done)
 }
 
 /// Logs the objects that the request removed without naming them. One of them may have been ingested as an object of
 /// its own.
-fn report_removed(request: &Request<'_>, answer: &Answer, orphans: &[NamedNode]) {
-    const MOST: usize = 20;
+fn log_removed_orphans(request: &Request<'_>, answer: &Answer, orphans: &[NamedNode]) {
+    const MAX_NAMED: usize = 20;
     if orphans.is_empty() {
         return;
     }
-    let named: Vec<_> = orphans.iter().take(MOST).map(|uri| excerpt(uri.as_str())).collect();
+    let named: Vec<_> =
+        orphans.iter().take(MAX_NAMED).map(|uri| quote_excerpt(uri.as_str())).collect();
     tracing::info!(
         ingestion_id = answer.ingestion_id,
         business_object = request.business_object.object.definition.name.as_str(),
@@ -123,14 +130,14 @@ fn report_removed(request: &Request<'_>, answer: &Answer, orphans: &[NamedNode])
 }
 
 /// Writes one log line and counts the ingestion, refused or not.
-fn report(
+fn report_ingestion(
     request: &Request<'_>,
     outcome: &'static str,
-    result: &Result<Answer, Fault>,
+    result: &Result<Answer, GatewayError>,
     started: Instant,
 ) {
     let elapsed = started.elapsed();
-    let bytes = request.body.bytes();
+    let bytes = request.body.byte_len();
     let duration_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
     let business_object = request.business_object.object.definition.name.as_str();
     let (mode, caller) = (request.mode.name(), request.caller);
@@ -162,5 +169,5 @@ fn report(
     let objects = result
         .as_ref()
         .map_or(0, |answer| answer.created + answer.updated + answer.unchanged + answer.deleted);
-    metrics::ingestion(outcome, objects, bytes, elapsed.as_secs_f64());
+    metrics::count_ingestion(outcome, objects, bytes, elapsed.as_secs_f64());
 }

@@ -2,18 +2,18 @@
 //!
 //! A value of two bytes needs hundreds while its request is written, so `service.limits.body` does not bound the memory
 //! of a request. The values are counted before any of them is read, because one object can be the whole body.
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 
 /// Checks the number of values.
 ///
 /// # Errors
-/// `Kind::TooLarge` if the text has more values than `limit`.
-pub(super) fn check(text: &[u8], limit: usize) -> Result<(), Fault> {
-    if count(text, limit) <= limit {
+/// `ErrorClass::TooLarge` if the text has more values than `limit`.
+pub(super) fn check_value_count(text: &[u8], limit: usize) -> Result<(), GatewayError> {
+    if count_values(text, limit) <= limit {
         return Ok(());
     }
-    Err(Fault::new(
-        Kind::TooLarge,
+    Err(GatewayError::new(
+        ErrorClass::TooLarge,
         format!(
             "the body, or this chunk of it, has more than {limit} JSON values (service.limits.values); send less at \
              once. Each number, string, array and object counts; names do not"
@@ -22,7 +22,7 @@ pub(super) fn check(text: &[u8], limit: usize) -> Result<(), Fault> {
 }
 
 /// Counts the values of well-formed JSON texts, and stops after `enough` + 1. Text that is not JSON is refused later.
-fn count(text: &[u8], enough: usize) -> usize {
+fn count_values(text: &[u8], enough: usize) -> usize {
     // Each value except the outermost follows a bracket or a comma, with or without a name.
     let (mut values, mut before, mut in_string, mut escaped) = (0, b'\n', false, false);
     for &byte in text {
@@ -64,15 +64,15 @@ mod tests {
             (r#"["a,b", "\",[{", "\\", {"x,{": null}]"#, 6),
             ("[[], {}, [[]]]", 5),
         ] {
-            assert_eq!(count(text.as_bytes(), 100), values, "{text}");
+            assert_eq!(count_values(text.as_bytes(), 100), values, "{text}");
         }
     }
 
     #[test]
     fn a_body_beyond_the_limit_is_refused() {
-        assert_eq!(check(b"[1,2]", 3), Ok(()));
-        let fault = check(b"[1,2,3]", 3).unwrap_err();
-        assert_eq!(fault.kind, Kind::TooLarge);
+        assert_eq!(check_value_count(b"[1,2]", 3), Ok(()));
+        let fault = check_value_count(b"[1,2,3]", 3).unwrap_err();
+        assert_eq!(fault.kind, ErrorClass::TooLarge);
         assert!(fault.detail.contains("service.limits.values"), "{fault}");
     }
 
@@ -88,7 +88,7 @@ mod tests {
         #[test]
         fn the_count_equals_that_of_the_parser(text in r#"[\[\]{}",:\\ 1a]{1,12}"#) {
             if let Ok(json) = parse(text.as_bytes(), 100) {
-                prop_assert_eq!(count(text.as_bytes(), 1000), count_parsed(&json));
+                prop_assert_eq!(count_values(text.as_bytes(), 1000), count_parsed(&json));
             }
         }
     }

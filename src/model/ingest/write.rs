@@ -4,18 +4,18 @@
 //! it is written. So several mentions of one object in a request see each other, as if they were separate requests.
 use super::Mode;
 use super::answer::{Nested, Outcome, Status, Warnings};
-use super::convert::{show, show_both};
+use super::convert::{format_both, format_value};
 use super::findings::Findings;
-use super::node::{Given, Node, Value};
+use super::mapping_namespaces::MappingNamespaces;
+use super::node::{GivenField, Node, Value};
 use super::orphans::Orphans;
-use super::repeats::{Mention, Repeats};
-use super::spaces::Spaces;
+use super::repeats::{Mention, RepeatedObjects};
 use super::write_scope::WriteScope;
 use crate::mapping::{self, FieldKind, Property};
 use crate::namespace::{self, Generator};
-use crate::view::owner;
+use crate::view::find_owning_field;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::{Read, Transaction};
 use std::collections::HashSet;
 
@@ -23,13 +23,13 @@ use std::collections::HashSet;
 #[derive(Debug)]
 pub(super) struct Writer<'w, 's, 'm> {
     pub(super) transaction: &'w mut Transaction<'s>,
-    pub(super) spaces: &'w Spaces,
+    pub(super) spaces: &'w MappingNamespaces,
     pub(super) scope: &'w WriteScope<'w>,
     pub(super) mode: Mode,
     pub(super) findings: Findings,
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
-    pub(super) repeats: Repeats,
+    pub(super) repeats: RepeatedObjects,
     /// The URIs that counters minted for this request. A URI given later must not equal one of them.
     pub(super) minted: HashSet<NamedNode>,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
@@ -42,15 +42,15 @@ pub(super) struct Writer<'w, 's, 'm> {
 
 /// A URI, and whether it was just minted, so that nothing can be stored about it.
 #[derive(Debug, Clone)]
-struct Name {
+struct ObjectName {
     uri: NamedNode,
     minted: bool,
 }
 
 /// The object whose own quads are being written.
-struct Target<'t> {
+struct WriteTarget<'t> {
     pointer: &'t str,
-    name: &'t Name,
+    name: &'t ObjectName,
     subject: NamedOrBlankNode,
     graph: &'t GraphName,
     /// Whether nothing was stored about it before.
@@ -59,7 +59,7 @@ struct Target<'t> {
 
 /// What writing one object changed.
 #[derive(Debug, Clone, Copy)]
-struct Change {
+struct ObjectChange {
     /// Whether nothing was stored about it before.
     new: bool,
     /// Whether a quad about it or about an object nested in it was added or removed.
@@ -68,33 +68,43 @@ struct Change {
 
 impl<'m> Writer<'_, '_, 'm> {
     /// Writes one object of the request. Returns `None` if the object has an error.
-    pub(super) fn root(&mut self, index: usize, node: Node<'m>) -> Result<Option<Outcome>, Fault> {
+    pub(super) fn write_root(
+        &mut self,
+        index: usize,
+        node: Node<'m>,
+    ) -> Result<Option<Outcome>, GatewayError> {
         let before = self.findings.count();
         self.nested.clear();
         if self.mode == Mode::Update && node.uri.is_none() {
-            self.findings
-                .invalid(&node.pointer, "the uri is missing; UPDATE changes only existing objects");
+            self.findings.add_invalid(
+                &node.pointer,
+                "the uri is missing; UPDATE changes only existing objects",
+            );
             return Ok(None);
         }
-        let Some(name) = self.name(&node, None)? else { return Ok(None) };
-        let change = self.object(node, &name, true)?;
+        let Some(name) = self.resolve_name(&node, None)? else { return Ok(None) };
+        let change = self.write_object(node, &name, true)?;
         if self.findings.count() > before {
             return Ok(None);
         }
         let status = match change {
-            Change { new: true, .. } => Status::Created,
-            Change { changed: true, .. } => Status::Updated,
-            Change { .. } => Status::Unchanged,
+            ObjectChange { new: true, .. } => Status::Created,
+            ObjectChange { changed: true, .. } => Status::Updated,
+            ObjectChange { .. } => Status::Unchanged,
         };
         let uri = name.uri.into_string();
         Ok(Some(Outcome { index, uri, status, nested: std::mem::take(&mut self.nested) }))
     }
 
     /// Returns the URI of an object: given, found through the link of its parent, or minted.
-    fn name(&mut self, node: &Node<'m>, found: Option<NamedNode>) -> Result<Option<Name>, Fault> {
+    fn resolve_name(
+        &mut self,
+        node: &Node<'m>,
+        found: Option<NamedNode>,
+    ) -> Result<Option<ObjectName>, GatewayError> {
         if let Some(uri) = &node.uri {
             if self.minted.contains(uri) {
-                self.findings.invalid(
+                self.findings.add_invalid(
                     &node.pointer,
                     format!(
                         "the URI {} was just minted for another object of this request; place objects with URIs first",
@@ -103,17 +113,17 @@ impl<'m> Writer<'_, '_, 'm> {
                 );
                 return Ok(None);
             }
-            if self.spaces.may_count_to(uri) {
+            if self.spaces.may_mint_later(uri) {
                 self.claimed.insert(uri.clone());
             }
-            return Ok(Some(Name { uri: uri.clone(), minted: false }));
+            return Ok(Some(ObjectName { uri: uri.clone(), minted: false }));
         }
         if let Some(uri) = found {
-            return Ok(Some(Name { uri, minted: false }));
+            return Ok(Some(ObjectName { uri, minted: false }));
         }
-        let (namespace, _) = self.spaces.of(node.shape);
+        let (namespace, _) = self.spaces.namespace_of(node.shape);
         if namespace.generator == Generator::Manual {
-            self.findings.invalid(
+            self.findings.add_invalid(
                 &node.pointer,
                 format!(
                     "the uri is missing, and the namespace {:?} mints none (its generator is manual)",
@@ -122,32 +132,37 @@ impl<'m> Writer<'_, '_, 'm> {
             );
             return Ok(None);
         }
-        let mut uri = namespace::mint(self.transaction, namespace)?;
+        let mut uri = namespace::mint_identifier(self.transaction, namespace)?;
         while self.claimed.contains(&uri) {
-            uri = namespace::mint(self.transaction, namespace)?;
+            uri = namespace::mint_identifier(self.transaction, namespace)?;
         }
         if namespace.generator == Generator::Counter {
             self.minted.insert(uri.clone());
         }
-        Ok(Some(Name { uri, minted: true }))
+        Ok(Some(ObjectName { uri, minted: true }))
     }
 
-    fn object(&mut self, node: Node<'m>, name: &Name, root: bool) -> Result<Change, Fault> {
+    fn write_object(
+        &mut self,
+        node: Node<'m>,
+        name: &ObjectName,
+        root: bool,
+    ) -> Result<ObjectChange, GatewayError> {
         let subject: NamedOrBlankNode = name.uri.clone().into();
         if !root {
             self.nested
                 .push(Nested { pointer: node.pointer.clone(), uri: name.uri.as_str().to_owned() });
             if node.is_reference() {
-                return Ok(Change { new: false, changed: false });
+                return Ok(ObjectChange { new: false, changed: false });
             }
         }
         let existing =
             if name.minted { Vec::new() } else { self.transaction.quads_about(&subject)? };
         if !name.minted
-            && let Some(why) = self.scope.forbids(self.transaction, &name.uri, &existing)?
+            && let Some(why) = self.scope.refusal_reason(self.transaction, &name.uri, &existing)?
         {
-            self.findings.invalid(&node.pointer, why);
-            return Ok(Change { new: false, changed: false });
+            self.findings.add_invalid(&node.pointer, why);
+            return Ok(ObjectChange { new: false, changed: false });
         }
         let mut new = existing.is_empty();
         if root {
@@ -155,13 +170,14 @@ impl<'m> Writer<'_, '_, 'm> {
         } else if new && !name.minted {
             self.made.insert(name.uri.clone());
         }
-        if root && !self.takes_root(&node, new) {
-            return Ok(Change { new, changed: false });
+        if root && !self.accepts_root(&node, new) {
+            return Ok(ObjectChange { new, changed: false });
         }
         let shape = node.shape;
-        let (_, graph) = self.spaces.of(shape);
-        let target = Target { pointer: &node.pointer, name, subject, graph, new };
-        let owner = |quad: &Quad| owner(shape, quad.predicate.as_ref(), quad.object.as_ref());
+        let (_, graph) = self.spaces.namespace_of(shape);
+        let target = WriteTarget { pointer: &node.pointer, name, subject, graph, new };
+        let owner =
+            |quad: &Quad| find_owning_field(shape, quad.predicate.as_ref(), quad.object.as_ref());
         let owned: Vec<(usize, Quad)> =
             existing.into_iter().filter_map(|quad| Some((owner(&quad)?, quad))).collect();
         let mut children = Vec::new();
@@ -173,16 +189,17 @@ impl<'m> Writer<'_, '_, 'm> {
             let current: Vec<&Quad> =
                 owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| quad).collect();
             let field = &field.name;
-            changed |= self.field(&target, field, property, given, &current, &mut children)?;
+            changed |=
+                self.write_field(&target, field, property, given, &current, &mut children)?;
         }
         for (child, name) in children {
-            changed |= self.object(child, &name, false)?.changed;
+            changed |= self.write_object(child, &name, false)?.changed;
         }
-        Ok(Change { new, changed })
+        Ok(ObjectChange { new, changed })
     }
 
     /// Checks whether the mode accepts this object of the request.
-    fn takes_root(&mut self, node: &Node<'m>, new: bool) -> bool {
+    fn accepts_root(&mut self, node: &Node<'m>, new: bool) -> bool {
         let wrong = match self.mode {
             Mode::Update if new => {
                 "no object with this uri exists, and UPDATE changes only existing ones; ADD and REPLACE create objects"
@@ -195,28 +212,28 @@ impl<'m> Writer<'_, '_, 'm> {
             }
             _ => return true,
         };
-        self.findings.invalid(&node.pointer, wrong);
+        self.findings.add_invalid(&node.pointer, wrong);
         false
     }
 
     /// Writes the quads of one field, whose present quads are `current`, and adds the nested objects to `children` to
     /// be written later. Returns true if a quad changed.
-    fn field(
+    fn write_field(
         &mut self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         field: &str,
         property: &'m Property,
-        given: Option<Given<'m>>,
+        given: Option<GivenField<'m>>,
         current: &[&Quad],
-        children: &mut Vec<(Node<'m>, Name)>,
-    ) -> Result<bool, Fault> {
-        self.require(target, field, property, given.as_ref(), current);
-        let mention = self.mention(target, field, property, given.as_ref());
+        children: &mut Vec<(Node<'m>, ObjectName)>,
+    ) -> Result<bool, GatewayError> {
+        self.check_required(target, field, property, given.as_ref(), current);
+        let mention = self.check_mention(target, field, property, given.as_ref());
         if mention == Mention::Different {
             return Ok(false);
         }
         let Some(given) = given.or_else(|| {
-            (self.mode == Mode::Replace).then(|| Given { place: 0, values: Vec::new() })
+            (self.mode == Mode::Replace).then(|| GivenField { place: 0, values: Vec::new() })
         }) else {
             return Ok(false);
         };
@@ -229,8 +246,8 @@ impl<'m> Writer<'_, '_, 'm> {
                 // An earlier, equal mention has minted its URI already.
                 Value::Object(node) if mention == Mention::Same && node.uri.is_none() => {}
                 Value::Object(node) => {
-                    let found = if property.many { None } else { first_link(current) };
-                    if let Some(name) = self.name(&node, found)? {
+                    let found = if property.many { None } else { find_linked_object(current) };
+                    if let Some(name) = self.resolve_name(&node, found)? {
                         wanted.push(name.uri.clone().into());
                         children.push((node, name));
                     }
@@ -241,31 +258,31 @@ impl<'m> Writer<'_, '_, 'm> {
             return Ok(false);
         }
         if self.mode == Mode::Replace || self.mode == Mode::Update {
-            return self.exchange(target, field, property, current, &wanted);
+            return self.replace_values(target, field, property, current, &wanted);
         }
         if !property.many
             && let Some(term) = wanted.first()
             && let Some(there) = current.first()
             && !current.iter().any(|quad| quad.object == *term)
         {
-            let pointer = pointer_to(target.pointer, field);
-            let (has, given) = show_both(&there.object, term);
+            let pointer = field_pointer(target.pointer, field);
+            let (has, given) = format_both(&there.object, term);
             let message = format!(
                 "the field holds one value, and {} already has {has}, not {given}; use UPDATE or REPLACE to change it",
                 target.name.uri.as_str(),
             );
-            self.findings.conflict(&pointer, message);
+            self.findings.add_conflict(&pointer, message);
             return Ok(false);
         }
-        self.insert(target, property, &wanted)
+        self.insert_terms(target, property, &wanted)
     }
 
-    fn insert(
+    fn insert_terms(
         &mut self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         property: &Property,
         wanted: &[Term],
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, GatewayError> {
         let mut changed = false;
         for term in wanted {
             changed |= self.transaction.insert(QuadRef::new(
@@ -280,28 +297,28 @@ impl<'m> Writer<'_, '_, 'm> {
 
     /// Replaces the current values by the wanted ones in all graphs of the write scope. Changes only the quads that
     /// differ.
-    fn exchange(
+    fn replace_values(
         &mut self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         field: &str,
         property: &'m Property,
         current: &[&Quad],
         wanted: &[Term],
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, GatewayError> {
         let mut changed = false;
         let kept: HashSet<&Term> = wanted.iter().collect();
         for quad in current {
             if quad.graph_name == *target.graph && kept.contains(&quad.object) {
                 continue;
             }
-            if !self.scope.has(quad) {
+            if !self.scope.contains(quad) {
                 if !kept.contains(&quad.object) {
                     let message = format!(
                         "the value {} stays, because this API key cannot change data outside the graphs of its \
                          namespaces",
-                        show(&quad.object)
+                        format_value(&quad.object)
                     );
-                    self.warnings.push(&pointer_to(target.pointer, field), message);
+                    self.warnings.push(&field_pointer(target.pointer, field), message);
                 }
                 continue;
             }
@@ -313,15 +330,15 @@ impl<'m> Writer<'_, '_, 'm> {
                 self.orphans.suspect(uri.clone(), shape);
             }
         }
-        Ok(self.insert(target, property, wanted)? || changed)
+        Ok(self.insert_terms(target, property, wanted)? || changed)
     }
 
-    fn require(
+    fn check_required(
         &mut self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         field: &str,
         property: &Property,
-        given: Option<&Given<'_>>,
+        given: Option<&GivenField<'_>>,
         current: &[&Quad],
     ) {
         if !property.required || given.is_some_and(|given| !given.values.is_empty()) {
@@ -333,18 +350,18 @@ impl<'m> Writer<'_, '_, 'm> {
             Mode::Add | Mode::Validate | Mode::Delete => current.is_empty(),
         };
         if lacking {
-            let pointer = pointer_to(target.pointer, field);
-            self.findings.invalid(&pointer, "the field is required and has no value");
+            let pointer = field_pointer(target.pointer, field);
+            self.findings.add_invalid(&pointer, "the field is required and has no value");
         }
     }
 
     /// Compares the field with an earlier mention of the same object in a REPLACE or UPDATE.
-    fn mention(
+    fn check_mention(
         &mut self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         field: &str,
         property: &Property,
-        given: Option<&Given<'_>>,
+        given: Option<&GivenField<'_>>,
     ) -> Mention {
         let values = given.map(|given| given.values.as_slice());
         let values = match self.mode {
@@ -355,26 +372,26 @@ impl<'m> Writer<'_, '_, 'm> {
         if target.name.minted {
             return Mention::First;
         }
-        let mention = self.repeats.note(&target.name.uri, property, values);
+        let mention = self.repeats.record_mention(&target.name.uri, property, values);
         if mention == Mention::Different {
             let message = format!(
                 "the request gives {} twice with different values; give its values once, and only {{\"uri\": ...}} elsewhere",
                 target.name.uri.as_str()
             );
-            self.findings.invalid(&pointer_to(target.pointer, field), message);
+            self.findings.add_invalid(&field_pointer(target.pointer, field), message);
         }
         mention
     }
 }
 
-fn pointer_to(object: &str, field: &str) -> String {
+fn field_pointer(object: &str, field: &str) -> String {
     let mut pointer = object.to_owned();
     penstock_base::json::push_pointer(&mut pointer, field);
     pointer
 }
 
 /// Returns the object that a single nested object without a URI refers to: the one that its parent links to.
-fn first_link(current: &[&Quad]) -> Option<NamedNode> {
+fn find_linked_object(current: &[&Quad]) -> Option<NamedNode> {
     current
         .iter()
         .filter_map(|quad| match &quad.object {

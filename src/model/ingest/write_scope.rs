@@ -13,7 +13,7 @@ use crate::members;
 use crate::namespace::{self, Namespace};
 use crate::resource::Compiled;
 use oxrdf::{GraphName, NamedNode, Quad};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::Read;
 use std::collections::HashSet;
 
@@ -39,7 +39,7 @@ impl<'r> WriteScope<'r> {
     pub(super) fn limited_to(
         read: &impl Read,
         business_objects: &'r [&'r Compiled],
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, GatewayError> {
         let namespaces = namespace::list(read, None, usize::MAX)?;
         let named: HashSet<&str> = business_objects
             .iter()
@@ -48,33 +48,33 @@ impl<'r> WriteScope<'r> {
         let graphs = namespaces
             .iter()
             .filter(|namespace| named.contains(namespace.name.as_str()))
-            .map(|namespace| namespace.graph().into())
+            .map(|namespace| namespace.graph_name().into())
             .collect();
         Ok(Self(Some(Limited { business_objects, graphs, namespaces })))
     }
 
     /// Returns whether the request may remove this quad. Quads that it adds are always in the graphs of its mapping's
     /// namespaces.
-    pub(super) fn has(&self, quad: &Quad) -> bool {
+    pub(super) fn contains(&self, quad: &Quad) -> bool {
         self.0.as_ref().is_none_or(|limited| limited.graphs.contains(&quad.graph_name))
     }
 
     /// Returns the reason why the request may not change an object with the stored `quads`, if there is one.
-    pub(super) fn forbids(
+    pub(super) fn refusal_reason(
         &self,
         read: &impl Read,
         uri: &NamedNode,
         quads: &[Quad],
-    ) -> Result<Option<String>, Fault> {
+    ) -> Result<Option<String>, GatewayError> {
         let Some(limited) = &self.0 else { return Ok(None) };
-        if let Some(why) = limited.why_foreign(read, uri, quads)? {
-            return Ok(Some(limited.refuse(&format!("{} {why}", uri.as_str()))));
+        if let Some(why) = limited.foreign_reason(read, uri, quads)? {
+            return Ok(Some(limited.refusal_message(&format!("{} {why}", uri.as_str()))));
         }
-        if quads.iter().any(|quad| self.has(quad)) {
+        if quads.iter().any(|quad| self.contains(quad)) {
             return Ok(None);
         }
         Ok(limited.namespace_of(uri).map(|namespace| {
-            limited.refuse(&format!(
+            limited.refusal_message(&format!(
                 "the new URI {} lies in the namespace {:?}, which the mapping does not name",
                 uri.as_str(),
                 namespace.name
@@ -83,21 +83,25 @@ impl<'r> WriteScope<'r> {
     }
 
     /// Returns whether the request may not change an existing object.
-    pub(super) fn is_foreign(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Fault> {
+    pub(super) fn is_foreign(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+    ) -> Result<bool, GatewayError> {
         let Some(limited) = &self.0 else { return Ok(false) };
         let quads = read.quads_about(&uri.clone().into())?;
-        Ok(limited.why_foreign(read, uri, &quads)?.is_some())
+        Ok(limited.foreign_reason(read, uri, &quads)?.is_some())
     }
 }
 
 impl Limited<'_> {
     /// Returns what makes an object foreign, as words that follow its URI in a message.
-    fn why_foreign(
+    fn foreign_reason(
         &self,
         read: &impl Read,
         uri: &NamedNode,
         quads: &[Quad],
-    ) -> Result<Option<String>, Fault> {
+    ) -> Result<Option<String>, GatewayError> {
         let is_outside = |quad: &&Quad| {
             !quad.graph_name.is_default_graph() && !self.graphs.contains(&quad.graph_name)
         };
@@ -121,7 +125,7 @@ impl Limited<'_> {
             return Ok(None);
         }
         for business_object in self.business_objects {
-            if members::contains(read, business_object, uri)? {
+            if members::is_member(read, business_object, uri)? {
                 return Ok(None);
             }
         }
@@ -135,10 +139,10 @@ impl Limited<'_> {
             .iter()
             .filter(|namespace| namespace.contains(uri.as_ref()))
             .max_by_key(|namespace| namespace.uri_base.len())
-            .filter(|namespace| !self.graphs.contains(&namespace.graph().into()))
+            .filter(|namespace| !self.graphs.contains(&namespace.graph_name().into()))
     }
 
-    fn refuse(&self, why: &str) -> String {
+    fn refusal_message(&self, why: &str) -> String {
         let names: Vec<String> = self
             .business_objects
             .iter()

@@ -10,11 +10,11 @@ mod share;
 
 use super::path;
 use super::prefixes::Prefixes;
-use super::yaml::{self, At, Content, Node};
+use super::yaml::{self, Content, Location, Node};
 use super::{Field, FieldKind, Mapping, Shape};
-use definition::{Definition, Where};
+use definition::{Definition, Position};
 use oxrdf::NamedNode;
-use penstock_base::fault::{Finding, Place};
+use penstock_base::error::{Finding, Place};
 
 /// The maximum number of listed findings.
 const MAX_FINDINGS: usize = 1000;
@@ -23,7 +23,7 @@ const MAX_FINDINGS: usize = 1000;
 const MAX_LEVELS: usize = 256;
 
 /// The maximum length of a field's name, in characters.
-const MAX_NAME: usize = 256;
+const MAX_NAME_CHARS: usize = 256;
 
 /// The maximum number of namespaces in one mapping.
 const MAX_NAMESPACES: usize = 1000;
@@ -37,7 +37,7 @@ const MAX_NAMESPACES: usize = 1000;
 /// with a note that there are more.
 pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
     let mut findings = Vec::new();
-    let mapping = match yaml::read(config, &mut findings) {
+    let mapping = match yaml::parse_document(config, &mut findings) {
         Ok(node) => {
             let mut compiler = Compiler {
                 prefixes: Prefixes::default(),
@@ -46,7 +46,7 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
                 root_namespace: None,
                 level: 0,
             };
-            let root = compiler.root(&node).ok();
+            let root = compiler.compile_root(&node).ok();
             let Compiler { prefixes, warnings, .. } = compiler;
             findings = compiler.findings;
             root.map(|root| Mapping { root, prefixes, warnings })
@@ -77,9 +77,9 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
 
 /// Marks a value whose error has been reported.
 #[derive(Debug, Clone, Copy)]
-struct Reported;
+struct ErrorReported;
 
-type Checked<T> = Result<T, Reported>;
+type Checked<T> = Result<T, ErrorReported>;
 
 struct Compiler {
     prefixes: Prefixes,
@@ -92,38 +92,43 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn report(&mut self, at: At, place: &Where<'_>, message: impl std::fmt::Display) -> Reported {
+    fn report_error(
+        &mut self,
+        at: Location,
+        place: &Position<'_>,
+        message: impl std::fmt::Display,
+    ) -> ErrorReported {
         // One more than the limit is kept, so that the end of the list can say that there are more.
         if self.findings.len() <= MAX_FINDINGS {
-            self.findings.push(at.finding(format!("{place}: {message}")));
+            self.findings.push(at.to_finding(format!("{place}: {message}")));
         }
-        Reported
+        ErrorReported
     }
 
-    fn root(&mut self, node: &Node) -> Checked<Shape> {
-        let place = Where::Root;
-        let definition = self.definition(node, &place)?;
+    fn compile_root(&mut self, node: &Node) -> Checked<Shape> {
+        let place = Position::Root;
+        let definition = self.read_definition(node, &place)?;
         self.read_prefixes(&definition);
         self.check_keys(&definition, &["type", "path", "fields", "prefixes"], &place);
-        let is_object = match self.text(&definition, "type", &place) {
+        let is_object = match self.read_text(&definition, "type", &place) {
             Ok(Some((_, "object"))) => Ok(()),
             Ok(Some((at, other))) => {
                 let message = format!("the type is `{other}`; the root is always `type: object`");
-                Err(self.report(at, &place, message))
+                Err(self.report_error(at, &place, message))
             }
-            Ok(None) => Err(self.report(definition.at, &place, "`type: object` is missing")),
+            Ok(None) => Err(self.report_error(definition.at, &place, "`type: object` is missing")),
             Err(reported) => Err(reported),
         };
-        let namespace = match self.path(&definition, &place) {
+        let namespace = match self.read_path(&definition, &place) {
             Ok(Some((at, path))) => match (path.predicate, path.namespace) {
                 (None, Some(namespace)) => Ok(namespace),
-                _ => Err(self.report(
+                _ => Err(self.report_error(
                     at,
                     &place,
                     "the path of the root names only the namespace, as `Namespace:.`",
                 )),
             },
-            Ok(None) => Err(self.report(
+            Ok(None) => Err(self.report_error(
                 definition.at,
                 &place,
                 "`path` is missing; it names the namespace of the objects, as `Namespace:.`",
@@ -131,7 +136,7 @@ impl Compiler {
             Err(reported) => Err(reported),
         };
         self.root_namespace = namespace.as_ref().ok().cloned();
-        let fields = self.fields(&definition, &place);
+        let fields = self.compile_fields(&definition, &place);
         is_object?;
         let mapping =
             Mapping::new(Shape { namespace: namespace?, fields: fields?, uri_prefix: None });
@@ -140,7 +145,7 @@ impl Compiler {
             let message = format!(
                 "the mapping names {namespaces} namespaces; the maximum is {MAX_NAMESPACES}"
             );
-            return Err(self.report(definition.at, &place, message));
+            return Err(self.report_error(definition.at, &place, message));
         }
         Ok(mapping.root)
     }
@@ -152,14 +157,14 @@ impl Compiler {
                 "`prefixes` maps each prefix to an IRI, as `ex: http://example.com/`, and is not {}",
                 node.kind()
             );
-            self.report(node.at, &Where::Root, message);
+            self.report_error(node.at, &Position::Root, message);
             return;
         };
         for (key, value) in entries {
             let Content::Scalar { text, .. } = &value.content else {
                 let message =
                     format!("the prefix `{}` must be an IRI, not {}", key.name, value.kind());
-                self.report(value.at, &Where::Root, message);
+                self.report_error(value.at, &Position::Root, message);
                 continue;
             };
             let iri = text.strip_prefix('<').and_then(|iri| iri.strip_suffix('>')).unwrap_or(text);
@@ -168,7 +173,7 @@ impl Compiler {
                     "the prefix `{}` is `{iri}`, which is not an absolute IRI: {error}",
                     key.name
                 );
-                self.report(value.at, &Where::Root, message);
+                self.report_error(value.at, &Position::Root, message);
             }
             // An invalid prefix is declared as well, so that its error is reported once and not at each use.
             self.prefixes.declare(key.name.clone(), iri.to_owned());
@@ -176,20 +181,28 @@ impl Compiler {
     }
 
     /// Reads the fields of an object, which is one level of the mapping.
-    fn fields(&mut self, object: &Definition<'_>, place: &Where<'_>) -> Checked<Vec<Field>> {
+    fn compile_fields(
+        &mut self,
+        object: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<Vec<Field>> {
         if self.level == MAX_LEVELS {
             let message = format!("objects nest deeper than {MAX_LEVELS} levels here");
-            return Err(self.report(object.at, place, message));
+            return Err(self.report_error(object.at, place, message));
         }
         self.level += 1;
-        let fields = self.level_fields(object, place);
+        let fields = self.compile_level_fields(object, place);
         self.level -= 1;
         fields
     }
 
-    fn level_fields(&mut self, object: &Definition<'_>, place: &Where<'_>) -> Checked<Vec<Field>> {
+    fn compile_level_fields(
+        &mut self,
+        object: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<Vec<Field>> {
         let Some((_, node)) = object.get("fields") else {
-            return Err(self.report(
+            return Err(self.report_error(
                 object.at,
                 place,
                 "`fields` is missing; an object maps each of its field names to a definition",
@@ -198,7 +211,7 @@ impl Compiler {
         let entries = match &node.content {
             Content::Mapping(entries) if !entries.is_empty() => entries,
             Content::Mapping(_) | Content::Null => {
-                return Err(self.report(
+                return Err(self.report_error(
                     node.at,
                     place,
                     "`fields` is empty; an object needs a field",
@@ -207,27 +220,27 @@ impl Compiler {
             _ => {
                 let message =
                     format!("`fields` maps field names to definitions, and is not {}", node.kind());
-                return Err(self.report(node.at, place, message));
+                return Err(self.report_error(node.at, place, message));
             }
         };
-        let mut fields: Vec<(At, Field)> = Vec::with_capacity(entries.len());
+        let mut fields: Vec<(Location, Field)> = Vec::with_capacity(entries.len());
         let mut id: Option<&str> = None;
         let mut result = Ok(());
         for (key, node) in entries {
-            let place = Where::Field(place, &key.name);
+            let place = Position::Field(place, &key.name);
             let named = self.check_name(key, &place);
-            match self.field(node, &place) {
+            match self.compile_field(node, &place) {
                 Ok(kind) => {
                     let checked = match kind {
                         FieldKind::Id => match id.replace(&key.name) {
                             None => Ok(()),
-                            Some(first) => Err(self.report(
+                            Some(first) => Err(self.report_error(
                                 key.at,
                                 &place,
                                 format!("an object has only one field of type `id`, which is already `{first}`"),
                             )),
                         },
-                        FieldKind::Property(_) if key.name == "uri" => Err(self.report(
+                        FieldKind::Property(_) if key.name == "uri" => Err(self.report_error(
                             key.at,
                             &place,
                             "the name `uri` is reserved for the object's own URI (type `id`); choose another one",
@@ -241,11 +254,11 @@ impl Compiler {
             }
         }
         if result.is_ok() && fields.iter().all(|(_, field)| field.kind == FieldKind::Id) {
-            return Err(self.report(
+            return Err(self.report_error(
                 node.at,
                 place,
                 match place {
-                    Where::Root => {
+                    Position::Root => {
                         "`fields` contains only the `id`; an object needs a field with a value, such as \
                          `name: {type: string, path: <http://example.com/name>}`"
                     }
@@ -260,29 +273,35 @@ impl Compiler {
         Ok(fields.into_iter().map(|(_, field)| field).collect())
     }
 
-    fn check_name(&mut self, key: &yaml::Key, place: &Where<'_>) -> Checked<()> {
+    fn check_name(&mut self, key: &yaml::Key, place: &Position<'_>) -> Checked<()> {
         if key.name.is_empty() {
-            Err(self.report(key.at, place, "the name of a field is empty"))
+            Err(self.report_error(key.at, place, "the name of a field is empty"))
         } else if key.name.chars().any(char::is_control) {
-            Err(self.report(key.at, place, "the name of a field contains a control character"))
-        } else if key.name.chars().count() > MAX_NAME {
-            let message = format!("the name of a field has up to {MAX_NAME} characters");
-            Err(self.report(key.at, place, message))
+            Err(self.report_error(
+                key.at,
+                place,
+                "the name of a field contains a control character",
+            ))
+        } else if key.name.chars().count() > MAX_NAME_CHARS {
+            let message = format!("the name of a field has up to {MAX_NAME_CHARS} characters");
+            Err(self.report_error(key.at, place, message))
         } else {
             Ok(())
         }
     }
 
     /// Returns the `path` of a definition, if it has one.
-    fn path(
+    fn read_path(
         &mut self,
         definition: &Definition<'_>,
-        place: &Where<'_>,
-    ) -> Checked<Option<(At, path::Path)>> {
-        let Some((at, text)) = self.text(definition, "path", place)? else { return Ok(None) };
-        match path::parse(text, &self.prefixes) {
+        place: &Position<'_>,
+    ) -> Checked<Option<(Location, path::Path)>> {
+        let Some((at, text)) = self.read_text(definition, "path", place)? else { return Ok(None) };
+        match path::parse_path(text, &self.prefixes) {
             Ok(path) => Ok(Some((at, path))),
-            Err(why) => Err(self.report(at, place, format!("the path `{text}` is invalid: {why}"))),
+            Err(why) => {
+                Err(self.report_error(at, place, format!("the path `{text}` is invalid: {why}")))
+            }
         }
     }
 }

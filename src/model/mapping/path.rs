@@ -21,13 +21,13 @@ pub(super) struct Path {
     pub(super) namespace: Option<String>,
 }
 
-const FORMS: &str = "a path is `<IRI>`, `<IRI>/Namespace:.` or `Namespace:.`";
+const PATH_FORMS: &str = "a path is `<IRI>`, `<IRI>/Namespace:.` or `Namespace:.`";
 
 /// Parses a path.
 ///
 /// # Errors
 /// Returns the cause and the remedy as text.
-pub(super) fn parse(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
+pub(super) fn parse_path(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
     let (property, namespace) = match split_namespace(text) {
         Some((property, name)) => {
             check_name(name)?;
@@ -36,7 +36,9 @@ pub(super) fn parse(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
         None => (Some(text), None),
     };
     let predicate = match property {
-        Some(property) => Some(iri(property, prefixes).map_err(|why| format!("{why}; {FORMS}"))?),
+        Some(property) => {
+            Some(parse_iri(property, prefixes).map_err(|why| format!("{why}; {PATH_FORMS}"))?)
+        }
         None => None,
     };
     Ok(Path { predicate, namespace })
@@ -46,7 +48,7 @@ pub(super) fn parse(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
 ///
 /// # Errors
 /// Returns the cause and the remedy as text.
-pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> {
+pub(super) fn parse_iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> {
     if let Some(rest) = text.strip_prefix('<') {
         return match rest.split_once('>') {
             Some((iri, "")) => NamedNode::new(iri)
@@ -68,7 +70,7 @@ pub(super) fn iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> 
         None if NamedNode::new(text).is_ok() && (local.starts_with("//") || prefix == "urn") => {
             Err(format!("write an IRI in angle brackets: <{text}>"))
         }
-        None => Err(match prefixes.nearest(prefix) {
+        None => Err(match prefixes.find_nearest(prefix) {
             Some(near) => {
                 format!("the prefix `{prefix}` is not among `prefixes`; did you mean `{near}`?")
             }
@@ -118,7 +120,7 @@ mod tests {
     }
 
     fn read(text: &str) -> (Option<String>, Option<String>) {
-        let path = parse(text, &prefixes()).unwrap();
+        let path = parse_path(text, &prefixes()).unwrap();
         (path.predicate.map(NamedNode::into_string), path.namespace)
     }
 
@@ -133,7 +135,7 @@ mod tests {
 
     #[track_caller]
     fn assert_error(text: &str, words: &str) {
-        let why = parse(text, &prefixes()).unwrap_err();
+        let why = parse_path(text, &prefixes()).unwrap_err();
         assert!(why.contains(words), "{text}: {why}");
     }
 

@@ -1,10 +1,10 @@
 //! The prefixes of a mapping: declared ones, and well-known ones that need no declaration.
 use oxrdf::NamedNode;
-use penstock_base::nearest::nearest;
+use penstock_base::nearest::find_nearest;
 use std::collections::BTreeMap;
 
 /// The prefixes of every mapping. A declaration of the same name has priority.
-const WELL_KNOWN: &[(&str, &str)] = &[
+const WELL_KNOWN_PREFIXES: &[(&str, &str)] = &[
     ("brick", "https://brickschema.org/schema/Brick#"),
     ("dcterms", "http://purl.org/dc/terms/"),
     ("foaf", "http://xmlns.com/foaf/0.1/"),
@@ -22,7 +22,7 @@ const WELL_KNOWN: &[(&str, &str)] = &[
 ];
 
 /// The schemes of IRIs that are never read as prefixes where an IRI may be written without angle brackets.
-const SCHEMES: &[&str] = &["http", "https", "urn"];
+const IRI_SCHEMES: &[&str] = &["http", "https", "urn"];
 
 /// The prefixes of a mapping.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,16 +38,15 @@ impl Prefixes {
 
     /// Returns the IRI of a prefix.
     pub(super) fn get(&self, prefix: &str) -> Option<&str> {
-        self.declared
-            .get(prefix)
-            .map(String::as_str)
-            .or_else(|| WELL_KNOWN.iter().find(|(known, _)| *known == prefix).map(|(_, iri)| *iri))
+        self.declared.get(prefix).map(String::as_str).or_else(|| {
+            WELL_KNOWN_PREFIXES.iter().find(|(known, _)| *known == prefix).map(|(_, iri)| *iri)
+        })
     }
 
     /// Returns the prefix that is most similar to a mistyped one.
-    pub(super) fn nearest(&self, prefix: &str) -> Option<&str> {
-        let well_known = WELL_KNOWN.iter().map(|(known, _)| *known);
-        nearest(prefix, self.declared.keys().map(String::as_str).chain(well_known))
+    pub(super) fn find_nearest(&self, prefix: &str) -> Option<&str> {
+        let well_known = WELL_KNOWN_PREFIXES.iter().map(|(known, _)| *known);
+        find_nearest(prefix, self.declared.keys().map(String::as_str).chain(well_known))
     }
 
     /// Parses an IRI without angle brackets, or a name with a prefix. `http`, `https` and `urn` are never prefixes, and
@@ -55,9 +54,9 @@ impl Prefixes {
     ///
     /// # Errors
     /// Returns the reason why the text is neither, and the remedy.
-    pub fn expand(&self, text: &str) -> Result<NamedNode, String> {
+    pub fn expand_iri(&self, text: &str) -> Result<NamedNode, String> {
         if let Some((prefix, local)) = text.split_once(':')
-            && !SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(prefix))
+            && !IRI_SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(prefix))
             && !local.starts_with("//")
             && let Some(base) = self.get(prefix)
         {
@@ -111,7 +110,7 @@ mod tests {
             ("ex://host/a", "ex://host/a"),
             ("mailto:a@b.example", "mailto:a@b.example"),
         ] {
-            assert_eq!(prefixes.expand(text).unwrap().as_str(), iri, "{text}");
+            assert_eq!(prefixes.expand_iri(text).unwrap().as_str(), iri, "{text}");
         }
         for (text, words) in [
             ("Pump", "not an absolute IRI"),
@@ -119,18 +118,18 @@ mod tests {
             ("ex:a b", "which is not an absolute IRI"),
             ("bad:x", "which is not an absolute IRI"),
         ] {
-            let why = prefixes.expand(text).unwrap_err();
+            let why = prefixes.expand_iri(text).unwrap_err();
             assert!(why.contains(words), "{text}: {why}");
         }
     }
 
     #[test]
     fn well_known_prefixes_end_in_a_separator() {
-        for (prefix, iri) in WELL_KNOWN {
+        for (prefix, iri) in WELL_KNOWN_PREFIXES {
             assert!(iri.ends_with(['/', '#']), "{prefix}");
-            let expanded = Prefixes::default().expand(&format!("{prefix}:a")).unwrap();
+            let expanded = Prefixes::default().expand_iri(&format!("{prefix}:a")).unwrap();
             assert_eq!(expanded.as_str(), format!("{iri}a"));
         }
-        assert_eq!(Prefixes::default().nearest("skoss"), Some("skos"));
+        assert_eq!(Prefixes::default().find_nearest("skoss"), Some("skos"));
     }
 }

@@ -5,13 +5,13 @@ use serde_json::{Map, Value as Json, json};
 /// Returns the JSON Schema (2020-12) of one object, in the form that a request's `data` accepts and the view returns. A
 /// field that is not required may be `null`, which is the same as leaving it out. A nested object may be only its URI,
 /// which refers to an existing object.
-pub fn json_schema(name: &str, mapping: &Mapping) -> Json {
+pub fn build_json_schema(name: &str, mapping: &Mapping) -> Json {
     let mut schema = Map::new();
     schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".to_owned(), json!(name));
     schema.insert("type".to_owned(), json!("object"));
-    schema.append(&mut members(&mapping.root));
-    let required = required(&mapping.root);
+    schema.append(&mut build_members(&mapping.root));
+    let required = list_required_fields(&mapping.root);
     if !required.is_empty() {
         schema.insert("required".to_owned(), json!(required));
     }
@@ -19,13 +19,13 @@ pub fn json_schema(name: &str, mapping: &Mapping) -> Json {
 }
 
 /// Returns `properties` and `additionalProperties` of a shape.
-fn members(shape: &Shape) -> Map<String, Json> {
+fn build_members(shape: &Shape) -> Map<String, Json> {
     let mut properties = Map::new();
-    if shape.field("uri").is_none() {
-        properties.insert("uri".to_owned(), own_uri(shape));
+    if shape.find_field("uri").is_none() {
+        properties.insert("uri".to_owned(), build_uri_schema(shape));
     }
     for field in &shape.fields {
-        properties.insert(field.name.clone(), field_schema(shape, field));
+        properties.insert(field.name.clone(), build_field_schema(shape, field));
     }
     let mut members = Map::new();
     members.insert("properties".to_owned(), Json::Object(properties));
@@ -33,7 +33,7 @@ fn members(shape: &Shape) -> Map<String, Json> {
     members
 }
 
-fn required(shape: &Shape) -> Vec<&str> {
+fn list_required_fields(shape: &Shape) -> Vec<&str> {
     shape
         .fields
         .iter()
@@ -42,20 +42,20 @@ fn required(shape: &Shape) -> Vec<&str> {
         .collect()
 }
 
-fn own_uri(shape: &Shape) -> Json {
+fn build_uri_schema(shape: &Shape) -> Json {
     let mut schema = json!({
         "type": ["string", "null"],
         "format": "iri",
         "description": "The URI of the object; one is minted when it is left out",
     });
     if let (Some(prefix), Json::Object(schema)) = (&shape.uri_prefix, &mut schema) {
-        schema.insert("pattern".to_owned(), json!(format!("^{}", escape(prefix))));
+        schema.insert("pattern".to_owned(), json!(format!("^{}", escape_pattern(prefix))));
     }
     schema
 }
 
 /// Returns a regular expression (ECMA-262) that matches this text.
-fn escape(text: &str) -> String {
+fn escape_pattern(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         if r"^$\.*+?()[]{}|".contains(character) {
@@ -66,13 +66,13 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-fn field_schema(holder: &Shape, field: &Field) -> Json {
-    let FieldKind::Property(property) = &field.kind else { return own_uri(holder) };
-    let (kind, value) = value(property);
+fn build_field_schema(holder: &Shape, field: &Field) -> Json {
+    let FieldKind::Property(property) = &field.kind else { return build_uri_schema(holder) };
+    let (kind, value) = build_value_schema(property);
     let mut schema = Map::new();
     if property.many {
-        schema.insert("type".to_owned(), kind_of("array", property.required));
-        schema.insert("description".to_owned(), json!(description(property)));
+        schema.insert("type".to_owned(), build_type("array", property.required));
+        schema.insert("description".to_owned(), json!(describe_property(property)));
         if property.required {
             schema.insert("minItems".to_owned(), json!(1));
         }
@@ -81,18 +81,18 @@ fn field_schema(holder: &Shape, field: &Field) -> Json {
         items.extend(value);
         schema.insert("items".to_owned(), Json::Object(items));
     } else {
-        schema.insert("type".to_owned(), kind_of(kind, property.required));
-        schema.insert("description".to_owned(), json!(description(property)));
+        schema.insert("type".to_owned(), build_type(kind, property.required));
+        schema.insert("description".to_owned(), json!(describe_property(property)));
         schema.extend(value);
     }
     Json::Object(schema)
 }
 
-fn kind_of(kind: &str, required: bool) -> Json {
+fn build_type(kind: &str, required: bool) -> Json {
     if required { json!(kind) } else { json!([kind, "null"]) }
 }
 
-fn description(property: &Property) -> String {
+fn describe_property(property: &Property) -> String {
     let predicate = &property.predicate;
     match &property.value {
         Value::Literal(Literal::Language(tag)) => format!("{predicate} in the language {tag}"),
@@ -107,7 +107,7 @@ fn description(property: &Property) -> String {
 }
 
 /// Returns the type of one value, and the other members of its schema.
-fn value(property: &Property) -> (&'static str, Map<String, Json>) {
+fn build_value_schema(property: &Property) -> (&'static str, Map<String, Json>) {
     let mut more = Map::new();
     let kind = match &property.value {
         Value::Resource => {
@@ -127,8 +127,8 @@ fn value(property: &Property) -> (&'static str, Map<String, Json>) {
             "string"
         }
         Value::Object(shape) => {
-            more = members(shape);
-            let required = required(shape);
+            more = build_members(shape);
+            let required = list_required_fields(shape);
             if !required.is_empty() {
                 let ids = shape.fields.iter().filter(|field| field.kind == FieldKind::Id);
                 let ids = ids.map(|field| field.name.as_str()).filter(|name| *name != "uri");
@@ -186,7 +186,7 @@ fields:
 ",
         )
         .unwrap();
-        let uri = own_uri(&mapping.root);
+        let uri = build_uri_schema(&mapping.root);
         let expected = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "title": "Plants",
@@ -240,6 +240,6 @@ fields:
             "additionalProperties": false,
             "required": ["name", "at", "tags"],
         });
-        assert_eq!(json_schema("Plants", &mapping), expected);
+        assert_eq!(build_json_schema("Plants", &mapping), expected);
     }
 }

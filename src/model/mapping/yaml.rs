@@ -2,7 +2,7 @@
 //!
 //! The nodes are built with an explicit stack, so no depth of the text can overflow the thread's stack. Aliases are
 //! expanded within a budget of nodes, which limits the growth of a text.
-use penstock_base::fault::Finding;
+use penstock_base::error::Finding;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 1000;
 
 /// A position in the text. Line and column count from 1, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
+pub(super) struct Location {
     pub(super) line: u64,
     pub(super) column: u64,
 }
@@ -26,7 +26,7 @@ pub(super) struct At {
 /// A node and its first position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Node {
-    pub(super) at: At,
+    pub(super) at: Location,
     pub(super) content: Content,
     /// The number of nodes in it, including itself.
     size: usize,
@@ -50,7 +50,7 @@ pub(super) enum Content {
 /// The key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
-    pub(super) at: At,
+    pub(super) at: Location,
     pub(super) name: String,
 }
 
@@ -66,13 +66,13 @@ impl Node {
     }
 }
 
-impl At {
-    fn of(mark: Marker) -> Self {
+impl Location {
+    fn from_marker(mark: Marker) -> Self {
         Self { line: mark.line().max(1) as u64, column: mark.col() as u64 + 1 }
     }
 
-    pub(super) fn finding(self, message: impl Into<String>) -> Finding {
-        Finding::line(self.line, self.column, message)
+    pub(super) fn to_finding(self, message: impl Into<String>) -> Finding {
+        Finding::at_line(self.line, self.column, message)
     }
 }
 
@@ -80,34 +80,34 @@ impl At {
 ///
 /// # Errors
 /// Returns the error that makes the text unreadable.
-pub(super) fn read(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Finding> {
+pub(super) fn parse_document(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Finding> {
     if text.len() > MAX_BYTES {
-        return Err(Finding::line(
+        return Err(Finding::at_line(
             1,
             1,
             format!("the text has {} bytes; the maximum for a mapping is {MAX_BYTES}", text.len()),
         ));
     }
     let mut parser = Parser::new_from_str(text);
-    let mut builder = Builder {
+    let mut builder = NodeBuilder {
         findings,
         open: Vec::new(),
         anchors: HashMap::new(),
         budget: MAX_NODES,
         root: None,
     };
-    while let Some((event, span)) = next(&mut parser, text)? {
-        builder.take(event, span)?;
+    while let Some((event, span)) = next_event(&mut parser, text)? {
+        builder.handle_event(event, span)?;
     }
     match builder.root {
         Some(Node { content: Content::Null, .. }) | None => {
-            Err(Finding::line(1, 1, "the text is empty; a mapping begins with `type: object`"))
+            Err(Finding::at_line(1, 1, "the text is empty; a mapping begins with `type: object`"))
         }
         Some(root) => Ok(root),
     }
 }
 
-fn next<'i>(
+fn next_event<'i>(
     parser: &mut Parser<'i, StrInput<'i>>,
     text: &str,
 ) -> Result<Option<(Event<'i>, Span)>, Finding> {
@@ -119,18 +119,20 @@ fn next<'i>(
             info => info,
         };
         // If the text ends too early, the parser's mark is on the line after it.
-        At::of(*error.marker()).min(end_of(text)).finding(format!("this is not valid YAML: {info}"))
+        Location::from_marker(*error.marker())
+            .min(end_location(text))
+            .to_finding(format!("this is not valid YAML: {info}"))
     })
 }
 
-fn end_of(text: &str) -> At {
+fn end_location(text: &str) -> Location {
     let last = text.lines().last().unwrap_or_default();
-    At { line: text.lines().count().max(1) as u64, column: last.chars().count() as u64 + 1 }
+    Location { line: text.lines().count().max(1) as u64, column: last.chars().count() as u64 + 1 }
 }
 
 /// A sequence or mapping that is not closed yet.
-struct Open {
-    at: At,
+struct OpenNode {
+    at: Location,
     anchor: usize,
     size: usize,
     height: usize,
@@ -142,20 +144,20 @@ enum OpenContent {
     Mapping { entries: Vec<(Key, Node)>, names: HashSet<String>, key: Option<(Key, bool)> },
 }
 
-struct Builder<'f> {
+struct NodeBuilder<'f> {
     findings: &'f mut Vec<Finding>,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     anchors: HashMap<usize, Node>,
     budget: usize,
     root: Option<Node>,
 }
 
-impl Builder<'_> {
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Finding> {
-        let at = At::of(span.start);
+impl NodeBuilder<'_> {
+    fn handle_event(&mut self, event: Event<'_>, span: Span) -> Result<(), Finding> {
+        let at = Location::from_marker(span.start);
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(at.finding("a second document begins here; a mapping must be one document"))
+                Err(at.to_finding("a second document begins here; a mapping must be one document"))
             }
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_tag(at, tag.as_ref())?;
@@ -165,18 +167,18 @@ impl Builder<'_> {
                 } else {
                     Content::Scalar { text: text.into_owned(), plain }
                 };
-                self.spend(at, 1)?;
-                self.add(Node { at, content, size: 1, height: 1 }, anchor)
+                self.spend_budget(at, 1)?;
+                self.add_node(Node { at, content, size: 1, height: 1 }, anchor)
             }
             Event::SequenceStart(anchor, tag) => {
                 refuse_tag(at, tag.as_ref())?;
-                self.begin(at, anchor, OpenContent::Sequence(Vec::new()))
+                self.open_node(at, anchor, OpenContent::Sequence(Vec::new()))
             }
             Event::MappingStart(anchor, tag) => {
                 refuse_tag(at, tag.as_ref())?;
                 let content =
                     OpenContent::Mapping { entries: Vec::new(), names: HashSet::new(), key: None };
-                self.begin(at, anchor, content)
+                self.open_node(at, anchor, content)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(open) = self.open.pop() else { return Ok(()) };
@@ -184,38 +186,43 @@ impl Builder<'_> {
                     OpenContent::Sequence(elements) => Content::Sequence(elements),
                     OpenContent::Mapping { entries, .. } => Content::Mapping(entries),
                 };
-                let Open { at, anchor, size, height, .. } = open;
-                self.add(Node { at, content, size, height }, anchor)
+                let OpenNode { at, anchor, size, height, .. } = open;
+                self.add_node(Node { at, content, size, height }, anchor)
             }
             Event::Alias(anchor) => {
                 let Some(node) = self.anchors.get(&anchor) else {
-                    return Err(at.finding("this alias is inside the value that it refers to"));
+                    return Err(at.to_finding("this alias is inside the value that it refers to"));
                 };
                 let (size, height) = (node.size, node.height);
                 if self.open.len() + height > MAX_DEPTH {
-                    return Err(too_deep(at));
+                    return Err(depth_error(at));
                 }
-                self.spend(at, size)?;
+                self.spend_budget(at, size)?;
                 let node = self.anchors.get(&anchor).cloned();
-                node.map_or(Ok(()), |node| self.add(node, 0))
+                node.map_or(Ok(()), |node| self.add_node(node, 0))
             }
             _ => Ok(()),
         }
     }
 
-    fn begin(&mut self, at: At, anchor: usize, content: OpenContent) -> Result<(), Finding> {
+    fn open_node(
+        &mut self,
+        at: Location,
+        anchor: usize,
+        content: OpenContent,
+    ) -> Result<(), Finding> {
         if self.open.len() == MAX_DEPTH {
-            return Err(too_deep(at));
+            return Err(depth_error(at));
         }
-        self.spend(at, 1)?;
-        self.open.push(Open { at, anchor, size: 1, height: 1, content });
+        self.spend_budget(at, 1)?;
+        self.open.push(OpenNode { at, anchor, size: 1, height: 1, content });
         Ok(())
     }
 
     /// Adds a complete node to the innermost open one, or makes it the root.
-    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Finding> {
+    fn add_node(&mut self, node: Node, anchor: usize) -> Result<(), Finding> {
         if anchor > 0 {
-            self.spend(node.at, node.size)?;
+            self.spend_budget(node.at, node.size)?;
             self.anchors.insert(anchor, node.clone());
         }
         let Some(open) = self.open.last_mut() else {
@@ -234,14 +241,15 @@ impl Builder<'_> {
                         Content::Null => "null".to_owned(),
                         _ => {
                             return Err(
-                                at.finding(format!("a key must be a text, not {}", node.kind()))
+                                at.to_finding(format!("a key must be a text, not {}", node.kind()))
                             );
                         }
                     };
                     let new = names.insert(name.clone());
                     if !new {
-                        self.findings
-                            .push(at.finding(format!("the key `{name}` is in this mapping twice")));
+                        self.findings.push(
+                            at.to_finding(format!("the key `{name}` is in this mapping twice")),
+                        );
                     }
                     *key = Some((Key { at, name }, new));
                 }
@@ -252,13 +260,13 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn spend(&mut self, at: At, nodes: usize) -> Result<(), Finding> {
+    fn spend_budget(&mut self, at: Location, nodes: usize) -> Result<(), Finding> {
         match self.budget.checked_sub(nodes) {
             Some(left) => {
                 self.budget = left;
                 Ok(())
             }
-            None => Err(at.finding(format!(
+            None => Err(at.to_finding(format!(
                 "the text has more than {MAX_NODES} values after expansion of anchors and aliases"
             ))),
         }
@@ -269,17 +277,17 @@ fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-fn refuse_tag(at: At, tag: Option<&Cow<'_, Tag>>) -> Result<(), Finding> {
+fn refuse_tag(at: Location, tag: Option<&Cow<'_, Tag>>) -> Result<(), Finding> {
     match tag {
         Some(tag) => {
-            Err(at.finding(format!("the tag {tag} has no meaning in a mapping; leave it out")))
+            Err(at.to_finding(format!("the tag {tag} has no meaning in a mapping; leave it out")))
         }
         None => Ok(()),
     }
 }
 
-fn too_deep(at: At) -> Finding {
-    at.finding(format!("the text nests deeper than {MAX_DEPTH} levels"))
+fn depth_error(at: Location) -> Finding {
+    at.to_finding(format!("the text nests deeper than {MAX_DEPTH} levels"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use super::*;
 use oxrdf::{Literal, Quad};
-use penstock_base::fault::Place;
+use penstock_base::error::Place;
 use penstock_store::{Options, Store};
 use std::collections::HashSet;
 
@@ -20,12 +20,15 @@ fn namespace(name: &str, base: &str, generator: Generator) -> Namespace {
     }
 }
 
-fn store_namespace(store: &Store, namespace: &Namespace) -> Result<(Namespace, bool), Fault> {
+fn store_namespace(
+    store: &Store,
+    namespace: &Namespace,
+) -> Result<(Namespace, bool), GatewayError> {
     store.transact(|t| put(t, namespace.clone())).map(|(answer, _)| answer)
 }
 
 fn mint_in(store: &Store, namespace: &Namespace) -> String {
-    store.transact(|t| mint(t, namespace)).unwrap().0.into_string()
+    store.transact(|t| mint_identifier(t, namespace)).unwrap().0.into_string()
 }
 
 fn insert_subject(store: &Store, subject: &str, graph: &str) {
@@ -59,7 +62,7 @@ fn a_base_belongs_to_one_namespace() {
     let (_dir, store) = store();
     store_namespace(&store, &namespace("A", "http://e/", Generator::Uuid)).unwrap();
     let fault = store_namespace(&store, &namespace("B", "http://e/", Generator::Uuid)).unwrap_err();
-    assert_eq!(fault.kind, Kind::Conflict);
+    assert_eq!(fault.kind, ErrorClass::Conflict);
     assert!(fault.detail.contains("\"A\" has the base"), "{fault}");
 }
 
@@ -70,7 +73,7 @@ fn two_bases_that_give_the_same_identifiers_conflict() {
         store_namespace(&store, &namespace("A", first, Generator::Counter)).unwrap();
         let fault =
             store_namespace(&store, &namespace("B", second, Generator::Counter)).unwrap_err();
-        assert_eq!(fault.kind, Kind::Conflict);
+        assert_eq!(fault.kind, ErrorClass::Conflict);
         assert!(fault.detail.contains(first) && fault.detail.contains(second), "{fault}");
         // The namespace itself may take the other base, because it is not used.
         store_namespace(&store, &namespace("A", second, Generator::Counter)).unwrap();
@@ -92,14 +95,14 @@ fn a_namespace_with_data_or_a_used_counter_cannot_be_changed() {
     for (used, why) in [(&counter, "its counter"), (&data, "its graph holds data")] {
         let other = Namespace { generator: Generator::Manual, ..used.clone() };
         let fault = store_namespace(&store, &other).unwrap_err();
-        assert_eq!(fault.kind, Kind::Conflict);
+        assert_eq!(fault.kind, ErrorClass::Conflict);
         assert!(fault.detail.contains(why), "{fault}");
         assert!(!store_namespace(&store, used).unwrap().1);
     }
     let fault = store.transact(|t| delete(t, "D")).unwrap_err();
-    assert_eq!(fault.kind, Kind::Conflict);
+    assert_eq!(fault.kind, ErrorClass::Conflict);
     store.transact(|t| delete(t, "C")).unwrap();
-    assert_eq!(store.transact(|t| delete(t, "C")).unwrap_err().kind, Kind::NotFound);
+    assert_eq!(store.transact(|t| delete(t, "C")).unwrap_err().kind, ErrorClass::NotFound);
 }
 
 #[test]
@@ -117,13 +120,16 @@ fn a_counter_never_issues_a_number_twice() {
     store.transact(|t| t.insert(quad.as_ref())).unwrap();
     assert_eq!(mint_in(&store, &counter), "urn:c:1");
     assert_eq!(mint_in(&store, &counter), "urn:c:3");
-    let (both, _) =
-        store.transact(|t| Ok::<_, Fault>((mint(t, &counter)?, mint(t, &counter)?))).unwrap();
+    let (both, _) = store
+        .transact(|t| {
+            Ok::<_, GatewayError>((mint_identifier(t, &counter)?, mint_identifier(t, &counter)?))
+        })
+        .unwrap();
     assert_eq!((both.0.as_str(), both.1.as_str()), ("urn:c:5", "urn:c:6"));
 
     let abandoned = store.transact(|t| {
-        mint(t, &counter)?;
-        Err::<(), _>(Fault::new(Kind::Conflict, "given up"))
+        mint_identifier(t, &counter)?;
+        Err::<(), _>(GatewayError::new(ErrorClass::Conflict, "given up"))
     });
     assert!(abandoned.is_err());
     assert_eq!(mint_in(&store, &counter), "urn:c:7");
@@ -158,9 +164,10 @@ fn identifiers_have_the_form_of_their_generator() {
         .map(|_| mint_in(&store, &namespace("N", "urn:e:", Generator::Alphanumeric)))
         .collect();
     assert_eq!(many.len(), 500);
-    let fault =
-        store.transact(|t| mint(t, &namespace("N", "urn:e:", Generator::Manual))).unwrap_err();
-    assert_eq!(fault.kind, Kind::Invalid);
+    let fault = store
+        .transact(|t| mint_identifier(t, &namespace("N", "urn:e:", Generator::Manual)))
+        .unwrap_err();
+    assert_eq!(fault.kind, ErrorClass::Invalid);
 }
 
 #[test]
@@ -212,7 +219,7 @@ fn lists_by_name_in_pages() {
 
 #[test]
 fn reads_the_body_of_a_put() {
-    let read = |body: &str| Namespace::read("Plant", body.as_bytes(), "urn:default:");
+    let read = |body: &str| Namespace::read_body("Plant", body.as_bytes(), "urn:default:");
     let plain = namespace("Plant", "urn:default:", Generator::Uuid);
     assert_eq!(read("{}").unwrap(), plain);
     assert_eq!(
@@ -224,7 +231,7 @@ fn reads_the_body_of_a_put() {
     );
     let pointers = |body: &str| -> Vec<String> {
         let fault = read(body).unwrap_err();
-        assert_eq!(fault.kind, Kind::Invalid);
+        assert_eq!(fault.kind, ErrorClass::Invalid);
         fault
             .errors
             .into_iter()
@@ -240,6 +247,6 @@ fn reads_the_body_of_a_put() {
     );
     assert_eq!(pointers(r#"{"uriBase": 5}"#), ["/uriBase"]);
     assert_eq!(pointers("[]"), [""]);
-    assert_eq!(read("{").unwrap_err().kind, Kind::Malformed);
-    assert_eq!(Namespace::read("a:b", b"{}", "urn:d:").unwrap_err().kind, Kind::Invalid);
+    assert_eq!(read("{").unwrap_err().kind, ErrorClass::Malformed);
+    assert_eq!(Namespace::read_body("a:b", b"{}", "urn:d:").unwrap_err().kind, ErrorClass::Invalid);
 }

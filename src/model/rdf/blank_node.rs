@@ -4,24 +4,24 @@
 /// Finds the first blank node in a text that is passed byte by byte.
 #[derive(Debug, Default)]
 pub(super) struct FirstBlankNode {
-    state: State,
-    found: Option<Place>,
+    state: TokenState,
+    found: Option<TextPosition>,
 }
 
 /// Line and column.
-type Place = (u64, u64);
+type TextPosition = (u64, u64);
 
 /// The token that the next byte belongs to.
 #[derive(Debug, Clone, Copy)]
-enum State {
+enum TokenState {
     /// None of the others; `in_name` is set within a name, which may contain `_:`.
     Between { in_name: bool },
     /// A character in a name, escaped by a backslash.
     EscapedInName,
     /// The character after an underscore that may begin a label.
-    Underscore(Place),
+    Underscore(TextPosition),
     /// The text after an opening parenthesis: an empty list is not a blank node.
-    List(Place),
+    List(TextPosition),
     /// An IRI.
     Iri,
     /// A comment.
@@ -34,7 +34,7 @@ enum State {
     EscapedInString { quote: u8, ends_with: u8 },
 }
 
-impl Default for State {
+impl Default for TokenState {
     fn default() -> Self {
         Self::Between { in_name: false }
     }
@@ -42,77 +42,82 @@ impl Default for State {
 
 impl FirstBlankNode {
     /// Returns the position of the first blank node, if there was one.
-    pub(super) fn place(&self) -> Option<Place> {
+    pub(super) fn place(&self) -> Option<TextPosition> {
         self.found
     }
 
     /// Processes the byte at a position.
-    pub(super) fn take(&mut self, byte: u8, place: Place) {
+    pub(super) fn process_byte(&mut self, byte: u8, place: TextPosition) {
         if self.found.is_none() {
-            self.state = self.next(byte, place);
+            self.state = self.next_state(byte, place);
         }
     }
 
-    fn next(&mut self, byte: u8, place: Place) -> State {
+    fn next_state(&mut self, byte: u8, place: TextPosition) -> TokenState {
         match (self.state, byte) {
-            (State::List(_), b')') | (State::Iri, b'>') | (State::Comment, b'\n' | b'\r') => {
-                State::default()
-            }
-            (State::List(_), b' ' | b'\t' | b'\r' | b'\n') | (State::Iri | State::Comment, _) => {
-                self.state
-            }
-            (State::List(begin), _) | (State::Underscore(begin), b':') => {
+            (TokenState::List(_), b')')
+            | (TokenState::Iri, b'>')
+            | (TokenState::Comment, b'\n' | b'\r') => TokenState::default(),
+            (TokenState::List(_), b' ' | b'\t' | b'\r' | b'\n')
+            | (TokenState::Iri | TokenState::Comment, _) => self.state,
+            (TokenState::List(begin), _) | (TokenState::Underscore(begin), b':') => {
                 self.found = Some(begin);
-                State::default()
+                TokenState::default()
             }
-            (State::EscapedInName | State::Underscore(_), _) => State::Between { in_name: true },
-            (State::Between { in_name }, _) => self.between(byte, place, in_name),
-            (State::Quotes { quote, count: 1 }, _) if byte == quote => {
-                State::Quotes { quote, count: 2 }
+            (TokenState::EscapedInName | TokenState::Underscore(_), _) => {
+                TokenState::Between { in_name: true }
             }
-            (State::Quotes { quote, .. }, _) if byte == quote => {
-                State::String { quote, ends_with: 3, seen: 0 }
+            (TokenState::Between { in_name }, _) => self.next_between(byte, place, in_name),
+            (TokenState::Quotes { quote, count: 1 }, _) if byte == quote => {
+                TokenState::Quotes { quote, count: 2 }
+            }
+            (TokenState::Quotes { quote, .. }, _) if byte == quote => {
+                TokenState::String { quote, ends_with: 3, seen: 0 }
             }
             // Two quotes without a third: an empty string.
-            (State::Quotes { count: 2, .. }, _) => self.between(byte, place, false),
-            (State::Quotes { quote, .. }, _) => in_string(byte, quote, 1, 0),
-            (State::String { quote, ends_with, seen }, _) => {
-                in_string(byte, quote, ends_with, seen)
+            (TokenState::Quotes { count: 2, .. }, _) => self.next_between(byte, place, false),
+            (TokenState::Quotes { quote, .. }, _) => next_in_string(byte, quote, 1, 0),
+            (TokenState::String { quote, ends_with, seen }, _) => {
+                next_in_string(byte, quote, ends_with, seen)
             }
-            (State::EscapedInString { quote, ends_with }, _) => {
-                State::String { quote, ends_with, seen: 0 }
+            (TokenState::EscapedInString { quote, ends_with }, _) => {
+                TokenState::String { quote, ends_with, seen: 0 }
             }
         }
     }
 
-    fn between(&mut self, byte: u8, place: Place, in_name: bool) -> State {
+    fn next_between(&mut self, byte: u8, place: TextPosition, in_name: bool) -> TokenState {
         match byte {
             b'[' => {
                 self.found = Some(place);
-                State::default()
+                TokenState::default()
             }
-            b'(' => State::List(place),
-            b'_' if !in_name => State::Underscore(place),
-            b'<' => State::Iri,
-            b'#' => State::Comment,
-            b'"' | b'\'' => State::Quotes { quote: byte, count: 1 },
-            b'\\' => State::EscapedInName,
+            b'(' => TokenState::List(place),
+            b'_' if !in_name => TokenState::Underscore(place),
+            b'<' => TokenState::Iri,
+            b'#' => TokenState::Comment,
+            b'"' | b'\'' => TokenState::Quotes { quote: byte, count: 1 },
+            b'\\' => TokenState::EscapedInName,
             // A name may contain a full stop.
-            b'.' => State::Between { in_name },
+            b'.' => TokenState::Between { in_name },
             b' ' | b'\t' | b'\r' | b'\n' | b',' | b';' | b']' | b')' | b'{' | b'}' => {
-                State::default()
+                TokenState::default()
             }
-            _ => State::Between { in_name: true },
+            _ => TokenState::Between { in_name: true },
         }
     }
 }
 
-fn in_string(byte: u8, quote: u8, ends_with: u8, seen: u8) -> State {
+fn next_in_string(byte: u8, quote: u8, ends_with: u8, seen: u8) -> TokenState {
     if byte == b'\\' {
-        return State::EscapedInString { quote, ends_with };
+        return TokenState::EscapedInString { quote, ends_with };
     }
     let seen = if byte == quote { seen + 1 } else { 0 };
-    if seen == ends_with { State::default() } else { State::String { quote, ends_with, seen } }
+    if seen == ends_with {
+        TokenState::default()
+    } else {
+        TokenState::String { quote, ends_with, seen }
+    }
 }
 
 #[cfg(test)]
@@ -135,7 +140,7 @@ mod tests {
         ] {
             let mut first = FirstBlankNode::default();
             for (at, byte) in text.bytes().enumerate() {
-                first.take(byte, (1, at as u64 + 1));
+                first.process_byte(byte, (1, at as u64 + 1));
             }
             assert_eq!(first.place().map(|(_, column)| column), column, "{text}");
         }

@@ -1,23 +1,23 @@
 //! Dumps the stored graph.
 use super::Format;
-use super::xml::{self, References};
+use super::xml::{self, ReferenceWriter};
 use oxrdf::{GraphName, Quad, TermRef, TripleRef};
 use oxrdfio::RdfSerializer;
-use penstock_base::fault::{Fault, Kind};
-use penstock_store::{Place, ReadStore};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::{QuadPosition, ReadStore};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 /// The number of quads from which a page ends with its current subject.
-const PAGE: usize = 256;
+const PAGE_QUADS: usize = 256;
 /// The maximum number of quads that are examined with one reader, also within one subject.
-const MOST: usize = 10_000;
+const MAX_QUADS_PER_READER: usize = 10_000;
 /// The maximum size of a page in bytes, which a single quad may exceed.
-const BYTES: usize = 1 << 20;
+const PAGE_BYTES: usize = 1 << 20;
 
 /// The parameters of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dump {
+pub struct DumpOptions {
     /// The format of the output.
     pub format: Format,
     /// The only graph to dump. A format without graphs requires it.
@@ -29,19 +29,19 @@ pub struct Dump {
 /// subjects are as of different moments. `told` is called with the number of quads so far.
 ///
 /// # Errors
-/// - `Kind::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write
-/// - `Kind::NoRoom` if the disk is full
-/// - `Kind::Internal` if writing the output fails in another way
-pub fn dump(
+/// - `ErrorClass::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write
+/// - `ErrorClass::InsufficientStorage` if the disk is full
+/// - `ErrorClass::Internal` if writing the output fails in another way
+pub fn write_dump(
     store: &ReadStore,
-    what: &Dump,
+    what: &DumpOptions,
     out: impl Write,
     told: &mut dyn FnMut(u64),
-) -> Result<u64, Fault> {
-    let Dump { format, graph } = what;
+) -> Result<u64, GatewayError> {
+    let DumpOptions { format, graph } = what;
     if graph.is_none() && !format.has_graphs() {
-        return Err(Fault::new(
-            Kind::Invalid,
+        return Err(GatewayError::new(
+            ErrorClass::Invalid,
             format!(
                 "the format {} holds one graph: name it (or `default`), or use nq, trig or jsonld, which hold all \
                  graphs",
@@ -49,59 +49,66 @@ pub fn dump(
             ),
         ));
     }
-    let mut writer = RdfSerializer::from_format(format.of_rdf()).for_writer(Out::new(*format, out));
+    let mut writer = RdfSerializer::from_format(format.to_rdf_format())
+        .for_writer(DumpOutput::new(*format, out));
     let mut written = 0;
-    let mut place = Some(Place::default());
+    let mut place = Some(QuadPosition::default());
     while let Some(from) = place {
-        let mut page = Page::default();
-        place = store.read().quads_from(&from, &mut |quad| page.take(quad, graph.as_ref()))?;
+        let mut page = QuadPage::default();
+        place = store.read().quads_from(&from, &mut |quad| page.add_quad(quad, graph.as_ref()))?;
         for quad in &page.quads {
             if *format == Format::RdfXml
-                && let Some(why) = xml::refusal(quad)
+                && let Some(why) = xml::find_refusal(quad)
             {
-                return Err(Fault::new(Kind::Invalid, format!("{why}; use another format")));
+                return Err(GatewayError::new(
+                    ErrorClass::Invalid,
+                    format!("{why}; use another format"),
+                ));
             }
             let result = if format.has_graphs() {
                 writer.serialize_quad(quad)
             } else {
                 writer.serialize_triple(TripleRef::from(quad.as_ref()))
             };
-            result.map_err(|error| not_written(&error))?;
+            result.map_err(|error| write_error(&error))?;
         }
         written += page.quads.len() as u64;
         told(written);
     }
     let ended = writer.finish().and_then(|mut out| out.flush());
-    ended.map_err(|error| not_written(&error))?;
+    ended.map_err(|error| write_error(&error))?;
     Ok(written)
 }
 
-fn not_written(error: &io::Error) -> Fault {
-    let kind =
-        if error.kind() == io::ErrorKind::StorageFull { Kind::NoRoom } else { Kind::Internal };
-    Fault::new(kind, format!("writing the dump failed: {error}"))
+fn write_error(error: &io::Error) -> GatewayError {
+    let kind = if error.kind() == io::ErrorKind::StorageFull {
+        ErrorClass::InsufficientStorage
+    } else {
+        ErrorClass::Internal
+    };
+    GatewayError::new(kind, format!("writing the dump failed: {error}"))
 }
 
 /// Quads that are read with one reader.
 #[derive(Default)]
-struct Page {
+struct QuadPage {
     quads: Vec<Quad>,
     looked_at: usize,
     bytes: usize,
 }
 
-impl Page {
-    fn take(&mut self, quad: Quad, graph: Option<&GraphName>) -> ControlFlow<()> {
-        let is_full = self.looked_at >= MOST
-            || self.bytes >= BYTES
-            || self.quads.len() >= PAGE
+impl QuadPage {
+    fn add_quad(&mut self, quad: Quad, graph: Option<&GraphName>) -> ControlFlow<()> {
+        let is_full = self.looked_at >= MAX_QUADS_PER_READER
+            || self.bytes >= PAGE_BYTES
+            || self.quads.len() >= PAGE_QUADS
                 && self.quads.last().is_some_and(|last| last.subject != quad.subject);
         if is_full {
             return ControlFlow::Break(());
         }
         self.looked_at += 1;
         if graph.is_none_or(|graph| *graph == quad.graph_name) {
-            self.bytes += bytes(&quad);
+            self.bytes += estimate_bytes(&quad);
             self.quads.push(quad);
         }
         ControlFlow::Continue(())
@@ -109,7 +116,7 @@ impl Page {
 }
 
 /// Estimates the memory in bytes of the terms that a quad rarely shares with other quads of a page.
-pub(super) fn bytes(quad: &Quad) -> usize {
+pub(super) fn estimate_bytes(quad: &Quad) -> usize {
     let object = match quad.object.as_ref() {
         TermRef::NamedNode(iri) => iri.as_str().len(),
         TermRef::BlankNode(node) => node.as_str().len(),
@@ -120,18 +127,18 @@ pub(super) fn bytes(quad: &Quad) -> usize {
 }
 
 /// The output of a format.
-enum Out<W> {
+enum DumpOutput<W> {
     AsIs(W),
-    Xml(References<W>),
+    Xml(ReferenceWriter<W>),
 }
 
-impl<W: Write> Out<W> {
+impl<W: Write> DumpOutput<W> {
     fn new(format: Format, out: W) -> Self {
-        if format == Format::RdfXml { Self::Xml(References(out)) } else { Self::AsIs(out) }
+        if format == Format::RdfXml { Self::Xml(ReferenceWriter(out)) } else { Self::AsIs(out) }
     }
 }
 
-impl<W: Write> Write for Out<W> {
+impl<W: Write> Write for DumpOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::AsIs(out) => out.write(bytes),

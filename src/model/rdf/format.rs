@@ -38,7 +38,7 @@ impl Format {
     }
 
     /// Returns the format by the extension of a file name, ignoring `.zst`.
-    pub fn of_file(path: &Path) -> Option<Self> {
+    pub fn from_file_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let name = name.strip_suffix(".zst").unwrap_or(name);
         name.rsplit_once('.')?.1.parse().ok()
@@ -49,7 +49,7 @@ impl Format {
         matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
     }
 
-    pub(super) fn of_rdf(self) -> RdfFormat {
+    pub(super) fn to_rdf_format(self) -> RdfFormat {
         match self {
             Self::Turtle => RdfFormat::Turtle,
             Self::NTriples => RdfFormat::NTriples,
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn the_file_name_gives_the_format() {
-        assert_eq!(Format::of_file(Path::new("a/b.nq")), Some(Format::NQuads));
-        assert_eq!(Format::of_file(Path::new("b.TTL.zst")), Some(Format::Turtle));
-        assert_eq!(Format::of_file(Path::new("b.ttl.zst")), Some(Format::Turtle));
-        assert_eq!(Format::of_file(Path::new("-")), None);
+        assert_eq!(Format::from_file_name(Path::new("a/b.nq")), Some(Format::NQuads));
+        assert_eq!(Format::from_file_name(Path::new("b.TTL.zst")), Some(Format::Turtle));
+        assert_eq!(Format::from_file_name(Path::new("b.ttl.zst")), Some(Format::Turtle));
+        assert_eq!(Format::from_file_name(Path::new("-")), None);
         assert!("n3".parse::<Format>().unwrap_err().contains("jsonld"));
     }
 }

@@ -3,11 +3,11 @@ use oxrdf::{BlankNode, GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::collections::HashMap;
 
 /// The maximum number of blank nodes without a label in one document. Each needs about 40 bytes.
-const MOST: usize = 1_000_000;
+const MAX_UNLABELLED_NODES: usize = 1_000_000;
 
 /// Replaces or refuses blank nodes. The same document gives the same IRIs, so that it can be loaded again.
 #[derive(Debug)]
-pub(super) struct Skolem {
+pub(super) struct Skolemizer {
     /// The prefix of the IRIs. Without it, blank nodes are refused.
     base: Option<String>,
     /// Whether every blank node of the format has a label.
@@ -16,7 +16,7 @@ pub(super) struct Skolem {
     numbers: HashMap<String, usize>,
 }
 
-impl Skolem {
+impl Skolemizer {
     /// Creates the replacement. A node with a label becomes `<base>` and its label, another one `<base>.` and its
     /// number.
     pub(super) fn new(base: Option<String>, all_have_labels: bool) -> Self {
@@ -24,20 +24,20 @@ impl Skolem {
     }
 
     /// Replaces the blank nodes of a quad, or returns why the quad is refused.
-    pub(super) fn quad(&mut self, mut quad: Quad) -> Result<Quad, String> {
+    pub(super) fn replace_blank_nodes(&mut self, mut quad: Quad) -> Result<Quad, String> {
         if let NamedOrBlankNode::BlankNode(node) = &quad.subject {
-            quad.subject = self.iri(node)?.into();
+            quad.subject = self.iri_for_node(node)?.into();
         }
         if let Term::BlankNode(node) = &quad.object {
-            quad.object = self.iri(node)?.into();
+            quad.object = self.iri_for_node(node)?.into();
         }
         if let GraphName::BlankNode(node) = &quad.graph_name {
-            quad.graph_name = self.iri(node)?.into();
+            quad.graph_name = self.iri_for_node(node)?.into();
         }
         Ok(quad)
     }
 
-    fn iri(&mut self, node: &BlankNode) -> Result<NamedNode, String> {
+    fn iri_for_node(&mut self, node: &BlankNode) -> Result<NamedNode, String> {
         let Some(base) = &self.base else {
             return Err(
                 "there is a blank node, which Penstock does not store: each load of the document would add \
@@ -55,9 +55,9 @@ impl Skolem {
             format!("{base}{label}")
         } else {
             let next = self.numbers.len() + 1;
-            if next > MOST && !self.numbers.contains_key(label) {
+            if next > MAX_UNLABELLED_NODES && !self.numbers.contains_key(label) {
                 return Err(format!(
-                    "the document has more than {MOST} blank nodes without a label; write it as N-Quads, where \
+                    "the document has more than {MAX_UNLABELLED_NODES} blank nodes without a label; write it as N-Quads, where \
                      each has one"
                 ));
             }
@@ -65,6 +65,6 @@ impl Skolem {
             // No label begins with a full stop.
             format!("{base}.{number}")
         };
-        super::iri(&text)
+        super::parse_iri(&text)
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 /// The position in a text, shared with the parser that reads it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Position(Rc<Inner>);
+pub(super) struct ReadPosition(Rc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -17,9 +17,9 @@ struct Inner {
     first_blank_node: RefCell<FirstBlankNode>,
 }
 
-impl Position {
+impl ReadPosition {
     /// Returns the line and column of the last character read, both counted from 1.
-    pub(super) fn place(&self) -> (u64, u64) {
+    pub(super) fn line_and_column(&self) -> (u64, u64) {
         (self.0.line.get() + 1, self.0.column.get().max(1))
     }
 
@@ -29,11 +29,11 @@ impl Position {
     }
 
     /// Records that the parser returned a quad.
-    pub(super) fn moved(&self) {
+    pub(super) fn reset_ahead(&self) {
         self.0.ahead.set(0);
     }
 
-    fn read(&self, bytes: &[u8]) {
+    fn advance(&self, bytes: &[u8]) {
         let mut first_blank_node = self.0.first_blank_node.borrow_mut();
         for byte in bytes {
             if *byte == b'\n' {
@@ -42,29 +42,29 @@ impl Position {
             } else if byte & 0xc0 != 0x80 {
                 self.0.column.update(|column| column + 1);
             }
-            first_blank_node.take(*byte, self.place());
+            first_blank_node.process_byte(*byte, self.line_and_column());
         }
         self.0.ahead.update(|ahead| ahead + bytes.len() as u64);
     }
 }
 
 /// The text being loaded, as a reader for the parser.
-pub(super) struct Source<R> {
+pub(super) struct DocumentSource<R> {
     text: BufReader<R>,
-    position: Position,
+    position: ReadPosition,
     /// Whether the parser gets one byte at a time, because it reports no positions of its own.
     by_byte: bool,
     /// The maximum number of bytes that the parser may read without returning a quad: it holds them in memory.
     most_ahead: u64,
 }
 
-impl<R: Read> Source<R> {
-    pub(super) fn new(text: R, position: Position, by_byte: bool, most_ahead: u64) -> Self {
+impl<R: Read> DocumentSource<R> {
+    pub(super) fn new(text: R, position: ReadPosition, by_byte: bool, most_ahead: u64) -> Self {
         Self { text: BufReader::with_capacity(64 << 10, text), position, by_byte, most_ahead }
     }
 }
 
-impl<R: Read> Read for Source<R> {
+impl<R: Read> Read for DocumentSource<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.position.0.ahead.get() > self.most_ahead {
             return Err(io::Error::other(format!(
@@ -76,7 +76,7 @@ impl<R: Read> Read for Source<R> {
         let most = if self.by_byte { 1 } else { buffer.len() };
         let buffer = buffer.get_mut(..most).unwrap_or_default();
         let read = self.text.read(buffer)?;
-        self.position.read(buffer.get(..read).unwrap_or_default());
+        self.position.advance(buffer.get(..read).unwrap_or_default());
         Ok(read)
     }
 }

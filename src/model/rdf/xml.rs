@@ -4,7 +4,7 @@ use oxrdf::{Quad, Term};
 use std::io::{self, Write};
 
 /// Returns why this quad cannot be written as RDF/XML and read back unchanged.
-pub(super) fn refusal(quad: &Quad) -> Option<String> {
+pub(super) fn find_refusal(quad: &Quad) -> Option<String> {
     if !is_qualified(quad.predicate.as_str()) {
         return Some(format!(
             "RDF/XML cannot write the predicate {}, because it does not end with a name",
@@ -19,7 +19,7 @@ pub(super) fn refusal(quad: &Quad) -> Option<String> {
             ))
         }
         Term::Literal(literal) => {
-            let c = literal.value().chars().find(|c| !is_char(*c))?;
+            let c = literal.value().chars().find(|c| !is_xml_char(*c))?;
             Some(format!(
                 "RDF/XML cannot write the character {c:?}, which occurs in a value of {} {}",
                 quad.subject, quad.predicate
@@ -30,7 +30,7 @@ pub(super) fn refusal(quad: &Quad) -> Option<String> {
 }
 
 /// Returns whether XML 1.0 allows a character (`Char`).
-fn is_char(c: char) -> bool {
+fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
@@ -50,9 +50,9 @@ fn is_qualified(iri: &str) -> bool {
 }
 
 /// Writes a carriage return as a character reference, because XML would read it as a line feed.
-pub(super) struct References<W>(pub(super) W);
+pub(super) struct ReferenceWriter<W>(pub(super) W);
 
-impl<W: Write> Write for References<W> {
+impl<W: Write> Write for ReferenceWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut pieces = bytes.split(|byte| *byte == b'\r');
         self.0.write_all(pieces.next().unwrap_or_default())?;
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn carriage_returns_are_references() {
-        let mut out = References(Vec::new());
+        let mut out = ReferenceWriter(Vec::new());
         out.write_all(b"a\rb\n\r").unwrap();
         assert_eq!(out.0, b"a&#13;b\n&#13;");
     }

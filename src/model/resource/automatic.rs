@@ -1,20 +1,20 @@
 //! The settings of a definition for automatic exports and retention.
 use super::schedule::Schedule;
-use super::{Definition, Wrong};
+use super::{Definition, SettingError};
 use std::time::Duration;
 
 /// The default time that an export on change waits for further changes.
-const DEBOUNCE: Duration = Duration::from_secs(5);
+const DEFAULT_DEBOUNCE: Duration = Duration::from_secs(5);
 /// The maximum `debounce`.
-const LONGEST_DEBOUNCE: Duration = Duration::from_hours(24);
+const MAX_DEBOUNCE: Duration = Duration::from_hours(24);
 /// The maximum `retention`, a thousand years.
-const LONGEST_RETENTION_DAYS: u64 = 365_000;
+const MAX_RETENTION_DAYS: u64 = 365_000;
 /// The seconds of a day.
-const DAY: u64 = 24 * 60 * 60;
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 /// The parsed settings for automatic exports and retention.
 #[derive(Debug, Clone)]
-pub struct Automatic {
+pub struct AutomaticExports {
     /// The schedule of full exports.
     pub schedule: Option<Schedule>,
     /// The time that an export on change waits for further changes.
@@ -28,30 +28,33 @@ impl Definition {
     ///
     /// # Errors
     /// All settings that are not valid.
-    pub fn automatic(&self) -> Result<Automatic, Vec<Wrong>> {
+    pub fn parse_automatic(&self) -> Result<AutomaticExports, Vec<SettingError>> {
         let mut wrong = Vec::new();
-        let mut read = Automatic { schedule: None, debounce: DEBOUNCE, retention: None };
+        let mut read =
+            AutomaticExports { schedule: None, debounce: DEFAULT_DEBOUNCE, retention: None };
         match (&self.schedule, &self.timezone) {
-            (Some(schedule), timezone) => match Schedule::read(schedule, timezone.as_deref()) {
-                Ok(schedule) => read.schedule = Some(schedule),
-                Err(found) => wrong.push(found),
-            },
+            (Some(schedule), timezone) => {
+                match Schedule::parse_schedule(schedule, timezone.as_deref()) {
+                    Ok(schedule) => read.schedule = Some(schedule),
+                    Err(found) => wrong.push(found),
+                }
+            }
             // A time zone without a schedule has no effect, but an invalid one is still an error.
             (None, Some(timezone)) => {
-                wrong.extend(Schedule::read("0 0 * * *", Some(timezone)).err());
+                wrong.extend(Schedule::parse_schedule("0 0 * * *", Some(timezone)).err());
             }
             (None, None) => {}
         }
-        let mut find = |member, cause| wrong.push(Wrong { member, cause });
-        match self.debounce.as_deref().map(duration) {
-            Some(Ok(debounce)) if debounce > LONGEST_DEBOUNCE => {
+        let mut find = |member, cause| wrong.push(SettingError { member, cause });
+        match self.debounce.as_deref().map(parse_duration) {
+            Some(Ok(debounce)) if debounce > MAX_DEBOUNCE => {
                 find("debounce", "`debounce` must be at most a day (24h)".to_owned());
             }
             Some(Ok(debounce)) => read.debounce = debounce,
             Some(Err(cause)) => find("debounce", cause),
             None => {}
         }
-        match self.retention.as_deref().map(iso_duration) {
+        match self.retention.as_deref().map(parse_iso_duration) {
             Some(Ok(retention)) => read.retention = Some(retention),
             Some(Err(cause)) => find("retention", cause),
             None => {}
@@ -61,7 +64,7 @@ impl Definition {
 }
 
 /// Parses a number with its unit: `500ms`, `5s`, `2m`, `1h`.
-fn duration(text: &str) -> Result<Duration, String> {
+fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
         format!(
             "{text:?} is not a duration; expected a number and a unit, such as `500ms`, `5s`, `2m` or `1h`"
@@ -81,7 +84,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses an ISO 8601 duration without a calendar: a year has 365 days, a month 30.
-fn iso_duration(text: &str) -> Result<Duration, String> {
+fn parse_iso_duration(text: &str) -> Result<Duration, String> {
     let wrong = |why: &str| {
         format!("{text:?} is not an ISO 8601 duration such as `P30D`, `P1Y` or `PT12H`{why}")
     };
@@ -97,11 +100,11 @@ fn iso_duration(text: &str) -> Result<Duration, String> {
     let seconds = part(span.get_hours().into()) * 60 * 60
         + part(span.get_minutes()) * 60
         + part(span.get_seconds());
-    let total = days.saturating_mul(DAY).saturating_add(seconds);
+    let total = days.saturating_mul(SECONDS_PER_DAY).saturating_add(seconds);
     if total == 0 {
         return Err(wrong(": it must be at least a second"));
     }
-    if total > LONGEST_RETENTION_DAYS * DAY {
+    if total > MAX_RETENTION_DAYS * SECONDS_PER_DAY {
         return Err(format!("{text:?} is more than a thousand years"));
     }
     Ok(Duration::from_secs(total))
@@ -113,24 +116,27 @@ mod tests {
 
     #[test]
     fn durations_are_numbers_with_a_unit() {
-        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
-        assert_eq!(duration("0s"), Ok(Duration::ZERO));
-        assert_eq!(duration("1500ms"), Ok(Duration::from_millis(1500)));
-        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
-        assert_eq!(duration("1h"), Ok(Duration::from_hours(1)));
+        assert_eq!(parse_duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(parse_duration("0s"), Ok(Duration::ZERO));
+        assert_eq!(parse_duration("1500ms"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_duration("2m"), Ok(Duration::from_mins(2)));
+        assert_eq!(parse_duration("1h"), Ok(Duration::from_hours(1)));
         for text in ["", "5", "s", "5 s", "-5s", "1.5s", "5x", "PT5S", "99999999999999999999s"] {
-            assert!(duration(text).is_err(), "{text}");
+            assert!(parse_duration(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn retention_is_counted_without_a_calendar() {
-        assert_eq!(iso_duration("P30D"), Ok(Duration::from_secs(30 * DAY)));
-        assert_eq!(iso_duration("P1Y2M1W"), Ok(Duration::from_secs((365 + 60 + 7) * DAY)));
-        assert_eq!(iso_duration("PT1H30M5S"), Ok(Duration::from_secs(5405)));
+        assert_eq!(parse_iso_duration("P30D"), Ok(Duration::from_secs(30 * SECONDS_PER_DAY)));
+        assert_eq!(
+            parse_iso_duration("P1Y2M1W"),
+            Ok(Duration::from_secs((365 + 60 + 7) * SECONDS_PER_DAY))
+        );
+        assert_eq!(parse_iso_duration("PT1H30M5S"), Ok(Duration::from_secs(5405)));
         for text in ["", "P", "30 days", "1d", "PT0S", "-P1D", "P-1D", "P1Y1Y", "P9999Y", "PT0.1S"]
         {
-            assert!(iso_duration(text).is_err(), "{text}");
+            assert!(parse_iso_duration(text).is_err(), "{text}");
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::mapping::{self, Mapping, Prefixes};
 use crate::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
 use penstock_base::characters::is_deceptive;
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, MAX_NESTING, Members, push_pointer};
 use penstock_config::check_bucket_name;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -12,17 +12,17 @@ use std::collections::HashSet;
 
 /// The maximum length of a name in characters, and in bytes as export keys write it. Followed by the date and the
 /// sequence, it must fit into the 255 bytes of a file name.
-const MAX_NAME: usize = 200;
+const MAX_NAME_LENGTH: usize = 200;
 
 /// The maximum number of namespaces in one definition.
 const MAX_NAMESPACES: usize = 1000;
 
 /// The characters that export keys percent-encode (contract of the export file).
-const KEY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
+const KEY_ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
 
 /// The members of an answer that are not part of the definition. A request may contain them, so that an answer can be
 /// changed and sent back; they have no effect.
-const OF_THE_ANSWER: &[&str] =
+const ANSWER_MEMBERS: &[&str] =
     &["id", "version", "createdAt", "updatedAt", "updatedBy", "createdNamespaces", "warnings"];
 
 impl Definition {
@@ -30,44 +30,44 @@ impl Definition {
     /// stored as its text. The body may contain the members that an answer adds (`id`, `version`, ...).
     ///
     /// # Errors
-    /// `Kind::Malformed` as [`json::parse`]; `Kind::Invalid` with all findings. Findings about fields have a JSON
+    /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with all findings. Findings about fields have a JSON
     /// Pointer, findings about `config` the line and column in its text.
-    pub fn read(body: &[u8]) -> Result<(Self, Mapping, Conditions), Fault> {
-        Self::read_with(body, &|_| Ok(()))
+    pub fn read_body(body: &[u8]) -> Result<(Self, Mapping, Conditions), GatewayError> {
+        Self::read_body_with(body, &|_| Ok(()))
     }
 
-    /// As [`Self::read`]; `check_target` returns why a bucketName does not lead to a target.
+    /// As [`Self::read_body`]; `check_target` returns why a bucketName does not lead to a target.
     ///
     /// # Errors
-    /// As [`Self::read`].
-    pub fn read_with(
+    /// As [`Self::read_body`].
+    pub fn read_body_with(
         body: &[u8],
         check_target: &dyn Fn(&str) -> Result<(), String>,
-    ) -> Result<(Self, Mapping, Conditions), Fault> {
+    ) -> Result<(Self, Mapping, Conditions), GatewayError> {
         let body = json::parse(body, MAX_NESTING)?;
         let mut findings = Vec::new();
         let mut definition = Self { enabled: true, ..Self::default() };
         let mut mapping = None;
         let mut conditions = Vec::new();
-        if let Some(mut members) = Members::of(body, "", &mut findings) {
-            definition.name = name(&mut members);
-            definition.description = members.string("description").unwrap_or_default();
-            definition.enabled = members.boolean("enabled").unwrap_or(true);
-            (definition.config, mapping) = config(&mut members);
+        if let Some(mut members) = Members::of_object(body, "", &mut findings) {
+            definition.name = read_name(&mut members);
+            definition.description = members.take_string("description").unwrap_or_default();
+            definition.enabled = members.take_boolean("enabled").unwrap_or(true);
+            (definition.config, mapping) = read_config(&mut members);
             definition.namespaces = read_namespaces(&mut members);
             let prefixes = mapping.as_ref().map(|mapping: &Mapping| mapping.prefixes.clone());
             (definition.conditions, conditions) =
                 read_conditions(&mut members, &prefixes.unwrap_or_default());
             definition.push_targets = read_targets(&mut members, check_target);
             read_automatic(&mut members, &mut definition);
-            for name in OF_THE_ANSWER {
+            for name in ANSWER_MEMBERS {
                 members.take(name);
             }
-            members.end();
+            members.report_unknown();
         }
         match mapping {
             Some(mapping) if findings.is_empty() => Ok((definition, mapping, conditions)),
-            _ => Err(invalid(&definition.name, findings)),
+            _ => Err(invalid_definition_error(&definition.name, findings)),
         }
     }
 }
@@ -77,7 +77,7 @@ impl Condition {
     ///
     /// # Errors
     /// Which part is not an absolute IRI.
-    pub fn terms(&self) -> Result<(NamedNode, Term), String> {
+    pub fn to_terms(&self) -> Result<(NamedNode, Term), String> {
         let iri = |text: &str| {
             NamedNode::new(text)
                 .map_err(|error| format!("{text:?} is not an absolute IRI: {error}"))
@@ -89,12 +89,12 @@ impl Condition {
     ///
     /// # Errors
     /// Which part is not an IRI.
-    pub fn expand(&self, prefixes: &Prefixes) -> Result<(NamedNode, Term), String> {
-        Ok((prefixes.expand(&self.predicate)?, prefixes.expand(&self.value)?.into()))
+    pub fn expand_terms(&self, prefixes: &Prefixes) -> Result<(NamedNode, Term), String> {
+        Ok((prefixes.expand_iri(&self.predicate)?, prefixes.expand_iri(&self.value)?.into()))
     }
 }
 
-fn invalid(name: &str, findings: Vec<Finding>) -> Fault {
+fn invalid_definition_error(name: &str, findings: Vec<Finding>) -> GatewayError {
     let what = if name.is_empty() {
         "the Business Object".to_owned()
     } else {
@@ -104,29 +104,32 @@ fn invalid(name: &str, findings: Vec<Finding>) -> Fault {
         [one] => format!("{what} is not valid: {one}"),
         many => format!("{what} is not valid: {} errors were found", many.len()),
     };
-    Fault::with(Kind::Invalid, detail, findings)
+    GatewayError::with_findings(ErrorClass::Invalid, detail, findings)
 }
 
-fn name(members: &mut Members<'_>) -> String {
-    let Some(name) = members.string("name") else {
-        members.require("name", "expected the name of the Business Object");
+fn read_name(members: &mut Members<'_>) -> String {
+    let Some(name) = members.take_string("name") else {
+        members.report_missing("name", "expected the name of the Business Object");
         return String::new();
     };
     if let Err(why) = check_name(&name) {
-        members.find("name", format!("{name:?} cannot be the name of a Business Object: {why}"));
+        members.add_finding(
+            "name",
+            format!("{name:?} cannot be the name of a Business Object: {why}"),
+        );
     }
     name
 }
 
 fn check_name(name: &str) -> Result<(), String> {
-    let encoded: usize = utf8_percent_encode(name, KEY).map(str::len).sum();
+    let encoded: usize = utf8_percent_encode(name, KEY_ENCODED).map(str::len).sum();
     if name.is_empty() {
         Err("it is empty".to_owned())
-    } else if name.chars().count() > MAX_NAME {
-        Err(format!("it has more than {MAX_NAME} characters"))
-    } else if encoded > MAX_NAME {
+    } else if name.chars().count() > MAX_NAME_LENGTH {
+        Err(format!("it has more than {MAX_NAME_LENGTH} characters"))
+    } else if encoded > MAX_NAME_LENGTH {
         Err(format!(
-            "it takes {encoded} bytes in the keys of exports, which exceeds {MAX_NAME} (each byte other than \
+            "it takes {encoded} bytes in the keys of exports, which exceeds {MAX_NAME_LENGTH} (each byte other than \
              A-Za-z0-9._- takes three)"
         ))
     } else if name.trim() != name {
@@ -142,17 +145,18 @@ fn check_name(name: &str) -> Result<(), String> {
     }
 }
 
-fn config(members: &mut Members<'_>) -> (String, Option<Mapping>) {
+fn read_config(members: &mut Members<'_>) -> (String, Option<Mapping>) {
     let config = match members.take("config") {
         Some(Json::String(text)) => text,
         Some(object @ Json::Object(_)) => format!("{object:#}"),
         Some(other) => {
-            let message = format!("`config` must be YAML text or an object, not {}", other.kind());
-            members.find("config", message);
+            let message =
+                format!("`config` must be YAML text or an object, not {}", other.kind_name());
+            members.add_finding("config", message);
             return (String::new(), None);
         }
         None => {
-            members.find("config", "`config` is missing; expected the mapping as YAML");
+            members.add_finding("config", "`config` is missing; expected the mapping as YAML");
             return (String::new(), None);
         }
     };
@@ -171,12 +175,12 @@ fn config(members: &mut Members<'_>) -> (String, Option<Mapping>) {
 fn read_namespaces(members: &mut Members<'_>) -> Vec<NamespaceDefinition> {
     let mut namespaces = Vec::new();
     let mut seen = HashSet::new();
-    each(members, "namespaces", |members| {
-        let namespace = NamespaceDefinition::read(members);
+    for_each_object(members, "namespaces", |members| {
+        let namespace = NamespaceDefinition::read_members(members);
         if !seen.insert(namespace.name.clone()) {
             let message =
                 format!("the namespace {:?} is defined twice; leave one out", namespace.name);
-            members.find("name", message);
+            members.add_finding("name", message);
         }
         namespaces.push(namespace);
     });
@@ -185,25 +189,25 @@ fn read_namespaces(members: &mut Members<'_>) -> Vec<NamespaceDefinition> {
         let message = format!(
             "{count} namespaces are defined; a Business Object may define at most {MAX_NAMESPACES}"
         );
-        members.find("namespaces", message);
+        members.add_finding("namespaces", message);
     }
     namespaces
 }
 
 fn read_conditions(members: &mut Members<'_>, prefixes: &Prefixes) -> (Vec<Condition>, Conditions) {
     let mut read = (Vec::new(), Vec::new());
-    each(members, "conditions", |members| {
+    for_each_object(members, "conditions", |members| {
         let mut part = |name: &'static str| {
-            let text = members.string(name);
-            match text.as_deref().map(|text| prefixes.expand(text)) {
-                None => members.require(name, "expected an IRI without angle brackets"),
-                Some(Err(why)) => members.find(name, why),
+            let text = members.take_string(name);
+            match text.as_deref().map(|text| prefixes.expand_iri(text)) {
+                None => members.report_missing(name, "expected an IRI without angle brackets"),
+                Some(Err(why)) => members.add_finding(name, why),
                 Some(Ok(_)) => {}
             }
             text.unwrap_or_default()
         };
         let condition = Condition { predicate: part("predicate"), value: part("value") };
-        if let Ok(terms) = condition.expand(prefixes) {
+        if let Ok(terms) = condition.expand_terms(prefixes) {
             read.1.push(terms);
         }
         read.0.push(condition);
@@ -217,16 +221,17 @@ fn read_targets(
 ) -> Vec<PushTarget> {
     let mut targets = Vec::new();
     let mut seen = HashSet::new();
-    each(members, "pushTargets", |members| {
-        let Some(bucket_name) = members.string("bucketName") else {
-            members.require("bucketName", "expected the name of an export target");
+    for_each_object(members, "pushTargets", |members| {
+        let Some(bucket_name) = members.take_string("bucketName") else {
+            members.report_missing("bucketName", "expected the name of an export target");
             return;
         };
         if let Err(why) = check_bucket_name(&bucket_name).and_then(|()| check_target(&bucket_name))
         {
-            members.find("bucketName", why);
+            members.add_finding("bucketName", why);
         } else if !seen.insert(bucket_name.clone()) {
-            members.find("bucketName", format!("{bucket_name:?} is listed twice; remove one"));
+            members
+                .add_finding("bucketName", format!("{bucket_name:?} is listed twice; remove one"));
         }
         targets.push(PushTarget { bucket_name });
     });
@@ -234,27 +239,31 @@ fn read_targets(
 }
 
 /// Calls `read` with the members of each object in an array.
-fn each(members: &mut Members<'_>, name: &'static str, mut read: impl FnMut(&mut Members<'_>)) {
-    let base = members.pointer(name);
-    for (index, element) in members.array(name).unwrap_or_default().into_iter().enumerate() {
+fn for_each_object(
+    members: &mut Members<'_>,
+    name: &'static str,
+    mut read: impl FnMut(&mut Members<'_>),
+) {
+    let base = members.pointer_to(name);
+    for (index, element) in members.take_array(name).unwrap_or_default().into_iter().enumerate() {
         let mut pointer = base.clone();
         push_pointer(&mut pointer, &index.to_string());
-        if let Some(mut element) = Members::of(element, &pointer, members.findings()) {
+        if let Some(mut element) = Members::of_object(element, &pointer, members.findings()) {
             read(&mut element);
-            element.end();
+            element.report_unknown();
         }
     }
 }
 
 /// Reads the settings for automatic exports and retention.
 fn read_automatic(members: &mut Members<'_>, definition: &mut Definition) {
-    definition.schedule = members.string("schedule");
-    definition.timezone = members.string("timezone");
-    definition.export_on_change = members.boolean("exportOnChange").unwrap_or(false);
-    definition.debounce = members.string("debounce");
-    definition.retention = members.string("retention");
-    for wrong in definition.automatic().err().unwrap_or_default() {
-        members.find(wrong.member, wrong.cause);
+    definition.schedule = members.take_string("schedule");
+    definition.timezone = members.take_string("timezone");
+    definition.export_on_change = members.take_boolean("exportOnChange").unwrap_or(false);
+    definition.debounce = members.take_string("debounce");
+    definition.retention = members.take_string("retention");
+    for wrong in definition.parse_automatic().err().unwrap_or_default() {
+        members.add_finding(wrong.member, wrong.cause);
     }
 }
 

@@ -13,15 +13,15 @@ use croner::parser::{CronParser, Seconds, Year};
 use penstock_base::time_zone::Zone;
 
 /// The names of the six fields; a schedule with five fields has no seconds.
-const FIELDS: [&str; 6] =
+const FIELD_NAMES: [&str; 6] =
     ["second", "minute", "hour", "day of the month", "month", "day of the week"];
 /// The time span that is searched for changes of the offset at once.
-const NEAR: TimeDelta = TimeDelta::hours(24);
+const OFFSET_SEARCH_SPAN: TimeDelta = TimeDelta::hours(24);
 /// The maximum length of a gap. The longest one so far was a day (Samoa, 2011).
-const LONGEST_GAP_MINUTES: i64 = 2 * 24 * 60;
+const MAX_GAP_MINUTES: i64 = 2 * 24 * 60;
 /// The maximum number of years until a run. The longest distance between two days is that of February 29 around a
 /// century that is not a leap year (8 years).
-const FURTHEST_YEARS: i32 = 9;
+const MAX_YEARS_AHEAD: i32 = 9;
 
 /// A parsed schedule.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Schedule {
 
 /// An error in a setting for automatic exports, with the member of the definition.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wrong {
+pub struct SettingError {
     /// The member: `schedule`, `timezone`, `debounce` or `retention`.
     pub member: &'static str,
     /// The cause.
@@ -49,9 +49,9 @@ pub struct Wrong {
 
 impl Schedule {
     /// Parses cron with five fields, or Spring's six, which begin with seconds.
-    pub fn read(schedule: &str, timezone: Option<&str>) -> Result<Self, Wrong> {
-        let zone = timezone.map_or(Ok(Zone::UTC), zone)?;
-        let wrong = |cause| Wrong { member: "schedule", cause };
+    pub fn parse_schedule(schedule: &str, timezone: Option<&str>) -> Result<Self, SettingError> {
+        let zone = timezone.map_or(Ok(Zone::UTC), parse_zone)?;
+        let wrong = |cause| SettingError { member: "schedule", cause };
         let fields: Vec<&str> = schedule.split_whitespace().collect();
         if fields.len() != 5 && fields.len() != 6 {
             return Err(wrong(format!(
@@ -66,9 +66,9 @@ impl Schedule {
             .year(Year::Disallowed)
             .dom_and_dow(fields.len() == 6)
             .build();
-        let names = FIELDS.get(6 - fields.len()..).unwrap_or_default();
+        let names = FIELD_NAMES.get(6 - fields.len()..).unwrap_or_default();
         for (place, (field, name)) in fields.iter().zip(names).enumerate() {
-            check(parser, fields.len(), place, field).map_err(|cause| {
+            check_field(parser, fields.len(), place, field).map_err(|cause| {
                 wrong(format!("the {name} {field:?} of {schedule:?} is not valid: {cause}"))
             })?;
         }
@@ -77,7 +77,7 @@ impl Schedule {
             .map_err(|error| wrong(format!("{schedule:?} is not a cron schedule: {error}")))?;
         let times = fields.get(..fields.len() - 3).unwrap_or_default();
         let wild = times.iter().any(|field| field.contains('*'));
-        if !comes(&fields) {
+        if !can_run(&fields) {
             return Err(wrong(format!("{schedule:?} never runs: no month in it has this day")));
         }
         Ok(Self { cron, zone, wild })
@@ -87,37 +87,37 @@ impl Schedule {
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         // Runs are at whole seconds, so fractions of `after` do not matter.
         let after = DateTime::from_timestamp(after.timestamp(), 0)?;
-        let next = if self.wild { self.next_on_the_wall(after) } else { self.next_fixed(after) };
+        let next = if self.wild { self.next_wall_clock(after) } else { self.next_fixed(after) };
         next.filter(|next| *next > after)
     }
 
     fn next_fixed(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        let mut local = self.zone.local(after);
+        let mut local = self.zone.local_time_at(after);
         loop {
             local = self.next_local(local, false)?;
-            let at = self.zone.first(local).or_else(|| self.after_gap(local))?;
+            let at = self.zone.first_moment_of(local).or_else(|| self.find_gap_end(local))?;
             if at > after {
                 return Some(at);
             }
         }
     }
 
-    fn next_on_the_wall(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    fn next_wall_clock(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let (mut from, mut inclusive) = (after, false);
         // Each iteration reaches a change of the offset or comes close to the run, so a few are enough.
         for _ in 0..1000 {
-            let local = self.zone.local(from);
+            let local = self.zone.local_time_at(from);
             let next = self.next_local(local, inclusive)?;
             let at = from + (next - local);
-            if at - from > NEAR {
-                (from, inclusive) = (at - NEAR / 2, true);
+            if at - from > OFFSET_SEARCH_SPAN {
+                (from, inclusive) = (at - OFFSET_SEARCH_SPAN / 2, true);
                 // There is no run in between, because all local times up to there were searched.
-                if self.zone.local(from) > next {
+                if self.zone.local_time_at(from) > next {
                     return Some(at);
                 }
                 continue;
             }
-            match self.change(from, at) {
+            match self.find_offset_change(from, at) {
                 Some(change) => (from, inclusive) = (change, true),
                 None => return Some(at),
             }
@@ -129,18 +129,18 @@ impl Schedule {
         // Treated as UTC, which has neither gaps nor repeated hours.
         let next = self.cron.find_next_occurrence(&local.and_utc(), inclusive).ok()?.naive_utc();
         let years = chrono::Datelike::year(&next) - chrono::Datelike::year(&local);
-        (years <= FURTHEST_YEARS).then_some(next)
+        (years <= MAX_YEARS_AHEAD).then_some(next)
     }
 
     /// Returns the first moment after `from`, at the latest `to`, at which the offset changes.
-    fn change(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    fn find_offset_change(&self, from: DateTime<Utc>, to: DateTime<Utc>) -> Option<DateTime<Utc>> {
         let mut before = from;
         while before < to {
             let mut after = (before + TimeDelta::minutes(15)).min(to);
-            if self.zone.offset(after) != self.zone.offset(before) {
+            if self.zone.offset_at(after) != self.zone.offset_at(before) {
                 while after - before > TimeDelta::seconds(1) {
                     let middle = before + TimeDelta::seconds((after - before).num_seconds() / 2);
-                    if self.zone.offset(middle) == self.zone.offset(before) {
+                    if self.zone.offset_at(middle) == self.zone.offset_at(before) {
                         before = middle;
                     } else {
                         after = middle;
@@ -154,21 +154,21 @@ impl Schedule {
     }
 
     /// Returns the first moment after the gap that skips a local time.
-    fn after_gap(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
-        (1..=LONGEST_GAP_MINUTES).find_map(|minutes| {
+    fn find_gap_end(&self, local: NaiveDateTime) -> Option<DateTime<Utc>> {
+        (1..=MAX_GAP_MINUTES).find_map(|minutes| {
             let later = local.checked_add_signed(TimeDelta::minutes(minutes))?;
-            let at = self.zone.first(later)?;
+            let at = self.zone.first_moment_of(later)?;
             // The gap may end within this minute.
-            Some(self.change(at - TimeDelta::minutes(1), at).unwrap_or(at))
+            Some(self.find_offset_change(at - TimeDelta::minutes(1), at).unwrap_or(at))
         })
     }
 }
 
-fn zone(name: &str) -> Result<Zone, Wrong> {
+fn parse_zone(name: &str) -> Result<Zone, SettingError> {
     name.parse::<Zone>().map_err(|()| {
-        let near = penstock_base::nearest::nearest(name, Zone::names());
+        let near = penstock_base::nearest::find_nearest(name, Zone::all_names());
         let near = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        Wrong {
+        SettingError {
             member: "timezone",
             cause: format!(
                 "{name:?} is not a time zone of the IANA database (`Europe/Berlin`, `UTC`){near}"
@@ -178,7 +178,7 @@ fn zone(name: &str) -> Result<Zone, Wrong> {
 }
 
 /// Checks one field, with `*` in all others.
-fn check(parser: CronParser, fields: usize, place: usize, field: &str) -> Result<(), String> {
+fn check_field(parser: CronParser, fields: usize, place: usize, field: &str) -> Result<(), String> {
     if field.starts_with('@') || field.starts_with('+') {
         return Err("it begins with a character that is not allowed".to_owned());
     }
@@ -199,7 +199,7 @@ fn check(parser: CronParser, fields: usize, place: usize, field: &str) -> Result
 
 /// Returns whether one of the months has one of the days. Only plain numbers are checked, and only if no day of the
 /// week can cause a run instead.
-fn comes(fields: &[&str]) -> bool {
+fn can_run(fields: &[&str]) -> bool {
     let (Some(days), Some(months), Some(weekdays)) =
         (fields.get(fields.len() - 3), fields.get(fields.len() - 2), fields.last())
     else {
@@ -208,10 +208,10 @@ fn comes(fields: &[&str]) -> bool {
     if fields.len() == 5 && !["*", "?"].contains(weekdays) {
         return true;
     }
-    let Some(days) = numbers(days, &[]) else { return true };
+    let Some(days) = parse_numbers(days, &[]) else { return true };
     let names =
         ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-    let Some(months) = numbers(months, &names) else { return true };
+    let Some(months) = parse_numbers(months, &names) else { return true };
     let longest = months.into_iter().map(|month| match month {
         2 => 29,
         4 | 6 | 9 | 11 => 30,
@@ -221,7 +221,7 @@ fn comes(fields: &[&str]) -> bool {
 }
 
 /// Parses a list of numbers and ranges; `None` if the field has anything else.
-fn numbers(field: &str, names: &[&str]) -> Option<Vec<u32>> {
+fn parse_numbers(field: &str, names: &[&str]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     for part in field.split(',') {
         let number = |text: &str| {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     fn runs(schedule: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
-        let schedule = Schedule::read(schedule, Some(zone)).unwrap();
+        let schedule = Schedule::parse_schedule(schedule, Some(zone)).unwrap();
         let mut at = utc(from);
         (0..count)
             .map(|_| {
@@ -343,7 +343,7 @@ mod tests {
             ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"]
         {
             for cron in ["* * * * *", "*/7 * * * *", "15 2 * * *", "0,30 1-3 * * *"] {
-                let schedule = Schedule::read(cron, Some(zone)).unwrap();
+                let schedule = Schedule::parse_schedule(cron, Some(zone)).unwrap();
                 for change in [
                     "2026-03-29",
                     "2026-10-25",
@@ -372,7 +372,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_field() {
-        let wrong = |schedule, zone| Schedule::read(schedule, zone).unwrap_err();
+        let wrong = |schedule, zone| Schedule::parse_schedule(schedule, zone).unwrap_err();
         for (schedule, part) in [
             ("", "0 fields"),
             ("* * * *", "4 fields"),
@@ -389,15 +389,15 @@ mod tests {
             ("0 0 30 2 *", "no month"),
             ("0 0 0 30,31 FEB ?", "no month"),
         ] {
-            let Wrong { member, cause } = wrong(schedule, None);
+            let SettingError { member, cause } = wrong(schedule, None);
             assert_eq!(member, "schedule");
             assert!(cause.contains(part), "{schedule}: {cause}");
         }
-        let Wrong { member, cause } = wrong("0 0 * * *", Some("Europe/Berln"));
+        let SettingError { member, cause } = wrong("0 0 * * *", Some("Europe/Berln"));
         assert_eq!(member, "timezone");
         assert!(cause.contains("did you mean `Europe/Berlin`"), "{cause}");
-        assert!(Schedule::read("0 0 29 2 *", None).is_ok());
-        assert!(Schedule::read("0 0 31 * MON", None).is_ok());
+        assert!(Schedule::parse_schedule("0 0 29 2 *", None).is_ok());
+        assert!(Schedule::parse_schedule("0 0 31 * MON", None).is_ok());
     }
 
     #[test]

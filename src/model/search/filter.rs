@@ -1,8 +1,8 @@
 //! Filters: conditions that an object must fulfil.
-use super::order::Kind as Order;
+use super::order::ValueKind as Order;
 use crate::mapping::{FieldKind, Property, Shape, Value};
-use penstock_base::fault::{Fault, Kind};
-use penstock_base::nearest::nearest;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::nearest::find_nearest;
 
 /// A condition on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,13 +14,13 @@ pub enum Filter {
     /// This condition does not hold.
     Not(Box<Filter>),
     /// The object's URI passes the test.
-    Uri(Test),
+    Uri(ValueTest),
     /// A value of the field passes the test.
     Field {
         /// The index in [`Shape::fields`].
         field: usize,
         /// The condition on the value.
-        test: Test,
+        test: ValueTest,
     },
     /// An object nested in the field passes the filter.
     Nested {
@@ -34,7 +34,7 @@ pub enum Filter {
 /// A condition on a value. Values are texts as the view shows them. Numbers are compared by number, dates and times
 /// by their moment (in UTC if they have no time zone), everything else by code point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Test {
+pub enum ValueTest {
     /// The value is one of these.
     In(Vec<String>),
     /// The value contains this text.
@@ -54,15 +54,15 @@ impl Filter {
     /// the URI of the object there.
     ///
     /// # Errors
-    /// `Kind::Invalid` if there is no such field.
-    pub fn at(shape: &Shape, path: &[&str], test: Test) -> Result<Self, Fault> {
+    /// `ErrorClass::Invalid` if there is no such field.
+    pub fn for_field(shape: &Shape, path: &[&str], test: ValueTest) -> Result<Self, GatewayError> {
         let Some((name, rest)) = path.split_first() else {
-            return Err(Fault::new(Kind::Invalid, "the filter names no field"));
+            return Err(GatewayError::new(ErrorClass::Invalid, "the filter names no field"));
         };
         if shape.is_id(name) {
             return match rest {
                 [] => Ok(Self::Uri(test)),
-                [more, ..] => Err(unknown(more, &[])),
+                [more, ..] => Err(unknown_field_error(more, &[])),
             };
         }
         let field = shape.fields.iter().position(|field| field.name == *name);
@@ -70,50 +70,52 @@ impl Filter {
             field.and_then(|place| Some((place, &shape.fields.get(place)?.kind)))
         else {
             let known: Vec<&str> = shape.fields.iter().map(|field| field.name.as_str()).collect();
-            return Err(unknown(name, &known));
+            return Err(unknown_field_error(name, &known));
         };
         match (&property.value, rest) {
-            (Value::Object(_), []) if test == Test::Exists => {
+            (Value::Object(_), []) if test == ValueTest::Exists => {
                 Ok(Self::Nested { field, filter: Box::new(Self::All(Vec::new())) })
             }
             (Value::Object(_), []) => Ok(Self::Nested { field, filter: Box::new(Self::Uri(test)) }),
             (Value::Object(nested), rest) => {
-                Ok(Self::Nested { field, filter: Box::new(Self::at(nested, rest, test)?) })
+                Ok(Self::Nested { field, filter: Box::new(Self::for_field(nested, rest, test)?) })
             }
             (_, []) => Ok(Self::Field { field, test }),
-            (_, [more, ..]) => Err(unknown(more, &[])),
+            (_, [more, ..]) => Err(unknown_field_error(more, &[])),
         }
     }
 
     /// Checks that the filter fits the shape: its field indexes, and the types that it compares.
     ///
     /// # Errors
-    /// `Kind::Invalid` with the cause.
-    pub(super) fn check(&self, shape: &Shape) -> Result<(), Fault> {
+    /// `ErrorClass::Invalid` with the cause.
+    pub(super) fn check_shape(&self, shape: &Shape) -> Result<(), GatewayError> {
         match self {
             Self::All(filters) | Self::Any(filters) => {
-                filters.iter().try_for_each(|filter| filter.check(shape))
+                filters.iter().try_for_each(|filter| filter.check_shape(shape))
             }
-            Self::Not(filter) => filter.check(shape),
-            Self::Uri(test) => test.check("uri", Order::Text),
+            Self::Not(filter) => filter.check_shape(shape),
+            Self::Uri(test) => test.check_values("uri", Order::Text),
             Self::Field { field, test } => {
-                let (name, property) = property(shape, *field)?;
-                test.check(name, Order::of(property))
+                let (name, property) = find_property(shape, *field)?;
+                test.check_values(name, Order::of_property(property))
             }
-            Self::Nested { field, filter } => match property(shape, *field)? {
-                (_, Property { value: Value::Object(nested), .. }) => filter.check(nested),
-                (name, _) => Err(wrong(format!("the field {name} does not hold objects"))),
+            Self::Nested { field, filter } => match find_property(shape, *field)? {
+                (_, Property { value: Value::Object(nested), .. }) => filter.check_shape(nested),
+                (name, _) => {
+                    Err(invalid_filter_error(format!("the field {name} does not hold objects")))
+                }
             },
         }
     }
 }
 
-impl Test {
-    fn check(&self, name: &str, order: Order) -> Result<(), Fault> {
+impl ValueTest {
+    fn check_values(&self, name: &str, order: Order) -> Result<(), GatewayError> {
         let wanted: &[String] = match self {
             Self::In(wanted) => wanted,
             Self::Before(wanted) | Self::After(wanted) if order == Order::Text => {
-                return Err(wrong(format!(
+                return Err(invalid_filter_error(format!(
                     "the field {name} holds neither numbers nor dates, so it cannot be compared with {wanted:?}"
                 )));
             }
@@ -121,10 +123,10 @@ impl Test {
             Self::Contains(_) | Self::ContainsAnyCase(_) | Self::Exists => &[],
         };
         for text in wanted {
-            if !order.takes(text) {
-                return Err(wrong(format!(
+            if !order.can_parse(text) {
+                return Err(invalid_filter_error(format!(
                     "{text:?} is {}, but the field {name} needs one",
-                    order.not()
+                    order.describe_mismatch()
                 )));
             }
         }
@@ -133,24 +135,31 @@ impl Test {
 }
 
 /// Returns the name and the property of the field at this index.
-pub(super) fn property(shape: &Shape, field: usize) -> Result<(&str, &Property), Fault> {
+pub(super) fn find_property(
+    shape: &Shape,
+    field: usize,
+) -> Result<(&str, &Property), GatewayError> {
     match shape.fields.get(field) {
         Some(field) => match &field.kind {
             FieldKind::Property(property) => Ok((&field.name, property)),
-            FieldKind::Id => Err(wrong(format!("the field {} is the object's URI", field.name))),
+            FieldKind::Id => {
+                Err(invalid_filter_error(format!("the field {} is the object's URI", field.name)))
+            }
         },
-        None => Err(wrong("the filter belongs to another Business Object".to_owned())),
+        None => {
+            Err(invalid_filter_error("the filter belongs to another Business Object".to_owned()))
+        }
     }
 }
 
-fn unknown(name: &str, known: &[&str]) -> Fault {
-    let mend = match nearest(name, known.iter().copied()) {
+fn unknown_field_error(name: &str, known: &[&str]) -> GatewayError {
+    let mend = match find_nearest(name, known.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => String::new(),
     };
-    wrong(format!("there is no field `{name}`{mend}"))
+    invalid_filter_error(format!("there is no field `{name}`{mend}"))
 }
 
-fn wrong(detail: String) -> Fault {
-    Fault::new(Kind::Invalid, detail)
+fn invalid_filter_error(detail: String) -> GatewayError {
+    GatewayError::new(ErrorClass::Invalid, detail)
 }

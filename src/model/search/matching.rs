@@ -1,11 +1,11 @@
 //! Tests whether an object passes a filter.
-use super::bounds::Bounds;
-use super::filter::{Filter, Test, property};
-use super::order::{Key, Kind};
+use super::bounds::SearchBudget;
+use super::filter::{Filter, ValueTest, find_property};
+use super::order::{SortKey, ValueKind};
 use crate::mapping::{Shape, Value};
-use crate::view::{Owned, Path, Values};
+use crate::view::{FieldValues, NestingPath, ShownValues};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::{Pattern, Read};
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -16,30 +16,34 @@ pub(super) enum Matcher {
     All(Vec<Matcher>),
     Any(Vec<Matcher>),
     Not(Box<Matcher>),
-    Uri(Check),
-    Field { field: usize, kind: Kind, check: Check },
-    Nested { field: usize, matcher: Box<Matcher>, needs: Needs },
+    Uri(ValueCheck),
+    Field { field: usize, kind: ValueKind, check: ValueCheck },
+    Nested { field: usize, matcher: Box<Matcher>, needs: RequiredQuads },
 }
 
 /// The part of an object that is read for a test.
 #[derive(Debug)]
-pub(super) enum Needs {
+pub(super) enum RequiredQuads {
     /// The values of these properties, few enough to be looked up one by one.
     Few(Vec<NamedNode>),
     /// Everything.
     All,
 }
 
-impl Needs {
+impl RequiredQuads {
     /// The maximum number of properties that are looked up one by one.
-    const FEW: usize = 3;
+    const MAX_SINGLE_LOOKUPS: usize = 3;
 
     /// Returns what must be read for the fields at these indexes.
-    pub(super) fn of(shape: &Shape, fields: &HashSet<usize>) -> Self {
-        let predicates: Option<HashSet<&NamedNode>> =
-            fields.iter().map(|field| Some(&property(shape, *field).ok()?.1.predicate)).collect();
+    pub(super) fn for_fields(shape: &Shape, fields: &HashSet<usize>) -> Self {
+        let predicates: Option<HashSet<&NamedNode>> = fields
+            .iter()
+            .map(|field| Some(&find_property(shape, *field).ok()?.1.predicate))
+            .collect();
         match predicates {
-            Some(few) if few.len() <= Self::FEW && few.len() * 2 < shape.fields.len() => {
+            Some(few)
+                if few.len() <= Self::MAX_SINGLE_LOOKUPS && few.len() * 2 < shape.fields.len() =>
+            {
                 Self::Few(few.into_iter().cloned().collect())
             }
             _ => Self::All,
@@ -48,13 +52,13 @@ impl Needs {
 }
 
 #[derive(Debug)]
-pub(super) enum Check {
+pub(super) enum ValueCheck {
     In(HashSet<String>),
-    Equal(Vec<Key>),
+    Equal(Vec<SortKey>),
     Contains(String),
     ContainsAnyCase(String),
-    Before(Key),
-    After(Key),
+    Before(SortKey),
+    After(SortKey),
     Exists,
 }
 
@@ -62,53 +66,56 @@ impl Matcher {
     /// Compiles a filter.
     ///
     /// # Errors
-    /// `Kind::Invalid` if the filter does not fit the shape.
-    pub(super) fn new(filter: &Filter, shape: &Shape) -> Result<Self, Fault> {
-        filter.check(shape)?;
-        Self::of(filter, shape)
+    /// `ErrorClass::Invalid` if the filter does not fit the shape.
+    pub(super) fn new(filter: &Filter, shape: &Shape) -> Result<Self, GatewayError> {
+        filter.check_shape(shape)?;
+        Self::compile_filter(filter, shape)
     }
 
-    fn of(filter: &Filter, shape: &Shape) -> Result<Self, Fault> {
+    fn compile_filter(filter: &Filter, shape: &Shape) -> Result<Self, GatewayError> {
         let all = |filters: &[Filter]| {
-            filters.iter().map(|filter| Self::of(filter, shape)).collect::<Result<_, Fault>>()
+            filters
+                .iter()
+                .map(|filter| Self::compile_filter(filter, shape))
+                .collect::<Result<_, GatewayError>>()
         };
         Ok(match filter {
             Filter::All(filters) => Self::All(all(filters)?),
             Filter::Any(filters) => Self::Any(all(filters)?),
-            Filter::Not(filter) => Self::Not(Box::new(Self::of(filter, shape)?)),
-            Filter::Uri(test) => Self::Uri(Check::new(test, Kind::Text)),
+            Filter::Not(filter) => Self::Not(Box::new(Self::compile_filter(filter, shape)?)),
+            Filter::Uri(test) => Self::Uri(ValueCheck::new(test, ValueKind::Text)),
             Filter::Field { field, test } => {
-                let kind = Kind::of(property(shape, *field)?.1);
-                Self::Field { field: *field, kind, check: Check::new(test, kind) }
+                let kind = ValueKind::of_property(find_property(shape, *field)?.1);
+                Self::Field { field: *field, kind, check: ValueCheck::new(test, kind) }
             }
             Filter::Nested { field, filter } => {
-                let Value::Object(nested) = &property(shape, *field)?.1.value else {
+                let Value::Object(nested) = &find_property(shape, *field)?.1.value else {
                     return Ok(Self::Any(Vec::new()));
                 };
-                let matcher = Box::new(Self::of(filter, nested)?);
-                let needs = Needs::of(nested, &matcher.fields());
+                let matcher = Box::new(Self::compile_filter(filter, nested)?);
+                let needs = RequiredQuads::for_fields(nested, &matcher.own_fields());
                 Self::Nested { field: *field, matcher, needs }
             }
         })
     }
 
     /// Returns the indexes of the object's own fields that the filter uses.
-    pub(super) fn fields(&self) -> HashSet<usize> {
+    pub(super) fn own_fields(&self) -> HashSet<usize> {
         match self {
             Self::All(matchers) | Self::Any(matchers) => {
-                matchers.iter().flat_map(Self::fields).collect()
+                matchers.iter().flat_map(Self::own_fields).collect()
             }
-            Self::Not(matcher) => matcher.fields(),
+            Self::Not(matcher) => matcher.own_fields(),
             Self::Uri(_) => HashSet::new(),
             Self::Field { field, .. } | Self::Nested { field, .. } => HashSet::from([*field]),
         }
     }
 
     /// Returns whether the test needs to read the object.
-    pub(super) fn reads(&self) -> bool {
+    pub(super) fn needs_reading(&self) -> bool {
         match self {
-            Self::All(matchers) | Self::Any(matchers) => matchers.iter().any(Self::reads),
-            Self::Not(matcher) => matcher.reads(),
+            Self::All(matchers) | Self::Any(matchers) => matchers.iter().any(Self::needs_reading),
+            Self::Not(matcher) => matcher.needs_reading(),
             Self::Uri(_) => false,
             Self::Field { .. } | Self::Nested { .. } => true,
         }
@@ -116,32 +123,36 @@ impl Matcher {
 }
 
 /// An object that is tested, with one reader for all of it.
-pub(super) struct Tested<'t, R> {
+pub(super) struct TestedObject<'t, R> {
     pub(super) read: &'t R,
     pub(super) shape: &'t Shape,
-    pub(super) path: Path<'t>,
-    pub(super) bounds: &'t Bounds,
+    pub(super) path: NestingPath<'t>,
+    pub(super) bounds: &'t SearchBudget,
 }
 
-impl<R: Read> Tested<'_, R> {
-    pub(super) fn passes(&self, matcher: &Matcher, needs: &Needs) -> Result<bool, Fault> {
-        if !matcher.reads() {
-            return self.passes_with(matcher, &Owned::of_quads(self.shape, &[]));
+impl<R: Read> TestedObject<'_, R> {
+    pub(super) fn passes_filter(
+        &self,
+        matcher: &Matcher,
+        needs: &RequiredQuads,
+    ) -> Result<bool, GatewayError> {
+        if !matcher.needs_reading() {
+            return self.passes_with_values(matcher, &FieldValues::from_quads(self.shape, &[]));
         }
-        let quads = self.quads(needs)?;
-        self.passes_with(matcher, &Owned::of_quads(self.shape, &quads))
+        let quads = self.read_quads(needs)?;
+        self.passes_with_values(matcher, &FieldValues::from_quads(self.shape, &quads))
     }
 
     /// Reads what is stored about the object; empty if it is nested in itself.
-    pub(super) fn quads(&self, needs: &Needs) -> Result<Vec<Quad>, Fault> {
-        if self.path.above.is_some_and(|above| above.holds(self.path.uri)) {
+    pub(super) fn read_quads(&self, needs: &RequiredQuads) -> Result<Vec<Quad>, GatewayError> {
+        if self.path.above.is_some_and(|above| above.contains_uri(self.path.uri)) {
             return Ok(Vec::new());
         }
-        self.bounds.look(1)?;
+        self.bounds.count_examined(1)?;
         let subject = NamedOrBlankNode::from(self.path.uri.clone());
         let predicates = match needs {
-            Needs::All => return Ok(self.read.quads_about(&subject)?),
-            Needs::Few(predicates) => predicates,
+            RequiredQuads::All => return Ok(self.read.quads_about(&subject)?),
+            RequiredQuads::Few(predicates) => predicates,
         };
         let mut quads = Vec::new();
         for predicate in predicates {
@@ -158,11 +169,15 @@ impl<R: Read> Tested<'_, R> {
         Ok(quads)
     }
 
-    pub(super) fn passes_with(&self, matcher: &Matcher, owned: &Owned<'_>) -> Result<bool, Fault> {
+    pub(super) fn passes_with_values(
+        &self,
+        matcher: &Matcher,
+        owned: &FieldValues<'_>,
+    ) -> Result<bool, GatewayError> {
         match matcher {
             Matcher::All(matchers) => {
                 for matcher in matchers {
-                    if !self.passes_with(matcher, owned)? {
+                    if !self.passes_with_values(matcher, owned)? {
                         return Ok(false);
                     }
                 }
@@ -170,32 +185,34 @@ impl<R: Read> Tested<'_, R> {
             }
             Matcher::Any(matchers) => {
                 for matcher in matchers {
-                    if self.passes_with(matcher, owned)? {
+                    if self.passes_with_values(matcher, owned)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Matcher::Not(matcher) => Ok(!self.passes_with(matcher, owned)?),
-            Matcher::Uri(check) => Ok(check.passes(self.path.uri.as_str(), Kind::Text)),
+            Matcher::Not(matcher) => Ok(!self.passes_with_values(matcher, owned)?),
+            Matcher::Uri(check) => Ok(check.matches_text(self.path.uri.as_str(), ValueKind::Text)),
             Matcher::Field { field, kind, check } => {
-                let (_, property) = property(self.shape, *field)?;
-                Ok(match owned.shown(*field, property) {
-                    Values::Literals(shown) => {
-                        shown.iter().any(|shown| check.passes(&shown.text, *kind))
+                let (_, property) = find_property(self.shape, *field)?;
+                Ok(match owned.collect_shown(*field, property) {
+                    ShownValues::Literals(shown) => {
+                        shown.iter().any(|shown| check.matches_text(&shown.text, *kind))
                     }
-                    Values::Iris(iris) => iris.iter().any(|iri| check.passes(iri.as_str(), *kind)),
+                    ShownValues::Iris(iris) => {
+                        iris.iter().any(|iri| check.matches_text(iri.as_str(), *kind))
+                    }
                 })
             }
             Matcher::Nested { field, matcher, needs } => {
-                let (_, property) = property(self.shape, *field)?;
-                let (Value::Object(shape), Values::Iris(iris)) =
-                    (&property.value, owned.shown(*field, property))
+                let (_, property) = find_property(self.shape, *field)?;
+                let (Value::Object(shape), ShownValues::Iris(iris)) =
+                    (&property.value, owned.collect_shown(*field, property))
                 else {
                     return Ok(false);
                 };
                 for uri in iris {
-                    if self.nested(shape, &uri.into_owned()).passes(matcher, needs)? {
+                    if self.nested_object(shape, &uri.into_owned()).passes_filter(matcher, needs)? {
                         return Ok(true);
                     }
                 }
@@ -204,41 +221,45 @@ impl<R: Read> Tested<'_, R> {
         }
     }
 
-    fn nested<'n>(&'n self, shape: &'n Shape, uri: &'n NamedNode) -> Tested<'n, R> {
-        Tested {
+    fn nested_object<'n>(&'n self, shape: &'n Shape, uri: &'n NamedNode) -> TestedObject<'n, R> {
+        TestedObject {
             read: self.read,
             shape,
-            path: Path { uri, above: Some(&self.path) },
+            path: NestingPath { uri, above: Some(&self.path) },
             bounds: self.bounds,
         }
     }
 }
 
-impl Check {
-    fn new(test: &Test, kind: Kind) -> Self {
+impl ValueCheck {
+    fn new(test: &ValueTest, kind: ValueKind) -> Self {
         match test {
-            Test::In(wanted) if kind == Kind::Text => Self::In(wanted.iter().cloned().collect()),
-            Test::In(wanted) => Self::Equal(wanted.iter().map(|text| kind.key(text)).collect()),
-            Test::Contains(part) => Self::Contains(part.clone()),
-            Test::ContainsAnyCase(part) => Self::ContainsAnyCase(part.to_lowercase()),
-            Test::Before(text) => Self::Before(kind.key(text)),
-            Test::After(text) => Self::After(kind.key(text)),
-            Test::Exists => Self::Exists,
+            ValueTest::In(wanted) if kind == ValueKind::Text => {
+                Self::In(wanted.iter().cloned().collect())
+            }
+            ValueTest::In(wanted) => {
+                Self::Equal(wanted.iter().map(|text| kind.sort_key(text)).collect())
+            }
+            ValueTest::Contains(part) => Self::Contains(part.clone()),
+            ValueTest::ContainsAnyCase(part) => Self::ContainsAnyCase(part.to_lowercase()),
+            ValueTest::Before(text) => Self::Before(kind.sort_key(text)),
+            ValueTest::After(text) => Self::After(kind.sort_key(text)),
+            ValueTest::Exists => Self::Exists,
         }
     }
 
-    fn passes(&self, text: &str, kind: Kind) -> bool {
-        let comparable = |key: &Key| !matches!(key, Key::Text(_));
+    fn matches_text(&self, text: &str, kind: ValueKind) -> bool {
+        let comparable = |key: &SortKey| !matches!(key, SortKey::Text(_));
         match self {
             Self::In(wanted) => wanted.contains(text),
-            Self::Equal(wanted) => wanted.contains(&kind.key(text)),
+            Self::Equal(wanted) => wanted.contains(&kind.sort_key(text)),
             Self::Contains(part) => text.contains(part),
             Self::ContainsAnyCase(part) => text.to_lowercase().contains(part),
             Self::Before(limit) => {
-                Some(kind.key(text)).filter(comparable).is_some_and(|key| key < *limit)
+                Some(kind.sort_key(text)).filter(comparable).is_some_and(|key| key < *limit)
             }
             Self::After(limit) => {
-                Some(kind.key(text)).filter(comparable).is_some_and(|key| key > *limit)
+                Some(kind.sort_key(text)).filter(comparable).is_some_and(|key| key > *limit)
             }
             Self::Exists => true,
         }

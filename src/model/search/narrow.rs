@@ -1,26 +1,26 @@
 //! Finds the candidates for a filter with the index, before any object is read.
 //!
 //! A source never leaves out an object that passes. It may contain objects that do not, so each candidate is tested.
-use super::bounds::Bounds;
-use super::filter::{Filter, Test, property};
+use super::bounds::SearchBudget;
+use super::filter::{Filter, ValueTest, find_property};
 use crate::mapping::{Property, Shape, Value};
 use crate::members;
 use crate::resource::Compiled;
 use oxrdf::{NamedNode, Term};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::{ReadStore, SubjectFilter};
 use std::collections::BTreeSet;
 
 /// The maximum number of objects that are collected beforehand. With more, the index is not used.
-const MOST: usize = 10_000;
+const MAX_COLLECTED_OBJECTS: usize = 10_000;
 /// The maximum number of listings that are merged.
-const MERGED: usize = 100;
+const MAX_MERGED_LISTINGS: usize = 100;
 /// The number of objects that are listed at a time.
-const PAGE: usize = 1_000;
+const LISTED_PER_PAGE: usize = 1_000;
 
 /// The source of the candidates, in the order of their URIs.
 #[derive(Debug, Clone)]
-pub(super) enum Source {
+pub(super) enum CandidateSource {
     /// These objects, ascending. Whether they are members must still be checked.
     Set(Vec<NamedNode>),
     /// The members that an index lists for this filter.
@@ -29,38 +29,38 @@ pub(super) enum Source {
     Merged(Vec<SubjectFilter>),
 }
 
-impl Source {
+impl CandidateSource {
     /// Returns a source that contains all members of a Business Object that pass `filter`.
-    pub(super) fn of(
+    pub(super) fn for_filter(
         store: &ReadStore,
         business_object: &Compiled,
         filter: Option<&Filter>,
-        bounds: &Bounds,
-    ) -> Result<Self, Fault> {
-        let all = members::filter(&store.read(), business_object)?;
+        bounds: &SearchBudget,
+    ) -> Result<Self, GatewayError> {
+        let all = members::build_member_filter(&store.read(), business_object)?;
         let Some(filter) = filter else { return Ok(Self::Listing(all)) };
         let shape = &business_object.mapping.root;
-        let narrow = Narrow { store, bounds };
-        match narrow.clue(shape, filter)? {
-            Clue::Set(set) => {
+        let narrow = IndexNarrower { store, bounds };
+        match narrow.find_clue(shape, filter)? {
+            IndexClue::Set(set) => {
                 Ok(Self::Set(set.into_iter().map(NamedNode::new_unchecked).collect()))
             }
-            Clue::Having(having) => Ok(Self::Listing(all.and(having))),
-            Clue::Either(each) => {
-                Ok(Self::Merged(each.into_iter().map(|having| all.clone().and(having)).collect()))
-            }
-            Clue::None => Ok(Self::Listing(all)),
+            IndexClue::Having(having) => Ok(Self::Listing(all.with_conditions(having))),
+            IndexClue::Either(each) => Ok(Self::Merged(
+                each.into_iter().map(|having| all.clone().with_conditions(having)).collect(),
+            )),
+            IndexClue::None => Ok(Self::Listing(all)),
         }
     }
 
     /// Returns up to `limit` candidates after a URI. If they are members, also returns the sequence of the commit
     /// as of which they are.
-    pub(super) fn after(
+    pub(super) fn list_after(
         &self,
         store: &ReadStore,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<(Vec<NamedNode>, Option<u64>), Fault> {
+    ) -> Result<(Vec<NamedNode>, Option<u64>), GatewayError> {
         match self {
             Self::Set(all) => {
                 let from =
@@ -68,14 +68,14 @@ impl Source {
                 Ok((all.iter().skip(from).take(limit).cloned().collect(), None))
             }
             Self::Listing(filter) => {
-                let (uris, seen) = store.subjects(filter, after, limit)?;
+                let (uris, seen) = store.list_subjects(filter, after, limit)?;
                 Ok((uris, Some(seen)))
             }
             // The first candidates of all listings are among the first of each.
             Self::Merged(filters) => {
                 let (mut merged, mut oldest) = (BTreeSet::new(), u64::MAX);
                 for filter in filters {
-                    let (uris, seen) = store.subjects(filter, after, limit)?;
+                    let (uris, seen) = store.list_subjects(filter, after, limit)?;
                     merged.extend(uris.into_iter().map(NamedNode::into_string));
                     oldest = oldest.min(seen);
                 }
@@ -87,7 +87,7 @@ impl Source {
 }
 
 /// What the index knows about the objects that pass a filter.
-enum Clue {
+enum IndexClue {
     /// They are among these.
     Set(BTreeSet<String>),
     /// They have all of these properties and values.
@@ -98,126 +98,137 @@ enum Clue {
     None,
 }
 
-trait And {
-    fn and(self, having: Vec<(NamedNode, Term)>) -> Self;
+trait WithConditions {
+    fn with_conditions(self, having: Vec<(NamedNode, Term)>) -> Self;
 }
 
-impl And for SubjectFilter {
-    fn and(mut self, having: Vec<(NamedNode, Term)>) -> Self {
+impl WithConditions for SubjectFilter {
+    fn with_conditions(mut self, having: Vec<(NamedNode, Term)>) -> Self {
         self.having.extend(having);
         self
     }
 }
 
-struct Narrow<'n> {
+struct IndexNarrower<'n> {
     store: &'n ReadStore,
-    bounds: &'n Bounds,
+    bounds: &'n SearchBudget,
 }
 
-impl Narrow<'_> {
-    fn clue(&self, shape: &Shape, filter: &Filter) -> Result<Clue, Fault> {
+impl IndexNarrower<'_> {
+    fn find_clue(&self, shape: &Shape, filter: &Filter) -> Result<IndexClue, GatewayError> {
         match filter {
-            Filter::All(filters) => self.all(shape, filters),
-            Filter::Any(filters) => self.any(shape, filters),
-            Filter::Uri(Test::In(uris)) => Ok(Clue::Set(uris.iter().cloned().collect())),
-            Filter::Field { field, test: Test::In(values) } => match property(shape, *field)?.1 {
-                Property { predicate, value: Value::Resource, .. } => {
-                    Ok(linked(predicate, values.iter().map(String::as_str)))
+            Filter::All(filters) => self.combine_all(shape, filters),
+            Filter::Any(filters) => self.combine_any(shape, filters),
+            Filter::Uri(ValueTest::In(uris)) => Ok(IndexClue::Set(uris.iter().cloned().collect())),
+            Filter::Field { field, test: ValueTest::In(values) } => {
+                match find_property(shape, *field)?.1 {
+                    Property { predicate, value: Value::Resource, .. } => {
+                        Ok(clue_for_links(predicate, values.iter().map(String::as_str)))
+                    }
+                    _ => Ok(IndexClue::None),
                 }
-                _ => Ok(Clue::None),
-            },
+            }
             Filter::Nested { field, filter } => {
                 let Property { predicate, value: Value::Object(nested), .. } =
-                    property(shape, *field)?.1
+                    find_property(shape, *field)?.1
                 else {
-                    return Ok(Clue::None);
+                    return Ok(IndexClue::None);
                 };
-                let Some(nested) = self.set(nested, filter)? else { return Ok(Clue::None) };
-                if nested.len() <= MERGED {
-                    return Ok(linked(predicate, nested.iter().map(String::as_str)));
+                let Some(nested) = self.collect_set(nested, filter)? else {
+                    return Ok(IndexClue::None);
+                };
+                if nested.len() <= MAX_MERGED_LISTINGS {
+                    return Ok(clue_for_links(predicate, nested.iter().map(String::as_str)));
                 }
-                let links = nested.iter().map(|uri| vec![link(predicate, uri)]);
-                Ok(self.gather(links)?.map_or(Clue::None, Clue::Set))
+                let links = nested.iter().map(|uri| vec![link_condition(predicate, uri)]);
+                Ok(self.collect_subjects(links)?.map_or(IndexClue::None, IndexClue::Set))
             }
-            Filter::Not(_) | Filter::Uri(_) | Filter::Field { .. } => Ok(Clue::None),
+            Filter::Not(_) | Filter::Uri(_) | Filter::Field { .. } => Ok(IndexClue::None),
         }
     }
 
-    fn all(&self, shape: &Shape, filters: &[Filter]) -> Result<Clue, Fault> {
-        let mut best = Clue::None;
+    fn combine_all(&self, shape: &Shape, filters: &[Filter]) -> Result<IndexClue, GatewayError> {
+        let mut best = IndexClue::None;
         for filter in filters {
-            best = match (best, self.clue(shape, filter)?) {
-                (Clue::Set(a), Clue::Set(b)) => Clue::Set(&a & &b),
-                (Clue::Set(set), _) | (_, Clue::Set(set)) => Clue::Set(set),
-                (Clue::Having(mut a), Clue::Having(b)) => {
+            best = match (best, self.find_clue(shape, filter)?) {
+                (IndexClue::Set(a), IndexClue::Set(b)) => IndexClue::Set(&a & &b),
+                (IndexClue::Set(set), _) | (_, IndexClue::Set(set)) => IndexClue::Set(set),
+                (IndexClue::Having(mut a), IndexClue::Having(b)) => {
                     a.extend(b);
-                    Clue::Having(a)
+                    IndexClue::Having(a)
                 }
-                (Clue::Having(having), Clue::Either(mut each))
-                | (Clue::Either(mut each), Clue::Having(having)) => {
+                (IndexClue::Having(having), IndexClue::Either(mut each))
+                | (IndexClue::Either(mut each), IndexClue::Having(having)) => {
                     for one in &mut each {
                         one.extend(having.iter().cloned());
                     }
-                    Clue::Either(each)
+                    IndexClue::Either(each)
                 }
-                (Clue::Either(a), Clue::Either(b)) => {
-                    Clue::Either(if b.len() < a.len() { b } else { a })
+                (IndexClue::Either(a), IndexClue::Either(b)) => {
+                    IndexClue::Either(if b.len() < a.len() { b } else { a })
                 }
-                (Clue::None, clue) | (clue, Clue::None) => clue,
+                (IndexClue::None, clue) | (clue, IndexClue::None) => clue,
             };
         }
         Ok(best)
     }
 
-    fn any(&self, shape: &Shape, filters: &[Filter]) -> Result<Clue, Fault> {
+    fn combine_any(&self, shape: &Shape, filters: &[Filter]) -> Result<IndexClue, GatewayError> {
         let (mut set, mut each) = (BTreeSet::new(), Vec::new());
         for filter in filters {
-            match self.clue(shape, filter)? {
-                Clue::Set(one) => set.extend(one),
-                Clue::Having(having) => each.push(having),
-                Clue::Either(more) => each.extend(more),
-                Clue::None => return Ok(Clue::None),
+            match self.find_clue(shape, filter)? {
+                IndexClue::Set(one) => set.extend(one),
+                IndexClue::Having(having) => each.push(having),
+                IndexClue::Either(more) => each.extend(more),
+                IndexClue::None => return Ok(IndexClue::None),
             }
-            if set.len() > MOST || each.len() > MERGED {
-                return Ok(Clue::None);
+            if set.len() > MAX_COLLECTED_OBJECTS || each.len() > MAX_MERGED_LISTINGS {
+                return Ok(IndexClue::None);
             }
         }
         if each.is_empty() {
-            return Ok(Clue::Set(set));
+            return Ok(IndexClue::Set(set));
         }
         if set.is_empty() {
-            return Ok(Clue::Either(each));
+            return Ok(IndexClue::Either(each));
         }
-        let Some(gathered) = self.gather(each.into_iter())? else { return Ok(Clue::None) };
+        let Some(gathered) = self.collect_subjects(each.into_iter())? else {
+            return Ok(IndexClue::None);
+        };
         set.extend(gathered);
-        Ok(Clue::Set(set))
+        Ok(IndexClue::Set(set))
     }
 
     /// Returns all objects of a shape, members or not, that may pass a filter. `None` if the index does not help, or
-    /// there are more than [`MOST`].
-    fn set(&self, shape: &Shape, filter: &Filter) -> Result<Option<BTreeSet<String>>, Fault> {
-        match self.clue(shape, filter)? {
-            Clue::Set(set) => Ok(Some(set)),
-            Clue::Having(having) => self.gather(std::iter::once(having)),
-            Clue::Either(each) => self.gather(each.into_iter()),
-            Clue::None => Ok(None),
+    /// there are more than [`MAX_COLLECTED_OBJECTS`].
+    fn collect_set(
+        &self,
+        shape: &Shape,
+        filter: &Filter,
+    ) -> Result<Option<BTreeSet<String>>, GatewayError> {
+        match self.find_clue(shape, filter)? {
+            IndexClue::Set(set) => Ok(Some(set)),
+            IndexClue::Having(having) => self.collect_subjects(std::iter::once(having)),
+            IndexClue::Either(each) => self.collect_subjects(each.into_iter()),
+            IndexClue::None => Ok(None),
         }
     }
 
-    fn gather(
+    fn collect_subjects(
         &self,
         each: impl Iterator<Item = Vec<(NamedNode, Term)>>,
-    ) -> Result<Option<BTreeSet<String>>, Fault> {
+    ) -> Result<Option<BTreeSet<String>>, GatewayError> {
         let mut gathered = BTreeSet::new();
         for having in each {
             let filter = SubjectFilter { graph: None, having };
             let mut after: Option<String> = None;
             loop {
                 self.bounds.check_time()?;
-                let (page, _) = self.store.subjects(&filter, after.as_deref(), PAGE)?;
-                let whole = page.len() < PAGE;
+                let (page, _) =
+                    self.store.list_subjects(&filter, after.as_deref(), LISTED_PER_PAGE)?;
+                let whole = page.len() < LISTED_PER_PAGE;
                 gathered.extend(page.into_iter().map(NamedNode::into_string));
-                if gathered.len() > MOST {
+                if gathered.len() > MAX_COLLECTED_OBJECTS {
                     return Ok(None);
                 }
                 if whole {
@@ -230,29 +241,33 @@ impl Narrow<'_> {
     }
 }
 
-fn link(predicate: &NamedNode, uri: &str) -> (NamedNode, Term) {
+fn link_condition(predicate: &NamedNode, uri: &str) -> (NamedNode, Term) {
     (predicate.clone(), NamedNode::new_unchecked(uri).into())
 }
 
 /// Describes the objects that have one of `values` under a property.
-fn linked<'v>(predicate: &NamedNode, values: impl ExactSizeIterator<Item = &'v str>) -> Clue {
-    if values.len() > MERGED {
-        return Clue::None;
+fn clue_for_links<'v>(
+    predicate: &NamedNode,
+    values: impl ExactSizeIterator<Item = &'v str>,
+) -> IndexClue {
+    if values.len() > MAX_MERGED_LISTINGS {
+        return IndexClue::None;
     }
-    let mut each: Vec<_> = values.map(|value| vec![link(predicate, value)]).collect();
+    let mut each: Vec<_> = values.map(|value| vec![link_condition(predicate, value)]).collect();
     match each.len() {
-        1 => Clue::Having(each.swap_remove(0)),
-        _ => Clue::Either(each),
+        1 => IndexClue::Having(each.swap_remove(0)),
+        _ => IndexClue::Either(each),
     }
 }
 
 /// Returns the objects, members or not, that refer to one of `uris` with a property. `None` if there are more than
-/// [`MOST`].
-pub(super) fn leading_to(
+/// [`MAX_COLLECTED_OBJECTS`].
+pub(super) fn find_leading_to(
     store: &ReadStore,
-    bounds: &Bounds,
+    bounds: &SearchBudget,
     predicate: &NamedNode,
     uris: &BTreeSet<String>,
-) -> Result<Option<BTreeSet<String>>, Fault> {
-    Narrow { store, bounds }.gather(uris.iter().map(|uri| vec![link(predicate, uri)]))
+) -> Result<Option<BTreeSet<String>>, GatewayError> {
+    IndexNarrower { store, bounds }
+        .collect_subjects(uris.iter().map(|uri| vec![link_condition(predicate, uri)]))
 }

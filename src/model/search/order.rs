@@ -1,14 +1,14 @@
 //! How values compare, and the position of an object in a listing.
-use super::filter::property;
+use super::filter::find_property;
 use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
-use crate::view::{Number, Values};
+use crate::view::{Number, ShownValues};
 use oxsdatatypes::{Date, DateTime, TimezoneOffset};
-use penstock_base::fault::{self, Fault};
+use penstock_base::error::{self, GatewayError};
 use std::cmp::Ordering;
 use std::str::FromStr;
 
 /// The number of characters of a text that are compared. If they are equal, the URI decides.
-const LONGEST: usize = 256;
+const MAX_KEY_CHARACTERS: usize = 256;
 
 /// The order of a listing; the default is by URI. Objects with equal values are ordered by ascending URI, and objects
 /// without a value come last, in both directions.
@@ -24,34 +24,34 @@ impl Order {
     /// Creates an order by the field of this name.
     ///
     /// # Errors
-    /// `Kind::Invalid` if there is no such field, or it cannot be ordered by.
-    pub fn by(shape: &Shape, name: &str, descending: bool) -> Result<Self, Fault> {
+    /// `ValueKind::Invalid` if there is no such field, or it cannot be ordered by.
+    pub fn by_field(shape: &Shape, name: &str, descending: bool) -> Result<Self, GatewayError> {
         if shape.is_id(name) {
             return Ok(Self { field: None, descending });
         }
         let field = shape.fields.iter().position(|field| field.name == name);
         if field.is_none() {
-            return Err(wrong(format!("there is no field `{name}` to order by")));
+            return Err(invalid_order_error(format!("there is no field `{name}` to order by")));
         }
         let order = Self { field, descending };
-        order.kind(shape)?;
+        order.value_kind(shape)?;
         Ok(order)
     }
 
     /// Returns how the values compare; `None` if the order is by URI.
-    pub(super) fn kind(self, shape: &Shape) -> Result<Option<Kind>, Fault> {
+    pub(super) fn value_kind(self, shape: &Shape) -> Result<Option<ValueKind>, GatewayError> {
         let Some(field) = self.field else { return Ok(None) };
-        let (name, property) = property(shape, field)?;
+        let (name, property) = find_property(shape, field)?;
         if property.many || matches!(property.value, Value::Object(_)) {
-            return Err(wrong(format!(
+            return Err(invalid_order_error(format!(
                 "objects cannot be ordered by {name}, because it holds arrays or objects"
             )));
         }
-        Ok(Some(Kind::of(property)))
+        Ok(Some(ValueKind::of_property(property)))
     }
 
     /// Returns a name that distinguishes cursors of this order from others.
-    pub(super) fn name(self, shape: &Shape) -> String {
+    pub(super) fn cursor_name(self, shape: &Shape) -> String {
         let field = self.field.and_then(|field| shape.fields.get(field));
         let sign = if self.descending { '-' } else { '+' };
         // A field of type `id` is the object's own URI: such an order is named as the one by URI.
@@ -65,15 +65,15 @@ impl Order {
 
 /// How the values of a field compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ValueKind {
     Number,
     Date,
     DateTime,
     Text,
 }
 
-impl Kind {
-    pub(super) fn of(property: &Property) -> Self {
+impl ValueKind {
+    pub(super) fn of_property(property: &Property) -> Self {
         match &property.value {
             Value::Literal(Literal::Number | Literal::Integer) => Self::Number,
             Value::Literal(Literal::Date) => Self::Date,
@@ -83,26 +83,28 @@ impl Kind {
     }
 
     /// Returns the sort key of a text as the view shows it.
-    pub(super) fn key(self, text: &str) -> Key {
+    pub(super) fn sort_key(self, text: &str) -> SortKey {
         match self {
-            Self::Number => Number::of(text).map(Key::Number),
+            Self::Number => Number::parse_key(text).map(SortKey::Number),
             Self::Date => Date::from_str(text)
                 .ok()
                 .and_then(|date| DateTime::try_from(date).ok())
-                .and_then(Moment::of)
-                .map(Key::Moment),
-            Self::DateTime => DateTime::from_str(text).ok().and_then(Moment::of).map(Key::Moment),
+                .and_then(Moment::from_date_time)
+                .map(SortKey::Moment),
+            Self::DateTime => {
+                DateTime::from_str(text).ok().and_then(Moment::from_date_time).map(SortKey::Moment)
+            }
             Self::Text => None,
         }
-        .unwrap_or_else(|| Key::Text(text.to_owned()))
+        .unwrap_or_else(|| SortKey::Text(text.to_owned()))
     }
 
     /// Returns whether a text can be compared with the values.
-    pub(super) fn takes(self, text: &str) -> bool {
-        self == Self::Text || !matches!(self.key(text), Key::Text(_))
+    pub(super) fn can_parse(self, text: &str) -> bool {
+        self == Self::Text || !matches!(self.sort_key(text), SortKey::Text(_))
     }
 
-    pub(super) fn not(self) -> &'static str {
+    pub(super) fn describe_mismatch(self) -> &'static str {
         match self {
             Self::Number => "not a number",
             Self::Date => "not a date (2026-03-01)",
@@ -115,7 +117,7 @@ impl Kind {
 /// The sort key of a value. Numbers come first, then moments, then values that an ingestion of the field would
 /// refuse.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(super) enum SortKey {
     Number(Number),
     Moment(Moment),
     Text(String),
@@ -126,7 +128,7 @@ pub(super) enum Key {
 pub(super) struct Moment(DateTime);
 
 impl Moment {
-    fn of(time: DateTime) -> Option<Self> {
+    fn from_date_time(time: DateTime) -> Option<Self> {
         time.adjust(Some(TimezoneOffset::UTC)).map(Self)
     }
 }
@@ -146,32 +148,42 @@ impl PartialOrd for Moment {
 
 /// The position of an object in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct ListPosition {
     /// The value that the object is ordered by, as the view shows it, and its sort key.
-    pub(super) value: Option<(String, Key)>,
+    pub(super) value: Option<(String, SortKey)>,
     pub(super) uri: String,
     pub(super) order: Order,
 }
 
-impl Place {
+impl ListPosition {
     /// Returns the position of an object that shows these values in the field that it is ordered by.
-    pub(super) fn of(order: Order, kind: Kind, values: &Values<'_>, uri: &str) -> Self {
+    pub(super) fn of_object(
+        order: Order,
+        kind: ValueKind,
+        values: &ShownValues<'_>,
+        uri: &str,
+    ) -> Self {
         let text = match values {
-            Values::Literals(shown) => shown.first().map(|shown| shown.text.to_string()),
-            Values::Iris(iris) => iris.first().map(|iri| iri.as_str().to_owned()),
+            ShownValues::Literals(shown) => shown.first().map(|shown| shown.text.to_string()),
+            ShownValues::Iris(iris) => iris.first().map(|iri| iri.as_str().to_owned()),
         };
-        Self::at(order, Some(kind), text, uri)
+        Self::at_value(order, Some(kind), text, uri)
     }
 
     /// Returns the position of an object with this value.
-    pub(super) fn at(order: Order, kind: Option<Kind>, text: Option<String>, uri: &str) -> Self {
+    pub(super) fn at_value(
+        order: Order,
+        kind: Option<ValueKind>,
+        text: Option<String>,
+        uri: &str,
+    ) -> Self {
         let value = kind.zip(text).map(|(kind, mut text)| {
-            let key = kind.key(&text);
-            if let Key::Text(_) = key
-                && let Some((end, _)) = text.char_indices().nth(LONGEST)
+            let key = kind.sort_key(&text);
+            if let SortKey::Text(_) = key
+                && let Some((end, _)) = text.char_indices().nth(MAX_KEY_CHARACTERS)
             {
                 text.truncate(end);
-                return (text.clone(), Key::Text(text));
+                return (text.clone(), SortKey::Text(text));
             }
             (text, key)
         });
@@ -179,7 +191,7 @@ impl Place {
     }
 }
 
-impl Ord for Place {
+impl Ord for ListPosition {
     fn cmp(&self, other: &Self) -> Ordering {
         let directed = |order: Ordering| {
             if self.order.descending { order.reverse() } else { order }
@@ -197,12 +209,12 @@ impl Ord for Place {
     }
 }
 
-impl PartialOrd for Place {
+impl PartialOrd for ListPosition {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-fn wrong(detail: String) -> Fault {
-    Fault::new(fault::Kind::Invalid, detail)
+fn invalid_order_error(detail: String) -> GatewayError {
+    GatewayError::new(error::ErrorClass::Invalid, detail)
 }

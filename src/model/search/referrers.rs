@@ -1,23 +1,23 @@
 //! Finds what refers to an object: the objects of Business Objects that hold its URI, at any depth.
-use super::bounds::Bounds;
+use super::bounds::SearchBudget;
 use super::cursor;
-use super::narrow::leading_to;
+use super::narrow::find_leading_to;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::members;
 use crate::resource::Compiled;
-use crate::view::owner;
+use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Pattern, Read, ReadStore};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The maximum number of objects that are listed at a time.
-const LISTED: usize = 1_000;
+const MAX_LISTED_OBJECTS: usize = 1_000;
 
 /// A page of the objects that refer to an object.
 #[derive(Debug, Clone)]
-pub struct Referrers {
+pub struct ReferrersPage {
     /// The objects, ordered by the Business Object's id, then the path, then the URI.
     pub found: Vec<Referrer>,
     /// Whether there are more after this page.
@@ -39,7 +39,7 @@ pub struct Referrer {
 
 /// Selects the references that count; the default is all of them.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Through<'t> {
+pub struct ReferenceFilter<'t> {
     /// Only references from the Business Object with this id.
     pub business_object: Option<&'t str>,
     /// Only references by this path, as in [`Referrer::path`].
@@ -49,33 +49,33 @@ pub struct Through<'t> {
 /// Returns the objects that refer to `uri` by a field that holds a resource or a nested object. Blocking.
 ///
 /// # Errors
-/// `Kind::Malformed` if this listing did not return the cursor; `Kind::TooLarge` if the search would examine more
+/// `ErrorClass::Malformed` if this listing did not return the cursor; `ErrorClass::TooLarge` if the search would examine more
 /// than the bounds allow.
-pub fn referrers(
+pub fn find_referrers(
     store: &ReadStore,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
-    through: Through<'_>,
+    through: ReferenceFilter<'_>,
     after: Option<&str>,
     limit: usize,
-    bounds: &Bounds,
-) -> Result<Referrers, Fault> {
-    let after = after.map(cursor::read::<3>).transpose()?;
+    bounds: &SearchBudget,
+) -> Result<ReferrersPage, GatewayError> {
+    let after = after.map(cursor::decode_cursor::<3>).transpose()?;
     let after = match after {
         Some([Some(id), Some(path), Some(uri)]) => Some((id, path, uri)),
-        Some(_) => return Err(cursor::foreign()),
+        Some(_) => return Err(cursor::foreign_cursor_error()),
         None => None,
     };
     let mut business_objects: Vec<_> = business_objects.iter().collect();
     business_objects.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
-    let mut run = Run { store, bounds, target: uri, known: HashMap::new() };
+    let mut run = ReferrerSearch { store, bounds, target: uri, known: HashMap::new() };
     let (mut found, wanted) = (Vec::new(), limit.saturating_add(1));
     for business_object in business_objects {
         let id = business_object.object.id.as_str();
         if through.business_object.is_some_and(|only| only != id) {
             continue;
         }
-        for (path, steps) in run.links(&business_object.mapping.root)? {
+        for (path, steps) in run.collect_links(&business_object.mapping.root)? {
             if through.path.is_some_and(|only| only != path) {
                 continue;
             }
@@ -84,25 +84,25 @@ pub fn referrers(
                 Some((i, p, uri)) if (id, path.as_str()) == (i.as_str(), p.as_str()) => Some(uri),
                 _ => None,
             };
-            let uris = run.roots(business_object, &steps, from, wanted - found.len())?;
+            let uris = run.find_roots(business_object, &steps, from, wanted - found.len())?;
             found.extend(uris.into_iter().map(|uri| Referrer {
                 business_object: Arc::clone(business_object),
-                cursor: cursor::write(&[Some(id), Some(&path), Some(uri.as_str())]),
+                cursor: cursor::encode_cursor(&[Some(id), Some(&path), Some(uri.as_str())]),
                 path: path.clone(),
                 uri,
             }));
             if found.len() >= wanted {
                 found.truncate(limit);
-                return Ok(Referrers { found, more: true });
+                return Ok(ReferrersPage { found, more: true });
             }
         }
     }
-    Ok(Referrers { found, more: false })
+    Ok(ReferrersPage { found, more: false })
 }
 
-struct Run<'r> {
+struct ReferrerSearch<'r> {
     store: &'r ReadStore,
-    bounds: &'r Bounds,
+    bounds: &'r SearchBudget,
     target: &'r NamedNode,
     /// For each property: whether some object has the target as a value of it.
     known: HashMap<NamedNode, bool>,
@@ -122,28 +122,28 @@ struct Step<'s> {
 
 impl Step<'_> {
     /// Returns whether a value of the property belongs to this field.
-    fn owns(&self, uri: &str) -> bool {
+    fn owns_value(&self, uri: &str) -> bool {
         let uri = NamedNodeRef::new_unchecked(uri);
-        owner(self.shape, self.predicate.as_ref(), uri.into()) == Some(self.place)
+        find_owning_field(self.shape, self.predicate.as_ref(), uri.into()) == Some(self.place)
     }
 }
 
-impl Run<'_> {
+impl ReferrerSearch<'_> {
     /// Returns the references of a shape that may hold the target, ordered by path.
-    fn links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, Fault> {
+    fn collect_links<'s>(&mut self, shape: &'s Shape) -> Result<Vec<Link<'s>>, GatewayError> {
         let mut links = Vec::new();
-        self.gather(shape, "", &mut Vec::new(), &mut links)?;
+        self.collect_nested_links(shape, "", &mut Vec::new(), &mut links)?;
         links.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
         Ok(links)
     }
 
-    fn gather<'s>(
+    fn collect_nested_links<'s>(
         &mut self,
         shape: &'s Shape,
         above: &str,
         steps: &mut Vec<Step<'s>>,
         links: &mut Vec<Link<'s>>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GatewayError> {
         for (place, field) in shape.fields.iter().enumerate() {
             let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else {
                 continue;
@@ -153,17 +153,17 @@ impl Run<'_> {
             }
             let step = Step { shape, place, predicate };
             steps.push(step);
-            let holds = step.owns(self.target.as_str())
+            let holds = step.owns_value(self.target.as_str())
                 && match self.known.get(predicate) {
                     Some(holds) => *holds,
-                    None => self.ask(predicate)?,
+                    None => self.has_target_under(predicate)?,
                 };
             let nested = if let Value::Object(nested) = value { Some(nested) } else { None };
             if holds || nested.is_some() {
                 let dot = if above.is_empty() { "" } else { "." };
                 let path = format!("{above}{dot}{}", field.name);
                 if let Some(nested) = nested {
-                    self.gather(nested, &path, steps, links)?;
+                    self.collect_nested_links(nested, &path, steps, links)?;
                 }
                 if holds {
                     links.push((path, steps.clone()));
@@ -174,7 +174,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn ask(&mut self, predicate: &NamedNode) -> Result<bool, Fault> {
+    fn has_target_under(&mut self, predicate: &NamedNode) -> Result<bool, GatewayError> {
         self.bounds.check_time()?;
         let pattern = Pattern {
             predicate: Some(predicate.clone()),
@@ -187,21 +187,21 @@ impl Run<'_> {
     }
 
     /// Returns up to `wanted` members after a URI that lead to the target by these properties.
-    fn roots(
+    fn find_roots(
         &self,
         business_object: &Compiled,
         steps: &[Step<'_>],
         after: Option<&String>,
         wanted: usize,
-    ) -> Result<Vec<NamedNode>, Fault> {
+    ) -> Result<Vec<NamedNode>, GatewayError> {
         let Some((first, nested)) = steps.split_first() else { return Ok(Vec::new()) };
         let mut ends = BTreeSet::from([self.target.as_str().to_owned()]);
         for step @ Step { predicate, .. } in nested.iter().rev() {
-            ends.retain(|end| step.owns(end));
-            let above = leading_to(self.store, self.bounds, predicate, &ends)?;
+            ends.retain(|end| step.owns_value(end));
+            let above = find_leading_to(self.store, self.bounds, predicate, &ends)?;
             ends = above.ok_or_else(|| {
-                Fault::new(
-                    Kind::TooLarge,
+                GatewayError::new(
+                    ErrorClass::TooLarge,
                     format!(
                         "too many objects refer to {} by {}; ask for the references of one field",
                         self.target.as_str(),
@@ -210,17 +210,17 @@ impl Run<'_> {
                 )
             })?;
         }
-        ends.retain(|end| first.owns(end));
+        ends.retain(|end| first.owns_value(end));
         let mut found = BTreeSet::new();
         for end in &ends {
-            let mut filter = members::filter(&self.store.read(), business_object)?;
+            let mut filter = members::build_member_filter(&self.store.read(), business_object)?;
             filter.having.push((first.predicate.clone(), NamedNode::new_unchecked(end).into()));
             let mut from = after.cloned();
             let mut some = 0;
             while some < wanted {
-                let limit = (wanted - some).min(LISTED);
-                let (uris, _) = self.store.subjects(&filter, from.as_deref(), limit)?;
-                self.bounds.look(uris.len())?;
+                let limit = (wanted - some).min(MAX_LISTED_OBJECTS);
+                let (uris, _) = self.store.list_subjects(&filter, from.as_deref(), limit)?;
+                self.bounds.count_examined(uris.len())?;
                 some += uris.len();
                 let is_last = uris.len() < limit;
                 from = uris.last().map(|uri| uri.as_str().to_owned());

@@ -1,6 +1,6 @@
 //! Property tests: the search finds the same objects as a test of every object.
 use super::*;
-use crate::changes::Watch;
+use crate::change_feed::Watch;
 use crate::ingest::{Body, Limits, Mode, Request, ingest};
 use crate::mapping;
 use crate::members;
@@ -9,7 +9,7 @@ use crate::resource::{BusinessObject, Compiled, Definition};
 use crate::view;
 use oxrdf::NamedNode;
 use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Options, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ impl Fixture {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         store
-            .transact(|transaction| -> Result<(), Fault> {
+            .transact(|transaction| -> Result<(), GatewayError> {
                 for name in ["Root", "Inner"] {
                     let namespace = Namespace {
                         name: name.to_owned(),
@@ -90,7 +90,7 @@ impl Fixture {
             idempotency_key: None,
             api_key: None,
             traceparent: None,
-            tells_objects: true,
+            lists_objects: true,
             watch: &Watch::default(),
             events: None,
             body: Body::Json(body.as_bytes()),
@@ -102,11 +102,11 @@ impl Fixture {
     /// Returns every object as the view shows it.
     fn all(&self) -> Vec<Value> {
         let read = self.store.read();
-        let uris = members::page(&read, &self.business_object, None, usize::MAX).unwrap();
+        let uris = members::list_members(&read, &self.business_object, None, usize::MAX).unwrap();
         let shape = &self.business_object.mapping.root;
         let show = |uri: &NamedNode| {
             let mut out = Vec::new();
-            view::render(&read, shape, uri, &mut out, &mut Vec::new()).unwrap();
+            view::render_object(&read, shape, uri, &mut out, &mut Vec::new()).unwrap();
             serde_json::from_slice(&out).unwrap()
         };
         uris.iter().map(show).collect()
@@ -117,7 +117,7 @@ impl Fixture {
         let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
             let search = Search { filter: Some(filter), order, after: after.as_deref(), limit };
-            let page = page(&self.store, &self.business_object, &search, &bounds()).unwrap();
+            let page = find_page(&self.store, &self.business_object, &search, &bounds()).unwrap();
             assert!(page.found.len() == limit || !page.more);
             after = page.found.last().map(|found| found.cursor.clone());
             found.extend(page.found.into_iter().map(|found| found.uri.into_string()));
@@ -128,8 +128,8 @@ impl Fixture {
     }
 }
 
-fn bounds() -> Bounds {
-    Bounds::new(1_000_000, Duration::from_mins(1))
+fn bounds() -> SearchBudget {
+    SearchBudget::new(1_000_000, Duration::from_mins(1))
 }
 
 fn objects() -> impl Strategy<Value = Value> {
@@ -174,23 +174,23 @@ fn objects() -> impl Strategy<Value = Value> {
     })
 }
 
-fn test(texts: bool) -> BoxedStrategy<Test> {
+fn test(texts: bool) -> BoxedStrategy<ValueTest> {
     let numbers =
         || prop_oneof![Just("1.00".to_owned()), Just("-2".to_owned()), Just("9".to_owned())];
     if texts {
         prop_oneof![
-            vec(prop_oneof!["[abAB]{1,2}", "urn:l:[0-3]"], 0..3).prop_map(Test::In),
-            "[abAB0-3]".prop_map(Test::Contains),
-            "[abAB]".prop_map(Test::ContainsAnyCase),
-            Just(Test::Exists),
+            vec(prop_oneof!["[abAB]{1,2}", "urn:l:[0-3]"], 0..3).prop_map(ValueTest::In),
+            "[abAB0-3]".prop_map(ValueTest::Contains),
+            "[abAB]".prop_map(ValueTest::ContainsAnyCase),
+            Just(ValueTest::Exists),
         ]
         .boxed()
     } else {
         prop_oneof![
-            vec(numbers(), 0..3).prop_map(Test::In),
-            numbers().prop_map(Test::Before),
-            numbers().prop_map(Test::After),
-            Just(Test::Exists),
+            vec(numbers(), 0..3).prop_map(ValueTest::In),
+            numbers().prop_map(ValueTest::Before),
+            numbers().prop_map(ValueTest::After),
+            Just(ValueTest::Exists),
         ]
         .boxed()
     }
@@ -200,13 +200,13 @@ fn filter() -> impl Strategy<Value = Filter> {
     let inner = prop_oneof![
         test(false).prop_map(|test| Filter::Field { field: 1, test }),
         test(true).prop_map(|test| Filter::Field { field: 2, test }),
-        vec("urn:i:[0-5]", 0..3).prop_map(|uris| Filter::Uri(Test::In(uris))),
+        vec("urn:i:[0-5]", 0..3).prop_map(|uris| Filter::Uri(ValueTest::In(uris))),
         Just(Filter::All(Vec::new())),
     ];
     let leaf = prop_oneof![
         test(false).prop_map(|test| Filter::Field { field: 1, test }),
         (2..5_usize, test(true)).prop_map(|(field, test)| Filter::Field { field, test }),
-        vec("urn:r:0[0-9]", 0..4).prop_map(|uris| Filter::Uri(Test::In(uris))),
+        vec("urn:r:0[0-9]", 0..4).prop_map(|uris| Filter::Uri(ValueTest::In(uris))),
         inner.prop_map(|filter| Filter::Nested { field: 5, filter: Box::new(filter) }),
     ];
     leaf.prop_recursive(3, 12, 3, |inner| {
@@ -240,20 +240,20 @@ fn passes(filter: &Filter, object: &Value, names: &[&str]) -> bool {
     }
 }
 
-fn holds(test: &Test, value: &Value) -> bool {
+fn holds(test: &ValueTest, value: &Value) -> bool {
     let number = |text: &str| text.parse::<f64>().unwrap();
     match (test, value) {
-        (Test::Exists, _) => true,
-        (Test::In(wanted), Value::Number(n)) => {
+        (ValueTest::Exists, _) => true,
+        (ValueTest::In(wanted), Value::Number(n)) => {
             wanted.iter().any(|w| number(w).total_cmp(&n.as_f64().unwrap()).is_eq())
         }
-        (Test::In(wanted), Value::String(text)) => wanted.contains(text),
-        (Test::Contains(part), Value::String(text)) => text.contains(part),
-        (Test::ContainsAnyCase(part), Value::String(text)) => {
+        (ValueTest::In(wanted), Value::String(text)) => wanted.contains(text),
+        (ValueTest::Contains(part), Value::String(text)) => text.contains(part),
+        (ValueTest::ContainsAnyCase(part), Value::String(text)) => {
             text.to_lowercase().contains(&part.to_lowercase())
         }
-        (Test::Before(limit), Value::Number(n)) => n.as_f64().unwrap() < number(limit),
-        (Test::After(limit), Value::Number(n)) => n.as_f64().unwrap() > number(limit),
+        (ValueTest::Before(limit), Value::Number(n)) => n.as_f64().unwrap() < number(limit),
+        (ValueTest::After(limit), Value::Number(n)) => n.as_f64().unwrap() > number(limit),
         other => panic!("{other:?}"),
     }
 }
@@ -276,7 +276,7 @@ proptest! {
             let found = fixture.search(&filter, Order::default(), limit);
             prop_assert_eq!(&found, &expected, "{:?}", filter);
             let bo = &fixture.business_object;
-            let counted = count(&fixture.store, bo, Some(&filter), &bounds()).unwrap();
+            let counted = count_objects(&fixture.store, bo, Some(&filter), &bounds()).unwrap();
             prop_assert_eq!(counted, expected.len() as u64);
             let mut reversed = expected.clone();
             reversed.reverse();
@@ -340,8 +340,8 @@ proptest! {
             let (mut found, mut after) = (Vec::new(), None::<String>);
             loop {
                 let uri = NamedNode::new_unchecked(&target);
-                let page = referrers(
-                    &fixture.store, &bos, &uri, Through::default(), after.as_deref(), limit, &bounds(),
+                let page = find_referrers(
+                    &fixture.store, &bos, &uri, ReferenceFilter::default(), after.as_deref(), limit, &bounds(),
                 ).unwrap();
                 after = page.found.last().map(|found| found.cursor.clone());
                 found.extend(page.found.into_iter().map(|one| (one.path, one.uri.into_string())));
@@ -358,48 +358,52 @@ proptest! {
 fn errors_name_what_does_not_fit() {
     let fixture = Fixture::new(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
     let shape = &fixture.business_object.mapping.root;
-    let fails = |search: &Search<'_>, bounds: &Bounds| {
-        page(&fixture.store, &fixture.business_object, search, bounds).unwrap_err()
+    let fails = |search: &Search<'_>, bounds: &SearchBudget| {
+        find_page(&fixture.store, &fixture.business_object, search, bounds).unwrap_err()
     };
-    let number = Filter::at(shape, &["n"], Test::Before("x".into())).unwrap();
+    let number = Filter::for_field(shape, &["n"], ValueTest::Before("x".into())).unwrap();
     let search = |filter| Search { filter: Some(filter), limit: 1, ..Search::default() };
-    assert_eq!(fails(&search(&number), &bounds()).kind, Kind::Invalid);
-    let text = Filter::at(shape, &["s"], Test::After("x".into())).unwrap();
+    assert_eq!(fails(&search(&number), &bounds()).kind, ErrorClass::Invalid);
+    let text = Filter::for_field(shape, &["s"], ValueTest::After("x".into())).unwrap();
     assert!(fails(&search(&text), &bounds()).detail.contains("neither numbers nor dates"));
     for path in [&["no"][..], &["inner", "no"], &["n", "no"], &[]] {
         assert_eq!(
-            Filter::at(shape, path, Test::Exists).unwrap_err().kind,
-            Kind::Invalid,
+            Filter::for_field(shape, path, ValueTest::Exists).unwrap_err().kind,
+            ErrorClass::Invalid,
             "{path:?}"
         );
     }
-    assert!(Order::by(shape, "inner", false).is_err());
-    assert!(Order::by(shape, "many", false).is_err());
-    assert_eq!(Order::by(shape, "uri", true).unwrap(), Order { field: None, descending: true });
+    assert!(Order::by_field(shape, "inner", false).is_err());
+    assert!(Order::by_field(shape, "many", false).is_err());
+    assert_eq!(
+        Order::by_field(shape, "uri", true).unwrap(),
+        Order { field: None, descending: true }
+    );
     let foreign = Search { after: Some("????"), limit: 1, ..Search::default() };
-    assert_eq!(fails(&foreign, &bounds()).kind, Kind::Malformed);
-    let scan = Filter::at(shape, &["s"], Test::Contains("y".into())).unwrap();
-    let few = Bounds::new(1, Duration::from_mins(1));
-    assert_eq!(fails(&search(&scan), &few).kind, Kind::TooLarge);
-    let late = Bounds::new(1_000, Duration::ZERO);
+    assert_eq!(fails(&foreign, &bounds()).kind, ErrorClass::Malformed);
+    let scan = Filter::for_field(shape, &["s"], ValueTest::Contains("y".into())).unwrap();
+    let few = SearchBudget::new(1, Duration::from_mins(1));
+    assert_eq!(fails(&search(&scan), &few).kind, ErrorClass::TooLarge);
+    let late = SearchBudget::new(1_000, Duration::ZERO);
     assert!(fails(&search(&scan), &late).detail.contains("given up after 0 ms"));
     // A test of a field with nested objects tests their URIs.
-    let nested = Filter::at(shape, &["inner"], Test::In(vec!["urn:i:1".into()])).unwrap();
+    let nested =
+        Filter::for_field(shape, &["inner"], ValueTest::In(vec!["urn:i:1".into()])).unwrap();
     assert_eq!(
         nested,
-        Filter::at(shape, &["inner", "uri"], Test::In(vec!["urn:i:1".into()])).unwrap()
+        Filter::for_field(shape, &["inner", "uri"], ValueTest::In(vec!["urn:i:1".into()])).unwrap()
     );
 }
 
 #[test]
 fn dates_are_compared_by_their_moment() {
-    use super::order::Kind as Order;
-    let key = |text: &str| Order::DateTime.key(text);
+    use super::order::ValueKind as Order;
+    let key = |text: &str| Order::DateTime.sort_key(text);
     assert_eq!(key("2024-01-01T00:00:00Z"), key("2024-01-01T01:00:00+01:00"));
     assert_eq!(key("2024-01-01T00:00:00"), key("2024-01-01T00:00:00Z"));
     assert!(key("2024-01-01T00:30:00+01:00") < key("2023-12-31T23:45:00Z"));
     assert!(key("9999-01-01T00:00:00Z") < key("no date"));
-    let date = |text: &str| Order::Date.key(text);
+    let date = |text: &str| Order::Date.sort_key(text);
     assert!(date("2024-01-01+01:00") < date("2024-01-01"));
     assert!(date("2024-01-01") < date("2024-01-02+14:00"));
 }

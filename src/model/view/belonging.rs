@@ -9,7 +9,7 @@ use oxrdf::vocab::xsd;
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
 
 /// Returns the index in `shape.fields` of the field that a property's value belongs to.
-pub(crate) fn owner(
+pub(crate) fn find_owning_field(
     shape: &Shape,
     property: NamedNodeRef<'_>,
     object: TermRef<'_>,
@@ -18,7 +18,7 @@ pub(crate) fn owner(
     for (place, field) in shape.fields.iter().enumerate() {
         let FieldKind::Property(Property { predicate, value, .. }) = &field.kind else { continue };
         if predicate.as_ref() == property
-            && let Some(affinity) = affinity(value, object)
+            && let Some(affinity) = compute_affinity(value, object)
             && best.is_none_or(|(most, _)| affinity > most)
         {
             best = Some((affinity, place));
@@ -29,7 +29,7 @@ pub(crate) fn owner(
 
 /// Returns how well a value fits: 3 exactly, 2 by a related datatype, 1 because it is a literal, 0 only if no
 /// field fits better, `None` never. If several namespaces contain a URI, the longest prefix fits best.
-fn affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
+fn compute_affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
     let (kind, literal) = match (value, term) {
         (Value::Object(Shape { uri_prefix: Some(prefix), .. }), TermRef::NamedNode(uri)) => {
             return uri.as_str().starts_with(prefix).then_some(3 + prefix.len());
@@ -46,14 +46,14 @@ fn affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
         },
         Literal::String if is_plain(literal) => 3,
         Literal::String => 1,
-        kind if fits(kind, literal) => 3,
+        kind if has_exact_datatype(kind, literal) => 3,
         Literal::Number if is_numeric(literal.datatype()) => 2,
         _ => 0,
     })
 }
 
 /// Returns whether a literal has exactly the datatype that a field of this kind writes.
-pub(super) fn fits(kind: &Literal, literal: LiteralRef<'_>) -> bool {
+pub(super) fn has_exact_datatype(kind: &Literal, literal: LiteralRef<'_>) -> bool {
     let datatype = literal.datatype();
     match kind {
         Literal::String => true,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     fn owning_field(shape: &Shape, term: &Term) -> Option<usize> {
-        super::owner(shape, NamedNodeRef::new_unchecked("urn:p"), term.as_ref())
+        find_owning_field(shape, NamedNodeRef::new_unchecked("urn:p"), term.as_ref())
     }
 
     #[test]

@@ -9,14 +9,14 @@ use oxrdf::NamedNode;
 use std::collections::HashSet;
 
 /// The size from which each nested object is written whole only once.
-const WHOLE: Size = Size { bytes: 4 << 20, nested: 25_000 };
+const WHOLE_ONCE_THRESHOLD: ObjectSize = ObjectSize { bytes: 4 << 20, nested: 25_000 };
 
 /// The maximum size; a larger object is not written.
-pub(super) const MOST: Size = Size { bytes: 32 << 20, nested: 200_000 };
+pub(super) const MAX_OBJECT_SIZE: ObjectSize = ObjectSize { bytes: 32 << 20, nested: 200_000 };
 
 /// The size of an object.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Size {
+pub(super) struct ObjectSize {
     pub(super) bytes: usize,
     /// The number of nested objects that were written whole, counting repetitions.
     pub(super) nested: usize,
@@ -24,7 +24,7 @@ pub(super) struct Size {
 
 /// How a nested object is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum NestedForm {
     Whole,
     Uri {
         /// Whether it is the first object that is not repeated whole.
@@ -36,7 +36,7 @@ pub(super) enum Form {
 
 /// The size written so far.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct ViewBudget {
     /// The length of the buffer in bytes before the object.
     start: usize,
     nested: usize,
@@ -45,25 +45,30 @@ pub(super) struct Budget {
     is_repeating: bool,
 }
 
-impl Budget {
+impl ViewBudget {
     pub(super) fn new(start: usize) -> Self {
         Self { start, nested: 0, written: HashSet::new(), is_repeating: false }
     }
 
     /// Decides how to write the nested object `uri` of this shape, when the buffer holds `length` bytes.
-    pub(super) fn form(&mut self, shape: &Shape, uri: &NamedNode, length: usize) -> Form {
+    pub(super) fn choose_form(
+        &mut self,
+        shape: &Shape,
+        uri: &NamedNode,
+        length: usize,
+    ) -> NestedForm {
         let bytes = length - self.start;
-        if bytes > MOST.bytes || self.nested >= MOST.nested {
-            return Form::None;
+        if bytes > MAX_OBJECT_SIZE.bytes || self.nested >= MAX_OBJECT_SIZE.nested {
+            return NestedForm::None;
         }
-        if bytes > WHOLE.bytes || self.nested >= WHOLE.nested {
+        if bytes > WHOLE_ONCE_THRESHOLD.bytes || self.nested >= WHOLE_ONCE_THRESHOLD.nested {
             let place = std::ptr::from_ref(shape).addr();
             if !self.written.insert((uri.clone(), place)) {
                 let first = !std::mem::replace(&mut self.is_repeating, true);
-                return Form::Uri { first };
+                return NestedForm::Uri { first };
             }
         }
         self.nested += 1;
-        Form::Whole
+        NestedForm::Whole
     }
 }

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 /// Converts the lexical form of an XML Schema number to a JSON number (RFC 8259, section 6) and keeps its digits.
 /// `+5`, `01`, `.5` and `5.` change only as far as JSON requires. Returns `None` for `INF`, `NaN` and text that is
 /// not a number.
-pub(super) fn json(lexical: &str) -> Option<Cow<'_, str>> {
-    let parts = Parts::of(lexical)?;
+pub(super) fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
+    let parts = NumberParts::parse_parts(lexical)?;
     let sign = if parts.negative { "-" } else { "" };
     let whole = match parts.whole.trim_start_matches('0') {
         "" => "0",
@@ -23,7 +23,7 @@ pub(super) fn json(lexical: &str) -> Option<Cow<'_, str>> {
     Some(if made == lexical { Cow::Borrowed(lexical) } else { Cow::Owned(made) })
 }
 
-struct Parts<'a> {
+struct NumberParts<'a> {
     negative: bool,
     whole: &'a str,
     fraction: Option<&'a str>,
@@ -31,8 +31,8 @@ struct Parts<'a> {
     exponent: Option<(char, &'a str, &'a str)>,
 }
 
-impl<'a> Parts<'a> {
-    fn of(lexical: &'a str) -> Option<Self> {
+impl<'a> NumberParts<'a> {
+    fn parse_parts(lexical: &'a str) -> Option<Self> {
         let (negative, rest) = match lexical.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, lexical.strip_prefix('+').unwrap_or(lexical)),
@@ -44,7 +44,7 @@ impl<'a> Parts<'a> {
                 let tail = tail.get(1..)?;
                 let digits = tail.trim_start_matches(['+', '-']);
                 let sign = tail.strip_suffix(digits)?;
-                if sign.len() > 1 || digits.is_empty() || !all_digits(digits) {
+                if sign.len() > 1 || digits.is_empty() || !is_all_digits(digits) {
                     return None;
                 }
                 (mantissa, Some((mark, sign, digits)))
@@ -56,8 +56,8 @@ impl<'a> Parts<'a> {
         };
         let fraction_digits = fraction.unwrap_or_default();
         if whole.len() + fraction_digits.len() == 0
-            || !all_digits(whole)
-            || !all_digits(fraction_digits)
+            || !is_all_digits(whole)
+            || !is_all_digits(fraction_digits)
         {
             return None;
         }
@@ -65,13 +65,13 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn all_digits(text: &str) -> bool {
+fn is_all_digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// A sort key that orders numbers exactly.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Key {
+pub(crate) struct NumberKey {
     /// -1, 0 or 1.
     sign: i8,
     /// The power of ten of the first digit that is not 0. It saturates: numbers beyond 10^(10^38) are
@@ -81,10 +81,10 @@ pub(crate) struct Key {
     digits: String,
 }
 
-impl Key {
-    /// Creates the key of a lexical form. Returns `None` as [`json`] does.
-    pub(crate) fn of(lexical: &str) -> Option<Self> {
-        let parts = Parts::of(lexical)?;
+impl NumberKey {
+    /// Creates the key of a lexical form. Returns `None` as [`to_json_number`] does.
+    pub(crate) fn parse_key(lexical: &str) -> Option<Self> {
+        let parts = NumberParts::parse_parts(lexical)?;
         let all = format!("{}{}", parts.whole, parts.fraction.unwrap_or_default());
         let digits = all.trim_start_matches('0');
         let leading = all.len() - digits.len();
@@ -107,7 +107,7 @@ impl Key {
     }
 }
 
-impl Ord for Key {
+impl Ord for NumberKey {
     fn cmp(&self, other: &Self) -> Ordering {
         let size = || (self.magnitude, &self.digits).cmp(&(other.magnitude, &other.digits));
         self.sign
@@ -116,7 +116,7 @@ impl Ord for Key {
     }
 }
 
-impl PartialOrd for Key {
+impl PartialOrd for NumberKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -140,12 +140,12 @@ mod tests {
             ("1E+05", "1E+05"),
             ("1e400", "1e400"),
         ] {
-            assert_eq!(json(lexical).as_deref(), Some(expected), "{lexical}");
+            assert_eq!(to_json_number(lexical).as_deref(), Some(expected), "{lexical}");
         }
         for none in
             ["", "INF", "-INF", "NaN", "+", ".", "1e", "1e+-2", "1,5", " 1", "0x1", "e5", "1.2.3"]
         {
-            assert_eq!(json(none), None, "{none}");
+            assert_eq!(to_json_number(none), None, "{none}");
         }
     }
 
@@ -172,10 +172,15 @@ mod tests {
             "1e99999999999999999999",
         ];
         for pair in ascending.windows(2) {
-            assert!(Key::of(pair[0]) < Key::of(pair[1]), "{} < {}", pair[0], pair[1]);
+            assert!(
+                NumberKey::parse_key(pair[0]) < NumberKey::parse_key(pair[1]),
+                "{} < {}",
+                pair[0],
+                pair[1]
+            );
         }
         for (a, b) in [("1", "1.000"), ("10e2", "1000"), ("-0", "0"), ("0e5", "0.00")] {
-            assert_eq!(Key::of(a), Key::of(b), "{a} = {b}");
+            assert_eq!(NumberKey::parse_key(a), NumberKey::parse_key(b), "{a} = {b}");
         }
     }
 }

@@ -1,79 +1,79 @@
 //! Writes one object and the objects nested in it.
-use super::WARNINGS;
-use super::budget::{Budget, Form, MOST};
-use super::shown::Shown;
-use super::values::{Owned, Values};
+use super::MAX_WARNINGS;
+use super::budget::{MAX_OBJECT_SIZE, NestedForm, ViewBudget};
+use super::shown::ShownLiteral;
+use super::values::{FieldValues, ShownValues};
 use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use oxrdf::{NamedNode, NamedNodeRef, TermRef};
-use penstock_base::fault::{Fault, Finding, Kind};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::push_pointer;
-use penstock_store::{About, Read};
+use penstock_store::{Read, SubjectQuads};
 use std::collections::BTreeSet;
 
 /// The maximum number of languages that one warning names.
-const LANGUAGES: usize = 10;
+const MAX_LANGUAGES: usize = 10;
 
-pub(super) struct Writer<'w, R> {
+pub(super) struct ObjectWriter<'w, R> {
     pub(super) read: &'w R,
     pub(super) out: &'w mut Vec<u8>,
     pub(super) warnings: &'w mut Vec<Finding>,
     /// The position in the root object of the value that is being written.
-    pub(super) pointer: Vec<Token<'w>>,
-    pub(super) budget: Budget,
+    pub(super) pointer: Vec<PointerToken<'w>>,
+    pub(super) budget: ViewBudget,
 }
 
 /// A reference token of a JSON Pointer.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Token<'w> {
+pub(super) enum PointerToken<'w> {
     Field(&'w str),
     Element(usize),
 }
 
 /// The objects from the root to the one being shown. An object that is nested in itself is shown only by its URI.
-pub struct Path<'p> {
+pub struct NestingPath<'p> {
     /// The object.
     pub uri: &'p NamedNode,
     /// The path to the object that contains it.
-    pub above: Option<&'p Path<'p>>,
+    pub above: Option<&'p NestingPath<'p>>,
 }
 
-impl Path<'_> {
-    fn root(&self) -> &NamedNode {
-        self.above.map_or(self.uri, Path::root)
+impl NestingPath<'_> {
+    fn root_uri(&self) -> &NamedNode {
+        self.above.map_or(self.uri, NestingPath::root_uri)
     }
 
     /// Returns whether the object is on this path.
-    pub fn holds(&self, uri: &NamedNode) -> bool {
-        self.uri == uri || self.above.is_some_and(|above| above.holds(uri))
+    pub fn contains_uri(&self, uri: &NamedNode) -> bool {
+        self.uri == uri || self.above.is_some_and(|above| above.contains_uri(uri))
     }
 }
 
-impl<'w, R: Read> Writer<'w, R> {
+impl<'w, R: Read> ObjectWriter<'w, R> {
     /// Writes the last object of `path`, whose stored quads are in `about`.
-    pub(super) fn write(
+    pub(super) fn write_object(
         &mut self,
         shape: &'w Shape,
-        path: &Path<'_>,
-        about: &About,
-    ) -> Result<(), Fault> {
+        path: &NestingPath<'_>,
+        about: &SubjectQuads,
+    ) -> Result<(), GatewayError> {
         self.out.push(b'{');
         let mut first = true;
         let placed =
             shape.fields.iter().any(|field| field.kind == FieldKind::Id && field.name == "uri");
         if !placed {
-            self.name("uri", &mut first)?;
-            self.string(path.uri.as_str())?;
+            self.write_name("uri", &mut first)?;
+            self.write_string(path.uri.as_str())?;
         }
-        let owned = Owned::new(shape, about.iter());
+        let owned = FieldValues::new(shape, about.iter());
         for (place, field) in shape.fields.iter().enumerate() {
             match &field.kind {
                 FieldKind::Id => {
-                    self.name(&field.name, &mut first)?;
-                    self.string(path.uri.as_str())?;
+                    self.write_name(&field.name, &mut first)?;
+                    self.write_string(path.uri.as_str())?;
                 }
                 FieldKind::Property(property) => {
-                    self.pointer.push(Token::Field(&field.name));
-                    self.field((place, field), property, &owned, path, &mut first)?;
+                    self.pointer.push(PointerToken::Field(&field.name));
+                    self.write_field((place, field), property, &owned, path, &mut first)?;
                     self.warn_of_unowned(shape, place, property, &owned, path);
                     self.pointer.pop();
                 }
@@ -90,10 +90,10 @@ impl<'w, R: Read> Writer<'w, R> {
         shape: &Shape,
         place: usize,
         property: &Property,
-        owned: &Owned<'_>,
-        path: &Path<'_>,
+        owned: &FieldValues<'_>,
+        path: &NestingPath<'_>,
     ) {
-        let mut unowned = owned.unowned(property.predicate.as_ref()).peekable();
+        let mut unowned = owned.unowned_values(property.predicate.as_ref()).peekable();
         if unowned.peek().is_none() {
             return;
         }
@@ -104,103 +104,107 @@ impl<'w, R: Read> Writer<'w, R> {
                 objects.dedup();
                 for object in objects {
                     let what = "in no namespace of the fields that share its property";
-                    self.left_out(what, object, path);
+                    self.warn_left_out(what, object, path);
                 }
             }
-            Value::Literal(Literal::Language(tag)) if owned.at(place).is_empty() => {
+            Value::Literal(Literal::Language(tag)) if owned.values_at(place).is_empty() => {
                 let languages: BTreeSet<_> = unowned
                     .filter_map(|value| match value {
                         TermRef::Literal(literal) => literal.language(),
                         _ => None,
                     })
                     .collect();
-                let languages: Vec<_> = languages.into_iter().take(LANGUAGES).collect();
+                let languages: Vec<_> = languages.into_iter().take(MAX_LANGUAGES).collect();
                 let message = format!(
                     "there is no text in the language {tag}, but texts in {}; a field of type string without \
                      `language` shows them",
                     languages.join(", ")
                 );
-                self.warn(path, &message);
+                self.add_warning(path, &message);
             }
             _ => {}
         }
     }
 
-    fn field(
+    fn write_field(
         &mut self,
         (place, field): (usize, &'w Field),
         property: &'w Property,
-        owned: &Owned<'_>,
-        path: &Path<'_>,
+        owned: &FieldValues<'_>,
+        path: &NestingPath<'_>,
         first: &mut bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GatewayError> {
         // Most fields have one value, which needs no sorting.
-        match (owned.at(place), &property.value) {
+        match (owned.values_at(place), &property.value) {
             ([(_, TermRef::Literal(literal))], Value::Literal(kind)) => {
-                let shown = [Shown::alone(kind, *literal)];
-                return self.literals(&field.name, property, &shown, path, first);
+                let shown = [ShownLiteral::without_sort_key(kind, *literal)];
+                return self.write_literals(&field.name, property, &shown, path, first);
             }
             ([(_, TermRef::NamedNode(iri))], Value::Resource | Value::Object(_)) => {
-                return self.iris(&field.name, property, &[*iri], path, first);
+                return self.write_iris(&field.name, property, &[*iri], path, first);
             }
             _ => {}
         }
-        let values = owned.values(place, property, &mut |what, term| {
-            self.left_out(what, term, path);
+        let values = owned.collect_values(place, property, &mut |what, term| {
+            self.warn_left_out(what, term, path);
         });
         match values {
-            Values::Literals(shown) => self.literals(&field.name, property, &shown, path, first),
-            Values::Iris(iris) => self.iris(&field.name, property, &iris, path, first),
+            ShownValues::Literals(shown) => {
+                self.write_literals(&field.name, property, &shown, path, first)
+            }
+            ShownValues::Iris(iris) => self.write_iris(&field.name, property, &iris, path, first),
         }
     }
 
-    fn literals(
+    fn write_literals(
         &mut self,
         name: &str,
         property: &'w Property,
-        shown: &[Shown<'_>],
-        path: &Path<'_>,
+        shown: &[ShownLiteral<'_>],
+        path: &NestingPath<'_>,
         first: &mut bool,
-    ) -> Result<(), Fault> {
-        self.values(name, property, shown, path, first, |writer, value, _| {
-            writer.literal(value, path)
+    ) -> Result<(), GatewayError> {
+        self.write_values(name, property, shown, path, first, |writer, value, _| {
+            writer.write_literal(value, path)
         })
     }
 
-    fn iris(
+    fn write_iris(
         &mut self,
         name: &str,
         property: &'w Property,
         iris: &[NamedNodeRef<'_>],
-        path: &Path<'_>,
+        path: &NestingPath<'_>,
         first: &mut bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), GatewayError> {
         if let Value::Object(shape) = &property.value {
-            return self.values(name, property, iris, path, first, |writer, iri, path| {
-                writer.nested(shape, &iri.into_owned(), path)
+            return self.write_values(name, property, iris, path, first, |writer, iri, path| {
+                writer.write_nested(shape, &iri.into_owned(), path)
             });
         }
-        self.values(name, property, iris, path, first, |writer, iri, _| writer.string(iri.as_str()))
+        self.write_values(name, property, iris, path, first, |writer, iri, _| {
+            writer.write_string(iri.as_str())
+        })
     }
 
     /// Writes the values of a field: all of them as an array, or only the first.
-    fn values<V>(
+    fn write_values<V>(
         &mut self,
         name: &str,
         property: &Property,
         values: &[V],
-        path: &Path<'_>,
+        path: &NestingPath<'_>,
         first: &mut bool,
-        mut write: impl FnMut(&mut Self, &V, &Path<'_>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        mut write: impl FnMut(&mut Self, &V, &NestingPath<'_>) -> Result<(), GatewayError>,
+    ) -> Result<(), GatewayError> {
         if property.many {
-            self.name(name, first)?;
+            self.write_name(name, first)?;
             self.out.push(b'[');
             for (index, value) in values.iter().enumerate() {
                 if index > 0 {
                     self.out.push(b',');
                 }
-                self.pointer.push(Token::Element(index));
+                self.pointer.push(PointerToken::Element(index));
                 write(self, value, path)?;
                 self.pointer.pop();
             }
@@ -208,118 +212,128 @@ impl<'w, R: Read> Writer<'w, R> {
         } else if let Some(value) = values.first() {
             if values.len() > 1 {
                 let count = values.len();
-                self.warn(
+                self.add_warning(
                     path,
                     &format!(
                         "there are {count} values, but the field is not an array; only the first is shown"
                     ),
                 );
             }
-            self.name(name, first)?;
+            self.write_name(name, first)?;
             write(self, value, path)?;
         }
         Ok(())
     }
 
-    fn literal(&mut self, value: &Shown<'_>, path: &Path<'_>) -> Result<(), Fault> {
+    fn write_literal(
+        &mut self,
+        value: &ShownLiteral<'_>,
+        path: &NestingPath<'_>,
+    ) -> Result<(), GatewayError> {
         if let Some(doubt) = &value.doubt {
-            self.warn(path, doubt);
+            self.add_warning(path, doubt);
         }
         if value.raw {
             self.out.extend_from_slice(value.text.as_bytes());
             Ok(())
         } else {
-            self.string(&value.text)
+            self.write_string(&value.text)
         }
     }
 
-    fn nested(&mut self, shape: &'w Shape, uri: &NamedNode, path: &Path<'_>) -> Result<(), Fault> {
-        if path.holds(uri) {
-            return self.reference(uri);
+    fn write_nested(
+        &mut self,
+        shape: &'w Shape,
+        uri: &NamedNode,
+        path: &NestingPath<'_>,
+    ) -> Result<(), GatewayError> {
+        if path.contains_uri(uri) {
+            return self.write_reference(uri);
         }
-        match self.budget.form(shape, uri, self.out.len()) {
-            Form::Whole => {}
-            Form::Uri { first } => {
+        match self.budget.choose_form(shape, uri, self.out.len()) {
+            NestedForm::Whole => {}
+            NestedForm::Uri { first } => {
                 if first {
-                    self.warn(
+                    self.add_warning(
                         path,
                         "the object is large; from here on, objects that are nested in it several times are \
                          shown only by their URI",
                     );
                 }
-                return self.reference(uri);
+                return self.write_reference(uri);
             }
-            Form::None => return Err(self.too_large(path)),
+            NestedForm::None => return Err(self.too_large_error(path)),
         }
-        let mut about = About::default();
-        self.read.about(uri.as_ref().into(), &mut about)?;
-        self.write(shape, &Path { uri, above: Some(path) }, &about)
+        let mut about = SubjectQuads::default();
+        self.read.read_subject(uri.as_ref().into(), &mut about)?;
+        self.write_object(shape, &NestingPath { uri, above: Some(path) }, &about)
     }
 
-    fn reference(&mut self, uri: &NamedNode) -> Result<(), Fault> {
+    fn write_reference(&mut self, uri: &NamedNode) -> Result<(), GatewayError> {
         self.out.push(b'{');
-        self.name("uri", &mut true)?;
-        self.string(uri.as_str())?;
+        self.write_name("uri", &mut true)?;
+        self.write_string(uri.as_str())?;
         self.out.push(b'}');
         Ok(())
     }
 
-    fn too_large(&self, path: &Path<'_>) -> Fault {
+    fn too_large_error(&self, path: &NestingPath<'_>) -> GatewayError {
         let message = format!(
             "the object {} is too large to be shown: including nested objects, it exceeds {} MiB or {} objects at {}; \
              map such a field as a resource, and the objects that it refers to in a Business Object of their own",
-            path.root().as_str(),
-            MOST.bytes >> 20,
-            MOST.nested,
-            self.place()
+            path.root_uri().as_str(),
+            MAX_OBJECT_SIZE.bytes >> 20,
+            MAX_OBJECT_SIZE.nested,
+            self.current_pointer()
         );
-        Fault::new(Kind::TooLarge, message)
+        GatewayError::new(ErrorClass::TooLarge, message)
     }
 
     /// Returns the position of the value being written as a JSON Pointer into the root object.
-    fn place(&self) -> String {
+    fn current_pointer(&self) -> String {
         let mut pointer = String::new();
         for token in &self.pointer {
             match token {
-                Token::Field(name) => push_pointer(&mut pointer, name),
-                Token::Element(index) => push_pointer(&mut pointer, &index.to_string()),
+                PointerToken::Field(name) => push_pointer(&mut pointer, name),
+                PointerToken::Element(index) => push_pointer(&mut pointer, &index.to_string()),
             }
         }
         pointer
     }
 
-    fn name(&mut self, name: &str, first: &mut bool) -> Result<(), Fault> {
+    fn write_name(&mut self, name: &str, first: &mut bool) -> Result<(), GatewayError> {
         if !std::mem::take(first) {
             self.out.push(b',');
         }
-        self.string(name)?;
+        self.write_string(name)?;
         self.out.push(b':');
         Ok(())
     }
 
-    fn string(&mut self, text: &str) -> Result<(), Fault> {
-        if stands_for_itself(text) {
+    fn write_string(&mut self, text: &str) -> Result<(), GatewayError> {
+        if needs_no_escape(text) {
             self.out.push(b'"');
             self.out.extend_from_slice(text.as_bytes());
             self.out.push(b'"');
             return Ok(());
         }
-        serde_json::to_writer(&mut *self.out, text)
-            .map_err(|error| Fault::new(Kind::Internal, format!("writing JSON failed: {error}")))
+        serde_json::to_writer(&mut *self.out, text).map_err(|error| {
+            GatewayError::new(ErrorClass::Internal, format!("writing JSON failed: {error}"))
+        })
     }
 
-    fn left_out(&mut self, what: &str, term: TermRef<'_>, path: &Path<'_>) {
+    fn warn_left_out(&mut self, what: &str, term: TermRef<'_>, path: &NestingPath<'_>) {
         let shown: String = term.to_string().chars().take(80).collect();
-        self.warn(path, &format!("the value {shown} is {what}, and is left out"));
+        self.add_warning(path, &format!("the value {shown} is {what}, and is left out"));
     }
 
-    fn warn(&mut self, path: &Path<'_>, message: &str) {
+    fn add_warning(&mut self, path: &NestingPath<'_>, message: &str) {
         let message = match self.warnings.len() {
-            0..WARNINGS => format!("{}: {message}", path.uri.as_str()),
-            WARNINGS => "there are more warnings, which are not listed".to_owned(),
+            0..MAX_WARNINGS => format!("{}: {message}", path.uri.as_str()),
+            MAX_WARNINGS => "there are more warnings, which are not listed".to_owned(),
             _ => return,
         };
-        self.warnings.push(Finding::at(self.place(), message));
+        self.warnings.push(Finding::at_pointer(self.current_pointer(), message));
     }
 }
 
@@ -332,7 +346,7 @@ fn is_first(shape: &Shape, place: usize, property: &Property) -> bool {
 }
 
 /// Returns whether a JSON string can hold the text without escapes (RFC 8259, section 7).
-fn stands_for_itself(text: &str) -> bool {
+fn needs_no_escape(text: &str) -> bool {
     // Without a branch for each byte, the compiler checks many bytes at once.
     let is_special = |byte| u8::from(matches!(byte, 0..b' ' | b'"' | b'\\'));
     text.bytes().fold(0, |found, byte| found | is_special(byte)) == 0

@@ -1,5 +1,5 @@
 //! One literal as JSON, and how it is ordered among other values.
-use super::belonging::{fits, is_numeric};
+use super::belonging::{has_exact_datatype, is_numeric};
 use super::number;
 use crate::mapping::Literal as Kind;
 use oxrdf::LiteralRef;
@@ -10,8 +10,8 @@ use std::cmp::Ordering;
 /// A literal as a field shows it. Numbers are ordered by number and come before everything else, which is ordered
 /// by code point.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown<'q> {
-    pub(crate) number: Option<number::Key>,
+pub struct ShownLiteral<'q> {
+    pub(crate) number: Option<number::NumberKey>,
     /// The text that is written: unchanged if `raw`, otherwise as a JSON string.
     pub text: Cow<'q, str>,
     /// Whether the text already is JSON: a number, `true` or `false`.
@@ -20,49 +20,55 @@ pub struct Shown<'q> {
     pub(super) doubt: Option<String>,
 }
 
-impl<'q> Shown<'q> {
+impl<'q> ShownLiteral<'q> {
     pub(super) fn new(kind: &Kind, literal: LiteralRef<'q>) -> Self {
-        let shown = Self::alone(kind, literal);
+        let shown = Self::without_sort_key(kind, literal);
         let is_number = shown.raw && *kind != Kind::Boolean;
-        Self { number: is_number.then(|| number::Key::of(literal.value())).flatten(), ..shown }
+        Self {
+            number: is_number.then(|| number::NumberKey::parse_key(literal.value())).flatten(),
+            ..shown
+        }
     }
 
     /// Creates one without a sort key, for a field with a single value.
-    pub(super) fn alone(kind: &Kind, literal: LiteralRef<'q>) -> Self {
+    pub(super) fn without_sort_key(kind: &Kind, literal: LiteralRef<'q>) -> Self {
         let lexical = literal.value();
         match kind {
-            Kind::String => Self::string(lexical, None),
-            Kind::Number | Kind::Integer => match number::json(lexical) {
+            Kind::String => Self::new_string(lexical, None),
+            Kind::Number | Kind::Integer => match number::to_json_number(lexical) {
                 Some(text) if is_numeric(literal.datatype()) => {
                     let whole = !text.contains(['.', 'e', 'E']);
                     let doubt = (*kind == Kind::Integer && !whole)
                         .then(|| format!("{text} is not an integer"));
                     Self { number: None, text, raw: true, doubt }
                 }
-                _ => Self::string(lexical, Some(doubt("a JSON number", literal))),
+                _ => Self::new_string(lexical, Some(describe_misfit("a JSON number", literal))),
             },
             Kind::Boolean => match (lexical, literal.datatype() == xsd::BOOLEAN) {
-                ("true" | "1", true) => Self::boolean("true"),
-                ("false" | "0", true) => Self::boolean("false"),
-                _ => Self::string(lexical, Some(doubt("true or false", literal))),
+                ("true" | "1", true) => Self::new_boolean("true"),
+                ("false" | "0", true) => Self::new_boolean("false"),
+                _ => Self::new_string(lexical, Some(describe_misfit("true or false", literal))),
             },
             Kind::Typed(_) | Kind::Language(_) | Kind::Date | Kind::DateTime => {
-                let other = !fits(kind, literal);
-                Self::string(lexical, other.then(|| doubt("what the field holds", literal)))
+                let other = !has_exact_datatype(kind, literal);
+                Self::new_string(
+                    lexical,
+                    other.then(|| describe_misfit("what the field holds", literal)),
+                )
             }
         }
     }
 
-    fn string(text: &'q str, doubt: Option<String>) -> Self {
+    fn new_string(text: &'q str, doubt: Option<String>) -> Self {
         Self { number: None, text: Cow::Borrowed(text), raw: false, doubt }
     }
 
-    fn boolean(text: &'static str) -> Self {
+    fn new_boolean(text: &'static str) -> Self {
         Self { number: None, text: Cow::Borrowed(text), raw: true, doubt: None }
     }
 }
 
-fn doubt(wanted: &str, literal: LiteralRef<'_>) -> String {
+fn describe_misfit(wanted: &str, literal: LiteralRef<'_>) -> String {
     format!(
         "{:?} of datatype <{}> is not {wanted}, and is shown as a string",
         literal.value().chars().take(80).collect::<String>(),
@@ -70,7 +76,7 @@ fn doubt(wanted: &str, literal: LiteralRef<'_>) -> String {
     )
 }
 
-impl Ord for Shown<'_> {
+impl Ord for ShownLiteral<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         match (&self.number, &other.number) {
             (Some(a), Some(b)) => a.cmp(b),
@@ -84,7 +90,7 @@ impl Ord for Shown<'_> {
     }
 }
 
-impl PartialOrd for Shown<'_> {
+impl PartialOrd for ShownLiteral<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }

@@ -1,9 +1,9 @@
 //! Tests of the view with quads that were not written by its own ingestion.
-use super::render;
+use super::render_object;
 use crate::mapping::{Field, FieldKind, Literal as Kind, Property, Shape, Value};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Quad, QuadRef, Term};
-use penstock_base::fault::{Fault, Finding, Kind as FaultKind, Place};
+use penstock_base::error::{ErrorClass as FaultKind, Finding, GatewayError, Place};
 use penstock_store::{Error, Options, Store};
 
 fn node(iri: &str) -> NamedNode {
@@ -25,7 +25,10 @@ fn shown(shape: &Shape, values: Vec<(&str, &str, Term)>) -> (String, Vec<Finding
     tried(shape, values).unwrap()
 }
 
-fn tried(shape: &Shape, values: Vec<(&str, &str, Term)>) -> Result<(String, Vec<Finding>), Fault> {
+fn tried(
+    shape: &Shape,
+    values: Vec<(&str, &str, Term)>,
+) -> Result<(String, Vec<Finding>), GatewayError> {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
     store
@@ -41,7 +44,7 @@ fn tried(shape: &Shape, values: Vec<(&str, &str, Term)>) -> Result<(String, Vec<
         })
         .unwrap();
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
-    render(&store.read(), shape, &node("urn:s"), &mut out, &mut warnings)?;
+    render_object(&store.read(), shape, &node("urn:s"), &mut out, &mut warnings)?;
     Ok((String::from_utf8(out).unwrap(), warnings))
 }
 
@@ -197,7 +200,7 @@ fn warnings_are_bounded() {
     let quads = (0..1500).map(|i| ("urn:s", "r", Term::from(Literal::from(i)))).collect();
     let (out, warnings) = shown(&shape, quads);
     assert_eq!(out, r#"{"uri":"urn:s","r":[]}"#);
-    assert_eq!(warnings.len(), super::WARNINGS + 1);
+    assert_eq!(warnings.len(), super::MAX_WARNINGS + 1);
 }
 
 #[test]

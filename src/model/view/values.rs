@@ -1,12 +1,12 @@
 //! The values that the fields of one object show: the quads of each field, as distinct values in order.
-use super::belonging::owner;
-use super::shown::Shown;
+use super::belonging::find_owning_field;
+use super::shown::ShownLiteral;
 use crate::mapping::{Property, Shape, Value};
 use oxrdf::{NamedNodeRef, Quad, TermRef};
 
 /// The values of one object, grouped by the field that they belong to.
 #[derive(Debug)]
-pub struct Owned<'q> {
+pub struct FieldValues<'q> {
     /// Each value with the index of its field, sorted by that index.
     owned: Vec<(usize, TermRef<'q>)>,
     /// Values that belong to no field, each with its property.
@@ -15,14 +15,14 @@ pub struct Owned<'q> {
 
 /// The values of one field.
 #[derive(Debug)]
-pub enum Values<'q> {
+pub enum ShownValues<'q> {
     /// Literals: numbers ordered by number, everything else by code point.
-    Literals(Vec<Shown<'q>>),
+    Literals(Vec<ShownLiteral<'q>>),
     /// IRIs of resources or nested objects, ordered by code point.
     Iris(Vec<NamedNodeRef<'q>>),
 }
 
-impl<'q> Owned<'q> {
+impl<'q> FieldValues<'q> {
     /// Groups the stored properties and values of an object of this shape.
     pub(crate) fn new(
         shape: &Shape,
@@ -31,7 +31,7 @@ impl<'q> Owned<'q> {
         let mut owned = Vec::with_capacity(about.size_hint().0);
         let mut unowned = Vec::new();
         for (property, value) in about {
-            match owner(shape, property, value) {
+            match find_owning_field(shape, property, value) {
                 Some(place) => owned.push((place, value)),
                 None => unowned.push((property, value)),
             }
@@ -41,12 +41,12 @@ impl<'q> Owned<'q> {
     }
 
     /// As [`Self::new`], from the quads about an object.
-    pub fn of_quads(shape: &Shape, quads: &'q [Quad]) -> Self {
+    pub fn from_quads(shape: &Shape, quads: &'q [Quad]) -> Self {
         Self::new(shape, quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref())))
     }
 
     /// Returns the values of the field at this index, unordered.
-    pub(super) fn at(&self, place: usize) -> &[(usize, TermRef<'q>)] {
+    pub(super) fn values_at(&self, place: usize) -> &[(usize, TermRef<'q>)] {
         let from = self.owned.partition_point(|(owner, _)| *owner < place);
         let to = self.owned.partition_point(|(owner, _)| *owner <= place);
         self.owned.get(from..to).unwrap_or_default()
@@ -54,23 +54,26 @@ impl<'q> Owned<'q> {
 
     /// Returns the values of a property that belong to no field: texts in other languages than those of its fields,
     /// and objects in none of the namespaces of its fields.
-    pub(super) fn unowned(&self, property: NamedNodeRef<'_>) -> impl Iterator<Item = TermRef<'q>> {
+    pub(super) fn unowned_values(
+        &self,
+        property: NamedNodeRef<'_>,
+    ) -> impl Iterator<Item = TermRef<'q>> {
         self.unowned.iter().filter(move |(named, _)| *named == property).map(|(_, value)| *value)
     }
 
     /// Returns all values of the field at this index, even if the field is not an array and shows only the first.
     /// Values that it cannot show go to `left_out` in order, each with the reason.
-    pub(crate) fn values(
+    pub(crate) fn collect_values(
         &self,
         place: usize,
         property: &Property,
         left_out: &mut dyn FnMut(&'static str, TermRef<'q>),
-    ) -> Values<'q> {
+    ) -> ShownValues<'q> {
         let (mut literals, mut iris, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for (_, term) in self.at(place) {
+        for (_, term) in self.values_at(place) {
             match (term, &property.value) {
                 (TermRef::Literal(literal), Value::Literal(kind)) => {
-                    literals.push(Shown::new(kind, *literal));
+                    literals.push(ShownLiteral::new(kind, *literal));
                 }
                 (TermRef::NamedNode(iri), Value::Resource | Value::Object(_)) => iris.push(*iri),
                 (other, _) => others.push(*other),
@@ -85,20 +88,20 @@ impl<'q> Owned<'q> {
             literals.sort_unstable();
             // The same value in several graphs, or in several datatypes that look the same here.
             literals.dedup_by(|a, b| a.text == b.text && a.raw == b.raw);
-            return Values::Literals(literals);
+            return ShownValues::Literals(literals);
         }
         iris.sort_unstable();
         iris.dedup();
-        Values::Iris(iris)
+        ShownValues::Iris(iris)
     }
 
     /// Returns the values that the field at this index shows: only the first if the field is not an array.
-    pub fn shown(&self, place: usize, property: &Property) -> Values<'q> {
-        let mut values = self.values(place, property, &mut |_, _| {});
+    pub fn collect_shown(&self, place: usize, property: &Property) -> ShownValues<'q> {
+        let mut values = self.collect_values(place, property, &mut |_, _| {});
         if !property.many {
             match &mut values {
-                Values::Literals(literals) => literals.truncate(1),
-                Values::Iris(iris) => iris.truncate(1),
+                ShownValues::Literals(literals) => literals.truncate(1),
+                ShownValues::Iris(iris) => iris.truncate(1),
             }
         }
         values

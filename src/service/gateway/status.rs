@@ -3,7 +3,7 @@ use super::Gateway;
 use jiff::Timestamp;
 use penstock_base::clock;
 use penstock_base::disk;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_base::memory::{self, Level};
 use penstock_base::telemetry::{metrics, recent};
 use penstock_base::time;
@@ -33,7 +33,7 @@ pub struct Status {
     /// The memory of the process.
     pub memory: Memory,
     /// The state of the clock.
-    pub clock: clock::Report,
+    pub clock: clock::ClockReport,
     /// The HTTPS certificate; `None` without HTTPS.
     pub certificate: Option<Certificate>,
     /// The warnings of the configuration at the start, and current warnings for the operator.
@@ -42,7 +42,7 @@ pub struct Status {
     #[serde(skip)]
     pub configuration_warnings: usize,
     /// The newest warnings and errors of the log, the newest first.
-    pub last_errors: Vec<recent::Line>,
+    pub last_errors: Vec<recent::LogLine>,
 }
 
 /// The store.
@@ -129,18 +129,18 @@ pub struct Certificate {
 
 impl Gateway {
     /// Collects the gateway's status. Blocking.
-    pub fn status(&self) -> Result<Status, Fault> {
-        let (stats, room) = (self.store.stats(), self.exporter.room());
-        let targets = self.exporter.targets()?;
+    pub fn collect_status(&self) -> Result<Status, GatewayError> {
+        let (stats, room) = (self.store.stats(), self.exporter.spool_usage());
+        let targets = self.exporter.list_targets()?;
         let memory = Memory {
-            resident_bytes: memory::resident(),
-            held_bytes: memory::held(),
-            limit_bytes: self.memory.limit(),
-            level: self.memory.level(),
+            resident_bytes: memory::resident_bytes(),
+            held_bytes: memory::unreclaimable_bytes(),
+            limit_bytes: self.memory.limit_bytes(),
+            level: self.memory.current_level(),
         };
         let mut warnings = self.settings.warnings.clone();
         let configuration_warnings = warnings.len();
-        warnings.extend(memory.warning());
+        warnings.extend(memory.describe_level());
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             gateway_id: self.gateway_id.clone(),
@@ -151,12 +151,12 @@ impl Gateway {
                 sequence: stats.sequence,
                 quads: stats.quads,
                 write_back_bytes: stats.write_back_bytes,
-                poisoned: self.store.poisoned(),
+                poisoned: self.store.poison_cause(),
             },
-            queue: Queue { parked: room.parked, ..self.queue(&targets) },
+            queue: Queue { parked: room.parked, ..self.collect_queue(&targets) },
             targets,
             disk: Disk {
-                free_bytes: disk::free(&self.settings.data_dir),
+                free_bytes: disk::free_bytes_of(&self.settings.data_dir),
                 reserve_bytes: self.settings.limits.disk_reserve,
                 in_reserve: self.disk.is_in_reserve(),
                 journal_bytes: stats.journal_bytes,
@@ -169,15 +169,15 @@ impl Gateway {
             clock: self.clock.report(),
             certificate: self.settings.server.tls.as_ref().map(|tls| Certificate {
                 self_signed: tls.certificate.is_none(),
-                expires_at: certificate_end(),
+                expires_at: format_certificate_end(),
             }),
             warnings,
             configuration_warnings,
-            last_errors: recent::lines(),
+            last_errors: recent::recent_lines(),
         })
     }
 
-    fn queue(&self, targets: &[TargetState]) -> Queue {
+    fn collect_queue(&self, targets: &[TargetState]) -> Queue {
         Queue {
             depth: targets.iter().map(|target| target.depth).sum(),
             bytes: targets.iter().map(|target| target.bytes).sum(),
@@ -190,14 +190,14 @@ impl Gateway {
                 .map(|target| target.name.clone())
                 .collect(),
             parked: 0,
-            waiting: self.exporter.waiting(),
+            waiting: self.exporter.list_waiting_names(),
         }
     }
 }
 
 impl Memory {
     /// Describes what a level other than [`Level::Ample`] means for clients, and what the operator can do.
-    fn warning(&self) -> Option<String> {
+    fn describe_level(&self) -> Option<String> {
         let refused = match self.level {
             Level::Ample => return None,
             Level::Low => "request bodies are still accepted",
@@ -215,7 +215,7 @@ impl Memory {
     }
 }
 
-fn certificate_end() -> Option<String> {
-    let end = Timestamp::from_second(metrics::certificate_end()?).ok()?;
-    Some(time::rfc3339_of(end))
+fn format_certificate_end() -> Option<String> {
+    let end = Timestamp::from_second(metrics::certificate_expiry()?).ok()?;
+    Some(time::format_rfc3339(end))
 }

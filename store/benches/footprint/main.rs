@@ -25,19 +25,19 @@ use work::Order;
 type Figures = Vec<(String, String)>;
 
 /// Reports a figure to the parent process.
-fn tell(name: &str, value: impl std::fmt::Display) {
+fn report_figure(name: &str, value: impl std::fmt::Display) {
     println!("{name}\t{value}");
 }
 
-fn step(arguments: &[&str]) -> Command {
+fn step_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.arg("step").args(arguments).stdout(Stdio::piped());
     command
 }
 
 /// Runs a step in a process of its own.
-fn run(arguments: &[&str], figures: &mut Figures) {
-    let output = step(arguments).stderr(Stdio::inherit()).output().expect("a step");
+fn run_step(arguments: &[&str], figures: &mut Figures) {
+    let output = step_command(arguments).stderr(Stdio::inherit()).output().expect("a step");
     assert!(output.status.success(), "the step {arguments:?} failed: {}", output.status);
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let (name, value) = line.split_once('\t').expect("a name and a value");
@@ -45,31 +45,31 @@ fn run(arguments: &[&str], figures: &mut Figures) {
     }
 }
 
-fn packed(dir: &Path, quads: u64, order: Order, killed_after: &[usize]) -> Figures {
+fn measure_store(dir: &Path, quads: u64, order: Order, killed_after: &[usize]) -> Figures {
     let mut figures = vec![("quads".to_owned(), quads.to_string())];
     let dir = dir.join("packed");
     let _ = std::fs::remove_dir_all(&dir);
     let path = dir.to_str().expect("a path in Unicode");
     let (quads, order) = (quads.to_string(), order.name());
-    run(&["load", path, &quads, order], &mut figures);
-    run(&["use", path, &quads, order], &mut figures);
-    packed::crash(&dir, order, killed_after, &mut figures);
+    run_step(&["load", path, &quads, order], &mut figures);
+    run_step(&["use", path, &quads, order], &mut figures);
+    packed::kill_and_reopen(&dir, order, killed_after, &mut figures);
     let _ = std::fs::remove_dir_all(&dir);
     figures
 }
 
-fn flat(dir: &Path, quads: u64) -> Figures {
+fn measure_baseline(dir: &Path, quads: u64) -> Figures {
     let mut figures = vec![("quads".to_owned(), quads.to_string())];
     let dir = dir.join("flat");
     let _ = std::fs::remove_dir_all(&dir);
     let path = dir.to_str().expect("a path in Unicode");
-    run(&["flat-load", path, &quads.to_string()], &mut figures);
-    run(&["flat-use", path, &quads.to_string()], &mut figures);
+    run_step(&["flat-load", path, &quads.to_string()], &mut figures);
+    run_step(&["flat-use", path, &quads.to_string()], &mut figures);
     let _ = std::fs::remove_dir_all(&dir);
     figures
 }
 
-fn report(columns: &[(&str, Figures)]) {
+fn print_report(columns: &[(&str, Figures)]) {
     let mut names: Vec<&String> = Vec::new();
     for (name, _) in columns.iter().flat_map(|(_, figures)| figures) {
         if !names.contains(&name) {
@@ -94,14 +94,14 @@ fn main() {
     if let ["step", step, dir, rest @ ..] = words.as_slice() {
         let dir = Path::new(dir);
         let quads = rest.first().and_then(|quads| quads.parse().ok()).unwrap_or_default();
-        let order = Order::of(rest.get(1).copied().unwrap_or_default());
+        let order = Order::from_name(rest.get(1).copied().unwrap_or_default());
         return match *step {
-            "load" => packed::load(dir, quads, order),
-            "use" => packed::read(dir, quads, order),
+            "load" => packed::load_objects(dir, quads, order),
+            "use" => packed::read_objects(dir, quads, order),
             "crash" => packed::commit_until_killed(dir, order),
-            "reopen" => packed::reopen(dir),
-            "flat-load" => flat::load(dir, quads),
-            "flat-use" => flat::read(dir, quads),
+            "reopen" => packed::time_reopening(dir),
+            "flat-load" => flat::load_objects(dir, quads),
+            "flat-use" => flat::read_objects(dir, quads),
             _ => panic!("there is no step {step}"),
         };
     }
@@ -114,11 +114,11 @@ fn main() {
     let killed_after: &[usize] = if tiny { &[2] } else { &[70, 130, 190, packed::IN_CHECKPOINT] };
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let mut columns = vec![
-        ("in order", packed(dir.path(), quads, Order::Minted, killed_after)),
-        ("at random", packed(dir.path(), quads, Order::Random, killed_after)),
+        ("in order", measure_store(dir.path(), quads, Order::Minted, killed_after)),
+        ("at random", measure_store(dir.path(), quads, Order::Random, killed_after)),
     ];
     if baseline > 0 {
-        columns.push(("flat sled keys", flat(dir.path(), baseline)));
+        columns.push(("flat sled keys", measure_baseline(dir.path(), baseline)));
     }
-    report(&columns);
+    print_report(&columns);
 }

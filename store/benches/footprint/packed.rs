@@ -1,7 +1,7 @@
 //! The steps that measure the store.
-use crate::process::{self, Stretch};
-use crate::work::{IN_COMMIT, OF_OBJECT, Order, Work, shared};
-use crate::{Figures, run, step, tell};
+use crate::process::{self, Measurement};
+use crate::work::{OBJECTS_PER_COMMIT, Order, QUADS_PER_OBJECT, Workload, shared_value};
+use crate::{Figures, report_figure, run_step, step_command};
 use oxrdf::NamedOrBlankNode;
 use penstock_store::{Error, Options, Pattern, Read as _, Store, SubjectFilter};
 use std::io::{BufRead as _, BufReader};
@@ -10,18 +10,18 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The maximum number of objects read in a step.
-const SAMPLE: u64 = 50_000;
+const MAX_READ_OBJECTS: u64 = 50_000;
 
-fn open(dir: &Path) -> (Store, u64) {
+fn open_store(dir: &Path) -> (Store, u64) {
     let mut frames = 0;
     let store = Store::open(dir, Options::default(), &mut |progress| frames = progress.total);
     (store.expect("the store opens"), frames)
 }
 
-fn commit(store: &Store, work: &Work, first: u64) {
+fn commit_objects(store: &Store, work: &Workload, first: u64) {
     store
         .transact::<_, Error>(|change| {
-            for quad in (first..first + IN_COMMIT).flat_map(|n| work.object(n)) {
+            for quad in (first..first + OBJECTS_PER_COMMIT).flat_map(|n| work.object_quads(n)) {
                 change.insert(quad.as_ref())?;
             }
             Ok(())
@@ -29,85 +29,100 @@ fn commit(store: &Store, work: &Work, first: u64) {
         .expect("a commit");
 }
 
-pub(crate) fn load(dir: &Path, quads: u64, order: Order) {
-    let (store, _) = open(dir);
-    let work = Work::new(order);
-    let objects = (quads / OF_OBJECT / IN_COMMIT).max(1) * IN_COMMIT;
-    let commits = objects / IN_COMMIT;
+pub(crate) fn load_objects(dir: &Path, quads: u64, order: Order) {
+    let (store, _) = open_store(dir);
+    let work = Workload::new(order);
+    let objects = (quads / QUADS_PER_OBJECT / OBJECTS_PER_COMMIT).max(1) * OBJECTS_PER_COMMIT;
+    let commits = objects / OBJECTS_PER_COMMIT;
     // The cost of ingestion early and late: two periods of the same length, each with some checkpoints.
     let early = (commits / 10).min(100);
     let length = (commits * 3 / 10).clamp(1, 1_000);
     let mut costs = Vec::new();
-    let whole = Stretch::begin();
-    let mut stretch = Stretch::begin();
+    let whole = Measurement::begin();
+    let mut stretch = Measurement::begin();
     let mut waits = Vec::new();
     for n in 0..commits {
         if n == early || n == commits - length {
-            stretch = Stretch::begin();
+            stretch = Measurement::begin();
             waits.clear();
         }
         let began = Instant::now();
-        commit(&store, &work, n * IN_COMMIT);
+        commit_objects(&store, &work, n * OBJECTS_PER_COMMIT);
         waits.push(began.elapsed());
         if n + 1 == early + length || n + 1 == commits {
             waits.sort_unstable();
             let median = waits.get(waits.len() / 2).map_or(0.0, Duration::as_secs_f64);
-            costs.push((stretch.computed(), stretch.computed_here(), stretch.written(), median));
+            costs.push((
+                stretch.cpu_seconds(),
+                stretch.thread_cpu_seconds(),
+                stretch.bytes_written(),
+                median,
+            ));
         }
     }
-    whole.tell_rate("quads committed", objects * OF_OBJECT);
-    process::tell_peak();
-    process::tell_memory("loaded");
+    whole.report_rate("quads committed", objects * QUADS_PER_OBJECT);
+    process::report_peak_memory();
+    process::report_memory("loaded");
     if let [early, late] = costs.as_slice() {
-        tell("computing late/early", format!("{:.2}", late.0 / early.0.max(0.01)));
+        report_figure("computing late/early", format!("{:.2}", late.0 / early.0.max(0.01)));
         let here = late.1 / early.1.max(0.01);
-        tell("computing late/early, of the thread that commits", format!("{here:.2}"));
-        tell("median wait for a commit, late/early", format!("{:.2}", late.3 / early.3.max(1e-6)));
-        tell("written late/early", format!("{:.2}", late.2 as f64 / early.2.max(1) as f64));
+        report_figure("computing late/early, of the thread that commits", format!("{here:.2}"));
+        report_figure(
+            "median wait for a commit, late/early",
+            format!("{:.2}", late.3 / early.3.max(1e-6)),
+        );
+        report_figure(
+            "written late/early",
+            format!("{:.2}", late.2 as f64 / early.2.max(1) as f64),
+        );
     }
-    let stop = Stretch::begin();
+    let stop = Measurement::begin();
     drop(store);
-    stop.tell_seconds("stop");
-    let quads = objects * OF_OBJECT;
-    process::tell_bytes("B a quad written to the device", process::written(), quads);
+    stop.report_seconds("stop");
+    let quads = objects * QUADS_PER_OBJECT;
+    process::report_bytes_per_quad(
+        "B a quad written to the device",
+        process::bytes_written(),
+        quads,
+    );
     for folder in ["journal", "index"] {
-        let bytes = process::bytes_of(&dir.join(folder));
-        process::tell_bytes(&format!("B a quad on disk, {folder}"), bytes, quads);
+        let bytes = process::folder_bytes(&dir.join(folder));
+        process::report_bytes_per_quad(&format!("B a quad on disk, {folder}"), bytes, quads);
     }
-    process::tell_bytes("B a quad on disk in all", process::bytes_of(dir), quads);
+    process::report_bytes_per_quad("B a quad on disk in all", process::folder_bytes(dir), quads);
 }
 
-pub(crate) fn read(dir: &Path, quads: u64, order: Order) {
-    let opening = Stretch::begin();
-    let (store, _) = open(dir);
-    opening.tell_seconds("open after a clean stop");
-    process::tell_memory("opened");
-    let work = Work::new(order);
-    let objects = quads / OF_OBJECT;
-    let sample = objects.min(SAMPLE);
+pub(crate) fn read_objects(dir: &Path, quads: u64, order: Order) {
+    let opening = Measurement::begin();
+    let (store, _) = open_store(dir);
+    opening.report_seconds("open after a clean stop");
+    process::report_memory("opened");
+    let work = Workload::new(order);
+    let objects = quads / QUADS_PER_OBJECT;
+    let sample = objects.min(MAX_READ_OBJECTS);
     // A prime step visits objects all over the store.
     let any = |n: u64| n.wrapping_mul(7_919_999) % objects.max(1);
-    let stretch = Stretch::begin();
+    let stretch = Measurement::begin();
     for n in 0..sample {
         let subject = NamedOrBlankNode::from(work.subject(any(n)));
         let found = store.read().quads_about(&subject).expect("a subject");
-        assert_eq!(found.len() as u64, OF_OBJECT);
+        assert_eq!(found.len() as u64, QUADS_PER_OBJECT);
     }
-    stretch.tell_rate("subjects read", sample);
-    process::tell_memory("subjects read");
-    scan(&store, &work, sample);
-    list(&store, &work, sample);
-    process::tell_memory("scanned");
+    stretch.report_rate("subjects read", sample);
+    process::report_memory("subjects read");
+    scan_quads(&store, &work, sample);
+    list_subjects(&store, &work, sample);
+    process::report_memory("scanned");
 }
 
 /// Scans by predicate and object, each with the quads of all objects that match.
-fn scan(store: &Store, work: &Work, most: u64) {
-    let stretch = Stretch::begin();
+fn scan_quads(store: &Store, work: &Workload, most: u64) {
+    let stretch = Measurement::begin();
     let (mut scans, mut found) = (0, 0);
     for (n, predicate) in (0..1_024).zip(work.predicates.iter().take(5).cycle()) {
         let pattern = Pattern {
             predicate: Some(predicate.clone()),
-            object: Some(shared(n).into()),
+            object: Some(shared_value(n).into()),
             ..Pattern::default()
         };
         let scanned = store.read().for_each(&pattern, &mut |_| {
@@ -120,23 +135,23 @@ fn scan(store: &Store, work: &Work, most: u64) {
             break;
         }
     }
-    stretch.tell_rate("scans by predicate and object", scans);
-    stretch.tell_rate("quads scanned", found);
+    stretch.report_rate("scans by predicate and object", scans);
+    stretch.report_rate("quads scanned", found);
 }
 
 /// Lists subjects in pages, as exports do.
-fn list(store: &Store, work: &Work, most: u64) {
-    let stretch = Stretch::begin();
+fn list_subjects(store: &Store, work: &Workload, most: u64) {
+    let stretch = Measurement::begin();
     let filter = SubjectFilter { graph: Some(work.graph.clone()), having: Vec::new() };
     let mut after: Option<String> = None;
     let mut listed = 0;
     while listed < most {
-        let page = store.read().subjects(&filter, after.as_deref(), 1_000).expect("a page");
+        let page = store.read().list_subjects(&filter, after.as_deref(), 1_000).expect("a page");
         let Some(last) = page.last() else { break };
         listed += page.len() as u64;
         after = Some(last.as_str().to_owned());
     }
-    stretch.tell_rate("subjects listed", listed);
+    stretch.report_rate("subjects listed", listed);
 }
 
 /// Kill the process when a checkpoint is being written, instead of after a number of commits.
@@ -144,11 +159,11 @@ pub(crate) const IN_CHECKPOINT: usize = usize::MAX;
 
 /// Kills a process that commits, and measures the time until the store is open again. `after` has the number
 /// of commits before each kill.
-pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figures) {
+pub(crate) fn kill_and_reopen(dir: &Path, order: &str, after: &[usize], figures: &mut Figures) {
     let path = dir.to_str().expect("a path in Unicode");
     let mut found = Figures::new();
     for commits in after.iter().copied() {
-        let mut child = step(&["crash", path, "0", order]).spawn().expect("a step");
+        let mut child = step_command(&["crash", path, "0", order]).spawn().expect("a step");
         let output = BufReader::new(child.stdout.take().expect("its output"));
         let acknowledged = if commits == IN_CHECKPOINT {
             // The child prints nothing while it writes a checkpoint.
@@ -164,7 +179,7 @@ pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figu
             last
         };
         child.wait().expect("its end");
-        run(&["reopen", path], &mut found);
+        run_step(&["reopen", path], &mut found);
         let quads = found.pop().expect("a count").1.parse().unwrap_or(0);
         let acknowledged = acknowledged.and_then(|quads| quads.parse::<u64>().ok());
         assert!(quads >= acknowledged.expect("commits"), "a commit that was acknowledged is lost");
@@ -174,19 +189,19 @@ pub(crate) fn crash(dir: &Path, order: &str, after: &[usize], figures: &mut Figu
 }
 
 pub(crate) fn commit_until_killed(dir: &Path, order: Order) {
-    let (store, _) = open(dir);
-    let work = Work::new(order);
-    let mut next = store.stats().quads / OF_OBJECT;
+    let (store, _) = open_store(dir);
+    let work = Workload::new(order);
+    let mut next = store.stats().quads / QUADS_PER_OBJECT;
     loop {
-        commit(&store, &work, next);
-        next += IN_COMMIT;
-        println!("{}", next * OF_OBJECT);
+        commit_objects(&store, &work, next);
+        next += OBJECTS_PER_COMMIT;
+        println!("{}", next * QUADS_PER_OBJECT);
     }
 }
 
-pub(crate) fn reopen(dir: &Path) {
-    let opening = Stretch::begin();
-    let (store, frames) = open(dir);
-    tell("ready", opening.told(&format!(", {frames} commits replayed")));
-    tell("quads", store.stats().quads);
+pub(crate) fn time_reopening(dir: &Path) {
+    let opening = Measurement::begin();
+    let (store, frames) = open_store(dir);
+    report_figure("ready", opening.format_elapsed(&format!(", {frames} commits replayed")));
+    report_figure("quads", store.stats().quads);
 }

@@ -2,9 +2,9 @@
 use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
 
 /// Number of objects in a commit.
-pub(crate) const IN_COMMIT: u64 = 100;
+pub(crate) const OBJECTS_PER_COMMIT: u64 = 100;
 /// Number of quads of an object.
-pub(crate) const OF_OBJECT: u64 = 10;
+pub(crate) const QUADS_PER_OBJECT: u64 = 10;
 
 /// The order in which subjects are minted.
 #[derive(Debug, Clone, Copy)]
@@ -14,7 +14,7 @@ pub(crate) enum Order {
 }
 
 impl Order {
-    pub(crate) fn of(name: &str) -> Self {
+    pub(crate) fn from_name(name: &str) -> Self {
         if name == "random" { Self::Random } else { Self::Minted }
     }
 
@@ -27,25 +27,25 @@ impl Order {
 }
 
 /// The properties that all objects share, and the names of their subjects.
-pub(crate) struct Work {
+pub(crate) struct Workload {
     pub(crate) predicates: Vec<NamedNode>,
     pub(crate) graph: GraphName,
     order: Order,
 }
 
-fn mixed(n: u64) -> u64 {
+fn mix_bits(n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-pub(crate) fn shared(n: u64) -> NamedNode {
+pub(crate) fn shared_value(n: u64) -> NamedNode {
     NamedNode::new_unchecked(format!("https://example.org/shared/{n}"))
 }
 
-impl Work {
+impl Workload {
     pub(crate) fn new(order: Order) -> Self {
         let predicate = |n| NamedNode::new_unchecked(format!("https://example.org/vocabulary#{n}"));
         Self {
-            predicates: (0..OF_OBJECT).map(predicate).collect(),
+            predicates: (0..QUADS_PER_OBJECT).map(predicate).collect(),
             graph: NamedNode::new_unchecked("https://example.org/").into(),
             order,
         }
@@ -54,18 +54,18 @@ impl Work {
     pub(crate) fn subject(&self, n: u64) -> NamedNode {
         let n = match self.order {
             Order::Minted => n,
-            Order::Random => mixed(n),
+            Order::Random => mix_bits(n),
         };
         NamedNode::new_unchecked(format!("https://example.org/object/{n:016x}"))
     }
 
-    pub(crate) fn object(&self, n: u64) -> impl Iterator<Item = Quad> {
+    pub(crate) fn object_quads(&self, n: u64) -> impl Iterator<Item = Quad> {
         let subject = self.subject(n);
-        let mut random = mixed(n) | 1;
+        let mut random = mix_bits(n) | 1;
         self.predicates.iter().zip(0_u64..).map(move |(predicate, field)| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(field);
             let object: Term = if field < 5 {
-                shared(random >> 54).into()
+                shared_value(random >> 54).into()
             } else {
                 Literal::new_simple_literal(format!("{random:020} {n:08} {field:08}")).into()
             };

@@ -12,13 +12,13 @@ use std::ops::ControlFlow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Whether entries have values.
-    pub(crate) valued: bool,
+    pub(crate) has_values: bool,
     /// The size of the entries, in bytes, above which a block is split.
-    pub(crate) full: usize,
+    pub(crate) max_bytes: usize,
 }
 
 /// Bytes reserved when a block grows. Doubling the capacity would leave half of it unused.
-const SPARE: usize = 96;
+const GROWTH_BYTES: usize = 96;
 
 /// Sorted entries, and the name of the next block.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ struct Entry<'a> {
 }
 
 /// The position at which a key is, or would be inserted.
-struct Place {
+struct KeyPosition {
     at: usize,
     /// How many bytes the key shares with the key before `at`.
     matched: usize,
@@ -51,7 +51,7 @@ struct Place {
 }
 
 /// The callback of a scan. It gets each entry's key and value.
-pub(crate) type Visit<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
+pub(crate) type VisitEntry<'v> = dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
 
 /// The result of an insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,15 +62,15 @@ pub(crate) enum Inserted {
     Replaced,
 }
 
-fn common(a: &[u8], b: &[u8]) -> usize {
+fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-fn after(bytes: &[u8], at: usize) -> &[u8] {
+fn bytes_after(bytes: &[u8], at: usize) -> &[u8] {
     bytes.get(at..).unwrap_or_default()
 }
 
-fn before(bytes: &[u8], at: usize) -> &[u8] {
+fn bytes_before(bytes: &[u8], at: usize) -> &[u8] {
     bytes.get(..at).unwrap_or_default()
 }
 
@@ -83,7 +83,7 @@ impl Block {
     /// Decodes a block written by [`Block::encode`]. Returns `None` if the bytes are not a block.
     pub(crate) fn decode(shape: Shape, bytes: &[u8]) -> Option<Self> {
         let mut input = Input::new(bytes);
-        let end = match input.length()? {
+        let end = match input.read_length()? {
             0 => None,
             length => Some(input.take(length - 1)?.into()),
         };
@@ -92,7 +92,7 @@ impl Block {
         let mut last = Vec::new();
         let mut at = 0;
         while at < block.entries.len() {
-            let entry = block.entry(at)?;
+            let entry = block.read_entry(at)?;
             if entry.shared > last.len() || (at > 0 && entry.suffix.is_empty()) {
                 return None;
             }
@@ -107,21 +107,21 @@ impl Block {
     /// Appends the block's bytes on disk to `out`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match &self.end {
-            None => varint::put(out, 0),
+            None => varint::write_number(out, 0),
             Some(end) => {
-                varint::put_length(out, end.len() + 1);
+                varint::write_length(out, end.len() + 1);
                 out.extend_from_slice(end);
             }
         }
         out.extend_from_slice(&self.entries);
     }
 
-    pub(crate) fn stored(&self) -> u64 {
+    pub(crate) fn stored_checksum(&self) -> u64 {
         self.stored
     }
 
     /// Sets the checksum of the entry that the engine has under this block's name.
-    pub(crate) fn set_stored(&mut self, checksum: u64) {
+    pub(crate) fn set_stored_checksum(&mut self, checksum: u64) {
         self.stored = checksum;
     }
 
@@ -131,12 +131,12 @@ impl Block {
 
     /// Returns whether the block is so small that it may be joined with the next.
     pub(crate) fn is_small(&self) -> bool {
-        self.entries.len() < self.shape.full / 4
+        self.entries.len() < self.shape.max_bytes / 4
     }
 
     /// Returns whether both blocks fit into one, with some space left.
-    pub(crate) fn fits(&self, right: &Self) -> bool {
-        self.is_empty() || self.entries.len() + right.entries.len() <= self.shape.full * 3 / 4
+    pub(crate) fn fits_with(&self, right: &Self) -> bool {
+        self.is_empty() || self.entries.len() + right.entries.len() <= self.shape.max_bytes * 3 / 4
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -144,14 +144,14 @@ impl Block {
     }
 
     /// Returns whether an entry of that many bytes fits. An empty block accepts any entry.
-    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
-        self.is_empty() || self.entries.len() + bytes <= self.shape.full
+    pub(crate) fn fits_bytes(&self, bytes: usize) -> bool {
+        self.is_empty() || self.entries.len() + bytes <= self.shape.max_bytes
     }
 
     /// Returns the value of the entry at `at` and advances `at`; `None` at the end. `key` must be the
     /// previous entry's key, and becomes this entry's key.
-    pub(crate) fn step(&self, at: &mut usize, key: &mut Vec<u8>) -> Option<&[u8]> {
-        let entry = self.entry(*at)?;
+    pub(crate) fn read_next(&self, at: &mut usize, key: &mut Vec<u8>) -> Option<&[u8]> {
+        let entry = self.read_entry(*at)?;
         key.truncate(entry.shared);
         key.extend_from_slice(entry.suffix);
         *at = entry.next;
@@ -159,12 +159,12 @@ impl Block {
     }
 
     /// Returns about how many bytes of memory the block takes.
-    pub(crate) fn weight(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         const BASE: usize = 160;
         BASE + self.entries.capacity() + self.last.capacity() + self.end().map_or(0, <[u8]>::len)
     }
 
-    fn entry(&self, at: usize) -> Option<Entry<'_>> {
+    fn read_entry(&self, at: usize) -> Option<Entry<'_>> {
         let rest = self.entries.get(at..)?;
         if rest.is_empty() {
             return None;
@@ -176,27 +176,27 @@ impl Block {
                 input = Input::new(rest);
                 (usize::from(*shared), usize::from(*length))
             }
-            _ => (input.length()?, input.length()?),
+            _ => (input.read_length()?, input.read_length()?),
         };
         let suffix_at = at + rest.len() - input.len();
         let suffix = input.take(length)?;
-        let value = if self.shape.valued { input.bytes()? } else { &[] };
+        let value = if self.shape.has_values { input.read_bytes()? } else { &[] };
         Some(Entry { shared, suffix, value, suffix_at, next: at + rest.len() - input.len() })
     }
 
-    fn place(&self, key: &[u8]) -> Place {
+    fn find_place(&self, key: &[u8]) -> KeyPosition {
         let (mut at, mut matched) = (0, 0);
         loop {
-            at = self.skip(at, matched);
-            let Some(entry) = self.entry(at) else { break };
+            at = self.skip_shared(at, matched);
+            let Some(entry) = self.read_entry(at) else { break };
             if entry.shared < matched {
                 break;
             }
             if entry.shared == matched {
-                let sought = after(key, matched);
-                let more = common(entry.suffix, sought);
+                let sought = bytes_after(key, matched);
+                let more = common_prefix_len(entry.suffix, sought);
                 match (entry.suffix.get(more), sought.get(more)) {
-                    (None, None) => return Place { at, matched, exact: true },
+                    (None, None) => return KeyPosition { at, matched, exact: true },
                     (Some(here), Some(there)) if here > there => break,
                     (Some(_), None) => break,
                     _ => matched += more,
@@ -204,13 +204,13 @@ impl Block {
             }
             at = entry.next;
         }
-        Place { at, matched, exact: false }
+        KeyPosition { at, matched, exact: false }
     }
 
     /// Skips entries from `at` on that share more than `matched` with the previous one. It handles only
     /// entries without values whose two numbers take one byte each: nearly all that a search passes.
-    fn skip(&self, mut at: usize, matched: usize) -> usize {
-        while !self.shape.valued
+    fn skip_shared(&self, mut at: usize, matched: usize) -> usize {
+        while !self.shape.has_values
             && let Some([shared @ 0..0x80, length @ 0..0x80, ..]) = self.entries.get(at..)
             && usize::from(*shared) > matched
         {
@@ -221,53 +221,57 @@ impl Block {
 
     /// Returns the value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        let place = self.place(key);
-        if place.exact { Some(self.entry(place.at)?.value) } else { None }
+        let place = self.find_place(key);
+        if place.exact { Some(self.read_entry(place.at)?.value) } else { None }
     }
 
     /// Inserts an entry, or replaces the value of an existing one.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Inserted {
         let place = if self.is_empty() || *key > *self.last {
-            Place { at: self.entries.len(), matched: common(&self.last, key), exact: false }
+            KeyPosition {
+                at: self.entries.len(),
+                matched: common_prefix_len(&self.last, key),
+                exact: false,
+            }
         } else {
-            self.place(key)
+            self.find_place(key)
         };
         if place.exact {
-            if let Some(entry) = self.entry(place.at)
-                && self.shape.valued
+            if let Some(entry) = self.read_entry(place.at)
+                && self.shape.has_values
                 && entry.value != value
             {
                 let range = entry.suffix_at + entry.suffix.len()..entry.next;
                 let mut new = Vec::with_capacity(value.len() + 2);
-                varint::put_bytes(&mut new, value);
+                varint::write_bytes(&mut new, value);
                 self.entries.splice(range, new);
             }
             return Inserted::Replaced;
         }
         let mut new = Vec::with_capacity(key.len() + value.len() + 8);
-        varint::put_length(&mut new, place.matched);
-        varint::put_bytes(&mut new, after(key, place.matched));
-        if self.shape.valued {
-            varint::put_bytes(&mut new, value);
+        varint::write_length(&mut new, place.matched);
+        varint::write_bytes(&mut new, bytes_after(key, place.matched));
+        if self.shape.has_values {
+            varint::write_bytes(&mut new, value);
         }
         if self.entries.capacity() < self.entries.len() + new.len() {
-            self.entries.reserve_exact(new.len() + SPARE);
+            self.entries.reserve_exact(new.len() + GROWTH_BYTES);
         }
         let mut replaced_to = place.at;
         let mut last = true;
-        if let Some(next) = self.entry(place.at) {
+        if let Some(next) = self.read_entry(place.at) {
             last = false;
             if next.shared == place.matched {
-                let more = common(next.suffix, after(key, place.matched));
-                varint::put_length(&mut new, place.matched + more);
-                varint::put_length(&mut new, next.suffix.len() - more);
+                let more = common_prefix_len(next.suffix, bytes_after(key, place.matched));
+                varint::write_length(&mut new, place.matched + more);
+                varint::write_length(&mut new, next.suffix.len() - more);
                 replaced_to = next.suffix_at + more;
             }
         }
         if last {
             self.entries.extend_from_slice(&new);
             self.last.truncate(place.matched);
-            self.last.extend_from_slice(after(key, place.matched));
+            self.last.extend_from_slice(bytes_after(key, place.matched));
         } else {
             self.entries.splice(place.at..replaced_to, new);
         }
@@ -276,27 +280,27 @@ impl Block {
 
     /// Removes an entry. Returns `false` if the key does not exist.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
-        let place = self.place(key);
+        let place = self.find_place(key);
         if !place.exact {
             return false;
         }
-        let Some(entry) = self.entry(place.at) else { return false };
+        let Some(entry) = self.read_entry(place.at) else { return false };
         let was_last = entry.next == self.entries.len();
         let mut new = Vec::new();
         let mut replaced_to = entry.next;
-        if let Some(next) = self.entry(entry.next)
+        if let Some(next) = self.read_entry(entry.next)
             && next.shared > entry.shared
         {
             let more = next.shared - entry.shared;
-            varint::put_length(&mut new, entry.shared);
-            varint::put_length(&mut new, next.suffix.len() + more);
-            new.extend_from_slice(before(entry.suffix, more));
+            varint::write_length(&mut new, entry.shared);
+            varint::write_length(&mut new, next.suffix.len() + more);
+            new.extend_from_slice(bytes_before(entry.suffix, more));
             replaced_to = next.suffix_at;
         }
         self.entries.splice(place.at..replaced_to, new);
         if was_last {
             let mut last = Vec::new();
-            self.walk(&mut |key, _| {
+            self.visit_entries(&mut |key, _| {
                 last.clear();
                 last.extend_from_slice(key);
             });
@@ -305,10 +309,10 @@ impl Block {
         true
     }
 
-    fn walk(&self, visit: &mut impl FnMut(&[u8], &[u8])) {
+    fn visit_entries(&self, visit: &mut impl FnMut(&[u8], &[u8])) {
         let mut key = Vec::new();
         let mut at = 0;
-        while let Some(entry) = self.entry(at) {
+        while let Some(entry) = self.read_entry(at) {
             key.truncate(entry.shared);
             key.extend_from_slice(entry.suffix);
             visit(&key, entry.value);
@@ -320,12 +324,12 @@ impl Block {
     pub(crate) fn scan(
         &self,
         from: &[u8],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitEntry<'_>,
     ) -> Result<ControlFlow<()>, Error> {
         let mut key = Vec::new();
         let mut at = 0;
         let mut reached = false;
-        while let Some(entry) = self.entry(at) {
+        while let Some(entry) = self.read_entry(at) {
             key.truncate(entry.shared);
             key.extend_from_slice(entry.suffix);
             reached = reached || *key >= *from;
@@ -340,22 +344,22 @@ impl Block {
     /// Returns all entries, for reading them backwards.
     pub(crate) fn to_vec(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut all = Vec::new();
-        self.walk(&mut |key, value| all.push((key.to_vec(), value.to_vec())));
+        self.visit_entries(&mut |key, value| all.push((key.to_vec(), value.to_vec())));
         all
     }
 
     /// Moves the upper part of an oversized block into a new one. Returns the new block and its name. After
     /// an insertion at the end only that entry moves, so that ascending keys leave full blocks behind.
-    pub(crate) fn split(&mut self, appended: bool) -> Option<(Box<[u8]>, Self)> {
-        if self.entries.len() <= self.shape.full {
+    pub(crate) fn split_off_upper(&mut self, appended: bool) -> Option<(Box<[u8]>, Self)> {
+        if self.entries.len() <= self.shape.max_bytes {
             return None;
         }
         let half = if appended { self.entries.len() } else { self.entries.len() / 2 };
         let (mut key, mut at) = (Vec::new(), 0);
         let (mut cut, mut last) = (0, Vec::new());
-        while let Some(entry) = self.entry(at) {
+        while let Some(entry) = self.read_entry(at) {
             if at > 0 {
-                if cut > 0 && at > self.shape.full {
+                if cut > 0 && at > self.shape.max_bytes {
                     break;
                 }
                 cut = at;
@@ -372,17 +376,17 @@ impl Block {
             return None;
         }
         let (shared, tail, suffix) = {
-            let first = self.entry(cut)?;
+            let first = self.read_entry(cut)?;
             (first.shared, first.suffix_at + first.suffix.len(), first.suffix.to_vec())
         };
-        let mut first = before(&last, shared).to_vec();
+        let mut first = bytes_before(&last, shared).to_vec();
         first.extend_from_slice(&suffix);
-        let mut entries = Vec::with_capacity(self.entries.len() - cut + first.len() + SPARE);
-        varint::put_length(&mut entries, 0);
-        varint::put_bytes(&mut entries, &first);
-        entries.extend_from_slice(after(&self.entries, tail));
+        let mut entries = Vec::with_capacity(self.entries.len() - cut + first.len() + GROWTH_BYTES);
+        varint::write_length(&mut entries, 0);
+        varint::write_bytes(&mut entries, &first);
+        entries.extend_from_slice(bytes_after(&self.entries, tail));
         // The shortest key that is greater than all remaining keys and not greater than any moved one.
-        let name: Box<[u8]> = before(&first, shared + 1).into();
+        let name: Box<[u8]> = bytes_before(&first, shared + 1).into();
         let right = Self {
             shape: self.shape,
             entries,
@@ -391,18 +395,20 @@ impl Block {
             stored: 0,
         };
         self.entries.truncate(cut);
-        self.entries.shrink_to(cut + SPARE);
+        self.entries.shrink_to(cut + GROWTH_BYTES);
         Some((name, right))
     }
 
     /// Appends the entries of the block that follows.
-    pub(crate) fn absorb(&mut self, right: &Self) {
-        if let Some(first) = right.entry(0) {
-            let shared = common(&self.last, first.suffix);
-            varint::put_length(&mut self.entries, shared);
-            varint::put_bytes(&mut self.entries, after(first.suffix, shared));
-            self.entries
-                .extend_from_slice(after(&right.entries, first.suffix_at + first.suffix.len()));
+    pub(crate) fn append_block(&mut self, right: &Self) {
+        if let Some(first) = right.read_entry(0) {
+            let shared = common_prefix_len(&self.last, first.suffix);
+            varint::write_length(&mut self.entries, shared);
+            varint::write_bytes(&mut self.entries, bytes_after(first.suffix, shared));
+            self.entries.extend_from_slice(bytes_after(
+                &right.entries,
+                first.suffix_at + first.suffix.len(),
+            ));
             self.last.clone_from(&right.last);
         }
         self.end.clone_from(&right.end);
@@ -415,7 +421,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    const SHAPE: Shape = Shape { valued: true, full: 512 };
+    const SHAPE: Shape = Shape { has_values: true, max_bytes: 512 };
 
     fn check(block: &Block, model: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(), TestCaseError> {
         let expected: Vec<_> = model.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
@@ -462,21 +468,21 @@ mod tests {
             for (key, value) in &entries {
                 block.insert(key, value);
             }
-            if let Some((name, right)) = block.split(appended) {
+            if let Some((name, right)) = block.split_off_upper(appended) {
                 let (low, high): (BTreeMap<_, _>, BTreeMap<_, _>) =
                     entries.clone().into_iter().partition(|(key, _)| **key < *name);
                 prop_assert!(!low.is_empty() && !high.is_empty());
                 prop_assert_eq!(block.end(), Some(&*name));
                 check(&block, &low)?;
                 check(&right, &high)?;
-                block.absorb(&right);
+                block.append_block(&right);
             }
             check(&block, &entries)?;
         }
 
         #[test]
         fn any_bytes_are_a_block_or_refused(bytes: Vec<u8>, valued: bool) {
-            if let Some(block) = Block::decode(Shape { valued, full: 512 }, &bytes) {
+            if let Some(block) = Block::decode(Shape { has_values: valued, max_bytes: 512 }, &bytes) {
                 block.to_vec();
             }
         }

@@ -5,14 +5,14 @@
 //!
 //! Invariant: the names and ends of all live blocks, in memory or in the engine, partition each tree. If
 //! several copies of a block exist, the dirty one counts, then the clean one, then the engine's. A name in
-//! `gone` is deleted, even if the engine still has it.
-use super::block::{Block, Inserted, Shape, Visit};
-use super::clean::{Chain, Clean, Name, floor, reaches};
-use super::engine::{Engine, checksum};
+//! `deleted` is deleted, even if the engine still has it.
+use super::block::{Block, Inserted, Shape, VisitEntry};
+use super::clean::{Chain, CleanBlocks, Name, covers_key, find_floor};
+use super::engine::{Engine, entry_checksum};
 use super::images::{self, Image, NewImages};
 use super::packing::{Packer, Unpacker};
 use crate::Error;
-use crate::steps::Steps;
+use crate::steps::WriterSteps;
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
@@ -26,21 +26,25 @@ pub(crate) struct Blocks {
     dirty: Chain,
     dirty_bytes: usize,
     /// Deleted blocks, with the checksums of the entries that the engine has for them.
-    gone: BTreeMap<Name, u64>,
-    clean: Mutex<Clean>,
+    deleted: BTreeMap<Name, u64>,
+    clean: Mutex<CleanBlocks>,
     unpacker: Unpacker,
 }
 
 /// Edits a block and updates the byte count.
-fn weighed<T>(block: &mut Arc<Block>, bytes: &mut usize, edit: impl FnOnce(&mut Block) -> T) -> T {
+fn edit_counted<T>(
+    block: &mut Arc<Block>,
+    bytes: &mut usize,
+    edit: impl FnOnce(&mut Block) -> T,
+) -> T {
     let block = Arc::make_mut(block);
-    let was = block.weight();
+    let was = block.memory_bytes();
     let value = edit(block);
-    *bytes = (*bytes + block.weight()).saturating_sub(was);
+    *bytes = (*bytes + block.memory_bytes()).saturating_sub(was);
     value
 }
 
-fn damaged(name: &[u8]) -> Error {
+fn damaged_block(name: &[u8]) -> Error {
     Error::Index(format!("the block named {name:02x?} is missing or damaged"))
 }
 
@@ -55,7 +59,7 @@ impl Blocks {
             shape,
             dirty: Chain::new(),
             dirty_bytes: 0,
-            gone: BTreeMap::new(),
+            deleted: BTreeMap::new(),
             clean: Mutex::default(),
             unpacker: Unpacker::default(),
         }
@@ -68,7 +72,7 @@ impl Blocks {
     /// Releases the files and the memory. Reads fail afterwards.
     pub(crate) fn close(&mut self) {
         self.engine.close();
-        (self.dirty, self.gone) = Default::default();
+        (self.dirty, self.deleted) = Default::default();
         self.clean = Mutex::default();
         self.dirty_bytes = 0;
     }
@@ -78,86 +82,86 @@ impl Blocks {
         self.dirty_bytes
     }
 
-    fn clean(&self) -> MutexGuard<'_, Clean> {
+    fn lock_clean(&self) -> MutexGuard<'_, CleanBlocks> {
         self.clean.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn decode(&self, name: &[u8], bytes: &[u8]) -> Result<Arc<Block>, Error> {
+    fn decode_block(&self, name: &[u8], bytes: &[u8]) -> Result<Arc<Block>, Error> {
         let shape = (self.shape)(tree_of(name));
-        let block = self.unpacker.unpack(bytes, |bytes| Block::decode(shape, bytes));
-        let mut block = block.ok_or_else(|| damaged(name))?;
-        block.set_stored(checksum(name, bytes));
+        let block = self.unpacker.unpack_block(bytes, |bytes| Block::decode(shape, bytes));
+        let mut block = block.ok_or_else(|| damaged_block(name))?;
+        block.set_stored_checksum(entry_checksum(name, bytes));
         Ok(Arc::new(block))
     }
 
     /// Returns the live block with the greatest name within `upper`, which must include `key`.
-    pub(super) fn find(
+    pub(super) fn find_block(
         &self,
         upper: Bound<&[u8]>,
         key: &[u8],
     ) -> Result<(Name, Arc<Block>), Error> {
-        self.look(upper, key, Clean::insert)
+        self.find_and_cache(upper, key, CleanBlocks::insert)
     }
 
     /// Returns the live block of `key` for a single pass: a block that is read only once is not cached.
-    pub(super) fn find_once(&self, key: &[u8]) -> Result<(Name, Arc<Block>), Error> {
-        self.look(Bound::Included(key), key, Clean::insert_again)
+    pub(super) fn find_block_once(&self, key: &[u8]) -> Result<(Name, Arc<Block>), Error> {
+        self.find_and_cache(Bound::Included(key), key, CleanBlocks::insert_if_read_before)
     }
 
-    fn look(
+    fn find_and_cache(
         &self,
         upper: Bound<&[u8]>,
         key: &[u8],
-        keep: fn(&mut Clean, Name, Arc<Block>),
+        keep: fn(&mut CleanBlocks, Name, Arc<Block>),
     ) -> Result<(Name, Arc<Block>), Error> {
-        if let Some((name, block)) = floor(&self.dirty, upper, key) {
+        if let Some((name, block)) = find_floor(&self.dirty, upper, key) {
             return Ok((name.clone(), block.clone()));
         }
-        if let Some(found) = self.clean().find(upper, key) {
+        if let Some(found) = self.lock_clean().find_block(upper, key) {
             return Ok(found);
         }
         let found = self.engine.last_within(upper, |name, bytes| {
             (name.first() == key.first())
-                .then(|| Ok::<_, Error>((Name::from(name), self.decode(name, bytes)?)))
+                .then(|| Ok::<_, Error>((Name::from(name), self.decode_block(name, bytes)?)))
         })?;
         let Some(Some(found)) = found else {
             let tree = tree_of(key);
             return Ok(([tree].into(), Arc::new(Block::new((self.shape)(tree)))));
         };
         let (name, block) = found?;
-        if !reaches(&block, upper, key) || self.gone.contains_key(&name) {
-            return Err(damaged(&name));
+        if !covers_key(&block, upper, key) || self.deleted.contains_key(&name) {
+            return Err(damaged_block(&name));
         }
-        keep(&mut self.clean(), name.clone(), block.clone());
+        keep(&mut self.lock_clean(), name.clone(), block.clone());
         Ok((name, block))
     }
 
     /// Returns the live block with this name.
-    fn load(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
-        self.load_and(name, Clean::insert)
+    fn load_block(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
+        self.load_and_cache(name, CleanBlocks::insert)
     }
 
     /// Returns the live block with this name for a single pass.
-    pub(super) fn load_once(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
-        self.load_and(name, Clean::insert_again)
+    pub(super) fn load_block_once(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
+        self.load_and_cache(name, CleanBlocks::insert_if_read_before)
     }
 
-    fn load_and(
+    fn load_and_cache(
         &self,
         name: &[u8],
-        keep: fn(&mut Clean, Name, Arc<Block>),
+        keep: fn(&mut CleanBlocks, Name, Arc<Block>),
     ) -> Result<Arc<Block>, Error> {
         if let Some(block) = self.dirty.get(name) {
             return Ok(block.clone());
         }
-        if let Some(block) = self.clean().get(name) {
+        if let Some(block) = self.lock_clean().get(name) {
             return Ok(block);
         }
         let block = self
             .engine
-            .get(name, |bytes| self.decode(name, bytes))?
-            .ok_or_else(|| damaged(name))??;
-        keep(&mut self.clean(), name.into(), block.clone());
+            .get(name, |bytes| self.decode_block(name, bytes))?
+            .ok_or_else(|| damaged_block(name))??;
+        keep(&mut self.lock_clean(), name.into(), block.clone());
         Ok(block)
     }
 
@@ -168,36 +172,40 @@ impl Blocks {
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Error> {
         let upper = Bound::Included(key);
-        if let Some((_, block)) = floor(&self.dirty, upper, key) {
+        if let Some((_, block)) = find_floor(&self.dirty, upper, key) {
             return Ok(block.get(key).map(read));
         }
-        let (_, block) = self.find(upper, key)?;
+        let (_, block) = self.find_block(upper, key)?;
         Ok(block.get(key).map(read))
     }
 
     /// Passes the entries of a tree from `from` on to `visit`, in order, until it breaks.
-    pub(crate) fn scan(&self, from: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
-        let (_, mut block) = self.find(Bound::Included(from), from)?;
+    pub(crate) fn scan(&self, from: &[u8], visit: &mut VisitEntry<'_>) -> Result<(), Error> {
+        let (_, mut block) = self.find_block(Bound::Included(from), from)?;
         while block.scan(from, visit)?.is_continue() {
             let Some(end) = block.end() else { break };
-            let next = self.load(end)?;
+            let next = self.load_block(end)?;
             block = next;
         }
         Ok(())
     }
 
     /// Passes the entries whose keys begin with `prefix` to `visit`, in order, until it breaks.
-    pub(crate) fn scan_prefix(&self, prefix: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
+    pub(crate) fn scan_prefix(
+        &self,
+        prefix: &[u8],
+        visit: &mut VisitEntry<'_>,
+    ) -> Result<(), Error> {
         self.scan(prefix, &mut |key, value| {
             if key.starts_with(prefix) { visit(key, value) } else { Ok(ControlFlow::Break(())) }
         })
     }
 
     /// Passes the entries of a tree before `before` to `visit`, in reverse order, until it breaks.
-    pub(crate) fn scan_back(&self, before: &[u8], visit: &mut Visit<'_>) -> Result<(), Error> {
+    pub(crate) fn scan_back(&self, before: &[u8], visit: &mut VisitEntry<'_>) -> Result<(), Error> {
         let mut upper = Name::from(before);
         loop {
-            let (name, block) = self.find(Bound::Excluded(&upper), &upper)?;
+            let (name, block) = self.find_block(Bound::Excluded(&upper), &upper)?;
             for (key, value) in block.to_vec().iter().rev() {
                 if **key < *before && visit(key, value)?.is_break() {
                     return Ok(());
@@ -221,33 +229,37 @@ impl Blocks {
     }
 
     /// Edits the block of a key and marks it dirty.
-    fn change<T>(&mut self, key: &[u8], edit: impl FnOnce(&mut Block) -> T) -> Result<T, Error> {
+    fn edit_block<T>(
+        &mut self,
+        key: &[u8],
+        edit: impl FnOnce(&mut Block) -> T,
+    ) -> Result<T, Error> {
         let upper = Bound::Included(key);
         let range = (Bound::Unbounded, upper);
         if let Some((name, block)) = self.dirty.range_mut::<[u8], _>(range).next_back()
             && name.first() == key.first()
-            && reaches(block, upper, key)
+            && covers_key(block, upper, key)
         {
-            return Ok(weighed(block, &mut self.dirty_bytes, edit));
+            return Ok(edit_counted(block, &mut self.dirty_bytes, edit));
         }
-        let (name, mut block) = self.find(upper, key)?;
-        self.clean().remove(&name);
-        self.dirty_bytes += name.len() + block.weight();
-        let value = weighed(&mut block, &mut self.dirty_bytes, edit);
-        self.gone.remove(&name);
+        let (name, mut block) = self.find_block(upper, key)?;
+        self.lock_clean().remove(&name);
+        self.dirty_bytes += name.len() + block.memory_bytes();
+        let value = edit_counted(&mut block, &mut self.dirty_bytes, edit);
+        self.deleted.remove(&name);
         self.dirty.insert(name, block);
         Ok(value)
     }
 
     /// Inserts an entry, or replaces the value of an existing one. Returns `false` if the key existed.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Result<bool, Error> {
-        let (inserted, split) = self.change(key, |block| {
+        let (inserted, split) = self.edit_block(key, |block| {
             let inserted = block.insert(key, value);
-            (inserted, block.split(inserted == Inserted::New { last: true }))
+            (inserted, block.split_off_upper(inserted == Inserted::New { last: true }))
         })?;
         if let Some((name, mut right)) = split {
-            self.dirty_bytes += name.len() + right.weight();
-            right.set_stored(self.gone.remove(&name).unwrap_or_default());
+            self.dirty_bytes += name.len() + right.memory_bytes();
+            right.set_stored_checksum(self.deleted.remove(&name).unwrap_or_default());
             self.dirty.insert(name, Arc::new(right));
         }
         Ok(inserted != Inserted::Replaced)
@@ -255,60 +267,66 @@ impl Blocks {
 
     /// Removes an entry. Returns `false` if the key does not exist.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Result<bool, Error> {
-        let (removed, follower) = self.change(key, |block| {
+        let (removed, follower) = self.edit_block(key, |block| {
             let removed = block.remove(key);
             let small = removed && block.is_small();
             (removed, block.end().filter(|_| small).map(Name::from))
         })?;
         if let Some(name) = follower {
-            self.join(key, &name)?;
+            self.join_next(key, &name)?;
         }
         Ok(removed)
     }
 
     /// Joins the block of `key` with the next one if both fit into one.
-    fn join(&mut self, key: &[u8], name: &Name) -> Result<(), Error> {
-        let right = self.load(name)?;
-        let joined = self.change(key, |block| {
-            let fits = block.fits(&right);
+    fn join_next(&mut self, key: &[u8], name: &Name) -> Result<(), Error> {
+        let right = self.load_block(name)?;
+        let joined = self.edit_block(key, |block| {
+            let fits = block.fits_with(&right);
             if fits {
-                block.absorb(&right);
+                block.append_block(&right);
             }
             fits
         })?;
         if joined {
             if let Some(block) = self.dirty.remove(name) {
-                self.dirty_bytes = self.dirty_bytes.saturating_sub(name.len() + block.weight());
+                self.dirty_bytes =
+                    self.dirty_bytes.saturating_sub(name.len() + block.memory_bytes());
             }
-            self.clean().remove(name);
-            if right.stored() != 0 {
-                self.gone.insert(name.clone(), right.stored());
+            self.lock_clean().remove(name);
+            if right.stored_checksum() != 0 {
+                self.deleted.insert(name.clone(), right.stored_checksum());
             }
         }
         Ok(())
     }
 
     /// Writes all dirty blocks to a file of images, in order.
-    pub(crate) fn images(&self, out: &mut NewImages, steps: &Steps) -> Result<Imaged, Error> {
+    pub(crate) fn write_dirty(
+        &self,
+        out: &mut NewImages,
+        steps: &WriterSteps,
+    ) -> Result<WrittenImages, Error> {
         let mut packer = Packer::new();
         let (mut bytes, mut packed) = (Vec::new(), Vec::new());
-        let mut imaged = Imaged::default();
-        for (name, stored) in &self.gone {
-            out.push(name, Image::Gone)?;
+        let mut imaged = WrittenImages::default();
+        for (name, stored) in &self.deleted {
+            out.push(name, Image::Deleted)?;
             imaged.change = imaged.change.wrapping_sub(*stored);
         }
         for (name, block) in &self.dirty {
-            steps.step();
+            steps.count_step();
             bytes.clear();
             packed.clear();
             block.encode(&mut bytes);
-            packer.pack(&bytes, &mut packed);
-            let checksum = checksum(name, &packed);
+            packer.pack_block(&bytes, &mut packed);
+            let checksum = entry_checksum(name, &packed);
             imaged.checksums.push(checksum);
             imaged.sum = imaged.sum.wrapping_add(checksum);
-            imaged.change = imaged.change.wrapping_add(checksum).wrapping_sub(block.stored());
-            let image = match block.stored() {
-                0 => Image::Fresh(&bytes),
+            imaged.change =
+                imaged.change.wrapping_add(checksum).wrapping_sub(block.stored_checksum());
+            let image = match block.stored_checksum() {
+                0 => Image::New(&bytes),
                 _ => Image::Changed(&bytes),
             };
             out.push(name, image)?;
@@ -317,22 +335,22 @@ impl Blocks {
     }
 
     /// Marks the dirty blocks as written.
-    pub(crate) fn written(&mut self, imaged: Imaged) {
-        self.gone.clear();
+    pub(crate) fn mark_written(&mut self, imaged: WrittenImages) {
+        self.deleted.clear();
         self.dirty_bytes = 0;
-        let mut clean = std::mem::take(&mut *self.clean());
+        let mut clean = std::mem::take(&mut *self.lock_clean());
         let dirty = std::mem::take(&mut self.dirty);
         for ((name, mut block), checksum) in dirty.into_iter().zip(imaged.checksums) {
-            Arc::make_mut(&mut block).set_stored(checksum);
+            Arc::make_mut(&mut block).set_stored_checksum(checksum);
             clean.insert(name, block);
         }
-        *self.clean() = clean;
+        *self.lock_clean() = clean;
     }
 }
 
-/// The result of [`Blocks::images`].
+/// The result of [`Blocks::write_dirty`].
 #[derive(Debug, Default)]
-pub(crate) struct Imaged {
+pub(crate) struct WrittenImages {
     /// The change of the sum of all checksums.
     pub(crate) change: u64,
     /// The sum of the checksums below.
@@ -343,30 +361,30 @@ pub(crate) struct Imaged {
 
 /// Writes a file of images to the engine, and then the note, which it returns. Returns when everything is on
 /// the medium.
-pub(crate) fn write_images(
+pub(crate) fn apply_images(
     engine: &Engine,
     path: &Path,
     note: &[u8],
-    steps: &Steps,
+    steps: &WriterSteps,
 ) -> Result<Vec<u8>, Error> {
-    let mut writes = engine.write();
+    let mut writes = engine.begin_writes();
     let mut packer = Packer::new();
     let mut packed = Vec::new();
     let mut sum = 0_u64;
-    let end = images::read(path, &mut |images| {
+    let end = images::read_images(path, &mut |images| {
         for (name, image) in images {
             match image {
-                Image::Gone => writes.remove(name)?,
-                Image::Fresh(_) => writes.insert(name, &[])?,
+                Image::Deleted => writes.remove(name)?,
+                Image::New(_) => writes.insert(name, &[])?,
                 Image::Changed(_) => {}
             }
         }
         for (name, image) in images {
-            steps.step();
-            if let Image::Changed(bytes) | Image::Fresh(bytes) = image {
+            steps.count_step();
+            if let Image::Changed(bytes) | Image::New(bytes) = image {
                 packed.clear();
-                packer.pack(bytes, &mut packed);
-                sum = sum.wrapping_add(checksum(name, &packed));
+                packer.pack_block(bytes, &mut packed);
+                sum = sum.wrapping_add(entry_checksum(name, &packed));
                 writes.insert(name, &packed)?;
             }
         }

@@ -4,15 +4,15 @@
 //! replay restores. So all changes are first written to a file of their own, `checkpoint-open`, which is
 //! synced. It exists from before the first write to the engine until after the engine's last sync. An open
 //! that finds the file writes it again. If the file is unreadable, the index must not be used.
-use super::blocks::{self, Blocks, Imaged};
+use super::blocks::{self, Blocks, WrittenImages};
 use super::engine::Engine;
-use super::images::{self, End, NewImages};
+use super::images::{self, ImagesEnd, NewImages};
 use super::key::tree;
 use super::note::Note;
 use super::runs::{self, Runs};
-use super::{Index, damaged};
-use crate::steps::Steps;
-use crate::store::LOADING;
+use super::{Index, damaged_entry};
+use crate::steps::WriterSteps;
+use crate::store::LOADING_SEQUENCE;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,45 +21,45 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Disk space that a checkpoint needs, as a multiple of the dirty bytes, and in addition. The engine writes
 /// whole segments and frees old ones only later.
-const ROOM_FACTOR: u64 = 3;
-const ROOM_SPARE: u64 = 2 << 20;
+const SPACE_FACTOR: u64 = 3;
+const SPACE_RESERVE_BYTES: u64 = 2 << 20;
 /// A checkpoint for lack of disk space needs at least this many dirty bytes: many small ones write much more.
-const EARLY_BYTES: usize = 1 << 20;
+const MIN_EARLY_DIRTY_BYTES: usize = 1 << 20;
 
 /// Returns the free disk space, in bytes, that a checkpoint of `dirty` bytes needs.
-fn needed(dirty: usize) -> u64 {
-    dirty as u64 * ROOM_FACTOR + ROOM_SPARE
+fn required_free_bytes(dirty: usize) -> u64 {
+    dirty as u64 * SPACE_FACTOR + SPACE_RESERVE_BYTES
 }
 
-fn folder(dir: &Path) -> PathBuf {
+fn index_folder(dir: &Path) -> PathBuf {
     dir.join("index")
 }
 
-fn mark(dir: &Path) -> PathBuf {
+fn mark_path(dir: &Path) -> PathBuf {
     dir.join("checkpoint-open")
 }
 
 /// The path of an unfinished file of images.
-fn new_images(dir: &Path) -> PathBuf {
+fn new_images_path(dir: &Path) -> PathBuf {
     dir.join("checkpoint.new")
 }
 
 fn set_mark(dir: &Path) -> Result<(), Error> {
-    let path = mark(dir);
-    let file = files::make_anew(&path)?;
-    files::sync(&file, &path)?;
+    let path = mark_path(dir);
+    let file = files::create_or_truncate(&path)?;
+    files::sync_file(&file, &path)?;
     files::sync_folder(dir)
 }
 
 /// Returns whether the data directory has an index, damaged or not.
-pub(crate) fn is_there(dir: &Path) -> bool {
-    folder(dir).exists()
+pub(crate) fn index_exists(dir: &Path) -> bool {
+    index_folder(dir).exists()
 }
 
 /// Opens the index, or creates an empty one. Finishes an interrupted checkpoint. Discards an index that
 /// cannot be opened or that belongs to another journal.
-pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
-    files::remove(&new_images(dir), dir)?;
+pub(crate) fn open_index(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
+    files::remove_durably(&new_images_path(dir), dir)?;
     let found = match try_open(dir, store_id, Trust::Sealed) {
         Ok(index) if index.store_id() == store_id => return Ok(index),
         Ok(_) => Error::Index("the index belongs to another journal".into()),
@@ -67,15 +67,15 @@ pub(crate) fn open(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
         Err(error) => error,
     };
     tracing::warn!(cause = %found, "The quad index was unusable; rebuilding it from the journal.");
-    discard(dir)?;
+    discard_index(dir)?;
     try_open(dir, store_id, Trust::Sealed)
 }
 
 /// The store id to expect if no index has one.
-const NO_STORE: [u8; 16] = [0; 16];
+const NO_STORE_ID: [u8; 16] = [0; 16];
 
 /// The state of an index that was inspected without changing it.
-pub(crate) enum Inspected {
+pub(crate) enum InspectedIndex {
     /// There is no index.
     None,
     /// A checkpoint was interrupted. If it can be finished: its store id and newest frame.
@@ -86,21 +86,24 @@ pub(crate) enum Inspected {
 }
 
 /// Opens the index of the data directory without changing it.
-pub(crate) fn inspect(dir: &Path) -> Result<Inspected, Error> {
-    if !is_there(dir) {
-        return Ok(Inspected::None);
+pub(crate) fn inspect_index(dir: &Path) -> Result<InspectedIndex, Error> {
+    if !index_exists(dir) {
+        return Ok(InspectedIndex::None);
     }
-    let mark = mark(dir);
+    let mark = mark_path(dir);
     if mark.exists() {
-        let note =
-            images::read(&mark, &mut |_| Ok(())).ok().and_then(|end| Note::decode(&end.note));
+        let note = images::read_images(&mark, &mut |_| Ok(()))
+            .ok()
+            .and_then(|end| Note::decode(&end.note));
         let noted = note.map(|(note, _)| (note.store_id, note.sequence));
-        return Ok(Inspected::Unfinished(noted.filter(|(_, noted)| *noted < LOADING)));
+        return Ok(InspectedIndex::Unfinished(
+            noted.filter(|(_, noted)| *noted < LOADING_SEQUENCE),
+        ));
     }
-    match try_open(dir, NO_STORE, Trust::Nothing) {
-        Ok(index) if index.store_id() == NO_STORE => Ok(Inspected::None),
-        Ok(index) => Ok(Inspected::Open(Box::new(index))),
-        Err(Error::Index(cause)) => Ok(Inspected::Unusable(cause)),
+    match try_open(dir, NO_STORE_ID, Trust::Nothing) {
+        Ok(index) if index.store_id() == NO_STORE_ID => Ok(InspectedIndex::None),
+        Ok(index) => Ok(InspectedIndex::Open(Box::new(index))),
+        Err(Error::Index(cause)) => Ok(InspectedIndex::Unusable(cause)),
         Err(error) => Err(error),
     }
 }
@@ -116,39 +119,39 @@ enum Trust {
 
 fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error> {
     let name = [tree::NOTE];
-    let mark = mark(dir);
+    let mark = mark_path(dir);
     let cut = mark.exists();
     if cut {
         tracing::warn!("Found an interrupted checkpoint; finishing it.");
     }
     // Damage in the engine's files may go unnoticed, and make it return older data.
-    let (engine, (note, is_counted, runs)) = Engine::open(&folder(dir), |engine, sealed| {
+    let (engine, (note, is_counted, runs)) = Engine::open(&index_folder(dir), |engine, sealed| {
         if cut {
-            blocks::write_images(engine, &mark, &name, &Steps::default())?;
+            blocks::apply_images(engine, &mark, &name, &WriterSteps::default())?;
         }
         let (note, is_counted) = match engine.get(&name, Note::decode)? {
             None => (Note::new(store_id), true),
-            Some(None) => return Err(damaged("the note", &name)),
+            Some(None) => return Err(damaged_entry("the note", &name)),
             Some(Some(decoded)) => decoded,
         };
         let believed = sealed && !cut && trust == Trust::Sealed;
-        if !believed && engine.sum_of_all_but(&name)? != note.sum {
+        if !believed && engine.sum_of_all_but(&name)? != note.checksum_sum {
             return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
         }
-        let runs = Runs::open(folder(dir).join("runs"), &note.runs, tree::is_sought)?;
+        let runs = Runs::open(index_folder(dir).join("runs"), &note.runs, tree::is_looked_up)?;
         Ok((note, is_counted, runs))
     })?;
     if cut {
-        files::remove(&mark, dir)?;
+        files::remove_durably(&mark, dir)?;
     }
     let mut index = Index {
         instance: INSTANCES.fetch_add(1, Ordering::Relaxed),
-        noted: note.sequence,
+        checkpointed_sequence: note.sequence,
         note,
-        blocks: Blocks::new(engine, tree::shape),
+        blocks: Blocks::new(engine, tree::block_shape),
         runs,
-        names: super::names::Names::default(),
-        ids: super::names::Ids::default(),
+        names: super::names::NameCache::default(),
+        ids: super::names::IdCache::default(),
         dir: dir.to_owned(),
         broken: None,
         damage: OnceLock::new(),
@@ -165,21 +168,21 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
 static INSTANCES: AtomicU64 = AtomicU64::new(0);
 
 /// Deletes the index. The mark remains after a crash, so that a partly deleted index is never used.
-pub(crate) fn discard(dir: &Path) -> Result<(), Error> {
+pub(crate) fn discard_index(dir: &Path) -> Result<(), Error> {
     set_mark(dir)?;
-    let folder = folder(dir);
+    let folder = index_folder(dir);
     if folder.exists() {
-        fs::remove_dir_all(&folder).map_err(files::fault("removing", &folder))?;
+        fs::remove_dir_all(&folder).map_err(files::io_error("removing", &folder))?;
         files::sync_folder(dir)?;
     }
-    files::remove(&mark(dir), dir)
+    files::remove_durably(&mark_path(dir), dir)
 }
 
-/// The result of writing a checkpoint, for [`Index::written`].
+/// The result of writing a checkpoint, for [`Index::mark_written`].
 #[must_use]
-pub(crate) struct Written {
+pub(crate) struct WrittenCheckpoint {
     note: Note,
-    parts: Option<(Imaged, runs::Written)>,
+    parts: Option<(WrittenImages, runs::WrittenRuns)>,
 }
 
 impl Index {
@@ -187,66 +190,69 @@ impl Index {
     /// suffice for a checkpoint of twice the dirty bytes.
     pub(crate) fn is_checkpoint_due(&self, most: usize) -> bool {
         let dirty = self.dirty_bytes();
-        let is_short = |free| (needed(dirty)..needed(2 * dirty)).contains(&free);
-        dirty >= most || (dirty >= EARLY_BYTES && self.free().is_ok_and(is_short))
+        let is_short =
+            |free| (required_free_bytes(dirty)..required_free_bytes(2 * dirty)).contains(&free);
+        dirty >= most
+            || (dirty >= MIN_EARLY_DIRTY_BYTES && self.free_disk_bytes().is_ok_and(is_short))
     }
 
     /// Returns the free disk space of the data directory, in bytes.
-    fn free(&self) -> Result<u64, Error> {
-        files::free(&self.dir).map_err(files::fault("checking the free disk space of", &self.dir))
+    fn free_disk_bytes(&self) -> Result<u64, Error> {
+        files::free_bytes(&self.dir)
+            .map_err(files::io_error("checking the free disk space of", &self.dir))
     }
 
-    /// Checks that there is enough disk space for [`Index::write_out`]. The engine does not survive a failed
+    /// Checks that there is enough disk space for [`Index::write_checkpoint`]. The engine does not survive a failed
     /// write, so the checkpoint must not start without space. A failure here changes nothing.
-    pub(crate) fn begin_checkpoint(&self) -> Result<(), Error> {
-        self.check()?;
-        let (needed, free) = (needed(self.dirty_bytes()), self.free()?);
+    pub(crate) fn check_checkpoint_space(&self) -> Result<(), Error> {
+        self.check_usable()?;
+        let (needed, free) = (required_free_bytes(self.dirty_bytes()), self.free_disk_bytes()?);
         if free < needed {
             let full = files::DiskFull { needed, free }.into();
-            return Err(files::fault("writing a checkpoint to", &folder(&self.dir))(full));
+            return Err(files::io_error("writing a checkpoint to", &index_folder(&self.dir))(full));
         }
         Ok(())
     }
 
     /// Writes all changes to the medium. The journal must be synced up to [`Index::sequence`]. Readers may
-    /// continue meanwhile. [`Index::written`] must follow before the next change.
-    pub(crate) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
-        self.reading(|| {
-            if self.noted == self.note.sequence {
-                return Ok(Written { note: self.note.clone(), parts: None });
+    /// continue meanwhile. [`Index::mark_written`] must follow before the next change.
+    pub(crate) fn write_checkpoint(&self, steps: &WriterSteps) -> Result<WrittenCheckpoint, Error> {
+        self.track_damage(|| {
+            if self.checkpointed_sequence == self.note.sequence {
+                return Ok(WrittenCheckpoint { note: self.note.clone(), parts: None });
             }
             let written = self.write_images(steps)?;
-            let mark = mark(&self.dir);
-            blocks::write_images(self.blocks.engine(), &mark, &[tree::NOTE], steps)?;
-            files::remove(&mark, &self.dir)?;
+            let mark = mark_path(&self.dir);
+            blocks::apply_images(self.blocks.engine(), &mark, &[tree::NOTE], steps)?;
+            files::remove_durably(&mark, &self.dir)?;
             Ok(written)
         })
     }
 
     /// Writes all changes into the file of images, and the names into a run. Once this succeeds, the
     /// checkpoint counts.
-    fn write_images(&self, steps: &Steps) -> Result<Written, Error> {
+    fn write_images(&self, steps: &WriterSteps) -> Result<WrittenCheckpoint, Error> {
         let mut note = self.note.clone();
-        let runs = self.runs.write_out(steps)?;
-        note.runs = runs.notes();
-        let new = new_images(&self.dir);
+        let runs = self.runs.write_changes(steps)?;
+        note.runs = runs.to_notes();
+        let new = new_images_path(&self.dir);
         let mut images = NewImages::begin(&new)?;
-        let imaged = self.blocks.images(&mut images, steps)?;
-        note.sum = note.sum.wrapping_add(imaged.change);
-        images.finish(&End { note: note.encode(), sum: imaged.sum })?;
+        let imaged = self.blocks.write_dirty(&mut images, steps)?;
+        note.checksum_sum = note.checksum_sum.wrapping_add(imaged.change);
+        images.finish(&ImagesEnd { note: note.encode(), sum: imaged.sum })?;
         self.is_behind.store(true, Ordering::Release);
-        files::rename(&new, &mark(&self.dir), &self.dir)?;
-        Ok(Written { note, parts: Some((imaged, runs)) })
+        files::rename_durably(&new, &mark_path(&self.dir), &self.dir)?;
+        Ok(WrittenCheckpoint { note, parts: Some((imaged, runs)) })
     }
 
     /// Records that the changes are on the medium.
-    pub(crate) fn written(&mut self, written: Written) {
+    pub(crate) fn mark_written(&mut self, written: WrittenCheckpoint) {
         self.note = written.note;
-        self.noted = self.note.sequence;
+        self.checkpointed_sequence = self.note.sequence;
         *self.is_behind.get_mut() = false;
         if let Some((imaged, runs)) = written.parts {
-            self.blocks.written(imaged);
-            self.runs.written(runs);
+            self.blocks.mark_written(imaged);
+            self.runs.mark_written(runs);
         }
     }
 }
@@ -328,31 +334,31 @@ mod tests {
         change(&store, all(900, 1_500), true);
         let expected = quads(&store);
         let inner = store.inner();
-        let writer = inner.writer();
-        inner.synced().wait(3).unwrap();
-        let index = inner.index();
-        let _written = index.write_images(&Steps::default()).unwrap();
-        let mark = mark(dir.path());
+        let writer = inner.lock_writer();
+        inner.sync_state().wait_synced(3).unwrap();
+        let index = inner.lock_index();
+        let _written = index.write_images(&WriterSteps::default()).unwrap();
+        let mark = mark_path(dir.path());
         let mut images_in_all = 0;
-        images::read(&mark, &mut |images| {
+        images::read_images(&mark, &mut |images| {
             images_in_all += images.len();
             Ok(())
         })
         .unwrap();
         assert!(images_in_all > 100, "only {images_in_all} images: too few for this test");
         for most in [0, 1, images_in_all / 3, images_in_all * 2 / 3, images_in_all] {
-            let mut writes = index.blocks.engine().write();
+            let mut writes = index.blocks.engine().begin_writes();
             let mut done = 0;
             let mut packer = super::super::packing::Packer::new();
-            images::read(&mark, &mut |images| {
+            images::read_images(&mark, &mut |images| {
                 for (name, image) in images {
                     done += 1;
                     match image {
                         _ if done > most => {}
-                        Image::Gone => writes.remove(name)?,
-                        Image::Changed(bytes) | Image::Fresh(bytes) => {
+                        Image::Deleted => writes.remove(name)?,
+                        Image::Changed(bytes) | Image::New(bytes) => {
                             let mut packed = Vec::new();
-                            packer.pack(bytes, &mut packed);
+                            packer.pack_block(bytes, &mut packed);
                             writes.insert(name, &packed)?;
                         }
                     }
@@ -366,7 +372,7 @@ mod tests {
             let (again, frames) = open(cut.path());
             assert_eq!(frames, 0, "{most} written: the checkpoint does not count");
             assert!(quads(&again) == expected, "{most} written: a wrong answer");
-            assert!(!super::mark(cut.path()).exists());
+            assert!(!mark_path(cut.path()).exists());
             change(&again, all(2_000, 2_010), true);
             drop(again);
             assert_eq!(quads(&open(cut.path()).0).len(), expected.len() + 40);
@@ -378,7 +384,7 @@ mod tests {
         let bytes = fs::read(&segment).unwrap();
         let frame = u32::from_le_bytes(bytes[40..44].try_into().unwrap()) as usize + 16;
         fs::write(&segment, &bytes[..40 + frame]).unwrap();
-        let verified = crate::verify(cut.path(), &mut |_| {}).unwrap();
+        let verified = crate::verify_store(cut.path(), &mut |_| {}).unwrap();
         assert!(verified.faults[0].contains("put the missing part"), "{verified:?}");
         let refused = Store::open(cut.path(), Options::default(), &mut |_| {});
         assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
@@ -389,7 +395,7 @@ mod tests {
             copy(dir.path(), cut.path());
             let mut bytes = whole.clone();
             bytes[at] ^= 4;
-            fs::write(super::mark(cut.path()), bytes).unwrap();
+            fs::write(mark_path(cut.path()), bytes).unwrap();
             let (again, frames) = open(cut.path());
             assert_eq!(frames, 3, "byte {at}: the index must be rebuilt");
             assert!(quads(&again) == expected, "byte {at}: a wrong answer");

@@ -5,18 +5,18 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// The size of the cache, in bytes.
-const CLEAN_BYTES: usize = 4 << 20;
+const MAX_CLEAN_BYTES: usize = 4 << 20;
 
 pub(super) type Name = Box<[u8]>;
 pub(super) type Chain = BTreeMap<Name, Arc<Block>>;
 
 /// How many names of blocks that were read once are remembered.
-const ONCE: usize = 1_024;
+const REMEMBERED_READS: usize = 1_024;
 
 /// Unchanged blocks in two generations. A block is dropped if it is not used while blocks of half the cache
 /// size are read.
 #[derive(Debug, Default)]
-pub(super) struct Clean {
+pub(super) struct CleanBlocks {
     young: Chain,
     old: Chain,
     young_bytes: usize,
@@ -24,11 +24,11 @@ pub(super) struct Clean {
     once: Vec<u32>,
 }
 
-impl Clean {
+impl CleanBlocks {
     pub(super) fn insert(&mut self, name: Name, block: Arc<Block>) {
-        self.young_bytes += name.len() + block.weight();
+        self.young_bytes += name.len() + block.memory_bytes();
         self.young.insert(name, block);
-        if self.young_bytes > CLEAN_BYTES / 2 {
+        if self.young_bytes > MAX_CLEAN_BYTES / 2 {
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
         }
@@ -36,20 +36,24 @@ impl Clean {
 
     /// Caches a block if it was read before, not long ago. So a pass over many blocks does not evict
     /// blocks that are used all the time.
-    pub(super) fn insert_again(&mut self, name: Name, block: Arc<Block>) {
+    pub(super) fn insert_if_read_before(&mut self, name: Name, block: Arc<Block>) {
         let checksum = crc32c::crc32c(&name);
-        self.once.resize(ONCE, 0);
-        match self.once.get_mut(checksum as usize % ONCE) {
+        self.once.resize(REMEMBERED_READS, 0);
+        match self.once.get_mut(checksum as usize % REMEMBERED_READS) {
             Some(once) if *once != checksum => *once = checksum,
             _ => self.insert(name, block),
         }
     }
 
-    pub(super) fn find(&mut self, upper: Bound<&[u8]>, key: &[u8]) -> Option<(Name, Arc<Block>)> {
-        if let Some((name, block)) = floor(&self.young, upper, key) {
+    pub(super) fn find_block(
+        &mut self,
+        upper: Bound<&[u8]>,
+        key: &[u8],
+    ) -> Option<(Name, Arc<Block>)> {
+        if let Some((name, block)) = find_floor(&self.young, upper, key) {
             return Some((name.clone(), block.clone()));
         }
-        let (name, block) = floor(&self.old, upper, key)?;
+        let (name, block) = find_floor(&self.old, upper, key)?;
         let (name, block) = (name.clone(), block.clone());
         self.old.remove(&name);
         self.insert(name.clone(), block.clone());
@@ -62,7 +66,7 @@ impl Clean {
 
     pub(super) fn remove(&mut self, name: &[u8]) {
         if let Some(block) = self.young.remove(name) {
-            self.young_bytes = self.young_bytes.saturating_sub(name.len() + block.weight());
+            self.young_bytes = self.young_bytes.saturating_sub(name.len() + block.memory_bytes());
         }
         self.old.remove(name);
     }
@@ -70,7 +74,7 @@ impl Clean {
 
 /// Returns whether the block covers `key`. If its name may equal the key, it must end after the key;
 /// otherwise at or after it.
-pub(super) fn reaches(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
+pub(super) fn covers_key(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
     block.end().is_none_or(|end| match upper {
         Bound::Excluded(_) => end >= key,
         _ => end > key,
@@ -78,13 +82,13 @@ pub(super) fn reaches(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
 }
 
 /// Returns the block with the greatest name within `upper`, if it covers `key`.
-pub(super) fn floor<'a>(
+pub(super) fn find_floor<'a>(
     chain: &'a Chain,
     upper: Bound<&[u8]>,
     key: &[u8],
 ) -> Option<(&'a Name, &'a Arc<Block>)> {
     let (name, block) = chain.range::<[u8], _>((Bound::Unbounded, upper)).next_back()?;
-    (name.first() == key.first() && reaches(block, upper, key)).then_some((name, block))
+    (name.first() == key.first() && covers_key(block, upper, key)).then_some((name, block))
 }
 
 #[cfg(test)]
@@ -94,13 +98,13 @@ mod tests {
 
     #[test]
     fn a_block_is_cached_when_it_is_read_a_second_time() {
-        let mut clean = Clean::default();
-        let block = Arc::new(Block::new(Shape { valued: false, full: 96 }));
+        let mut clean = CleanBlocks::default();
+        let block = Arc::new(Block::new(Shape { has_values: false, max_bytes: 96 }));
         let name = |n: u8| Name::from([3, n].as_slice());
         clean.insert(name(1), block.clone());
-        clean.insert_again(name(2), block.clone());
+        clean.insert_if_read_before(name(2), block.clone());
         assert_eq!((clean.get(&name(1)).is_some(), clean.get(&name(2)).is_some()), (true, false));
-        clean.insert_again(name(2), block);
+        clean.insert_if_read_before(name(2), block);
         assert!(clean.get(&name(2)).is_some());
     }
 }

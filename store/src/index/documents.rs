@@ -1,7 +1,7 @@
 //! Documents: byte values by collection and key, stored in parts so that no entry is large.
-use super::dictionary::PART_BYTES;
-use super::key::{key, tree};
-use super::{Index, damaged};
+use super::dictionary::VALUE_PART_BYTES;
+use super::key::{build_key, tree};
+use super::{Index, damaged_entry};
 use crate::read::Document;
 use crate::varint::{self, Input};
 use crate::{DocumentRange, Error};
@@ -9,20 +9,20 @@ use std::ops::ControlFlow;
 
 /// The escape of a zero byte within a document's key. The pair sorts before every other byte and after the
 /// pair that ends the key.
-const ZERO: [u8; 2] = [0, 0xff];
-const END: [u8; 2] = [0, 1];
-pub(super) const PAST_END: [u8; 2] = [0, 2];
+const ESCAPED_ZERO: [u8; 2] = [0, 0xff];
+const KEY_END: [u8; 2] = [0, 1];
+pub(super) const PAST_KEY_END: [u8; 2] = [0, 2];
 
 pub(super) fn collection_key(collection: &str) -> Vec<u8> {
     let mut out = vec![tree::DOCUMENT];
-    varint::put_bytes(&mut out, collection.as_bytes());
+    varint::write_bytes(&mut out, collection.as_bytes());
     out
 }
 
 pub(super) fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes {
         match byte {
-            0 => out.extend_from_slice(&ZERO),
+            0 => out.extend_from_slice(&ESCAPED_ZERO),
             byte => out.push(*byte),
         }
     }
@@ -32,17 +32,17 @@ pub(super) fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 pub(super) fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
     let mut out = collection_key(collection);
     put_escaped(&mut out, name);
-    out.extend_from_slice(&END);
+    out.extend_from_slice(&KEY_END);
     out
 }
 
 /// Splits a key without its collection into the document's key and the part number.
-pub(super) fn split(rest: &[u8]) -> Option<(Vec<u8>, u64)> {
+pub(super) fn split_document_key(rest: &[u8]) -> Option<(Vec<u8>, u64)> {
     let mut name = Vec::new();
     let mut input = Input::new(rest);
     loop {
-        match input.byte()? {
-            0 => match input.byte()? {
+        match input.read_byte()? {
+            0 => match input.read_byte()? {
                 0xff => name.push(0),
                 1 => break,
                 _ => return None,
@@ -50,7 +50,7 @@ pub(super) fn split(rest: &[u8]) -> Option<(Vec<u8>, u64)> {
             byte => name.push(byte),
         }
     }
-    Some((name, input.number()?))
+    Some((name, input.read_number()?))
 }
 
 impl Index {
@@ -61,12 +61,12 @@ impl Index {
         value: &[u8],
     ) -> Result<(), Error> {
         let prefix = document_key(collection, name);
-        let (first, others) = value.split_at(value.len().min(PART_BYTES));
+        let (first, others) = value.split_at(value.len().min(VALUE_PART_BYTES));
         if self.blocks.insert(&part_key(&prefix, 0), first)? {
             self.note.documents += 1;
         }
         let mut parts = 1;
-        for bytes in others.chunks(PART_BYTES) {
+        for bytes in others.chunks(VALUE_PART_BYTES) {
             self.blocks.insert(&part_key(&prefix, parts), bytes)?;
             parts += 1;
         }
@@ -97,8 +97,12 @@ impl Index {
         Ok(!left.is_empty())
     }
 
-    pub(crate) fn document(&self, collection: &str, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.reading(|| {
+    pub(crate) fn read_document(
+        &self,
+        collection: &str,
+        name: &[u8],
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.track_damage(|| {
             let mut found: Option<Vec<u8>> = None;
             self.blocks.scan_prefix(&document_key(collection, name), &mut |_, part| {
                 found.get_or_insert_default().extend_from_slice(part);
@@ -110,31 +114,31 @@ impl Index {
 
     /// Passes the documents of a range to `visit`, in the order of the range, until it breaks. The visitor
     /// enforces the limit.
-    pub(crate) fn documents(
+    pub(crate) fn visit_documents(
         &self,
         collection: &str,
         range: DocumentRange<'_>,
         visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.reading(|| {
+        self.track_damage(|| {
             let collection = collection_key(collection);
             let mut prefix = collection.clone();
             put_escaped(&mut prefix, range.prefix);
             let after = range.after.map(|after| {
                 let mut bound = collection.clone();
                 put_escaped(&mut bound, after);
-                bound.extend_from_slice(if range.reverse { &END } else { &PAST_END });
+                bound.extend_from_slice(if range.reverse { &KEY_END } else { &PAST_KEY_END });
                 bound
             });
             if range.reverse {
-                self.documents_back(&collection, &prefix, after, visit)
+                self.visit_documents_backward(&collection, &prefix, after, visit)
             } else {
-                self.documents_on(&collection, &prefix, after, visit)
+                self.visit_documents_forward(&collection, &prefix, after, visit)
             }
         })
     }
 
-    fn documents_on(
+    fn visit_documents_forward(
         &self,
         collection: &[u8],
         prefix: &[u8],
@@ -148,7 +152,7 @@ impl Index {
             if !key.starts_with(prefix) {
                 return Ok(ControlFlow::Break(()));
             }
-            let (name, number) = parse(key, collection)?;
+            let (name, number) = parse_document_key(key, collection)?;
             match &mut current {
                 Some((_, value)) if number > 0 => value.extend_from_slice(part),
                 _ => {
@@ -168,21 +172,21 @@ impl Index {
         Ok(())
     }
 
-    fn documents_back(
+    fn visit_documents_backward(
         &self,
         collection: &[u8],
         prefix: &[u8],
         before: Option<Vec<u8>>,
         visit: &mut dyn FnMut(Document) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        let end = past(prefix);
+        let end = end_of_prefix(prefix);
         let from = before.filter(|before| *before < end).unwrap_or(end);
         let mut parts: Vec<Vec<u8>> = Vec::new();
         self.blocks.scan_back(&from, &mut |key, part| {
             if !key.starts_with(prefix) {
                 return Ok(ControlFlow::Break(()));
             }
-            let (name, number) = parse(key, collection)?;
+            let (name, number) = parse_document_key(key, collection)?;
             parts.push(part.to_vec());
             if number > 0 {
                 return Ok(ControlFlow::Continue(()));
@@ -195,16 +199,18 @@ impl Index {
 
 fn part_key(prefix: &[u8], part: u64) -> Vec<u8> {
     let mut key = prefix.to_vec();
-    varint::put(&mut key, part);
+    varint::write_number(&mut key, part);
     key
 }
 
-fn parse(key: &[u8], collection: &[u8]) -> Result<(Vec<u8>, u64), Error> {
-    key.strip_prefix(collection).and_then(split).ok_or_else(|| damaged("a document", key))
+fn parse_document_key(key: &[u8], collection: &[u8]) -> Result<(Vec<u8>, u64), Error> {
+    key.strip_prefix(collection)
+        .and_then(split_document_key)
+        .ok_or_else(|| damaged_entry("a document", key))
 }
 
 /// Returns the smallest key that is greater than all keys beginning with `prefix`.
-fn past(prefix: &[u8]) -> Vec<u8> {
+fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
         if let Some(next) = last.checked_add(1) {
@@ -212,7 +218,7 @@ fn past(prefix: &[u8]) -> Vec<u8> {
             return end;
         }
     }
-    key(tree::DOCUMENT + 1, &[])
+    build_key(tree::DOCUMENT + 1, &[])
 }
 
 #[cfg(test)]
@@ -226,32 +232,32 @@ mod tests {
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let change = |change: &mut crate::Transaction<'_>| {
             for n in 0..10 {
-                change.put("d", &[n], &vec![n; usize::from(n) * 100])?;
+                change.put_document("d", &[n], &vec![n; usize::from(n) * 100])?;
             }
             // Put again, and deleted both when it exists and when it does not.
-            change.put("d", &[0], b"again")?;
-            change.delete("d", &[9])?;
-            change.delete("d", &[10])
+            change.put_document("d", &[0], b"again")?;
+            change.delete_document("d", &[9])?;
+            change.delete_document("d", &[10])
         };
         for count in [9, 9] {
             store.transact::<_, Error>(change).unwrap();
-            assert_eq!(store.inner().index().document_count(), count);
+            assert_eq!(store.inner().lock_index().document_count(), count);
         }
-        store.transact::<_, Error>(|change| change.put("d", &[8], b"")).unwrap();
-        store.transact::<_, Error>(|change| change.delete("d", &[9])).unwrap();
-        store.transact::<_, Error>(|change| change.delete("d", &[7])).unwrap();
-        assert_eq!(store.inner().index().document_count(), 8);
+        store.transact::<_, Error>(|change| change.put_document("d", &[8], b"")).unwrap();
+        store.transact::<_, Error>(|change| change.delete_document("d", &[9])).unwrap();
+        store.transact::<_, Error>(|change| change.delete_document("d", &[7])).unwrap();
+        assert_eq!(store.inner().lock_index().document_count(), 8);
         let key = part_key(&document_key("d", &[3]), 0);
-        assert!(store.inner().index_mut().blocks.remove(&key).unwrap());
-        let refused = store.compact();
+        assert!(store.inner().lock_index_mut().blocks.remove(&key).unwrap());
+        let refused = store.compact_journal();
         assert!(
             matches!(&refused, Err(Error::Index(cause)) if cause.contains("7 documents, but its count is 8")),
             "{refused:?}"
         );
         // The frames still exist, and the index is rebuilt from them.
-        assert!(store.damage().is_some());
+        assert!(store.index_damage().is_some());
         store.reopen(&mut |_| {}).unwrap();
-        assert_eq!(store.read().document("d", &[3]).unwrap().unwrap(), [3; 300]);
-        store.compact().unwrap();
+        assert_eq!(store.read().read_document("d", &[3]).unwrap().unwrap(), [3; 300]);
+        store.compact_journal().unwrap();
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Engine {
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
-fn fault(error: sled::Error) -> Error {
+fn to_store_error(error: sled::Error) -> Error {
     if let sled::Error::Io(source) = &error
         && matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
     {
@@ -42,26 +42,27 @@ fn fault(error: sled::Error) -> Error {
 }
 
 thread_local! {
-    static CATCHING: Cell<bool> = const { Cell::new(false) };
+    static IS_CATCHING_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Returns whether a panic of this thread is one of the engine that is caught. That includes panics of the
 /// engine's own threads, which a caught call waits for. They harm only the index, which is rebuilt.
 pub fn panic_is_caught() -> bool {
-    CATCHING.get() || std::thread::current().name().is_some_and(|name| name.starts_with("sled-"))
+    IS_CATCHING_PANICS.get()
+        || std::thread::current().name().is_some_and(|name| name.starts_with("sled-"))
 }
 
 /// Runs code that reads possibly damaged files. It converts panics into errors, because sled panics at some
 /// kinds of damage.
-fn catching<T>(risky: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-    CATCHING.set(true);
+fn catch_panic<T>(risky: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    IS_CATCHING_PANICS.set(true);
     let done = catch_unwind(AssertUnwindSafe(risky));
-    CATCHING.set(false);
+    IS_CATCHING_PANICS.set(false);
     done.unwrap_or_else(|_| Err(Error::Index("the engine failed while reading its files".into())))
 }
 
 /// Returns the checksum of an entry. The sum of these checksums identifies a set of entries.
-pub(crate) fn checksum(name: &[u8], value: &[u8]) -> u64 {
+pub(crate) fn entry_checksum(name: &[u8], value: &[u8]) -> u64 {
     let crc = crc32c::crc32c_append(crc32c::crc32c(name), value);
     // The finalizer of SplitMix64: CRCs are linear, so that sums of plain CRCs detect little.
     let mut mixed = (value.len() as u64) << 32 | u64::from(crc);
@@ -77,33 +78,33 @@ impl Engine {
         folder: &Path,
         check: impl Fn(&Self, bool) -> Result<T, Error>,
     ) -> Result<(Self, T), Error> {
-        files::make_folder(folder)?;
-        remove_named(folder, |name| name.ends_with(".generating"))?;
+        files::create_folder(folder)?;
+        remove_files_where(folder, |name| name.ends_with(".generating"))?;
         // Before the engine opens the files, because opening changes them.
-        let seal = Seal::of(folder, &Seal::default()).unwrap_or_default();
-        let sealed = seal.is_in(folder);
-        let db = match catching(|| open(folder).map_err(fault)) {
+        let seal = Seal::of_folder(folder, &Seal::default()).unwrap_or_default();
+        let sealed = seal.matches_folder(folder);
+        let db = match catch_panic(|| open_sled(folder).map_err(to_store_error)) {
             Ok(db) => db,
             Err(error) => {
                 // A snapshot only shortens sled's own recovery.
                 tracing::warn!(%error, "The quad index could not be opened; removed its snapshots and retrying.");
-                remove_named(folder, |name| name.starts_with("snap."))?;
-                catching(|| open(folder).map_err(fault))?
+                remove_files_where(folder, |name| name.starts_with("snap."))?;
+                catch_panic(|| open_sled(folder).map_err(to_store_error))?
             }
         };
         let engine = Self { db: Some(db), folder: folder.to_owned(), seal: Mutex::new(seal) };
-        match catching(|| check(&engine, sealed)) {
+        match catch_panic(|| check(&engine, sealed)) {
             Ok(checked) => {
-                for path in files_of(folder)? {
+                for path in list_files(folder)? {
                     fs::set_permissions(&path, Permissions::from_mode(0o600))
-                        .map_err(files::fault("setting the mode of", &path))?;
+                        .map_err(files::io_error("setting the mode of", &path))?;
                 }
-                engine.seal();
+                engine.write_seal();
                 Ok((engine, checked))
             }
             Err(error) => {
                 // Dropping the engine writes, so it may panic in the same way.
-                let _ = catching(|| {
+                let _ = catch_panic(|| {
                     drop(engine);
                     Ok(())
                 });
@@ -114,17 +115,17 @@ impl Engine {
 
     /// Seals the files in their current state, which must be verified. If that fails, the next open reads all
     /// blocks instead.
-    pub(super) fn seal(&self) {
+    pub(super) fn write_seal(&self) {
         let mut before = self.seal.lock().unwrap_or_else(PoisonError::into_inner);
-        match Seal::of(&self.folder, &before) {
+        match Seal::of_folder(&self.folder, &before) {
             Ok(seal) => {
-                if let Err(cause) = seal.write(&self.folder) {
+                if let Err(cause) = seal.write_to(&self.folder) {
                     tracing::debug!(%cause, "Sealing the quad index failed; the next open reads all blocks.");
                 }
                 *before = seal;
             }
             Err(cause) => {
-                tracing::debug!(%cause, "Sealing the quad index failed; the next open reads all blocks.")
+                tracing::debug!(%cause, "Sealing the quad index failed; the next open reads all blocks.");
             }
         }
     }
@@ -137,7 +138,7 @@ impl Engine {
     pub(crate) fn close(&mut self) {
         let db = self.db.take();
         // Dropping the engine writes, so it may fail.
-        let _ = catching(|| {
+        let _ = catch_panic(|| {
             drop(db);
             Ok(())
         });
@@ -147,9 +148,9 @@ impl Engine {
     pub(crate) fn sum_of_all_but(&self, name: &[u8]) -> Result<u64, Error> {
         let mut sum = 0_u64;
         for entry in self.db()?.iter() {
-            let (found, value) = entry.map_err(fault)?;
+            let (found, value) = entry.map_err(to_store_error)?;
             if *found != *name {
-                sum = sum.wrapping_add(checksum(&found, &value));
+                sum = sum.wrapping_add(entry_checksum(&found, &value));
             }
         }
         Ok(sum)
@@ -161,7 +162,7 @@ impl Engine {
         name: &[u8],
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Error> {
-        Ok(self.db()?.get(name).map_err(fault)?.map(|value| read(&value)))
+        Ok(self.db()?.get(name).map_err(to_store_error)?.map(|value| read(&value)))
     }
 
     /// Passes the greatest name within `upper`, and its value, to `read`.
@@ -173,20 +174,20 @@ impl Engine {
         match self.db()?.range::<&[u8], _>((Bound::Unbounded, upper)).next_back() {
             None => Ok(None),
             Some(found) => {
-                let (name, value) = found.map_err(fault)?;
+                let (name, value) = found.map_err(to_store_error)?;
                 Ok(Some(read(&name, &value)))
             }
         }
     }
 
     /// Begins a series of writes, which ends with [`Writes::finish`].
-    pub(crate) fn write(&self) -> Writes<'_> {
+    pub(crate) fn begin_writes(&self) -> Writes<'_> {
         Writes { engine: self, count: 0 }
     }
 
     /// Returns the size on disk, in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        files::size_of(&self.folder)
+    pub(crate) fn bytes_on_disk(&self) -> u64 {
+        files::folder_bytes(&self.folder)
     }
 }
 
@@ -198,18 +199,18 @@ pub(crate) struct Writes<'a> {
 
 impl Writes<'_> {
     pub(crate) fn insert(&mut self, name: &[u8], value: &[u8]) -> Result<(), Error> {
-        self.engine.db()?.insert(name, value).map_err(fault)?;
-        self.collect();
+        self.engine.db()?.insert(name, value).map_err(to_store_error)?;
+        self.collect_garbage();
         Ok(())
     }
 
     pub(crate) fn remove(&mut self, name: &[u8]) -> Result<(), Error> {
-        self.engine.db()?.remove(name).map_err(fault)?;
-        self.collect();
+        self.engine.db()?.remove(name).map_err(to_store_error)?;
+        self.collect_garbage();
         Ok(())
     }
 
-    fn collect(&mut self) {
+    fn collect_garbage(&mut self) {
         self.count += 1;
         if self.count.is_multiple_of(COLLECT_EVERY) {
             crossbeam_epoch::pin().flush();
@@ -218,21 +219,21 @@ impl Writes<'_> {
 
     /// Returns when everything that was written is on the medium.
     pub(crate) fn finish(self) -> Result<(), Error> {
-        self.engine.db()?.flush().map_err(fault)?;
+        self.engine.db()?.flush().map_err(to_store_error)?;
         crossbeam_epoch::pin().flush();
         let folder = &self.engine.folder;
-        for path in files_of(folder)? {
+        for path in list_files(folder)? {
             fs::File::open(&path)
                 .and_then(|file| file.sync_all())
-                .map_err(files::fault("syncing", &path))?;
+                .map_err(files::io_error("syncing", &path))?;
         }
         files::sync_folder(folder)?;
-        self.engine.seal();
+        self.engine.write_seal();
         Ok(())
     }
 }
 
-fn open(folder: &Path) -> sled::Result<sled::Db> {
+fn open_sled(folder: &Path) -> sled::Result<sled::Db> {
     const ATTEMPTS: u32 = 200;
     let mut attempt = 0;
     loop {
@@ -255,10 +256,10 @@ fn open(folder: &Path) -> sled::Result<sled::Db> {
     }
 }
 
-fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn list_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
-        let path = entry.map_err(files::fault("reading", folder))?.path();
+    for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
+        let path = entry.map_err(files::io_error("reading", folder))?.path();
         if path.is_file() {
             found.push(path);
         }
@@ -266,10 +267,10 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(found)
 }
 
-fn remove_named(folder: &Path, chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
-    for path in files_of(folder)? {
+fn remove_files_where(folder: &Path, chosen: impl Fn(&str) -> bool) -> Result<(), Error> {
+    for path in list_files(folder)? {
         if path.file_name().and_then(|name| name.to_str()).is_some_and(&chosen) {
-            files::remove(&path, folder)?;
+            files::remove_durably(&path, folder)?;
         }
     }
     Ok(())

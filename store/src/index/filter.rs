@@ -1,15 +1,15 @@
 //! A Bloom filter: tells which keys a run cannot contain.
 
-/// Bits for each key. With [`PROBES`], one in a hundred lookups of a missing key reads the run in vain.
-const BITS: u64 = 10;
-const PROBES: u32 = 7;
+/// Bits for each key. With [`PROBES_PER_KEY`], one in a hundred lookups of a missing key reads the run in vain.
+const BITS_PER_KEY: u64 = 10;
+const PROBES_PER_KEY: u32 = 7;
 
 /// The bits of a filter. An empty filter matches no key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Filter(Box<[u8]>);
 
 /// Returns the hash of a key for the filter.
-pub(super) fn hash(key: &[u8]) -> u64 {
+pub(super) fn hash_key(key: &[u8]) -> u64 {
     // The finalizer of SplitMix64, including the length. A plain CRC has equal distances between similar
     // keys.
     let mut mixed = (key.len() as u64) << 32 | u64::from(crc32c::crc32c(key));
@@ -21,30 +21,30 @@ pub(super) fn hash(key: &[u8]) -> u64 {
 impl Filter {
     /// Creates a filter for that many keys.
     pub(super) fn new(keys: u64) -> Self {
-        let bytes = usize::try_from((keys * BITS).div_ceil(8)).unwrap_or_default();
+        let bytes = usize::try_from((keys * BITS_PER_KEY).div_ceil(8)).unwrap_or_default();
         Self(vec![0; bytes].into())
     }
 
-    fn places(&self, hash: u64) -> impl Iterator<Item = (usize, u8)> + use<> {
+    fn bit_positions(&self, hash: u64) -> impl Iterator<Item = (usize, u8)> + use<> {
         let bits = (self.0.len() as u64 * 8).max(1);
         let step = (hash >> 32) | 1;
-        (0..PROBES).scan(hash, move |at, _| {
+        (0..PROBES_PER_KEY).scan(hash, move |at, _| {
             *at = at.wrapping_add(step);
             let bit = *at % bits;
             Some((usize::try_from(bit / 8).unwrap_or_default(), 1 << (bit % 8)))
         })
     }
 
-    pub(super) fn add(&mut self, hash: u64) {
-        for (at, bit) in self.places(hash) {
+    pub(super) fn add_hash(&mut self, hash: u64) {
+        for (at, bit) in self.bit_positions(hash) {
             if let Some(byte) = self.0.get_mut(at) {
                 *byte |= bit;
             }
         }
     }
 
-    pub(super) fn may_have(&self, hash: u64) -> bool {
-        self.places(hash).all(|(at, bit)| self.0.get(at).is_some_and(|byte| byte & bit != 0))
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        self.bit_positions(hash).all(|(at, bit)| self.0.get(at).is_some_and(|byte| byte & bit != 0))
     }
 
     pub(super) fn encode(&self) -> &[u8] {
@@ -62,13 +62,13 @@ mod tests {
 
     #[test]
     fn a_filter_has_all_added_keys_and_few_others() {
-        let key = |n: u32| hash(format!("https://example.org/object/{n:016x}").as_bytes());
+        let key = |n: u32| hash_key(format!("https://example.org/object/{n:016x}").as_bytes());
         let mut filter = Filter::new(10_000);
-        (0..10_000).for_each(|n| filter.add(key(n)));
-        assert!((0..10_000).all(|n| filter.may_have(key(n))));
-        let wrong = (10_000..110_000).filter(|n| filter.may_have(key(*n))).count();
+        (0..10_000).for_each(|n| filter.add_hash(key(n)));
+        assert!((0..10_000).all(|n| filter.may_contain(key(n))));
+        let wrong = (10_000..110_000).filter(|n| filter.may_contain(key(*n))).count();
         assert!(wrong < 1_500, "{wrong} of 100,000");
-        assert!(!Filter::new(0).may_have(key(1)));
+        assert!(!Filter::new(0).may_contain(key(1)));
         assert_eq!(Filter::decode(filter.encode()), filter);
     }
 }

@@ -13,14 +13,16 @@ const TREES: [u8; 3] = [tree::SPOG, tree::DOCUMENT, tree::ID_NAME];
 fn blocks() -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for tree in TREES {
-        let mut block = Block::new(tree::shape(tree));
+        let mut block = Block::new(tree::block_shape(tree));
         for n in 0..40_u8 {
             block.insert(
                 &[tree, n / 8, n % 8, 7],
                 if block_is_valued(tree) { b"value" } else { b"" },
             );
         }
-        for block in [block.split(false).map(|(_, right)| right), Some(block)].into_iter().flatten()
+        for block in [block.split_off_upper(false).map(|(_, right)| right), Some(block)]
+            .into_iter()
+            .flatten()
         {
             let mut bytes = Vec::new();
             block.encode(&mut bytes);
@@ -31,14 +33,14 @@ fn blocks() -> Vec<Vec<u8>> {
 }
 
 fn block_is_valued(tree: u8) -> bool {
-    tree::shape(tree).valued
+    tree::block_shape(tree).has_values
 }
 
 #[test]
 fn blocks_and_what_is_done_with_them() {
     run(&blocks(), &mut |random, bytes| {
         let tree = TREES[random.below(TREES.len())];
-        let Some(mut block) = Block::decode(tree::shape(tree), bytes) else { return };
+        let Some(mut block) = Block::decode(tree::block_shape(tree), bytes) else { return };
         let entries = block.to_vec();
         for (key, _) in entries.iter().take(3) {
             let _ = block.get(key);
@@ -50,10 +52,10 @@ fn blocks_and_what_is_done_with_them() {
         let _ = block.is_small();
         let mut again = Vec::new();
         block.encode(&mut again);
-        if let Some((_, right)) = block.split(random.below(2) == 0)
-            && block.fits(&right)
+        if let Some((_, right)) = block.split_off_upper(random.below(2) == 0)
+            && block.fits_with(&right)
         {
-            block.absorb(&right);
+            block.append_block(&right);
         }
     });
 }
@@ -64,11 +66,11 @@ fn packed_blocks() {
     let mut valid = Vec::new();
     for raw in [vec![7; 900], (0..=255).collect(), blocks().concat()] {
         let mut packed = Vec::new();
-        packer.pack(&raw, &mut packed);
+        packer.pack_block(&raw, &mut packed);
         valid.push(packed);
     }
     run(&valid, &mut |_, bytes| {
-        let _ = unpacker.unpack(bytes, |raw| Some(raw.len()));
+        let _ = unpacker.unpack_block(bytes, |raw| Some(raw.len()));
     });
 }
 
@@ -78,12 +80,14 @@ fn keys_and_notes() {
     note.sequence = 4_711;
     let row = Row { subject: &[5], predicate: &[6], object: &[0, 7], graph: &[0] };
     let documents = documents::document_key("collection", b"k\0ey");
-    let valid = [note.encode(), row.spog(), row.posg(), documents];
+    let valid = [note.encode(), row.spog_key(), row.posg_key(), documents];
     run(&valid, &mut |_, bytes| {
         let _ = Note::decode(bytes);
-        let _ = documents::split(bytes);
+        let _ = documents::split_document_key(bytes);
         let _ = Row::from_spog(bytes);
         let mut input = Input::new(bytes);
-        while key::number(&mut input).is_some() && key::code(&mut input).is_some() {}
+        while key::read_number_bytes(&mut input).is_some()
+            && key::read_code_bytes(&mut input).is_some()
+        {}
     });
 }

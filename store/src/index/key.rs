@@ -30,20 +30,20 @@ pub(crate) mod tree {
     pub(crate) const GRAPH_IRI: u8 = 10;
 
     /// Returns whether keys of this tree of runs are looked up individually.
-    pub(crate) fn is_sought(key: &[u8]) -> bool {
+    pub(crate) fn is_looked_up(key: &[u8]) -> bool {
         key.first() == Some(&NAME_ID)
     }
 
     /// Returns the shape of a tree's blocks. Trees that grow mostly at the end have large blocks, which fill
     /// up. Trees with insertions anywhere have small ones, because each change rewrites a whole block.
-    pub(crate) fn shape(tree: u8) -> Shape {
+    pub(crate) fn block_shape(tree: u8) -> Shape {
         let full = match tree {
             ID_NAME | LONG_PART => 2_048,
             SPOG => 1_536,
             DOCUMENT | GS => 1_024,
             _ => 384,
         };
-        Shape { valued: !matches!(tree, SPOG | POSG | OP), full }
+        Shape { has_values: !matches!(tree, SPOG | POSG | OP), max_bytes: full }
     }
 }
 
@@ -71,9 +71,9 @@ pub(crate) const DEFAULT_GRAPH: u64 = 0;
 pub(crate) struct Code(pub(crate) Vec<u8>);
 
 impl Code {
-    pub(crate) fn named(id: u64) -> Self {
+    pub(crate) fn from_id(id: u64) -> Self {
         let mut bytes = vec![object::NAMED];
-        varint::put(&mut bytes, id);
+        varint::write_number(&mut bytes, id);
         Self(bytes)
     }
 
@@ -88,7 +88,7 @@ impl Code {
 }
 
 /// Builds a key of concatenated parts.
-pub(crate) fn key(tree: u8, parts: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn build_key(tree: u8, parts: &[&[u8]]) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + parts.iter().map(|part| part.len()).sum::<usize>());
     key.push(tree);
     for part in parts {
@@ -98,10 +98,10 @@ pub(crate) fn key(tree: u8, parts: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Builds a key of numbers.
-pub(crate) fn numbered(tree: u8, numbers: &[u64]) -> Vec<u8> {
+pub(crate) fn build_numbered_key(tree: u8, numbers: &[u64]) -> Vec<u8> {
     let mut key = vec![tree];
     for number in numbers {
-        varint::put(&mut key, *number);
+        varint::write_number(&mut key, *number);
     }
     key
 }
@@ -118,20 +118,20 @@ pub(crate) struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// Returns the quad's key in the tree of all quads.
-    pub(crate) fn spog(&self) -> Vec<u8> {
-        key(tree::SPOG, &[self.subject, self.predicate, self.object, self.graph])
+    pub(crate) fn spog_key(&self) -> Vec<u8> {
+        build_key(tree::SPOG, &[self.subject, self.predicate, self.object, self.graph])
     }
 
-    pub(crate) fn posg(&self) -> Vec<u8> {
-        key(tree::POSG, &[self.predicate, self.object, self.subject, self.graph])
+    pub(crate) fn posg_key(&self) -> Vec<u8> {
+        build_key(tree::POSG, &[self.predicate, self.object, self.subject, self.graph])
     }
 
-    pub(crate) fn op(&self) -> Vec<u8> {
-        key(tree::OP, &[self.object.get(1..).unwrap_or_default(), self.predicate])
+    pub(crate) fn op_key(&self) -> Vec<u8> {
+        build_key(tree::OP, &[self.object.get(1..).unwrap_or_default(), self.predicate])
     }
 
-    pub(crate) fn literal_mark(&self) -> Vec<u8> {
-        key(tree::POSG, &[self.predicate, &[object::ANY_LITERAL], self.subject])
+    pub(crate) fn literal_mark_key(&self) -> Vec<u8> {
+        build_key(tree::POSG, &[self.predicate, &[object::ANY_LITERAL], self.subject])
     }
 
     pub(crate) fn is_named(&self) -> bool {
@@ -141,43 +141,43 @@ impl<'a> Row<'a> {
     /// Decodes a key of the tree of all quads.
     pub(crate) fn from_spog(bytes: &'a [u8]) -> Option<Self> {
         let mut input = Input::new(bytes.get(1..)?);
-        let subject = number(&mut input)?;
-        let predicate = number(&mut input)?;
-        let object = code(&mut input)?;
-        let graph = number(&mut input)?;
+        let subject = read_number_bytes(&mut input)?;
+        let predicate = read_number_bytes(&mut input)?;
+        let object = read_code_bytes(&mut input)?;
+        let graph = read_number_bytes(&mut input)?;
         input.is_empty().then_some(Self { subject, predicate, object, graph })
     }
 }
 
 /// Reads a number and returns its bytes.
-pub(crate) fn number<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
+pub(crate) fn read_number_bytes<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let whole = input.rest();
-    input.number()?;
+    input.read_number()?;
     whole.get(..whole.len() - input.len())
 }
 
 /// Reads an object's code and returns its bytes.
-pub(crate) fn code<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
+pub(crate) fn read_code_bytes<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let whole = input.rest();
-    match input.byte()? {
+    match input.read_byte()? {
         object::NAMED => {
-            input.number()?;
+            input.read_number()?;
         }
         object::STRING => {
-            input.bytes()?;
+            input.read_bytes()?;
         }
         object::LANGUAGE => {
-            input.bytes()?;
-            input.bytes()?;
+            input.read_bytes()?;
+            input.read_bytes()?;
         }
         object::TYPED => {
-            input.number()?;
-            input.bytes()?;
+            input.read_number()?;
+            input.read_bytes()?;
         }
         object::LONG => {
             input.take(4)?;
-            input.number()?;
-            input.number()?;
+            input.read_number()?;
+            input.read_number()?;
         }
         _ => return None,
     }

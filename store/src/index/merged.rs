@@ -9,54 +9,54 @@ use std::collections::binary_heap::PeekMut;
 use std::collections::btree_map::Range;
 
 /// The value of a deleted name.
-pub(super) const GONE: u64 = 0;
+pub(super) const DELETED: u64 = 0;
 
 /// A source with its current entry.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
     /// The smaller, the newer.
     age: usize,
-    kind: Kind<'a>,
+    kind: SourceKind<'a>,
 }
 
 #[derive(Debug)]
-enum Kind<'a> {
+enum SourceKind<'a> {
     Run(Cursor),
     Changed { key: &'a [u8], value: u64, rest: Range<'a, Box<[u8]>, u64> },
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn run(age: usize, cursor: Cursor) -> Self {
-        Self { age, kind: Kind::Run(cursor) }
+    pub(super) fn from_run(age: usize, cursor: Cursor) -> Self {
+        Self { age, kind: SourceKind::Run(cursor) }
     }
 
     /// Creates the source of the changes that wait for a checkpoint. It is newer than any run. `None` if
     /// there are none.
-    pub(super) fn changed(mut rest: Range<'a, Box<[u8]>, u64>) -> Option<Self> {
+    pub(super) fn from_changes(mut rest: Range<'a, Box<[u8]>, u64>) -> Option<Self> {
         let (key, value) = rest.next()?;
-        Some(Self { age: 0, kind: Kind::Changed { key, value: *value, rest } })
+        Some(Self { age: 0, kind: SourceKind::Changed { key, value: *value, rest } })
     }
 
     fn key(&self) -> &[u8] {
         match &self.kind {
-            Kind::Run(cursor) => cursor.key(),
-            Kind::Changed { key, .. } => key,
+            SourceKind::Run(cursor) => cursor.key(),
+            SourceKind::Changed { key, .. } => key,
         }
     }
 
-    fn value(&self) -> Result<u64, Error> {
+    fn read_value(&self) -> Result<u64, Error> {
         match &self.kind {
-            Kind::Changed { value, .. } => Ok(*value),
-            Kind::Run(cursor) => Input::new(cursor.value())
-                .number()
-                .ok_or_else(|| super::damaged("the number of", cursor.key())),
+            SourceKind::Changed { value, .. } => Ok(*value),
+            SourceKind::Run(cursor) => Input::new(cursor.value())
+                .read_number()
+                .ok_or_else(|| super::damaged_entry("the number of", cursor.key())),
         }
     }
 
     fn advance(&mut self, unpacker: &Unpacker) -> Result<bool, Error> {
         match &mut self.kind {
-            Kind::Run(cursor) => cursor.advance(unpacker),
-            Kind::Changed { key, value, rest } => Ok(rest.next().is_some_and(|next| {
+            SourceKind::Run(cursor) => cursor.advance(unpacker),
+            SourceKind::Changed { key, value, rest } => Ok(rest.next().is_some_and(|next| {
                 (*key, *value) = (next.0, *next.1);
                 true
             })),
@@ -107,7 +107,7 @@ impl<'a> Merged<'a> {
         read: impl FnOnce(&[u8], u64, bool) -> T,
     ) -> Result<Option<T>, Error> {
         let Some(mut source) = self.sources.peek_mut() else { return Ok(None) };
-        let value = source.value()?;
+        let value = source.read_value()?;
         let counts = self.last.as_deref() != Some(source.key());
         if counts {
             let last = self.last.get_or_insert_default();

@@ -1,6 +1,5 @@
 //! The quad index: the state of the journal as ordered maps. It can be rebuilt at any time by replaying the
 //! journal. New frames and replayed frames take the same code path.
-mod about;
 mod block;
 mod blocks;
 mod checkpoint;
@@ -18,21 +17,24 @@ mod names;
 mod note;
 mod packing;
 mod page;
+mod prefix_cursor;
 mod quads;
 mod run;
 mod runs;
 mod seal;
-mod stand;
+mod subject_reader;
 mod subjects;
 
-pub(crate) use checkpoint::{Inspected, discard, inspect, is_there, open};
+pub(crate) use checkpoint::{
+    InspectedIndex, discard_index, index_exists, inspect_index, open_index,
+};
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 pub(crate) use page::Cursor;
-pub(crate) use stand::{Near, Stand};
+pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
 
 use crate::frame::Change;
-use crate::steps::Steps;
+use crate::steps::WriterSteps;
 use crate::{Error, files};
 use blocks::Blocks;
 use note::Note;
@@ -48,14 +50,14 @@ pub(crate) struct Index {
     blocks: Blocks,
     /// Names in key order, which is not their order of arrival.
     runs: Runs,
-    names: names::Names,
-    ids: names::Ids,
+    names: names::NameCache,
+    ids: names::IdCache,
     /// Identifies this index within the process. Ids are valid only for one instance.
     instance: u64,
     /// The note for the state in memory.
     note: Note,
     /// The sequence of the newest frame on the medium.
-    noted: u64,
+    checkpointed_sequence: u64,
     /// The data directory.
     dir: PathBuf,
     /// Why the state in memory cannot be trusted, if so.
@@ -69,7 +71,7 @@ pub(crate) struct Index {
     closed: bool,
 }
 
-fn damaged(what: &str, bytes: &[u8]) -> Error {
+fn damaged_entry(what: &str, bytes: &[u8]) -> Error {
     Error::Index(format!("{what} {bytes:02x?} is missing or damaged"))
 }
 
@@ -80,8 +82,8 @@ impl Index {
     }
 
     /// Returns the sequence of the newest frame that is on the medium.
-    pub(crate) fn noted(&self) -> u64 {
-        self.noted
+    pub(crate) fn checkpointed_sequence(&self) -> u64 {
+        self.checkpointed_sequence
     }
 
     /// Returns the number that identifies this index within the process.
@@ -93,7 +95,7 @@ impl Index {
         self.note.store_id
     }
 
-    pub(crate) fn quads(&self) -> u64 {
+    pub(crate) fn quad_count(&self) -> u64 {
         self.note.quads
     }
 
@@ -118,7 +120,7 @@ impl Index {
     }
 
     pub(crate) fn bytes_on_disk(&self) -> u64 {
-        self.blocks.engine().size() + self.runs.size()
+        self.blocks.engine().bytes_on_disk() + self.runs.bytes_on_disk()
     }
 
     /// Releases the files, so that they can be reopened. Reads fail afterwards.
@@ -130,7 +132,7 @@ impl Index {
     }
 
     /// Fails if a frame was applied only in part.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check_usable(&self) -> Result<(), Error> {
         match &self.broken {
             _ if self.closed => Err(Error::Reopening),
             Some(cause) => Err(Error::Index(cause.clone())),
@@ -144,12 +146,12 @@ impl Index {
     }
 
     /// Returns the first damage that was found, if any.
-    pub(crate) fn damage(&self) -> Option<&str> {
+    pub(crate) fn first_damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
     }
 
     /// Records damage, so that the index is rebuilt.
-    pub(crate) fn note_damage(&self, error: &Error) {
+    pub(crate) fn record_damage(&self, error: &Error) {
         if let Error::Index(cause) = error
             && self.damage.set(cause.clone()).is_ok()
         {
@@ -161,19 +163,19 @@ impl Index {
     }
 
     /// Runs a read, and records damage that it finds.
-    fn reading<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        self.check()?;
-        read().inspect_err(|error| self.note_damage(error))
+    fn track_damage<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        self.check_usable()?;
+        read().inspect_err(|error| self.record_damage(error))
     }
 
     /// Applies the frame that follows the newest one. After a failure, the index refuses reads.
-    pub(crate) fn apply(
+    pub(crate) fn apply_frame(
         &mut self,
         sequence: u64,
         change: &Change<'_>,
-        steps: &Steps,
+        steps: &WriterSteps,
     ) -> Result<(), Error> {
-        self.check()?;
+        self.check_usable()?;
         // Set while the parts are applied, so that even a panic does not expose a partly applied commit.
         self.broken = Some("a commit was applied only in part".to_owned());
         match self.apply_parts(change, steps) {
@@ -183,20 +185,20 @@ impl Index {
                 Ok(())
             }
             Err(error) => {
-                self.note_damage(&error);
+                self.record_damage(&error);
                 self.broken = Some(error.to_string());
                 Err(error)
             }
         }
     }
 
-    fn apply_parts(&mut self, change: &Change<'_>, steps: &Steps) -> Result<(), Error> {
-        files::allow_apply(&self.dir)?;
+    fn apply_parts(&mut self, change: &Change<'_>, steps: &WriterSteps) -> Result<(), Error> {
+        files::inject_apply_failure(&self.dir)?;
         let mut codes = Vec::with_capacity(change.terms.len() + 1);
-        codes.push(Code::named(DEFAULT_GRAPH));
+        codes.push(Code::from_id(DEFAULT_GRAPH));
         for term in &change.terms {
-            codes.push(self.enter(*term)?);
-            steps.step();
+            codes.push(self.find_or_add_code(*term)?);
+            steps.count_step();
         }
         // Additions come first. Otherwise a long literal would be deleted between the removal and the
         // addition of a quad with it.
@@ -204,7 +206,7 @@ impl Index {
             self.change_quads(&change.terms, &codes, quads, added, steps)?;
         }
         for (collection, key, value) in &change.documents {
-            steps.step();
+            steps.count_step();
             match value {
                 Some(value) => self.put_document(collection, key, value)?,
                 None => self.delete_document(collection, key)?,

@@ -5,96 +5,96 @@ use oxrdf::{Term, TermRef};
 use std::sync::{Mutex, PoisonError};
 
 /// The number of names kept: 2,048 of at most 128 bytes take less than 400 KB.
-const SLOTS: u64 = 2_048;
-const LONGEST: usize = 128;
+const NAME_SLOTS: u64 = 2_048;
+const MAX_CACHED_NAME_BYTES: usize = 128;
 
 /// Each id maps to one slot. A new name replaces the old one in its slot.
 #[derive(Default)]
-pub(super) struct Names(Mutex<Vec<Option<(u64, Term)>>>);
+pub(super) struct NameCache(Mutex<Vec<Option<(u64, Term)>>>);
 
-impl Names {
+impl NameCache {
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the method alone is not general enough over lifetimes"
     )]
     pub(super) fn get(&self, id: u64) -> Option<Term> {
-        self.read(id, |name| name.into_owned())
+        self.with_name(id, |name| name.into_owned())
     }
 
     /// Passes the name to `read`, which must be short because it holds a lock.
-    pub(super) fn read<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
+    pub(super) fn with_name<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match slots.get(place(id))? {
+        match slots.get(slot_of_id(id))? {
             Some((held, name)) if *held == id => Some(read(name.as_ref())),
             _ => None,
         }
     }
 
-    pub(super) fn put(&self, id: u64, name: &Term) {
+    pub(super) fn cache_name(&self, id: u64, name: &Term) {
         let length = match name {
             Term::NamedNode(iri) => iri.as_str().len(),
             Term::BlankNode(node) => node.as_str().len(),
             Term::Literal(_) => return,
         };
-        if length > LONGEST {
+        if length > MAX_CACHED_NAME_BYTES {
             return;
         }
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.is_empty() {
-            slots.resize_with(place(SLOTS - 1) + 1, || None);
+            slots.resize_with(slot_of_id(NAME_SLOTS - 1) + 1, || None);
         }
-        if let Some(slot) = slots.get_mut(place(id)) {
+        if let Some(slot) = slots.get_mut(slot_of_id(id)) {
             *slot = Some((id, name.clone()));
         }
     }
 }
 
 /// The number of ids kept: 4,096, with keys of at most 128 bytes, take less than 700 KB.
-const IDS: u64 = 4_096;
+const ID_SLOTS: u64 = 4_096;
 
 /// Each key maps to one slot by its hash. A new key replaces the old one in its slot.
 #[derive(Default)]
-pub(super) struct Ids(Mutex<Vec<Option<Known>>>);
+pub(super) struct IdCache(Mutex<Vec<Option<CachedId>>>);
 
-type Known = (Box<[u8]>, u64);
+type CachedId = (Box<[u8]>, u64);
 
-impl Ids {
+impl IdCache {
     /// Returns the id of the name with this key.
     pub(super) fn get(&self, key: &[u8]) -> Option<u64> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (held, id) = slots.get(Self::place(key))?.as_ref()?;
+        let (held, id) = slots.get(Self::slot_of_key(key))?.as_ref()?;
         (**held == *key).then_some(*id)
     }
 
-    pub(super) fn put(&self, key: &[u8], id: u64) {
-        if key.len() > LONGEST {
+    pub(super) fn cache_id(&self, key: &[u8], id: u64) {
+        if key.len() > MAX_CACHED_NAME_BYTES {
             return;
         }
         let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.is_empty() {
-            slots.resize_with(usize::try_from(IDS).unwrap_or_default(), || None);
+            slots.resize_with(usize::try_from(ID_SLOTS).unwrap_or_default(), || None);
         }
-        if let Some(slot) = slots.get_mut(Self::place(key)) {
+        if let Some(slot) = slots.get_mut(Self::slot_of_key(key)) {
             *slot = Some((key.into(), id));
         }
     }
 
-    fn place(key: &[u8]) -> usize {
-        usize::try_from(filter::hash(key) % IDS).unwrap_or_default()
+    fn slot_of_key(key: &[u8]) -> usize {
+        usize::try_from(filter::hash_key(key) % ID_SLOTS).unwrap_or_default()
     }
 }
 
-impl std::fmt::Debug for Ids {
+impl std::fmt::Debug for IdCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Ids")
     }
 }
 
-fn place(id: u64) -> usize {
-    usize::try_from(id % SLOTS).unwrap_or_default()
+fn slot_of_id(id: u64) -> usize {
+    usize::try_from(id % NAME_SLOTS).unwrap_or_default()
 }
 
-impl std::fmt::Debug for Names {
+impl std::fmt::Debug for NameCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Names")
     }
@@ -107,30 +107,31 @@ mod tests {
 
     #[test]
     fn a_slot_has_the_last_id() {
-        let ids = Ids::default();
+        let ids = IdCache::default();
         let key = |n: u64| format!("name {n}").into_bytes();
-        for n in 0..2 * IDS {
-            ids.put(&key(n), n);
+        for n in 0..2 * ID_SLOTS {
+            ids.cache_id(&key(n), n);
             assert_eq!(ids.get(&key(n)), Some(n));
         }
-        let held = (0..2 * IDS).filter(|n| ids.get(&key(*n)).is_some_and(|id| id == *n)).count();
+        let held =
+            (0..2 * ID_SLOTS).filter(|n| ids.get(&key(*n)).is_some_and(|id| id == *n)).count();
         assert!(held > 1_000 && held <= 4_096, "{held}");
-        ids.put(&[7; LONGEST + 1], 1);
-        assert_eq!(ids.get(&[7; LONGEST + 1]), None);
+        ids.cache_id(&[7; MAX_CACHED_NAME_BYTES + 1], 1);
+        assert_eq!(ids.get(&[7; MAX_CACHED_NAME_BYTES + 1]), None);
     }
 
     #[test]
     fn a_slot_has_the_last_name() {
-        let names = Names::default();
+        let names = NameCache::default();
         let name = |text: &str| Term::from(NamedNode::new_unchecked(text));
         assert_eq!(names.get(1), None);
-        names.put(1, &name("http://e/1"));
-        names.put(2, &name("http://e/2"));
+        names.cache_name(1, &name("http://e/1"));
+        names.cache_name(2, &name("http://e/2"));
         assert_eq!(names.get(1), Some(name("http://e/1")));
-        names.put(1 + SLOTS, &name("http://e/other"));
+        names.cache_name(1 + NAME_SLOTS, &name("http://e/other"));
         assert_eq!(names.get(1), None);
-        assert_eq!(names.get(1 + SLOTS), Some(name("http://e/other")));
-        names.put(3, &name(&"x".repeat(LONGEST + 1)));
+        assert_eq!(names.get(1 + NAME_SLOTS), Some(name("http://e/other")));
+        names.cache_name(3, &name(&"x".repeat(MAX_CACHED_NAME_BYTES + 1)));
         assert_eq!((names.get(2), names.get(3)), (Some(name("http://e/2")), None));
     }
 }

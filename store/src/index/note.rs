@@ -3,10 +3,10 @@ use super::run::RunNote;
 use crate::varint::{self, Input};
 
 /// The version of the index format. An index of another version is discarded and rebuilt, except for
-/// [`UNCOUNTED`].
-const FORMAT: u64 = 5;
+/// [`FORMAT_WITHOUT_DOCUMENT_COUNT`].
+const INDEX_FORMAT: u64 = 5;
 /// The version without a count of documents.
-const UNCOUNTED: u64 = 4;
+const FORMAT_WITHOUT_DOCUMENT_COUNT: u64 = 4;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Note {
@@ -19,7 +19,7 @@ pub(super) struct Note {
     pub(super) quads: u64,
     pub(super) documents: u64,
     /// The sum of the checksums of all blocks.
-    pub(super) sum: u64,
+    pub(super) checksum_sum: u64,
     /// The valid runs, newest first.
     pub(super) runs: Vec<RunNote>,
 }
@@ -31,13 +31,13 @@ impl Note {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        varint::put(&mut out, FORMAT);
+        varint::write_number(&mut out, INDEX_FORMAT);
         out.extend_from_slice(&self.store_id);
         for number in [self.sequence, self.next_id, self.next_long, self.quads, self.documents] {
-            varint::put(&mut out, number);
+            varint::write_number(&mut out, number);
         }
-        out.extend_from_slice(&self.sum.to_le_bytes());
-        varint::put_length(&mut out, self.runs.len());
+        out.extend_from_slice(&self.checksum_sum.to_le_bytes());
+        varint::write_length(&mut out, self.runs.len());
         for run in &self.runs {
             run.encode(&mut out);
         }
@@ -47,23 +47,23 @@ impl Note {
     /// Decodes a note. Also returns whether it has the number of documents.
     pub(super) fn decode(bytes: &[u8]) -> Option<(Self, bool)> {
         let mut input = Input::new(bytes);
-        let format = input.number()?;
-        if ![FORMAT, UNCOUNTED].contains(&format) {
+        let format = input.read_number()?;
+        if ![INDEX_FORMAT, FORMAT_WITHOUT_DOCUMENT_COUNT].contains(&format) {
             return None;
         }
         let mut note = Self {
             store_id: input.take(16)?.try_into().ok()?,
-            sequence: input.number()?,
-            next_id: input.number()?,
-            next_long: input.number()?,
-            quads: input.number()?,
-            documents: if format == FORMAT { input.number()? } else { 0 },
-            sum: u64::from_le_bytes(input.take(8)?.try_into().ok()?),
+            sequence: input.read_number()?,
+            next_id: input.read_number()?,
+            next_long: input.read_number()?,
+            quads: input.read_number()?,
+            documents: if format == INDEX_FORMAT { input.read_number()? } else { 0 },
+            checksum_sum: u64::from_le_bytes(input.take(8)?.try_into().ok()?),
             runs: Vec::new(),
         };
-        for _ in 0..input.length()? {
+        for _ in 0..input.read_length()? {
             note.runs.push(RunNote::decode(&mut input)?);
         }
-        input.is_empty().then_some((note, format == FORMAT))
+        input.is_empty().then_some((note, format == INDEX_FORMAT))
     }
 }

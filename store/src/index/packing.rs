@@ -4,33 +4,33 @@ use std::sync::{Mutex, PoisonError};
 use zstd::bulk::{Compressor, Decompressor};
 
 /// Higher levels take several times as long and save a few percent.
-const LEVEL: i32 = 1;
+const ZSTD_LEVEL: i32 = 1;
 /// The minimum length to compress, in bytes. Smaller blocks would save little, and they are the ones written
 /// often.
-const SHORTEST: usize = 400;
+const MIN_PACKED_BYTES: usize = 400;
 /// The maximum length of a block, in bytes. Blocks are split, and the longest entry is two names of 64 KiB.
-const LONGEST: usize = 1 << 20;
+const MAX_BLOCK_BYTES: usize = 1 << 20;
 
 /// Compresses blocks for the engine.
 pub(super) struct Packer(Option<Compressor<'static>>);
 
 impl Packer {
     pub(super) fn new() -> Self {
-        Self(Compressor::new(LEVEL).ok())
+        Self(Compressor::new(ZSTD_LEVEL).ok())
     }
 
     /// Appends the packed form of `raw` to `out`.
-    pub(super) fn pack(&mut self, raw: &[u8], out: &mut Vec<u8>) {
-        if (SHORTEST..=LONGEST).contains(&raw.len())
+    pub(super) fn pack_block(&mut self, raw: &[u8], out: &mut Vec<u8>) {
+        if (MIN_PACKED_BYTES..=MAX_BLOCK_BYTES).contains(&raw.len())
             && let Some(compressor) = &mut self.0
             && let Ok(packed) = compressor.compress(raw)
             && packed.len() + packed.len() / 16 < raw.len()
         {
-            varint::put_length(out, raw.len());
+            varint::write_length(out, raw.len());
             out.extend_from_slice(&packed);
             return;
         }
-        varint::put(out, 0);
+        varint::write_number(out, 0);
         out.extend_from_slice(raw);
     }
 }
@@ -54,15 +54,15 @@ impl std::fmt::Debug for Unpacker {
 
 impl Unpacker {
     /// Passes the block's bytes to `read`; returns `None` if they are damaged.
-    pub(super) fn unpack<T>(
+    pub(super) fn unpack_block<T>(
         &self,
         packed: &[u8],
         read: impl FnOnce(&[u8]) -> Option<T>,
     ) -> Option<T> {
         let mut input = Input::new(packed);
-        match input.length()? {
+        match input.read_length()? {
             0 => read(input.rest()),
-            length if length <= LONGEST => {
+            length if length <= MAX_BLOCK_BYTES => {
                 let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                 let unpacker = match &mut *slot {
                     Some(unpacker) => unpacker,
@@ -86,16 +86,16 @@ mod tests {
         #[test]
         fn what_was_packed_comes_back(raw in prop::collection::vec(0_u8..8, 0..3_000)) {
             let mut packed = Vec::new();
-            Packer::new().pack(&raw, &mut packed);
+            Packer::new().pack_block(&raw, &mut packed);
             prop_assert!(packed.len() <= raw.len() + 1);
             prop_assert!(raw.len() < 2_000 || packed.len() < raw.len());
-            let again = Unpacker::default().unpack(&packed, |raw| Some(raw.to_vec()));
+            let again = Unpacker::default().unpack_block(&packed, |raw| Some(raw.to_vec()));
             prop_assert_eq!(again, Some(raw));
         }
 
         #[test]
         fn any_bytes_are_unpacked_or_refused(bytes: Vec<u8>) {
-            Unpacker::default().unpack(&bytes, |_| Some(()));
+            Unpacker::default().unpack_block(&bytes, |_| Some(()));
         }
     }
 }

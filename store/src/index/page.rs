@@ -2,10 +2,10 @@
 //!
 //! An item that does not change between the first page and the last is visited once. An item that changes
 //! meanwhile may be visited in its old or new state, or not at all; a quad even twice.
-use super::documents::{self, PAST_END};
-use super::key::{Row, key, tree};
-use super::quads::Names;
-use super::{Index, damaged};
+use super::documents::{self, PAST_KEY_END};
+use super::key::{Row, build_key, tree};
+use super::quads::TermResolver;
+use super::{Index, damaged_entry};
 use crate::Error;
 use crate::varint::Input;
 use oxrdf::Quad;
@@ -26,13 +26,13 @@ impl Index {
         from: &Cursor,
         visit: &mut dyn FnMut(Quad) -> Result<ControlFlow<()>, Error>,
     ) -> Result<Option<Cursor>, Error> {
-        self.reading(|| {
-            let names = Names::new(self);
-            let from = if from.is_empty() { key(tree::SPOG, &[]) } else { from.clone() };
+        self.track_damage(|| {
+            let names = TermResolver::new(self);
+            let from = if from.is_empty() { build_key(tree::SPOG, &[]) } else { from.clone() };
             let mut next = None;
             self.blocks.scan(&from, &mut |key, _| {
-                let row = Row::from_spog(key).ok_or_else(|| damaged("a quad", key))?;
-                let flow = visit(names.quad(row)?)?;
+                let row = Row::from_spog(key).ok_or_else(|| damaged_entry("a quad", key))?;
+                let flow = visit(names.resolve_quad(row)?)?;
                 if flow.is_break() {
                     let mut after = key.to_vec();
                     after.push(0);
@@ -65,16 +65,16 @@ impl Index {
         from: &Cursor,
         visit: &mut VisitDocument<'_>,
     ) -> Result<Option<Cursor>, Error> {
-        self.reading(|| {
-            let from = if from.is_empty() { key(tree::DOCUMENT, &[]) } else { from.clone() };
+        self.track_damage(|| {
+            let from = if from.is_empty() { build_key(tree::DOCUMENT, &[]) } else { from.clone() };
             let mut current: Option<(String, Vec<u8>, Vec<u8>)> = None;
             let mut next = None;
             self.blocks.scan(&from, &mut |key, part| {
                 let (collection, name, number) =
-                    parse(key).ok_or_else(|| damaged("a document", key))?;
+                    parse_part_key(key).ok_or_else(|| damaged_entry("a document", key))?;
                 if number > 0 {
                     let (_, _, value) =
-                        current.as_mut().ok_or_else(|| damaged("a document", key))?;
+                        current.as_mut().ok_or_else(|| damaged_entry("a document", key))?;
                     value.extend_from_slice(part);
                     return Ok(ControlFlow::Continue(()));
                 }
@@ -84,7 +84,7 @@ impl Index {
                 };
                 let flow = visit(&collection, &name, &value)?;
                 if flow.is_break() {
-                    next = Some(after(&collection, &name));
+                    next = Some(cursor_after(&collection, &name));
                     current = None;
                 }
                 Ok(flow)
@@ -92,23 +92,23 @@ impl Index {
             if let Some((collection, name, value)) = current
                 && visit(&collection, &name, &value)?.is_break()
             {
-                next = Some(after(&collection, &name));
+                next = Some(cursor_after(&collection, &name));
             }
             Ok(next)
         })
     }
 }
 
-fn parse(key: &[u8]) -> Option<(&str, Vec<u8>, u64)> {
+fn parse_part_key(key: &[u8]) -> Option<(&str, Vec<u8>, u64)> {
     let mut input = Input::new(key.get(1..)?);
-    let collection = input.text()?;
-    let (name, number) = documents::split(input.rest())?;
+    let collection = input.read_text()?;
+    let (name, number) = documents::split_document_key(input.rest())?;
     Some((collection, name, number))
 }
 
-fn after(collection: &str, name: &[u8]) -> Cursor {
+fn cursor_after(collection: &str, name: &[u8]) -> Cursor {
     let mut cursor = documents::collection_key(collection);
     documents::put_escaped(&mut cursor, name);
-    cursor.extend_from_slice(&PAST_END);
+    cursor.extend_from_slice(&PAST_KEY_END);
     cursor
 }

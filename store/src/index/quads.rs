@@ -3,10 +3,10 @@
 //! Each pattern is answered by a range of one tree, with a filter for what the range leaves open. Two ranges
 //! are wider than their answer. A literal object is searched among the literals of its predicate; without
 //! predicate and subject, among all quads (of its graph).
-use super::key::{self, Code, Row, key, object, tree};
-use super::{Index, damaged};
-use crate::frame::Numbers;
-use crate::steps::Steps;
+use super::key::{self, Code, Row, build_key, object, tree};
+use super::{Index, damaged_entry};
+use crate::frame::QuadNumbers;
+use crate::steps::WriterSteps;
 use crate::varint::{self, Input};
 use crate::{Error, Pattern, term};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, TermRef};
@@ -20,7 +20,7 @@ type VisitRow<'v> = dyn FnMut(Row<'_>) -> Result<ControlFlow<()>, Error> + 'v;
 /// The number of quads of a subject and graph that were added or removed but are not yet counted in the
 /// index.
 #[derive(Default)]
-struct Pending {
+struct PendingCount {
     /// The numbers of both in the frame.
     subject: u32,
     graph: u32,
@@ -32,81 +32,85 @@ impl Index {
         &mut self,
         terms: &[TermRef<'_>],
         codes: &[Code],
-        quads: &[Numbers],
+        quads: &[QuadNumbers],
         added: bool,
-        steps: &Steps,
+        steps: &WriterSteps,
     ) -> Result<(), Error> {
-        let mut pending = Pending::default();
+        let mut pending = PendingCount::default();
         for quad in quads {
-            steps.step();
+            steps.count_step();
             let [subject_number, _, _, graph_number] = *quad;
             let [subject, predicate, object, graph] =
                 quad.map(|number| codes.get(number as usize).map(|code| code.0.as_slice()));
-            let (Some(subject), Some(predicate), Some(object), Some(graph)) =
-                (id(subject), id(predicate), object, id(graph))
-            else {
-                return Err(damaged("a quad with numbers", &[]));
+            let (Some(subject), Some(predicate), Some(object), Some(graph)) = (
+                named_object_id(subject),
+                named_object_id(predicate),
+                object,
+                named_object_id(graph),
+            ) else {
+                return Err(damaged_entry("a quad with numbers", &[]));
             };
             let row = Row { subject, predicate, object, graph };
-            let changed = if added { self.add(row)? } else { self.take_away(row)? };
+            let changed = if added { self.add_row(row)? } else { self.remove_row(row)? };
             if changed {
                 if (subject_number, graph_number) != (pending.subject, pending.graph) {
-                    self.count(terms, codes, &pending, added)?;
-                    pending = Pending { subject: subject_number, graph: graph_number, count: 0 };
+                    self.apply_pending_count(terms, codes, &pending, added)?;
+                    pending =
+                        PendingCount { subject: subject_number, graph: graph_number, count: 0 };
                 }
                 pending.count += 1;
             }
         }
-        self.count(terms, codes, &pending, added)
+        self.apply_pending_count(terms, codes, &pending, added)
     }
 
-    fn add(&mut self, row: Row<'_>) -> Result<bool, Error> {
-        if !self.blocks.insert(&row.spog(), &[])? {
+    fn add_row(&mut self, row: Row<'_>) -> Result<bool, Error> {
+        if !self.blocks.insert(&row.spog_key(), &[])? {
             return Ok(false);
         }
         self.note.quads += 1;
         if row.is_named() {
-            self.blocks.insert(&row.posg(), &[])?;
-            let op = row.op();
+            self.blocks.insert(&row.posg_key(), &[])?;
+            let op = row.op_key();
             if self.blocks.get(&op, |_| ())?.is_none() {
                 self.blocks.insert(&op, &[])?;
             }
         } else {
-            self.blocks.insert(&row.literal_mark(), &[])?;
-            self.count_long(row.object, true)?;
+            self.blocks.insert(&row.literal_mark_key(), &[])?;
+            self.adjust_long_count(row.object, true)?;
         }
         Ok(true)
     }
 
-    fn take_away(&mut self, row: Row<'_>) -> Result<bool, Error> {
-        if !self.blocks.remove(&row.spog())? {
+    fn remove_row(&mut self, row: Row<'_>) -> Result<bool, Error> {
+        if !self.blocks.remove(&row.spog_key())? {
             return Ok(false);
         }
         self.note.quads = self.note.quads.saturating_sub(1);
         if row.is_named() {
-            self.blocks.remove(&row.posg())?;
-            if !self.blocks.any(&key(tree::POSG, &[row.predicate, row.object]))? {
-                self.blocks.remove(&row.op())?;
+            self.blocks.remove(&row.posg_key())?;
+            if !self.blocks.any(&build_key(tree::POSG, &[row.predicate, row.object]))? {
+                self.blocks.remove(&row.op_key())?;
             }
         } else {
             let mut others = false;
-            self.literals(row.subject, row.predicate, &mut |_| {
+            self.search_literals(row.subject, row.predicate, &mut |_| {
                 others = true;
                 Ok(ControlFlow::Break(()))
             })?;
             if !others {
-                self.blocks.remove(&row.literal_mark())?;
+                self.blocks.remove(&row.literal_mark_key())?;
             }
-            self.count_long(row.object, false)?;
+            self.adjust_long_count(row.object, false)?;
         }
         Ok(true)
     }
 
-    fn count(
+    fn apply_pending_count(
         &mut self,
         terms: &[TermRef<'_>],
         codes: &[Code],
-        pending: &Pending,
+        pending: &PendingCount,
         added: bool,
     ) -> Result<(), Error> {
         if pending.count == 0 {
@@ -114,18 +118,18 @@ impl Index {
         }
         let of = |number: u32| {
             let code = codes.get(number as usize);
-            code.ok_or_else(|| damaged("a quad with numbers", &[])).map(Code::id)
+            code.ok_or_else(|| damaged_entry("a quad with numbers", &[])).map(Code::id)
         };
         let (subject, graph) = (of(pending.subject)?, of(pending.graph)?);
-        let key = key(tree::GS, &[graph, subject]);
-        let read = |value: &[u8]| Input::new(value).number();
+        let key = build_key(tree::GS, &[graph, subject]);
+        let read = |value: &[u8]| Input::new(value).read_number();
         let before = self.blocks.get(&key, read)?.flatten().unwrap_or(0);
         let now = if added { before + pending.count } else { before.saturating_sub(pending.count) };
         if now == 0 {
             self.blocks.remove(&key)?;
         } else {
             let mut value = Vec::new();
-            varint::put(&mut value, now);
+            varint::write_number(&mut value, now);
             self.blocks.insert(&key, &value)?;
         }
         // Numbers of terms start at 1, indexes at 0.
@@ -133,16 +137,17 @@ impl Index {
         if let Some(TermRef::NamedNode(iri)) = name
             && (before == 0 || now == 0)
         {
-            let key = self::key(tree::GRAPH_IRI, &[graph, iri.as_str().as_bytes()]);
-            let id = Input::new(subject).number().ok_or_else(|| damaged("an id", subject))?;
+            let key = build_key(tree::GRAPH_IRI, &[graph, iri.as_str().as_bytes()]);
+            let id =
+                Input::new(subject).read_number().ok_or_else(|| damaged_entry("an id", subject))?;
             if now == 0 { self.runs.remove(&key) } else { self.runs.insert(&key, id) }
         }
         Ok(())
     }
 
     /// Returns whether the quad exists.
-    pub(crate) fn has(&self, spog: &[u8]) -> Result<bool, Error> {
-        self.reading(|| Ok(self.blocks.get(spog, |_| ())?.is_some()))
+    pub(crate) fn has_quad(&self, spog: &[u8]) -> Result<bool, Error> {
+        self.track_damage(|| Ok(self.blocks.get(spog, |_| ())?.is_some()))
     }
 
     /// Returns whether some graph has the triple.
@@ -152,7 +157,7 @@ impl Index {
         predicate: &[u8],
         object: &[u8],
     ) -> Result<bool, Error> {
-        self.blocks.any(&key(tree::SPOG, &[subject, predicate, object]))
+        self.blocks.any(&build_key(tree::SPOG, &[subject, predicate, object]))
     }
 
     /// Passes every quad that matches and is not hidden to `visit`, until it breaks.
@@ -162,31 +167,31 @@ impl Index {
         hidden: &dyn Fn(Row<'_>) -> bool,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.reading(|| {
-            let Some(sought) = self.sought(pattern)? else { return Ok(()) };
-            let names = Names::new(self);
-            self.search(&sought, &mut |row| {
-                if !sought.matches(row) || hidden(row) {
+        self.track_damage(|| {
+            let Some(sought) = self.compile_pattern(pattern)? else { return Ok(()) };
+            let names = TermResolver::new(self);
+            self.search_range(&sought, &mut |row| {
+                if !sought.matches_row(row) || hidden(row) {
                     return Ok(ControlFlow::Continue(()));
                 }
-                Ok(visit(names.quad(row)?))
+                Ok(visit(names.resolve_quad(row)?))
             })
         })
     }
 
     /// Converts a pattern into codes. Returns `None` if no quad has one of its terms.
-    fn sought(&self, pattern: &Pattern) -> Result<Option<Sought>, Error> {
-        let mut sought = Sought::default();
+    fn compile_pattern(&self, pattern: &Pattern) -> Result<Option<CodePattern>, Error> {
+        let mut sought = CodePattern::default();
         if let Some(subject) = &pattern.subject {
-            let Some(code) = self.code(subject.as_ref().into())? else { return Ok(None) };
+            let Some(code) = self.find_code(subject.as_ref().into())? else { return Ok(None) };
             sought.subject = Some(code.id().to_vec());
         }
         if let Some(predicate) = &pattern.predicate {
-            let Some(code) = self.code(predicate.as_ref().into())? else { return Ok(None) };
+            let Some(code) = self.find_code(predicate.as_ref().into())? else { return Ok(None) };
             sought.predicate = Some(code.id().to_vec());
         }
         if let Some(object) = &pattern.object {
-            let Some(code) = self.code(object.as_ref())? else { return Ok(None) };
+            let Some(code) = self.find_code(object.as_ref())? else { return Ok(None) };
             sought.object = Some(code);
         }
         if let Some(graph) = &pattern.graph {
@@ -197,81 +202,83 @@ impl Index {
     }
 
     pub(super) fn graph_code(&self, graph: &GraphName) -> Result<Option<Code>, Error> {
-        match term::of_graph(graph.as_ref()) {
-            None => Ok(Some(Code::named(key::DEFAULT_GRAPH))),
-            Some(term) => self.code(term),
+        match term::graph_to_term(graph.as_ref()) {
+            None => Ok(Some(Code::from_id(key::DEFAULT_GRAPH))),
+            Some(term) => self.find_code(term),
         }
     }
 
     /// Visits a range that contains every matching quad, and possibly others.
-    fn search(&self, sought: &Sought, visit: &mut VisitRow<'_>) -> Result<(), Error> {
+    fn search_range(&self, sought: &CodePattern, visit: &mut VisitRow<'_>) -> Result<(), Error> {
         let named = sought.object.as_ref().filter(|code| code.is_named());
         let none: &[u8] = &[];
         match (&sought.subject, &sought.predicate, named, &sought.graph) {
             (Some(subject), None, Some(object), _) => {
-                self.by_object(object, visit, |predicate, visit| {
-                    self.by_subject(&[subject, predicate, &object.0], visit)
+                self.search_by_object(object, visit, |predicate, visit| {
+                    self.search_by_subject(&[subject, predicate, &object.0], visit)
                 })
             }
             (Some(subject), Some(predicate), ..) => {
                 let object = sought.object.as_ref().map_or(none, |code| &code.0);
-                self.by_subject(&[subject, predicate, object], visit)
+                self.search_by_subject(&[subject, predicate, object], visit)
             }
-            (Some(subject), ..) => self.by_subject(&[subject], visit),
+            (Some(subject), ..) => self.search_by_subject(&[subject], visit),
             (None, Some(predicate), Some(object), _) => {
-                self.by_predicate(&[predicate, &object.0], visit)
+                self.search_by_predicate(&[predicate, &object.0], visit)
             }
             (None, Some(predicate), None, _) if sought.object.is_some() => {
-                self.by_predicate(&[predicate, &[object::ANY_LITERAL]], visit)
+                self.search_by_predicate(&[predicate, &[object::ANY_LITERAL]], visit)
             }
-            (None, Some(predicate), None, _) => self.by_predicate(&[predicate], visit),
-            (None, None, Some(object), _) => self.by_object(object, visit, |predicate, visit| {
-                self.by_predicate(&[predicate, &object.0], visit)
-            }),
-            (None, None, None, Some(graph)) => self.by_graph(graph, visit),
-            (None, None, None, None) => self.by_subject(&[], visit),
+            (None, Some(predicate), None, _) => self.search_by_predicate(&[predicate], visit),
+            (None, None, Some(object), _) => {
+                self.search_by_object(object, visit, |predicate, visit| {
+                    self.search_by_predicate(&[predicate, &object.0], visit)
+                })
+            }
+            (None, None, None, Some(graph)) => self.search_by_graph(graph, visit),
+            (None, None, None, None) => self.search_by_subject(&[], visit),
         }
     }
 
-    fn by_subject(&self, prefix: &[&[u8]], visit: &mut VisitRow<'_>) -> Result<(), Error> {
-        self.blocks.scan_prefix(&key(tree::SPOG, prefix), &mut |key, _| {
-            visit(Row::from_spog(key).ok_or_else(|| damaged("a quad", key))?)
+    fn search_by_subject(&self, prefix: &[&[u8]], visit: &mut VisitRow<'_>) -> Result<(), Error> {
+        self.blocks.scan_prefix(&build_key(tree::SPOG, prefix), &mut |key, _| {
+            visit(Row::from_spog(key).ok_or_else(|| damaged_entry("a quad", key))?)
         })
     }
 
     /// Visits the quads of a subject and predicate that have a literal as object.
-    fn literals(
+    fn search_literals(
         &self,
         subject: &[u8],
         predicate: &[u8],
         visit: &mut VisitRow<'_>,
     ) -> Result<(), Error> {
-        let prefix = key(tree::SPOG, &[subject, predicate]);
+        let prefix = build_key(tree::SPOG, &[subject, predicate]);
         let mut from = prefix.clone();
         from.push(object::NAMED + 1);
         self.blocks.scan(&from, &mut |key, _| {
             if !key.starts_with(&prefix) {
                 return Ok(ControlFlow::Break(()));
             }
-            visit(Row::from_spog(key).ok_or_else(|| damaged("a quad", key))?)
+            visit(Row::from_spog(key).ok_or_else(|| damaged_entry("a quad", key))?)
         })
     }
 
-    fn by_predicate(&self, prefix: &[&[u8]], visit: &mut VisitRow<'_>) -> Result<(), Error> {
-        self.blocks.scan_prefix(&key(tree::POSG, prefix), &mut |key, _| {
-            let fault = || damaged("a quad", key);
+    fn search_by_predicate(&self, prefix: &[&[u8]], visit: &mut VisitRow<'_>) -> Result<(), Error> {
+        self.blocks.scan_prefix(&build_key(tree::POSG, prefix), &mut |key, _| {
+            let fault = || damaged_entry("a quad", key);
             let mut input = Input::new(key.get(1..).ok_or_else(fault)?);
-            let predicate = key::number(&mut input).ok_or_else(fault)?;
+            let predicate = key::read_number_bytes(&mut input).ok_or_else(fault)?;
             if input.rest().first() == Some(&object::NAMED) {
-                let object = key::code(&mut input).ok_or_else(fault)?;
-                let subject = key::number(&mut input).ok_or_else(fault)?;
-                let graph = key::number(&mut input).ok_or_else(fault)?;
+                let object = key::read_code_bytes(&mut input).ok_or_else(fault)?;
+                let subject = key::read_number_bytes(&mut input).ok_or_else(fault)?;
+                let graph = key::read_number_bytes(&mut input).ok_or_else(fault)?;
                 return visit(Row { subject, predicate, object, graph });
             }
-            input.byte();
-            let subject = key::number(&mut input).ok_or_else(fault)?;
+            input.read_byte();
+            let subject = key::read_number_bytes(&mut input).ok_or_else(fault)?;
             let mut flow = ControlFlow::Continue(());
-            self.literals(subject, predicate, &mut |row| {
+            self.search_literals(subject, predicate, &mut |row| {
                 flow = visit(row)?;
                 Ok(flow)
             })?;
@@ -280,13 +287,13 @@ impl Index {
     }
 
     /// Searches with each predicate of which a named object is a value.
-    fn by_object(
+    fn search_by_object(
         &self,
         object: &Code,
         visit: &mut VisitRow<'_>,
         search: impl Fn(&[u8], &mut VisitRow<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let prefix = key(tree::OP, &[object.id()]);
+        let prefix = build_key(tree::OP, &[object.id()]);
         self.blocks.scan_prefix(&prefix, &mut |key, _| {
             let mut flow = ControlFlow::Continue(());
             search(key.get(prefix.len()..).unwrap_or_default(), &mut |row| {
@@ -297,12 +304,12 @@ impl Index {
         })
     }
 
-    fn by_graph(&self, graph: &[u8], visit: &mut VisitRow<'_>) -> Result<(), Error> {
-        let prefix = key(tree::GS, &[graph]);
+    fn search_by_graph(&self, graph: &[u8], visit: &mut VisitRow<'_>) -> Result<(), Error> {
+        let prefix = build_key(tree::GS, &[graph]);
         self.blocks.scan_prefix(&prefix, &mut |key, _| {
             let subject = key.get(prefix.len()..).unwrap_or_default();
             let mut flow = ControlFlow::Continue(());
-            self.by_subject(&[subject], &mut |row| {
+            self.search_by_subject(&[subject], &mut |row| {
                 if row.graph == graph {
                     flow = visit(row)?;
                 }
@@ -313,21 +320,21 @@ impl Index {
     }
 }
 
-fn id(code: Option<&[u8]>) -> Option<&[u8]> {
+fn named_object_id(code: Option<&[u8]>) -> Option<&[u8]> {
     code?.strip_prefix(&[object::NAMED])
 }
 
 /// A pattern as codes.
 #[derive(Default)]
-struct Sought {
+struct CodePattern {
     subject: Option<Vec<u8>>,
     predicate: Option<Vec<u8>>,
     object: Option<Code>,
     graph: Option<Vec<u8>>,
 }
 
-impl Sought {
-    fn matches(&self, row: Row<'_>) -> bool {
+impl CodePattern {
+    fn matches_row(&self, row: Row<'_>) -> bool {
         self.subject.as_ref().is_none_or(|subject| *subject == row.subject)
             && self.predicate.as_ref().is_none_or(|predicate| *predicate == row.predicate)
             && self.object.as_ref().is_none_or(|object| object.0 == row.object)
@@ -336,38 +343,38 @@ impl Sought {
 }
 
 /// Converts codes into terms. Caches the few names that recur.
-pub(super) struct Names<'a> {
+pub(super) struct TermResolver<'a> {
     index: &'a Index,
-    met: RefCell<Met>,
+    resolved: RefCell<ResolvedNames>,
 }
 
 #[derive(Default)]
-struct Met {
+struct ResolvedNames {
     subject: Option<(Vec<u8>, NamedOrBlankNode)>,
     predicates: HashMap<Vec<u8>, NamedNode>,
     graphs: HashMap<Vec<u8>, GraphName>,
 }
 
 /// The number of cached names above which the cache is cleared.
-const MOST_MET: usize = 1_024;
+const MAX_RESOLVED_NAMES: usize = 1_024;
 
-impl<'a> Names<'a> {
+impl<'a> TermResolver<'a> {
     pub(super) fn new(index: &'a Index) -> Self {
-        Self { index, met: RefCell::default() }
+        Self { index, resolved: RefCell::default() }
     }
 
-    fn name(&self, id: &[u8]) -> Result<oxrdf::Term, Error> {
-        let id = Input::new(id).number().ok_or_else(|| damaged("an id", id))?;
-        self.index.name(id)
+    fn resolve_name(&self, id: &[u8]) -> Result<oxrdf::Term, Error> {
+        let id = Input::new(id).read_number().ok_or_else(|| damaged_entry("an id", id))?;
+        self.index.load_name(id)
     }
 
-    pub(super) fn quad(&self, row: Row<'_>) -> Result<Quad, Error> {
-        let met = &mut *self.met.borrow_mut();
+    pub(super) fn resolve_quad(&self, row: Row<'_>) -> Result<Quad, Error> {
+        let met = &mut *self.resolved.borrow_mut();
         let subject = match &met.subject {
             Some((id, subject)) if id == row.subject => subject.clone(),
             _ => {
-                let subject = term::to_subject(self.name(row.subject)?)
-                    .ok_or_else(|| damaged("a subject", row.subject))?;
+                let subject = term::to_subject(self.resolve_name(row.subject)?)
+                    .ok_or_else(|| damaged_entry("a subject", row.subject))?;
                 met.subject = Some((row.subject.to_vec(), subject.clone()));
                 subject
             }
@@ -375,9 +382,9 @@ impl<'a> Names<'a> {
         let predicate = if let Some(predicate) = met.predicates.get(row.predicate) {
             predicate.clone()
         } else {
-            let predicate = term::to_predicate(self.name(row.predicate)?)
-                .ok_or_else(|| damaged("a predicate", row.predicate))?;
-            if met.predicates.len() >= MOST_MET {
+            let predicate = term::to_predicate(self.resolve_name(row.predicate)?)
+                .ok_or_else(|| damaged_entry("a predicate", row.predicate))?;
+            if met.predicates.len() >= MAX_RESOLVED_NAMES {
                 met.predicates.clear();
             }
             met.predicates.insert(row.predicate.to_vec(), predicate.clone());
@@ -386,18 +393,18 @@ impl<'a> Names<'a> {
         let graph_name = if let Some(graph) = met.graphs.get(row.graph) {
             graph.clone()
         } else {
-            let graph = if Input::new(row.graph).number() == Some(key::DEFAULT_GRAPH) {
+            let graph = if Input::new(row.graph).read_number() == Some(key::DEFAULT_GRAPH) {
                 GraphName::DefaultGraph
             } else {
-                term::to_graph(self.name(row.graph)?)
-                    .ok_or_else(|| damaged("a graph", row.graph))?
+                term::to_graph(self.resolve_name(row.graph)?)
+                    .ok_or_else(|| damaged_entry("a graph", row.graph))?
             };
-            if met.graphs.len() >= MOST_MET {
+            if met.graphs.len() >= MAX_RESOLVED_NAMES {
                 met.graphs.clear();
             }
             met.graphs.insert(row.graph.to_vec(), graph.clone());
             graph
         };
-        Ok(Quad { subject, predicate, object: self.index.term(row.object)?, graph_name })
+        Ok(Quad { subject, predicate, object: self.index.decode_term(row.object)?, graph_name })
     }
 }

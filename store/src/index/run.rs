@@ -15,11 +15,11 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"PENSRUN1";
 /// Bytes buffered before they are written.
-const GATHERED: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 /// Blocks of a run can be large, because they are never rewritten.
-const SHAPE: Shape = Shape { valued: true, full: 4_096 };
+const RUN_BLOCK_SHAPE: Shape = Shape { has_values: true, max_bytes: 4_096 };
 /// The length of the end: the offset of the directory, and the checksum of everything from the directory on.
-const END_BYTES: usize = 12;
+const RUN_END_BYTES: usize = 12;
 
 /// What the index's note has about a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,23 +37,23 @@ pub(super) struct RunNote {
 impl RunNote {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         for number in [self.id, self.level, self.length, u64::from(self.crc)] {
-            varint::put(out, number);
+            varint::write_number(out, number);
         }
     }
 
     pub(super) fn decode(input: &mut Input<'_>) -> Option<Self> {
         Some(Self {
-            id: input.number()?,
-            level: input.number()?,
-            length: input.number()?,
-            crc: input.number()?.try_into().ok()?,
+            id: input.read_number()?,
+            level: input.read_number()?,
+            length: input.read_number()?,
+            crc: input.read_number()?.try_into().ok()?,
         })
     }
 }
 
 /// The position of a block.
 #[derive(Debug)]
-struct Place {
+struct BlockPosition {
     /// The shortest key that is greater than all keys of the blocks before.
     name: Box<[u8]>,
     offset: u64,
@@ -70,67 +70,69 @@ pub(super) struct Run {
     pub(super) sought: u64,
     path: PathBuf,
     file: File,
-    places: Vec<Place>,
+    places: Vec<BlockPosition>,
     filter: Filter,
 }
 
 /// Returns the path of a run's file.
-pub(super) fn path_of(folder: &Path, id: u64) -> PathBuf {
+pub(super) fn run_path(folder: &Path, id: u64) -> PathBuf {
     folder.join(format!("{id:020}.run"))
 }
 
-fn damaged(path: &Path) -> Error {
+fn damaged_run(path: &Path) -> Error {
     Error::Index(format!("{} is missing or damaged", path.display()))
 }
 
 /// Converts a read error into damage of the index, which leads to a rebuild.
-fn unreadable(path: &Path, cause: &io::Error) -> Error {
+fn unreadable_run(path: &Path, cause: &io::Error) -> Error {
     Error::Index(format!("{} cannot be read: {cause}", path.display()))
 }
 
 impl Run {
     /// Opens a run. The length and checksum of the file must match its note.
     pub(super) fn open(folder: &Path, note: RunNote) -> Result<Self, Error> {
-        let path = path_of(folder, note.id);
+        let path = run_path(folder, note.id);
         let file = match File::open(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged(&path)),
-            opened => opened.map_err(|cause| unreadable(&path, &cause))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(damaged_run(&path));
+            }
+            opened => opened.map_err(|cause| unreadable_run(&path, &cause))?,
         };
-        let (length, crc) = checksum(&file).map_err(|cause| unreadable(&path, &cause))?;
+        let (length, crc) = file_checksum(&file).map_err(|cause| unreadable_run(&path, &cause))?;
         if (length, crc) != (note.length, note.crc) {
-            return Err(damaged(&path));
+            return Err(damaged_run(&path));
         }
-        let mut end = [0; END_BYTES];
-        let end_at = length.checked_sub(END_BYTES as u64).ok_or_else(|| damaged(&path))?;
-        file.read_exact_at(&mut end, end_at).map_err(|cause| unreadable(&path, &cause))?;
+        let mut end = [0; RUN_END_BYTES];
+        let end_at = length.checked_sub(RUN_END_BYTES as u64).ok_or_else(|| damaged_run(&path))?;
+        file.read_exact_at(&mut end, end_at).map_err(|cause| unreadable_run(&path, &cause))?;
         let begin = Input::new(&end).take(8).and_then(|bytes| bytes.try_into().ok());
-        let begin = begin.map(u64::from_le_bytes).ok_or_else(|| damaged(&path))?;
+        let begin = begin.map(u64::from_le_bytes).ok_or_else(|| damaged_run(&path))?;
         let length = length.checked_sub(begin).and_then(|length| usize::try_from(length).ok());
-        let mut tail = vec![0; length.ok_or_else(|| damaged(&path))?];
-        file.read_exact_at(&mut tail, begin).map_err(|cause| unreadable(&path, &cause))?;
-        let tail = read_tail(&tail).ok_or_else(|| damaged(&path))?;
-        let Tail { places, filter, entries, sought } = tail;
+        let mut tail = vec![0; length.ok_or_else(|| damaged_run(&path))?];
+        file.read_exact_at(&mut tail, begin).map_err(|cause| unreadable_run(&path, &cause))?;
+        let tail = read_tail(&tail).ok_or_else(|| damaged_run(&path))?;
+        let RunTail { places, filter, entries, sought } = tail;
         Ok(Self { note, entries, sought, path, file, places, filter })
     }
 
     /// Returns whether the run can have the key. Only valid for keys that are looked up individually.
-    pub(super) fn may_have(&self, hash: u64) -> bool {
-        self.filter.may_have(hash)
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        self.filter.may_contain(hash)
     }
 
     /// Returns the number of the block that covers `key`; `None` if the key comes before all blocks.
-    pub(super) fn block_of(&self, key: &[u8]) -> Option<usize> {
+    pub(super) fn find_block(&self, key: &[u8]) -> Option<usize> {
         self.places.partition_point(|place| *place.name <= *key).checked_sub(1)
     }
 
     /// Removes the file. Open readers can continue.
-    pub(super) fn discard(&self) {
+    pub(super) fn remove_file(&self) {
         // If the file remains, the next open removes it.
         let _ = std::fs::remove_file(&self.path);
     }
 
     /// Reads a block; `None` past the last one.
-    pub(super) fn block(
+    pub(super) fn read_block(
         &self,
         number: usize,
         unpacker: &Unpacker,
@@ -139,20 +141,20 @@ impl Run {
         let mut bytes = vec![0; place.length];
         self.file
             .read_exact_at(&mut bytes, place.offset)
-            .map_err(|cause| unreadable(&self.path, &cause))?;
+            .map_err(|cause| unreadable_run(&self.path, &cause))?;
         let block = if crc32c::crc32c(&bytes) == place.crc {
-            unpacker.unpack(&bytes, |bytes| Block::decode(SHAPE, bytes))
+            unpacker.unpack_block(&bytes, |bytes| Block::decode(RUN_BLOCK_SHAPE, bytes))
         } else {
             None
         };
-        Ok(Some(Arc::new(block.ok_or_else(|| damaged(&self.path))?)))
+        Ok(Some(Arc::new(block.ok_or_else(|| damaged_run(&self.path))?)))
     }
 }
 
 /// Returns the length and checksum of a file's content.
-fn checksum(mut file: &File) -> io::Result<(u64, u32)> {
+fn file_checksum(mut file: &File) -> io::Result<(u64, u32)> {
     let (mut length, mut crc) = (0, 0);
-    let mut buffer = vec![0; GATHERED];
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         let count = match file.read(&mut buffer) {
             Ok(0) => return Ok((length, crc)),
@@ -166,34 +168,34 @@ fn checksum(mut file: &File) -> io::Result<(u64, u32)> {
 }
 
 /// The part of the file after the blocks.
-struct Tail {
-    places: Vec<Place>,
+struct RunTail {
+    places: Vec<BlockPosition>,
     filter: Filter,
     entries: u64,
     sought: u64,
 }
 
-fn read_tail(bytes: &[u8]) -> Option<Tail> {
+fn read_tail(bytes: &[u8]) -> Option<RunTail> {
     let (whole, crc) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
     if crc32c::crc32c(whole) != u32::from_le_bytes(crc.try_into().ok()?) {
         return None;
     }
     let mut input = Input::new(whole);
-    let count = input.length()?;
+    let count = input.read_length()?;
     let mut places = Vec::new();
     let mut offset = MAGIC.len() as u64;
     for _ in 0..count {
-        let name = input.bytes()?.into();
-        let length = input.length()?;
+        let name = input.read_bytes()?.into();
+        let length = input.read_length()?;
         let crc = u32::from_le_bytes(input.take(4)?.try_into().ok()?);
-        places.push(Place { name, offset, length, crc });
+        places.push(BlockPosition { name, offset, length, crc });
         offset = offset.checked_add(length as u64)?;
     }
-    let filter = Filter::decode(input.bytes()?);
-    let entries = input.number()?;
-    let sought = input.number()?;
+    let filter = Filter::decode(input.read_bytes()?);
+    let entries = input.read_number()?;
+    let sought = input.read_number()?;
     let begin = u64::from_le_bytes(input.take(8)?.try_into().ok()?);
-    let tail = Tail { places, filter, entries, sought };
+    let tail = RunTail { places, filter, entries, sought };
     (begin == offset && input.is_empty()).then_some(tail)
 }
 
@@ -212,7 +214,7 @@ pub(super) struct NewRun {
     name: Box<[u8]>,
     last: Vec<u8>,
     offset: u64,
-    places: Vec<Place>,
+    places: Vec<BlockPosition>,
     filter: Filter,
     entries: u64,
     sought: u64,
@@ -222,8 +224,8 @@ pub(super) struct NewRun {
 impl NewRun {
     /// Begins a run. `most` is the maximum number of its keys that are looked up individually.
     pub(super) fn begin(folder: &Path, id: u64, level: u64, most: u64) -> Result<Self, Error> {
-        let path = path_of(folder, id);
-        let file = files::make_anew(&path)?;
+        let path = run_path(folder, id);
+        let file = files::create_or_truncate(&path)?;
         Ok(Self {
             id,
             level,
@@ -232,7 +234,7 @@ impl NewRun {
             length: 0,
             crc: 0,
             waiting: MAGIC.to_vec(),
-            block: Block::new(SHAPE),
+            block: Block::new(RUN_BLOCK_SHAPE),
             name: Box::default(),
             last: Vec::new(),
             offset: MAGIC.len() as u64,
@@ -251,7 +253,7 @@ impl NewRun {
         value: &[u8],
         sought: Option<u64>,
     ) -> Result<(), Error> {
-        if !self.block.has_room_for(key.len() + value.len()) {
+        if !self.block.fits_bytes(key.len() + value.len()) {
             self.end_block()?;
             let shared = self.last.iter().zip(key).take_while(|(a, b)| a == b).count();
             self.name = key.get(..=shared).unwrap_or(key).into();
@@ -260,7 +262,7 @@ impl NewRun {
         self.last.clear();
         self.last.extend_from_slice(key);
         if let Some(hash) = sought {
-            self.filter.add(hash);
+            self.filter.add_hash(hash);
             self.sought += 1;
         }
         self.entries += 1;
@@ -271,23 +273,23 @@ impl NewRun {
         let mut bytes = Vec::new();
         let mut packed = Vec::new();
         self.block.encode(&mut bytes);
-        self.packer.pack(&bytes, &mut packed);
+        self.packer.pack_block(&bytes, &mut packed);
         let name = std::mem::take(&mut self.name);
         let (length, crc) = (packed.len(), crc32c::crc32c(&packed));
-        self.places.push(Place { name, offset: self.offset, length, crc });
+        self.places.push(BlockPosition { name, offset: self.offset, length, crc });
         self.offset += length as u64;
-        self.block = Block::new(SHAPE);
-        self.write(&packed)
+        self.block = Block::new(RUN_BLOCK_SHAPE);
+        self.buffer_bytes(&packed)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn buffer_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.waiting.extend_from_slice(bytes);
-        if self.waiting.len() >= GATHERED { self.write_out() } else { Ok(()) }
+        if self.waiting.len() >= BUFFER_BYTES { self.flush_buffer() } else { Ok(()) }
     }
 
-    fn write_out(&mut self) -> Result<(), Error> {
+    fn flush_buffer(&mut self) -> Result<(), Error> {
         files::write_at(&self.file, &self.path, &self.waiting, self.length)
-            .map_err(files::fault("writing", &self.path))?;
+            .map_err(files::io_error("writing", &self.path))?;
         self.length += self.waiting.len() as u64;
         self.crc = crc32c::crc32c_append(self.crc, &self.waiting);
         self.waiting.clear();
@@ -299,20 +301,20 @@ impl NewRun {
     pub(super) fn finish(mut self) -> Result<Run, Error> {
         self.end_block()?;
         let mut tail = Vec::new();
-        varint::put_length(&mut tail, self.places.len());
+        varint::write_length(&mut tail, self.places.len());
         for place in &self.places {
-            varint::put_bytes(&mut tail, &place.name);
-            varint::put_length(&mut tail, place.length);
+            varint::write_bytes(&mut tail, &place.name);
+            varint::write_length(&mut tail, place.length);
             tail.extend_from_slice(&place.crc.to_le_bytes());
         }
-        varint::put_bytes(&mut tail, self.filter.encode());
-        varint::put(&mut tail, self.entries);
-        varint::put(&mut tail, self.sought);
+        varint::write_bytes(&mut tail, self.filter.encode());
+        varint::write_number(&mut tail, self.entries);
+        varint::write_number(&mut tail, self.sought);
         tail.extend_from_slice(&self.offset.to_le_bytes());
         tail.extend_from_slice(&crc32c::crc32c(&tail).to_le_bytes());
-        self.write(&tail)?;
-        self.write_out()?;
-        files::sync(&self.file, &self.path)?;
+        self.buffer_bytes(&tail)?;
+        self.flush_buffer()?;
+        files::sync_file(&self.file, &self.path)?;
         self.places.shrink_to_fit();
         let note = RunNote { id: self.id, level: self.level, length: self.length, crc: self.crc };
         Ok(Run {
@@ -346,7 +348,7 @@ impl Cursor {
         unpacker: &Unpacker,
         first: impl FnOnce(&Run, usize) -> Result<Option<Arc<Block>>, Error>,
     ) -> Result<Option<Self>, Error> {
-        let number = run.block_of(from).unwrap_or(0);
+        let number = run.find_block(from).unwrap_or(0);
         let Some(block) = first(run, number)? else { return Ok(None) };
         let mut cursor = Self {
             run: run.clone(),
@@ -375,12 +377,14 @@ impl Cursor {
     /// Advances to the next entry. Returns `false` at the end.
     pub(super) fn advance(&mut self, unpacker: &Unpacker) -> Result<bool, Error> {
         loop {
-            if let Some(value) = self.block.step(&mut self.at, &mut self.key) {
+            if let Some(value) = self.block.read_next(&mut self.at, &mut self.key) {
                 self.value.clear();
                 self.value.extend_from_slice(value);
                 return Ok(true);
             }
-            let Some(block) = self.run.block(self.next_block, unpacker)? else { return Ok(false) };
+            let Some(block) = self.run.read_block(self.next_block, unpacker)? else {
+                return Ok(false);
+            };
             self.block = block;
             self.next_block += 1;
             self.at = 0;
@@ -399,7 +403,7 @@ pub(super) mod tests {
     pub(crate) fn written(folder: &Path, entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Run {
         let mut run = NewRun::begin(folder, 7, 2, entries.len() as u64).unwrap();
         for (key, value) in entries {
-            run.push(key, value, Some(super::super::filter::hash(key))).unwrap();
+            run.push(key, value, Some(super::super::filter::hash_key(key))).unwrap();
         }
         let note = run.finish().unwrap().note;
         Run::open(folder, note).unwrap()
@@ -419,9 +423,9 @@ pub(super) mod tests {
             let dir = tempfile::tempdir().unwrap();
             let run = Arc::new(written(dir.path(), &entries));
             prop_assert_eq!(run.entries, entries.len() as u64);
-            prop_assert!(entries.keys().all(|key| run.may_have(super::super::filter::hash(key))));
+            prop_assert!(entries.keys().all(|key| run.may_contain(super::super::filter::hash_key(key))));
             let unpacker = Unpacker::default();
-            let first = |run: &Run, number| run.block(number, &unpacker);
+            let first = |run: &Run, number| run.read_block(number, &unpacker);
             let mut cursor = Cursor::seek(&run, &from, &unpacker, first).unwrap();
             let mut found = Vec::new();
             while let Some(at) = &mut cursor {
@@ -442,7 +446,7 @@ pub(super) mod tests {
         let entries = (0..900_u32).map(|n| (n.to_be_bytes().to_vec(), vec![1, 2])).collect();
         let run = written(dir.path(), &entries);
         assert!(run.places.len() > 1);
-        let path = path_of(dir.path(), 7);
+        let path = run_path(dir.path(), 7);
         let whole = std::fs::read(&path).unwrap();
         for at in (0..whole.len()).step_by(37) {
             let mut bytes = whole.clone();
@@ -457,8 +461,8 @@ pub(super) mod tests {
         let mut bytes = whole;
         bytes[usize::try_from(place.offset).unwrap() + place.length / 2] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert!(run.block(0, &Unpacker::default()).is_ok());
-        assert!(matches!(run.block(1, &Unpacker::default()), Err(Error::Index(_))));
+        assert!(run.read_block(0, &Unpacker::default()).is_ok());
+        assert!(matches!(run.read_block(1, &Unpacker::default()), Err(Error::Index(_))));
     }
 
     proptest! {

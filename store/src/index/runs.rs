@@ -9,10 +9,10 @@
 //! all runs of a level, and its result replaces them at their position.
 use super::block::Block;
 use super::filter;
-use super::merged::{GONE, Merged, Source};
+use super::merged::{DELETED, Merged, Source};
 use super::packing::Unpacker;
 use super::run::{Cursor, NewRun, Run, RunNote};
-use crate::steps::Steps;
+use crate::steps::WriterSteps;
 use crate::varint;
 use crate::{Error, files};
 use std::collections::{BTreeMap, HashMap};
@@ -23,16 +23,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The number of runs of a level that are merged into one.
-const MERGED: usize = 8;
+const RUNS_PER_MERGE: usize = 8;
 /// Entries merged at a checkpoint for each entry that it wrote. It exceeds the possible number of levels, so
 /// that merging keeps up.
-const PACE: u64 = 6;
+const MERGE_PACE: u64 = 6;
 /// The minimum number of entries merged at a checkpoint.
-const STRETCH: u64 = if cfg!(test) { 40 } else { 20_000 };
+const MIN_MERGE_STRETCH_ENTRIES: u64 = if cfg!(test) { 40 } else { 20_000 };
 /// The number of blocks cached for readers, in two generations.
-const CACHED: usize = 256;
+const MAX_CACHED_BLOCKS: usize = 256;
 /// Approximate memory of an entry in bytes, without its key.
-const ENTRY_BYTES: usize = 64;
+const ENTRY_OVERHEAD_BYTES: usize = 64;
 
 /// The callback for each name, with its number.
 type VisitName<'v> = dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, Error> + 'v;
@@ -50,7 +50,7 @@ pub(super) struct Runs {
     /// The number of the next file. It also grows after a failed checkpoint.
     next: AtomicU64,
     merge: Mutex<Option<Merge>>,
-    cache: Mutex<Cache>,
+    cache: Mutex<RunBlockCache>,
     unpacker: Unpacker,
 }
 
@@ -67,12 +67,12 @@ struct Merge {
 /// Cached blocks, by run and block number, in two generations. A block is dropped if it is not used while
 /// half of the cache's capacity is read.
 #[derive(Debug, Default)]
-struct Cache {
+struct RunBlockCache {
     young: HashMap<(u64, usize), Arc<Block>>,
     old: HashMap<(u64, usize), Arc<Block>>,
 }
 
-impl Cache {
+impl RunBlockCache {
     fn get(&mut self, key: (u64, usize)) -> Option<Arc<Block>> {
         if let Some(block) = self.young.get(&key) {
             return Some(block.clone());
@@ -84,7 +84,7 @@ impl Cache {
 
     fn insert(&mut self, key: (u64, usize), block: Arc<Block>) {
         self.young.insert(key, block);
-        if self.young.len() > CACHED / 2 {
+        if self.young.len() > MAX_CACHED_BLOCKS / 2 {
             self.old = std::mem::take(&mut self.young);
         }
     }
@@ -92,12 +92,12 @@ impl Cache {
 
 /// The runs after a checkpoint, for [`Runs::written`].
 #[derive(Debug)]
-pub(super) struct Written {
+pub(super) struct WrittenRuns {
     runs: Vec<Arc<Run>>,
 }
 
-impl Written {
-    pub(super) fn notes(&self) -> Vec<RunNote> {
+impl WrittenRuns {
+    pub(super) fn to_notes(&self) -> Vec<RunNote> {
         self.runs.iter().map(|run| run.note).collect()
     }
 }
@@ -140,18 +140,18 @@ impl Runs {
     }
 
     /// Returns the size on disk, in bytes.
-    pub(super) fn size(&self) -> u64 {
-        files::size_of(&self.folder)
+    pub(super) fn bytes_on_disk(&self) -> u64 {
+        files::folder_bytes(&self.folder)
     }
 
-    fn cached(&self, run: &Run, number: usize) -> Result<Option<Arc<Block>>, Error> {
+    fn read_cached_block(&self, run: &Run, number: usize) -> Result<Option<Arc<Block>>, Error> {
         let key = (run.note.id, number);
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = cache.get(key) {
             return Ok(Some(block));
         }
         drop(cache);
-        let block = run.block(number, &self.unpacker)?;
+        let block = run.read_block(number, &self.unpacker)?;
         if let Some(block) = &block {
             cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
             cache.insert(key, block.clone());
@@ -161,19 +161,19 @@ impl Runs {
 
     /// Returns the number of a name that is looked up individually.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        let there = |number| (number != GONE).then_some(number);
+        let there = |number| (number != DELETED).then_some(number);
         if let Some(number) = self.changed.get(key) {
             return Ok(there(*number));
         }
-        let hash = filter::hash(key);
+        let hash = filter::hash_key(key);
         for run in &self.written {
-            if run.may_have(hash)
-                && let Some(number) = run.block_of(key)
-                && let Some(block) = self.cached(run, number)?
+            if run.may_contain(hash)
+                && let Some(number) = run.find_block(key)
+                && let Some(block) = self.read_cached_block(run, number)?
                 && let Some(value) = block.get(key)
             {
-                let number = varint::Input::new(value).number();
-                return number.map(there).ok_or_else(|| super::damaged("the number of", key));
+                let number = varint::Input::new(value).read_number();
+                return number.map(there).ok_or_else(|| super::damaged_entry("the number of", key));
             }
         }
         Ok(None)
@@ -182,13 +182,13 @@ impl Runs {
     /// Sets the number of a name.
     pub(super) fn insert(&mut self, key: &[u8], number: u64) {
         if self.changed.insert(key.into(), number).is_none() {
-            self.changed_bytes += key.len() + ENTRY_BYTES;
+            self.changed_bytes += key.len() + ENTRY_OVERHEAD_BYTES;
         }
     }
 
     /// Removes a name.
     pub(super) fn remove(&mut self, key: &[u8]) {
-        self.insert(key, GONE);
+        self.insert(key, DELETED);
     }
 
     /// Passes the names that begin with `prefix`, from `from` on, to `visit`, in order, until it breaks.
@@ -199,11 +199,11 @@ impl Runs {
         visit: &mut VisitName<'_>,
     ) -> Result<(), Error> {
         let range = self.changed.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
-        let mut sources: Vec<_> = Source::changed(range).into_iter().collect();
+        let mut sources: Vec<_> = Source::from_changes(range).into_iter().collect();
         for (age, run) in (1..).zip(&self.written) {
-            let first = |run: &Run, number| self.cached(run, number);
+            let first = |run: &Run, number| self.read_cached_block(run, number);
             if let Some(cursor) = Cursor::seek(run, from, &self.unpacker, first)? {
-                sources.push(Source::run(age, cursor));
+                sources.push(Source::from_run(age, cursor));
             }
         }
         let mut merged = Merged::new(sources);
@@ -211,7 +211,7 @@ impl Runs {
             if !key.starts_with(prefix) {
                 return Ok(ControlFlow::Break(()));
             }
-            if counts && number != GONE {
+            if counts && number != DELETED {
                 visit(key, number)
             } else {
                 Ok(ControlFlow::Continue(()))
@@ -225,83 +225,83 @@ impl Runs {
         Ok(())
     }
 
-    fn merge(&self) -> MutexGuard<'_, Option<Merge>> {
+    fn lock_merge(&self) -> MutexGuard<'_, Option<Merge>> {
         self.merge.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn new_run(&self, level: u64, sought: u64) -> Result<NewRun, Error> {
+    fn begin_run(&self, level: u64, sought: u64) -> Result<NewRun, Error> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         NewRun::begin(&self.folder, id, level, sought)
     }
 
-    fn push(&self, run: &mut NewRun, key: &[u8], number: u64) -> Result<(), Error> {
+    fn push_entry(&self, run: &mut NewRun, key: &[u8], number: u64) -> Result<(), Error> {
         let mut value = Vec::with_capacity(9);
-        varint::put(&mut value, number);
-        run.push(key, &value, (self.sought)(key).then(|| filter::hash(key)))
+        varint::write_number(&mut value, number);
+        run.push(key, &value, (self.sought)(key).then(|| filter::hash_key(key)))
     }
 
     /// Writes the changes as a run, merges a stretch, and returns when both are on the medium. They count
     /// once the index's note has them.
-    pub(super) fn write_out(&self, steps: &Steps) -> Result<Written, Error> {
+    pub(super) fn write_changes(&self, steps: &WriterSteps) -> Result<WrittenRuns, Error> {
         let mut runs = self.written.clone();
         if self.changed.is_empty() {
-            return Ok(Written { runs });
+            return Ok(WrittenRuns { runs });
         }
-        files::make_folder(&self.folder)?;
+        files::create_folder(&self.folder)?;
         let sought = self.changed.keys().filter(|key| (self.sought)(key)).count() as u64;
-        let mut run = self.new_run(0, sought)?;
+        let mut run = self.begin_run(0, sought)?;
         for (key, number) in &self.changed {
-            steps.step();
-            self.push(&mut run, key, *number)?;
+            steps.count_step();
+            self.push_entry(&mut run, key, *number)?;
         }
         runs.insert(0, Arc::new(run.finish()?));
-        let mut merge = self.merge();
+        let mut merge = self.lock_merge();
         // If this step fails, the merge is lost and starts again.
         if let Some(going) =
             merge.take().map_or_else(|| self.begin_merge(&runs), |m| Ok(Some(m)))?
         {
-            *merge = self.go_on(going, &mut runs, steps)?;
+            *merge = self.continue_merge(going, &mut runs, steps)?;
         }
         files::sync_folder(&self.folder)?;
-        Ok(Written { runs })
+        Ok(WrittenRuns { runs })
     }
 
     /// Begins to merge the runs of the lowest level that has enough.
     fn begin_merge(&self, runs: &[Arc<Run>]) -> Result<Option<Merge>, Error> {
         let of = |level| runs.iter().filter(move |run| run.note.level == level);
         let levels = runs.iter().map(|run| run.note.level);
-        let Some(level) = levels.clone().find(|level| of(*level).count() >= MERGED) else {
+        let Some(level) = levels.clone().find(|level| of(*level).count() >= RUNS_PER_MERGE) else {
             return Ok(None);
         };
         let mut sources = Vec::new();
         for (age, run) in of(level).enumerate() {
-            let first = |run: &Run, number| run.block(number, &self.unpacker);
+            let first = |run: &Run, number| run.read_block(number, &self.unpacker);
             if let Some(cursor) = Cursor::seek(run, &[], &self.unpacker, first)? {
-                sources.push(Source::run(age, cursor));
+                sources.push(Source::from_run(age, cursor));
             }
         }
         Ok(Some(Merge {
             inputs: of(level).map(|run| run.note.id).collect(),
             merged: Merged::new(sources),
-            out: self.new_run(level + 1, of(level).map(|run| run.sought).sum())?,
+            out: self.begin_run(level + 1, of(level).map(|run| run.sought).sum())?,
             is_oldest: levels.max() == Some(level),
         }))
     }
 
     /// Merges a stretch. A finished merge replaces its inputs in `runs`.
-    fn go_on(
+    fn continue_merge(
         &self,
         mut merge: Merge,
         runs: &mut Vec<Arc<Run>>,
-        steps: &Steps,
+        steps: &WriterSteps,
     ) -> Result<Option<Merge>, Error> {
         let written = runs.first().map_or(0, |run| run.entries);
-        for _ in 0..(written * PACE).max(STRETCH) {
-            steps.step();
+        for _ in 0..(written * MERGE_PACE).max(MIN_MERGE_STRETCH_ENTRIES) {
+            steps.count_step();
             let (out, is_oldest) = (&mut merge.out, merge.is_oldest);
             let more = merge.merged.next(&self.unpacker, |key, number, counts| {
-                if counts && !(number == GONE && is_oldest) {
-                    self.push(out, key, number)
+                if counts && !(number == DELETED && is_oldest) {
+                    self.push_entry(out, key, number)
                 } else {
                     Ok(())
                 }
@@ -320,13 +320,13 @@ impl Runs {
     }
 
     /// Takes over the written runs, after the index's note has them.
-    pub(super) fn written(&mut self, written: Written) {
+    pub(super) fn mark_written(&mut self, written: WrittenRuns) {
         self.changed = BTreeMap::new();
         self.changed_bytes = 0;
         let before = std::mem::replace(&mut self.written, written.runs);
         for run in before {
             if !self.written.iter().any(|kept| kept.note.id == run.note.id) {
-                run.discard();
+                run.remove_file();
             }
         }
     }
@@ -337,10 +337,10 @@ fn remove_all_but(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }
-    for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
-        let path = entry.map_err(files::fault("reading", folder))?.path();
-        if !notes.iter().any(|note| super::run::path_of(folder, note.id) == path) {
-            files::remove(&path, folder)?;
+    for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
+        let path = entry.map_err(files::io_error("reading", folder))?.path();
+        if !notes.iter().any(|note| super::run::run_path(folder, note.id) == path) {
+            files::remove_durably(&path, folder)?;
         }
     }
     Ok(())
@@ -389,16 +389,17 @@ mod tests {
     fn written_and_merged_names_count_as_steps() {
         let dir = tempfile::tempdir().unwrap();
         let mut runs = Runs::open(dir.path().join("runs"), &[], |_| true).unwrap();
-        let steps = Steps::default();
-        for run in 0..MERGED as u64 {
+        let steps = WriterSteps::default();
+        for run in 0..RUNS_PER_MERGE as u64 {
             for name in 0..10 {
                 runs.insert(&[u8::try_from(run).unwrap(), name], 1);
             }
-            let before = steps.count();
-            let written = runs.write_out(&steps).unwrap();
-            runs.written(written);
-            let expected = if run + 1 == MERGED as u64 { 10 + STRETCH } else { 10 };
-            assert!(steps.count() - before >= expected, "run {run}");
+            let before = steps.step_count();
+            let written = runs.write_changes(&steps).unwrap();
+            runs.mark_written(written);
+            let expected =
+                if run + 1 == RUNS_PER_MERGE as u64 { 10 + MIN_MERGE_STRETCH_ENTRIES } else { 10 };
+            assert!(steps.step_count() - before >= expected, "run {run}");
         }
     }
 
@@ -426,13 +427,13 @@ mod tests {
                         model.remove(&key);
                     }
                     Step::Checkpoint => {
-                        let written = runs.write_out(&Steps::default()).unwrap();
-                        noted = (written.notes(), model.clone());
-                        runs.written(written);
-                        prop_assert!(runs.written.len() < 4 * MERGED, "merging does not keep up");
+                        let written = runs.write_changes(&WriterSteps::default()).unwrap();
+                        noted = (written.to_notes(), model.clone());
+                        runs.mark_written(written);
+                        prop_assert!(runs.written.len() < 4 * RUNS_PER_MERGE, "merging does not keep up");
                     }
                     Step::Fail => {
-                        let _ = runs.write_out(&Steps::default()).unwrap();
+                        let _ = runs.write_changes(&WriterSteps::default()).unwrap();
                     }
                     Step::Reopen => {
                         runs = open(&noted.0);

@@ -14,23 +14,23 @@ use std::path::Path;
 use std::time::SystemTime;
 
 const MAGIC: &[u8; 8] = b"PENSEAL1";
-const NAME: &str = "seal";
+const SEAL_FILE: &str = "seal";
 /// The file name of the engine's log.
-const LOG: &str = "db";
+const LOG_FILE: &str = "db";
 /// The length of a segment of the engine's log, in bytes.
-const CHUNK: usize = 512 << 10;
+const CHUNK_BYTES: usize = 512 << 10;
 /// The length of a segment's header, in bytes: a checksum, the position in the order of all writes, and
 /// another checksum.
-const HEAD: usize = 20;
+const SEGMENT_HEADER_BYTES: usize = 20;
 
-type Head = [u8; HEAD];
+type SegmentHeader = [u8; SEGMENT_HEADER_BYTES];
 
 /// The lengths and checksums of files, by name.
 #[derive(Debug, Default)]
-pub(super) struct Seal(BTreeMap<String, Sealed>);
+pub(super) struct Seal(BTreeMap<String, SealedFile>);
 
 #[derive(Debug, Default)]
-struct Sealed {
+struct SealedFile {
     length: u64,
     changed: Option<SystemTime>,
     chunks: Vec<Chunk>,
@@ -38,14 +38,14 @@ struct Sealed {
 
 #[derive(Debug, Clone, Copy)]
 struct Chunk {
-    head: Head,
+    head: SegmentHeader,
     crc: u32,
 }
 
 impl Chunk {
     /// Returns the position of a log segment in the order of all writes; the engine stores it inverted except
     /// for its sign. `None` for an unused segment, which is filled with one byte.
-    fn order(&self) -> Option<i64> {
+    fn log_position(&self) -> Option<i64> {
         let first = self.head.first();
         if self.head.iter().all(|byte| Some(byte) == first) {
             return None;
@@ -59,7 +59,7 @@ impl Seal {
     /// Computes the seal of the files in a folder. Checksums of unchanged log segments are copied from
     /// `before`. The engine fills one segment after the other. It changes a full one only by reusing it under
     /// another header.
-    pub(super) fn of(folder: &Path, before: &Self) -> io::Result<Self> {
+    pub(super) fn of_folder(folder: &Path, before: &Self) -> io::Result<Self> {
         let mut seal = Self::default();
         for (within, folder) in [("", folder.to_owned()), ("blobs/", folder.join("blobs"))] {
             let entries = match fs::read_dir(&folder) {
@@ -69,8 +69,10 @@ impl Seal {
             for entry in entries {
                 let entry = entry?;
                 let name = format!("{within}{}", entry.file_name().to_string_lossy());
-                if name != NAME && entry.metadata()?.is_file() {
-                    let read = || Sealed::of(&entry.path(), before.0.get(&name), name == LOG);
+                if name != SEAL_FILE && entry.metadata()?.is_file() {
+                    let read = || {
+                        SealedFile::of_file(&entry.path(), before.0.get(&name), name == LOG_FILE)
+                    };
                     // The engine truncates its log in a thread of its own, possibly right now.
                     let sealed = match read() {
                         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => read()?,
@@ -85,23 +87,23 @@ impl Seal {
 
     /// Writes the seal into the folder. It is not synced: a lost or torn seal only makes the next open
     /// slower.
-    pub(super) fn write(&self, folder: &Path) -> Result<(), Error> {
-        let path = folder.join(NAME);
-        let file = files::make_anew(&path)?;
-        files::write_at(&file, &path, &self.encode(), 0).map_err(files::fault("writing", &path))
+    pub(super) fn write_to(&self, folder: &Path) -> Result<(), Error> {
+        let path = folder.join(SEAL_FILE);
+        let file = files::create_or_truncate(&path)?;
+        files::write_at(&file, &path, &self.encode(), 0).map_err(files::io_error("writing", &path))
     }
 
     /// Returns whether the folder has this seal.
-    pub(super) fn is_in(&self, folder: &Path) -> bool {
-        fs::read(folder.join(NAME)).is_ok_and(|bytes| bytes == self.encode())
+    pub(super) fn matches_folder(&self, folder: &Path) -> bool {
+        fs::read(folder.join(SEAL_FILE)).is_ok_and(|bytes| bytes == self.encode())
     }
 
     fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        varint::put_length(&mut out, self.0.len());
+        varint::write_length(&mut out, self.0.len());
         for (name, sealed) in &self.0 {
-            varint::put_bytes(&mut out, name.as_bytes());
-            varint::put(&mut out, sealed.length);
+            varint::write_bytes(&mut out, name.as_bytes());
+            varint::write_number(&mut out, sealed.length);
             for chunk in &sealed.chunks {
                 out.extend_from_slice(&chunk.crc.to_le_bytes());
             }
@@ -112,17 +114,18 @@ impl Seal {
     }
 }
 
-impl Sealed {
-    fn of(path: &Path, before: Option<&Self>, is_log: bool) -> io::Result<Self> {
+impl SealedFile {
+    fn of_file(path: &Path, before: Option<&Self>, is_log: bool) -> io::Result<Self> {
         let file = File::open(path)?;
         let data = file.metadata()?;
         let changed = data.modified().ok();
-        let newest = before.and_then(|before| before.chunks.iter().filter_map(Chunk::order).max());
-        let kept = |at: usize, head: &Head| {
+        let newest =
+            before.and_then(|before| before.chunks.iter().filter_map(Chunk::log_position).max());
+        let kept = |at: usize, head: &SegmentHeader| {
             let before = before?;
             let chunk = before.chunks.get(at)?;
             let same = if is_log {
-                let order = chunk.order();
+                let order = chunk.log_position();
                 chunk.head == *head && order.is_some() && order < newest
             } else {
                 changed.is_some() && (before.length, before.changed) == (data.len(), changed)
@@ -130,15 +133,16 @@ impl Sealed {
             same.then_some(*chunk)
         };
         let mut chunks = Vec::new();
-        let mut buffer = vec![0; CHUNK];
+        let mut buffer = vec![0; CHUNK_BYTES];
         let mut at = 0;
         while at < data.len() {
-            let length = usize::try_from(data.len() - at).unwrap_or(CHUNK).min(CHUNK);
-            let mut head = [0; HEAD];
-            let begin = head.get_mut(..length.min(HEAD)).unwrap_or_default();
+            let length = usize::try_from(data.len() - at).unwrap_or(CHUNK_BYTES).min(CHUNK_BYTES);
+            let mut head = [0; SEGMENT_HEADER_BYTES];
+            let begin = head.get_mut(..length.min(SEGMENT_HEADER_BYTES)).unwrap_or_default();
             file.read_exact_at(begin, at)?;
             // A last segment that is cut is shorter than it was.
-            let whole = if length == CHUNK || !is_log { kept(chunks.len(), &head) } else { None };
+            let whole =
+                if length == CHUNK_BYTES || !is_log { kept(chunks.len(), &head) } else { None };
             let chunk = if let Some(chunk) = whole {
                 chunk
             } else {
@@ -163,7 +167,7 @@ mod tests {
     }
 
     fn write(engine: &Engine, round: u32) {
-        let mut writes = engine.write();
+        let mut writes = engine.begin_writes();
         for n in 0..600_u32 {
             let name = n.wrapping_mul(0x9e37_79b9).to_be_bytes();
             writes.insert(&name, &round.to_be_bytes().repeat(130)).unwrap();
@@ -175,10 +179,11 @@ mod tests {
     /// sealed; then it is sealed once more in the same way.
     fn is_sealed(engine: &Engine, folder: &Path) -> bool {
         (0..200).any(|_| {
-            let sealed = Seal::of(folder, &Seal::default()).is_ok_and(|whole| whole.is_in(folder));
+            let sealed = Seal::of_folder(folder, &Seal::default())
+                .is_ok_and(|whole| whole.matches_folder(folder));
             if !sealed {
                 std::thread::sleep(std::time::Duration::from_millis(10));
-                engine.seal();
+                engine.write_seal();
             }
             sealed
         })
@@ -197,8 +202,8 @@ mod tests {
                 "round {round}: the copied checksums are wrong"
             );
         }
-        let log = dir.path().join(LOG);
-        assert!(fs::metadata(&log).unwrap().len() > 3 * CHUNK as u64);
+        let log = dir.path().join(LOG_FILE);
+        assert!(fs::metadata(&log).unwrap().len() > 3 * CHUNK_BYTES as u64);
         for _ in 0..3 {
             engine.close();
             let sealed;
@@ -208,7 +213,7 @@ mod tests {
         // Reading does not change the files.
         assert!(engine.get(&[0; 4], |_| ()).unwrap().is_some());
         engine.close();
-        for name in [LOG, "conf", NAME] {
+        for name in [LOG_FILE, "conf", SEAL_FILE] {
             let path = dir.path().join(name);
             let whole = fs::read(&path).unwrap();
             for eighth in 0..8 {
@@ -216,13 +221,13 @@ mod tests {
                 let at = whole.len() * eighth / 8;
                 bytes[at] ^= 1;
                 fs::write(&path, &bytes).unwrap();
-                let seal = Seal::of(dir.path(), &Seal::default()).unwrap();
-                assert!(!seal.is_in(dir.path()), "{name}, byte {at}");
+                let seal = Seal::of_folder(dir.path(), &Seal::default()).unwrap();
+                assert!(!seal.matches_folder(dir.path()), "{name}, byte {at}");
             }
             fs::write(&path, &whole).unwrap();
         }
         assert!(open(dir.path()).1);
         fs::write(dir.path().join("blobs/stray"), b"").unwrap();
-        assert!(!Seal::of(dir.path(), &Seal::default()).unwrap().is_in(dir.path()));
+        assert!(!Seal::of_folder(dir.path(), &Seal::default()).unwrap().matches_folder(dir.path()));
     }
 }

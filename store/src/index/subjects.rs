@@ -4,8 +4,8 @@
 //! Otherwise the subjects of the graph, or without a graph all names, are walked from the start of the page.
 //! Both are in the order of IRIs. Either way may test many subjects that do not match. A caller that must not
 //! delay commits therefore releases the index between stretches.
-use super::key::{Code, key, object, tree};
-use super::{Index, damaged};
+use super::key::{Code, build_key, object, tree};
+use super::{Index, damaged_entry};
 use crate::varint::Input;
 use crate::{Error, SubjectFilter, term};
 use oxrdf::NamedNode;
@@ -13,13 +13,13 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// The maximum number of subjects that are collected and sorted for a page.
-const FEW: usize = 10_000;
+const MAX_COLLECTED_SUBJECTS: usize = 10_000;
 /// The cost limit of a stretch. Listing a subject without any lookup costs 1.
-const STRETCH: usize = if cfg!(test) { 40 } else { 4_096 };
+const MAX_STRETCH_COST: usize = if cfg!(test) { 40 } else { 4_096 };
 /// The cost of looking up a subject.
-const LOOK: usize = 32;
+const LOOKUP_COST: usize = 32;
 
-struct Wanted {
+struct CompiledFilter {
     graph: Option<Vec<u8>>,
     /// Ids of predicates, with the codes of their objects.
     having: Vec<(Vec<u8>, Code)>,
@@ -27,13 +27,13 @@ struct Wanted {
 
 /// A listing in progress. Subjects that commits change meanwhile are listed in their old or new state.
 pub(crate) struct Listing {
-    wanted: Wanted,
-    stage: Stage,
+    wanted: CompiledFilter,
+    stage: ListingStage,
     /// The instance of the index to which the ids belong.
     instance: u64,
 }
 
-enum Stage {
+enum ListingStage {
     /// Collected subjects whose names are being read.
     Naming { ids: BTreeSet<Vec<u8>>, named: Vec<(NamedNode, Vec<u8>)> },
     /// Collected subjects that are being tested.
@@ -48,57 +48,58 @@ type VisitIri<'v> = dyn FnMut(&str, u64) -> ControlFlow<()> + 'v;
 impl Index {
     /// Passes the IRIs of the subjects that satisfy `filter`, starting after `after`, to `visit` in code
     /// point order, until it breaks.
-    pub(crate) fn subjects(
+    pub(crate) fn visit_subjects(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
         visit: &mut VisitIri<'_>,
     ) -> Result<(), Error> {
-        if let Some(mut listing) = self.list(filter, after)? {
-            while self.go_on(&mut listing, after, visit)?.is_continue() {}
+        if let Some(mut listing) = self.begin_listing(filter, after)? {
+            while self.continue_listing(&mut listing, after, visit)?.is_continue() {}
         }
         Ok(())
     }
 
     /// Begins to list the subjects that satisfy `filter`, starting after `after`. Returns `None` if no
     /// subject can match.
-    pub(crate) fn list(
+    pub(crate) fn begin_listing(
         &self,
         filter: &SubjectFilter,
         after: Option<&str>,
     ) -> Result<Option<Listing>, Error> {
-        self.reading(|| {
-            let Some(wanted) = self.wanted(filter)? else { return Ok(None) };
-            let stage = match self.few(&wanted)? {
-                Some(ids) => Stage::Naming { ids, named: Vec::new() },
-                None => Stage::Walking(after.map(str::to_owned)),
+        self.track_damage(|| {
+            let Some(wanted) = self.compile_filter(filter)? else { return Ok(None) };
+            let stage = match self.collect_rare(&wanted)? {
+                Some(ids) => ListingStage::Naming { ids, named: Vec::new() },
+                None => ListingStage::Walking(after.map(str::to_owned)),
             };
             Ok(Some(Listing { wanted, stage, instance: self.instance }))
         })
     }
 
     /// Lists a stretch. Breaks when all were listed, or when `visit` broke.
-    pub(crate) fn go_on(
+    pub(crate) fn continue_listing(
         &self,
         listing: &mut Listing,
         after: Option<&str>,
         visit: &mut VisitIri<'_>,
     ) -> Result<ControlFlow<()>, Error> {
-        self.reading(|| {
+        self.track_damage(|| {
             if listing.instance != self.instance {
                 return Err(Error::Reopening);
             }
             match &mut listing.stage {
-                Stage::Naming { ids, named } => {
-                    for _ in 0..STRETCH / LOOK {
+                ListingStage::Naming { ids, named } => {
+                    for _ in 0..MAX_STRETCH_COST / LOOKUP_COST {
                         let Some(subject) = ids.pop_first() else {
                             named.sort_unstable_by(|(a, _), (b, _)| a.as_str().cmp(b.as_str()));
-                            listing.stage = Stage::Testing(std::mem::take(named).into_iter());
+                            listing.stage =
+                                ListingStage::Testing(std::mem::take(named).into_iter());
                             break;
                         };
-                        let id = Input::new(&subject).number();
-                        let id = id.ok_or_else(|| damaged("an id", &subject))?;
-                        if let Some(iri) = term::to_predicate(self.name(id)?)
+                        let id = Input::new(&subject).read_number();
+                        let id = id.ok_or_else(|| damaged_entry("an id", &subject))?;
+                        if let Some(iri) = term::to_predicate(self.load_name(id)?)
                             && after.is_none_or(|after| iri.as_str() > after)
                         {
                             named.push((iri, subject));
@@ -106,11 +107,11 @@ impl Index {
                     }
                     Ok(ControlFlow::Continue(()))
                 }
-                Stage::Testing(named) => {
-                    for (iri, subject) in named.take(STRETCH / LOOK) {
-                        let id = Input::new(&subject).number();
-                        let id = id.ok_or_else(|| damaged("an id", &subject))?;
-                        if self.satisfies(&listing.wanted, &subject)?
+                ListingStage::Testing(named) => {
+                    for (iri, subject) in named.take(MAX_STRETCH_COST / LOOKUP_COST) {
+                        let id = Input::new(&subject).read_number();
+                        let id = id.ok_or_else(|| damaged_entry("an id", &subject))?;
+                        if self.satisfies_filter(&listing.wanted, &subject)?
                             && visit(iri.as_str(), id).is_break()
                         {
                             return Ok(ControlFlow::Break(()));
@@ -119,27 +120,29 @@ impl Index {
                     let done = named.as_slice().is_empty();
                     Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 }
-                Stage::Walking(from) => self.walk(&listing.wanted, from, visit),
+                ListingStage::Walking(from) => self.walk_names(&listing.wanted, from, visit),
             }
         })
     }
 
-    fn wanted(&self, filter: &SubjectFilter) -> Result<Option<Wanted>, Error> {
-        let mut wanted = Wanted { graph: None, having: Vec::new() };
+    fn compile_filter(&self, filter: &SubjectFilter) -> Result<Option<CompiledFilter>, Error> {
+        let mut wanted = CompiledFilter { graph: None, having: Vec::new() };
         if let Some(graph) = &filter.graph {
             let Some(code) = self.graph_code(graph)? else { return Ok(None) };
             wanted.graph = Some(code.id().to_vec());
         }
         for (predicate, object) in &filter.having {
-            let Some(predicate) = self.code(predicate.as_ref().into())? else { return Ok(None) };
-            let Some(object) = self.code(object.as_ref())? else { return Ok(None) };
+            let Some(predicate) = self.find_code(predicate.as_ref().into())? else {
+                return Ok(None);
+            };
+            let Some(object) = self.find_code(object.as_ref())? else { return Ok(None) };
             wanted.having.push((predicate.id().to_vec(), object));
         }
         Ok(Some(wanted))
     }
 
     /// Returns whether the subject satisfies the filter apart from its graph.
-    fn has_all(&self, wanted: &Wanted, subject: &[u8]) -> Result<bool, Error> {
+    fn has_all_values(&self, wanted: &CompiledFilter, subject: &[u8]) -> Result<bool, Error> {
         for (predicate, object) in &wanted.having {
             if !self.has_triple(subject, predicate, &object.0)? {
                 return Ok(false);
@@ -148,21 +151,23 @@ impl Index {
         Ok(true)
     }
 
-    fn satisfies(&self, wanted: &Wanted, subject: &[u8]) -> Result<bool, Error> {
+    fn satisfies_filter(&self, wanted: &CompiledFilter, subject: &[u8]) -> Result<bool, Error> {
         let there = match &wanted.graph {
-            Some(graph) => self.blocks.get(&key(tree::GS, &[graph, subject]), |_| ())?.is_some(),
-            None => self.blocks.any(&key(tree::SPOG, &[subject]))?,
+            Some(graph) => {
+                self.blocks.get(&build_key(tree::GS, &[graph, subject]), |_| ())?.is_some()
+            }
+            None => self.blocks.any(&build_key(tree::SPOG, &[subject]))?,
         };
-        Ok(there && self.has_all(wanted, subject)?)
+        Ok(there && self.has_all_values(wanted, subject)?)
     }
 
     /// Returns the ids of all subjects that match the rarest part of the filter, if they are few.
-    fn few(&self, wanted: &Wanted) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
+    fn collect_rare(&self, wanted: &CompiledFilter) -> Result<Option<BTreeSet<Vec<u8>>>, Error> {
         let mut narrowest: Option<BTreeSet<Vec<u8>>> = None;
         for (predicate, code) in &wanted.having {
             let object = if code.is_named() { code.0.as_slice() } else { &[object::ANY_LITERAL] };
-            let prefix = key(tree::POSG, &[predicate, object]);
-            let most = narrowest.as_ref().map_or(FEW, BTreeSet::len);
+            let prefix = build_key(tree::POSG, &[predicate, object]);
+            let most = narrowest.as_ref().map_or(MAX_COLLECTED_SUBJECTS, BTreeSet::len);
             let mut found = BTreeSet::new();
             let mut scanned = 0;
             let mut whole = true;
@@ -173,8 +178,8 @@ impl Index {
                     return Ok(ControlFlow::Break(()));
                 }
                 let rest = key.get(prefix.len()..).unwrap_or_default();
-                let subject = super::key::number(&mut Input::new(rest));
-                found.insert(subject.ok_or_else(|| damaged("a subject", key))?.to_vec());
+                let subject = super::key::read_number_bytes(&mut Input::new(rest));
+                found.insert(subject.ok_or_else(|| damaged_entry("a subject", key))?.to_vec());
                 Ok(ControlFlow::Continue(()))
             })?;
             if whole {
@@ -185,35 +190,35 @@ impl Index {
     }
 
     /// Continues a walk after an IRI, which is updated to the last one visited.
-    fn walk(
+    fn walk_names(
         &self,
-        wanted: &Wanted,
+        wanted: &CompiledFilter,
         from: &mut Option<String>,
         visit: &mut VisitIri<'_>,
     ) -> Result<ControlFlow<()>, Error> {
         let prefix = match &wanted.graph {
-            Some(graph) => key(tree::GRAPH_IRI, &[graph]),
-            None => key(tree::NAME_ID, &[&[term::kind::IRI]]),
+            Some(graph) => build_key(tree::GRAPH_IRI, &[graph]),
+            None => build_key(tree::NAME_ID, &[&[term::kind::IRI]]),
         };
         let cost = match &wanted.graph {
-            Some(_) => 1 + wanted.having.len() * LOOK,
-            None => (1 + wanted.having.len()) * LOOK,
+            Some(_) => 1 + wanted.having.len() * LOOKUP_COST,
+            None => (1 + wanted.having.len()) * LOOKUP_COST,
         };
         let mut start = prefix.clone();
         start.extend_from_slice(from.as_deref().unwrap_or_default().as_bytes());
-        let mut left = STRETCH;
+        let mut left = MAX_STRETCH_COST;
         let mut ended = ControlFlow::Break(());
         let after = from.take();
         self.runs.scan_prefix(&prefix, &start, &mut |key, id| {
             let name = key.get(prefix.len()..).unwrap_or_default();
-            let iri = std::str::from_utf8(name).map_err(|_| damaged("an IRI", name))?;
+            let iri = std::str::from_utf8(name).map_err(|_| damaged_entry("an IRI", name))?;
             if after.as_deref() == Some(iri) {
                 return Ok(ControlFlow::Continue(()));
             }
-            let subject = Code::named(id);
+            let subject = Code::from_id(id);
             let there = match &wanted.graph {
-                Some(_) => self.has_all(wanted, subject.id())?,
-                None => self.satisfies(wanted, subject.id())?,
+                Some(_) => self.has_all_values(wanted, subject.id())?,
+                None => self.satisfies_filter(wanted, subject.id())?,
             };
             if there && visit(iri, id).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -277,7 +282,7 @@ mod tests {
         let all = |filter: &SubjectFilter| {
             let (mut found, mut after) = (Vec::new(), None::<String>);
             loop {
-                let (page, seen) = store.subjects(filter, after.as_deref(), 70).unwrap();
+                let (page, seen) = store.list_subjects(filter, after.as_deref(), 70).unwrap();
                 assert_eq!(seen, store.stats().sequence);
                 let Some(last) = page.last() else { return found };
                 after = Some(last.as_str().to_owned());
@@ -300,12 +305,12 @@ mod tests {
             found.push(NamedNode::new_unchecked(iri));
             ControlFlow::Continue(())
         };
-        let index = || store.inner().index();
-        let mut listing = index().list(&SubjectFilter::default(), None).unwrap().unwrap();
-        assert!(index().go_on(&mut listing, None, &mut visit).unwrap().is_continue());
+        let index = || store.inner().lock_index();
+        let mut listing = index().begin_listing(&SubjectFilter::default(), None).unwrap().unwrap();
+        assert!(index().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue());
         let mut stretches = 1;
         add(&store, 2_000..4_000);
-        while index().go_on(&mut listing, None, &mut visit).unwrap().is_continue() {
+        while index().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue() {
             stretches += 1;
         }
         assert!(

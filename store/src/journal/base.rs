@@ -1,7 +1,7 @@
 //! A base: the whole state in packed parts, in a file of its own. FORMAT.md describes the bytes.
-use super::parts::{self, END_BYTES, End, Parts};
-use super::recovery::{self, Apply, Names};
-use super::segment::{self, Found, Segment, StoreId};
+use super::parts::{self, BaseEnd, END_BYTES, PartWriter};
+use super::recovery::{self, ApplyFrame, JournalFiles};
+use super::segment::{self, Found, SegmentReader, StoreId};
 use crate::frame::{self, Change};
 use crate::{Corruption, Error, files};
 use std::fs::File;
@@ -16,18 +16,18 @@ const SYNC_EVERY: usize = 4 << 20;
 #[derive(Debug, Clone)]
 pub(crate) struct Base {
     pub(crate) path: PathBuf,
-    pub(crate) end: End,
+    pub(crate) end: BaseEnd,
     pub(crate) bytes: u64,
     pub(super) id: StoreId,
 }
 
 /// Returns the file name of a base after which the frames from `from` on are replayed.
-fn name(from: u64) -> String {
+fn base_name(from: u64) -> String {
     format!("{from:020}.base")
 }
 
 /// Returns the sequence in the file name of a base.
-pub(super) fn from_of(path: &Path) -> Option<u64> {
+pub(super) fn parse_base_name(path: &Path) -> Option<u64> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".base")?;
     (stem.len() == 20).then(|| stem.parse().ok())?
 }
@@ -35,16 +35,16 @@ pub(super) fn from_of(path: &Path) -> Option<u64> {
 impl Base {
     /// Reads the header and the end of a base.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        Self::of(&File::open(path).map_err(files::fault("opening", path))?, path)
+        Self::open_file(&File::open(path).map_err(files::io_error("opening", path))?, path)
     }
 
     /// Reads the header and the end of a base from an open file.
-    pub(crate) fn of(file: &File, path: &Path) -> Result<Self, Error> {
-        let header = Segment::of_base(file, path)?;
-        let bytes = file.metadata().map_err(files::fault("reading", path))?.len();
-        let end = end_of(file, path, bytes)?;
-        if from_of(path).is_some_and(|from| from != end.from) {
-            return Err(damage(
+    pub(crate) fn open_file(file: &File, path: &Path) -> Result<Self, Error> {
+        let header = SegmentReader::open_base(file, path)?;
+        let bytes = file.metadata().map_err(files::io_error("reading", path))?.len();
+        let end = read_end(file, path, bytes)?;
+        if parse_base_name(path).is_some_and(|from| from != end.from) {
+            return Err(base_damage(
                 path,
                 bytes,
                 "the content of the base does not match its file name",
@@ -67,11 +67,11 @@ impl Base {
 
     fn remove_counted(&self, removed: &mut u64) -> Result<(), Error> {
         let Some(folder) = self.path.parent() else { return Ok(()) };
-        let names = Names::of(folder, false)?;
-        let (old, _) = recovery::up_to(names.segments, self.end.from);
+        let names = JournalFiles::list_folder(folder, false)?;
+        let (old, _) = recovery::split_segments_at(names.segments, self.end.from);
         for (_, old) in old.into_iter().chain(names.bases).filter(|(_, old)| *old != self.path) {
             let bytes = std::fs::metadata(&old).map_or(0, |data| data.len());
-            files::remove(&old, folder)?;
+            files::remove_durably(&old, folder)?;
             *removed += bytes;
         }
         Ok(())
@@ -79,85 +79,88 @@ impl Base {
 
     /// Passes the commits of the parts to `apply`, in order. The inner result says what is wrong with a
     /// commit.
-    pub(crate) fn replay(&self, apply: &mut Apply<'_>) -> Result<(), Error> {
-        read_path(&self.path, apply).map(drop)
+    pub(crate) fn replay_parts(&self, apply: &mut ApplyFrame<'_>) -> Result<(), Error> {
+        read_base_file(&self.path, apply).map(drop)
     }
 }
 
-fn damage(path: &Path, offset: u64, what: &str) -> Error {
+fn base_damage(path: &Path, offset: u64, what: &str) -> Error {
     Corruption { path: path.to_owned(), offset, what: what.to_owned() }.into()
 }
 
 /// Reads the end of a base, from the end of its file.
-fn end_of(file: &File, path: &Path, bytes: u64) -> Result<End, Error> {
+fn read_end(file: &File, path: &Path, bytes: u64) -> Result<BaseEnd, Error> {
     const TAIL: usize = 16 + END_BYTES;
     let what = "the base does not end correctly; it was cut or is damaged";
-    let at = bytes.checked_sub(TAIL as u64).ok_or_else(|| damage(path, bytes, what))?;
+    let at = bytes.checked_sub(TAIL as u64).ok_or_else(|| base_damage(path, bytes, what))?;
     let mut tail = [0; TAIL];
-    file.read_exact_at(&mut tail, at).map_err(files::fault("reading", path))?;
-    let end = segment::frame_at(&tail, 0).and_then(End::decode);
-    end.ok_or_else(|| damage(path, at, what))
+    file.read_exact_at(&mut tail, at).map_err(files::io_error("reading", path))?;
+    let end = segment::frame_at(&tail, 0).and_then(BaseEnd::decode);
+    end.ok_or_else(|| base_damage(path, at, what))
 }
 
 /// Reads a base from its first byte to its last: every checksum, every commit, every count.
-pub(crate) fn read(
+pub(crate) fn read_base(
     file: &File,
     path: &Path,
-    apply: &mut Apply<'_>,
-) -> Result<(StoreId, End), Error> {
-    let mut segment = Segment::of_base(file, path)?;
-    let mut counted = End::default();
+    apply: &mut ApplyFrame<'_>,
+) -> Result<(StoreId, BaseEnd), Error> {
+    let mut segment = SegmentReader::open_base(file, path)?;
+    let mut counted = BaseEnd::default();
     loop {
         let offset = segment.offset;
-        let (number, payload) = match segment.read()? {
+        let (number, payload) = match segment.read_next()? {
             Found::Frame(number, payload) => (number, payload),
-            Found::End => return Err(segment.damage("the base has no end frame")),
-            Found::Damage(what) => return Err(segment.damage(what)),
+            Found::End => return Err(segment.damage_error("the base has no end frame")),
+            Found::Damage(what) => return Err(segment.damage_error(what)),
         };
-        if let Some(end) = End::decode(&payload) {
-            let agreed = End { from: end.from, exact: end.exact, ..counted };
+        if let Some(end) = BaseEnd::decode(&payload) {
+            let agreed = BaseEnd { from: end.from, exact: end.exact, ..counted };
             if end != agreed || end.exact < end.from {
-                return Err(damage(
+                return Err(base_damage(
                     path,
                     offset,
                     "the counts in the end frame differ from the content of the base",
                 ));
             }
-            return match segment.read()? {
+            return match segment.read_next()? {
                 Found::End => Ok((segment.id, end)),
-                _ => Err(segment.damage("the base continues after its end frame")),
+                _ => Err(segment.damage_error("the base continues after its end frame")),
             };
         }
-        let wrong = |what| damage(path, offset, what);
-        let commit = parts::unpack(&payload, Some(frame::COMMIT)).map_err(wrong)?;
-        counted.count(&Change::decode(&commit).map_err(wrong)?);
+        let wrong = |what| base_damage(path, offset, what);
+        let commit = parts::unpack_part(&payload, Some(frame::COMMIT_KIND)).map_err(wrong)?;
+        counted.add_counts(&Change::decode(&commit).map_err(wrong)?);
         apply(number, &commit)?.map_err(wrong)?;
     }
 }
 
-/// Works as [`read`], on the file at `path`.
-pub(super) fn read_path(path: &Path, apply: &mut Apply<'_>) -> Result<(StoreId, End), Error> {
-    read(&File::open(path).map_err(files::fault("opening", path))?, path, apply)
+/// Works as [`read_base`], on the file at `path`.
+pub(super) fn read_base_file(
+    path: &Path,
+    apply: &mut ApplyFrame<'_>,
+) -> Result<(StoreId, BaseEnd), Error> {
+    read_base(&File::open(path).map_err(files::io_error("opening", path))?, path, apply)
 }
 
 /// A base that is being written, under a temporary name.
 pub(crate) struct NewBase {
     folder: PathBuf,
     new: PathBuf,
-    pub(crate) parts: Parts<Synced>,
+    pub(crate) parts: PartWriter<PeriodicallySynced>,
     from: u64,
 }
 
 /// A file that is synced at intervals while it is written.
-pub(crate) struct Synced {
+pub(crate) struct PeriodicallySynced {
     file: File,
     path: PathBuf,
     unsynced: usize,
 }
 
-impl Write for Synced {
+impl Write for PeriodicallySynced {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = files::write(&mut self.file, &self.path, bytes)?;
+        let written = files::write_some(&mut self.file, &self.path, bytes)?;
         self.unsynced += written;
         if self.unsynced >= SYNC_EVERY {
             files::sync_data(&self.file, &self.path)?;
@@ -173,10 +176,14 @@ impl Write for Synced {
 
 impl NewBase {
     pub(crate) fn begin(folder: &Path, id: &StoreId, from: u64) -> Result<Self, Error> {
-        let new = folder.join(format!("{}.new", name(from)));
-        let file = files::make_anew(&new)?;
-        let parts = Parts::begin(Synced { file, path: new.clone(), unsynced: 0 }, &new, id);
-        let parts = parts.inspect_err(|_| drop_new(&new, folder))?;
+        let new = folder.join(format!("{}.new", base_name(from)));
+        let file = files::create_or_truncate(&new)?;
+        let parts = PartWriter::begin(
+            PeriodicallySynced { file, path: new.clone(), unsynced: 0 },
+            &new,
+            id,
+        );
+        let parts = parts.inspect_err(|_| remove_unfinished(&new, folder))?;
         Ok(Self { folder: folder.to_owned(), new, parts, from })
     }
 
@@ -190,23 +197,23 @@ impl NewBase {
         let Self { folder, new, parts, from } = self;
         let done = (|| {
             let (end, out) = parts.finish(from, exact)?;
-            files::sync(&out.file, &new)?;
+            files::sync_file(&out.file, &new)?;
             drop(out);
-            let (id, found) = read_path(&new, &mut |_, _| check().map(Ok))?;
+            let (id, found) = read_base_file(&new, &mut |_, _| check().map(Ok))?;
             if found != end {
-                return Err(damage(
+                return Err(base_damage(
                     &new,
                     0,
                     "the base that was read back differs from the one written",
                 ));
             }
-            let bytes = std::fs::metadata(&new).map_err(files::fault("reading", &new))?.len();
-            Ok(Base { path: folder.join(name(from)), end, bytes, id })
+            let bytes = std::fs::metadata(&new).map_err(files::io_error("reading", &new))?.len();
+            Ok(Base { path: folder.join(base_name(from)), end, bytes, id })
         })();
         match done {
             Ok(base) => Ok(ReadBack { folder, new, base }),
             Err(error) => {
-                drop_new(&new, &folder);
+                remove_unfinished(&new, &folder);
                 Err(error)
             }
         }
@@ -215,7 +222,7 @@ impl NewBase {
     /// Discards the unfinished base.
     pub(crate) fn give_up(self) {
         drop(self.parts);
-        drop_new(&self.new, &self.folder);
+        remove_unfinished(&self.new, &self.folder);
     }
 }
 
@@ -229,20 +236,20 @@ pub(crate) struct ReadBack {
 impl ReadBack {
     /// Renames the base to its name, durably.
     pub(crate) fn publish(self) -> Result<Base, Error> {
-        files::rename(&self.new, &self.base.path, &self.folder)
-            .inspect_err(|_| drop_new(&self.new, &self.folder))?;
+        files::rename_durably(&self.new, &self.base.path, &self.folder)
+            .inspect_err(|_| remove_unfinished(&self.new, &self.folder))?;
         Ok(self.base)
     }
 
     /// Discards the base.
     pub(crate) fn give_up(self) {
-        drop_new(&self.new, &self.folder);
+        remove_unfinished(&self.new, &self.folder);
     }
 }
 
 /// Removes an unfinished base. The next open would remove it too.
-fn drop_new(new: &Path, folder: &Path) {
-    if let Err(cause) = files::remove(new, folder) {
+fn remove_unfinished(new: &Path, folder: &Path) {
+    if let Err(cause) = files::remove_durably(new, folder) {
         tracing::warn!(%cause, "An unfinished base could not be removed; the next open removes it.");
     }
 }

@@ -1,14 +1,14 @@
 //! Verifying a journal: reads every byte without changing anything.
 use super::base::{self, Base};
-use super::recovery::{self, Names, missing_frames};
-use super::segment::{Found, Segment, StoreId};
+use super::recovery::{self, JournalFiles, missing_frames};
+use super::segment::{Found, SegmentReader, StoreId};
 use crate::frame::Change;
 use crate::{Corruption, Error};
 use std::path::Path;
 
 /// The result of verifying a journal.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedJournal {
     /// The newest base, which the segments follow; `None` if it is damaged.
     pub(crate) base: Option<Base>,
     pub(crate) id: StoreId,
@@ -19,12 +19,12 @@ pub(crate) struct Checked {
     pub(crate) bytes: u64,
     pub(crate) faults: Vec<Corruption>,
     /// What the next open cleans up.
-    pub(crate) left: Vec<String>,
+    pub(crate) leftovers: Vec<String>,
 }
 
-impl Checked {
+impl CheckedJournal {
     /// Records damage. Returns any other error.
-    fn take(&mut self, error: Error) -> Result<(), Error> {
+    fn record_damage(&mut self, error: Error) -> Result<(), Error> {
         match error {
             Error::Corrupt(fault) => self.faults.push(fault),
             other => return Err(other),
@@ -32,66 +32,69 @@ impl Checked {
         Ok(())
     }
 
-    fn fault(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
+    fn add_fault(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
         self.faults.push(Corruption { path: path.to_owned(), offset, what: what.into() });
     }
 }
 
 /// Verifies the journal in a folder. `index` is the store id of the index and its newest frame.
-pub(crate) fn check(folder: &Path, index: Option<(StoreId, u64)>) -> Result<Checked, Error> {
-    let mut checked = Checked::default();
-    let Names { segments, mut bases } = Names::of(folder, false)?;
+pub(crate) fn check_journal(
+    folder: &Path,
+    index: Option<(StoreId, u64)>,
+) -> Result<CheckedJournal, Error> {
+    let mut checked = CheckedJournal::default();
+    let JournalFiles { segments, mut bases } = JournalFiles::list_folder(folder, false)?;
     let mut from = 0;
     if let Some((named, path)) = bases.pop() {
         from = named;
-        match base(&path) {
+        match check_base(&path) {
             Ok(base) => {
                 checked.id = base.id;
                 checked.bytes += base.bytes;
                 checked.base = Some(base);
             }
-            Err(error) => checked.take(error)?,
+            Err(error) => checked.record_damage(error)?,
         }
     }
-    let (old, segments) = recovery::up_to(segments, from);
+    let (old, segments) = recovery::split_segments_at(segments, from);
     for (_, path) in bases.into_iter().chain(old) {
-        checked.left.push(format!("{} is obsolete; the next open removes it", path.display()));
+        checked.leftovers.push(format!("{} is obsolete; the next open removes it", path.display()));
     }
     let Some((first, path)) = segments.first() else {
-        checked.fault(folder, 0, "the journal has no segments");
+        checked.add_fault(folder, 0, "the journal has no segments");
         return Ok(checked);
     };
     if checked.base.is_none()
-        && let Ok(segment) = Segment::open(path)
+        && let Ok(segment) = SegmentReader::open(path)
     {
         checked.id = segment.id;
     }
     if *first > from + 1 {
-        checked.fault(folder, 0, format!("the segments before frame {first} are missing"));
+        checked.add_fault(folder, 0, format!("the segments before frame {first} are missing"));
     }
     checked.newest = first.saturating_sub(1);
     let exact = checked.base.as_ref().map_or(0, |base| base.end.exact);
     let noted = index.filter(|(id, _)| *id == checked.id).map_or(0, |(_, noted)| noted);
     let last = segments.len().saturating_sub(1);
     for (number, (_, path)) in segments.iter().enumerate() {
-        let newest = (number == last).then_some(Newest { noted, exact });
-        segment(&mut checked, path, newest).or_else(|error| checked.take(error))?;
+        let newest = (number == last).then_some(SyncedInNewest { noted, exact });
+        check_segment(&mut checked, path, newest).or_else(|error| checked.record_damage(error))?;
     }
     if checked.newest < exact && checked.faults.is_empty() {
-        checked.fault(folder, 0, format!("frame {exact}, which the base needs, is missing"));
+        checked.add_fault(folder, 0, format!("frame {exact}, which the base needs, is missing"));
     }
     Ok(checked)
 }
 
-fn base(path: &Path) -> Result<Base, Error> {
+fn check_base(path: &Path) -> Result<Base, Error> {
     let base = Base::open(path)?;
-    base::read_path(path, &mut |_, _| Ok(Ok(())))?;
+    base::read_base_file(path, &mut |_, _| Ok(Ok(())))?;
     Ok(base)
 }
 
 /// What is known to be synced in the newest segment. All other segments are synced completely.
 #[derive(Debug, Clone, Copy)]
-struct Newest {
+struct SyncedInNewest {
     /// The newest frame that the index has.
     noted: u64,
     /// The newest frame that the base needs.
@@ -99,38 +102,42 @@ struct Newest {
 }
 
 /// Reads a segment. `newest` is only set for the newest segment.
-fn segment(checked: &mut Checked, path: &Path, newest: Option<Newest>) -> Result<(), Error> {
+fn check_segment(
+    checked: &mut CheckedJournal,
+    path: &Path,
+    newest: Option<SyncedInNewest>,
+) -> Result<(), Error> {
     checked.segments += 1;
-    let mut segment = Segment::open(path)?;
+    let mut segment = SegmentReader::open(path)?;
     let synced = newest.map_or(u64::MAX, |newest| newest.noted.max(newest.exact));
     if segment.id != checked.id {
-        checked.fault(path, 12, "the segment belongs to another store");
+        checked.add_fault(path, 12, "the segment belongs to another store");
     }
     if segment.next != checked.newest + 1 {
-        checked.fault(path, 28, "the segment before this one is missing or too short");
+        checked.add_fault(path, 28, "the segment before this one is missing or too short");
     }
     loop {
         let offset = segment.offset;
-        match segment.read() {
+        match segment.read_next() {
             Ok(Found::Frame(_, payload)) => {
                 checked.frames += 1;
                 if let Err(what) = Change::decode(&payload) {
-                    checked.fault(path, offset, what);
+                    checked.add_fault(path, offset, what);
                 }
             }
             Ok(Found::End) => {
-                if let Some(Newest { noted, .. }) = newest
+                if let Some(SyncedInNewest { noted, .. }) = newest
                     && segment.next <= noted
                 {
-                    checked.fault(path, offset, missing_frames(segment.next - 1, noted));
+                    checked.add_fault(path, offset, missing_frames(segment.next - 1, noted));
                 }
                 break;
             }
             Ok(Found::Damage(what)) => {
                 if segment.next <= synced || segment.is_damaged()? {
-                    checked.fault(path, offset, what);
+                    checked.add_fault(path, offset, what);
                 } else {
-                    checked.left.push(format!(
+                    checked.leftovers.push(format!(
                         "{} is incomplete from byte {offset} on: {what}. A crash or a power cut leaves such an \
                          end, and the next open cuts it off",
                         path.display()
@@ -139,7 +146,7 @@ fn segment(checked: &mut Checked, path: &Path, newest: Option<Newest>) -> Result
                 break;
             }
             Err(error) => {
-                checked.take(error)?;
+                checked.record_damage(error)?;
                 break;
             }
         }

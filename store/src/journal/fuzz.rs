@@ -1,7 +1,7 @@
 //! Fuzz tests of the journal: its decoders get arbitrary and mutated bytes; see `crate::fuzz`.
 use super::base::{self, Base};
-use super::parts::{self, End, Parts};
-use super::segment::{self, Found, Segment};
+use super::parts::{self, BaseEnd, PartWriter};
+use super::segment::{self, Found, SegmentReader};
 use crate::frame::Change;
 use crate::fuzz::{payloads, run};
 use std::fs;
@@ -9,11 +9,11 @@ use std::path::Path;
 
 /// Returns a complete base.
 fn a_base() -> Vec<u8> {
-    let mut made = Parts::begin(Vec::new(), Path::new("base"), &[1; 16]).unwrap();
+    let mut made = PartWriter::begin(Vec::new(), Path::new("base"), &[1; 16]).unwrap();
     for payload in payloads() {
-        made.commit(&payload, &Change::decode(&payload).unwrap()).unwrap();
+        made.write_commit(&payload, &Change::decode(&payload).unwrap()).unwrap();
     }
-    made.document("c", b"key", &[7; 5_000]);
+    made.add_document("c", b"key", &[7; 5_000]);
     made.finish(9, 11).unwrap().1
 }
 
@@ -25,8 +25,8 @@ fn parts_and_ends() {
         (0..base.len()).filter_map(|at| segment::frame_at(&base, at)).map(<[u8]>::to_vec).collect();
     assert!(valid.len() >= 4);
     run(&valid, &mut |_, bytes| {
-        let _ = End::decode(bytes);
-        if let Ok(commit) = parts::unpack(bytes, None) {
+        let _ = BaseEnd::decode(bytes);
+        if let Ok(commit) = parts::unpack_part(bytes, None) {
             let _ = Change::decode(&commit);
         }
         let _ = segment::frame_at(bytes, 0);
@@ -36,14 +36,14 @@ fn parts_and_ends() {
 #[test]
 fn segments_and_bases() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, path) = segment::make(dir.path(), &[1; 16], 1).unwrap();
+    let (_, path) = segment::create_segment(dir.path(), &[1; 16], 1).unwrap();
     let mut whole = fs::read(&path).unwrap();
     for (sequence, payload) in (1..).zip(payloads()) {
-        whole.extend(segment::frame(sequence, &payload).unwrap());
+        whole.extend(segment::encode_frame(sequence, &payload).unwrap());
     }
     fs::write(&path, &whole).unwrap();
-    segment::make(dir.path(), &[1; 16], 1 + payloads().len() as u64).unwrap();
-    super::pack(dir.path(), &|| Ok(()), &mut |_, _| {}).unwrap();
+    segment::create_segment(dir.path(), &[1; 16], 1 + payloads().len() as u64).unwrap();
+    super::pack_segments(dir.path(), &|| Ok(()), &mut |_, _| {}).unwrap();
     let packed = fs::read(&path).unwrap();
     let headers = [&whole, &packed].map(|segment| segment.get(..40).unwrap().to_vec());
     run(&[whole, packed], &mut |random, bytes| {
@@ -57,9 +57,9 @@ fn segments_and_bases() {
             bytes.splice(..bytes.len().min(40), header.iter().copied());
         }
         fs::write(&path, &bytes).unwrap();
-        let Ok(mut segment) = Segment::open(&path) else { return };
+        let Ok(mut segment) = SegmentReader::open(&path) else { return };
         loop {
-            match segment.read() {
+            match segment.read_next() {
                 Ok(Found::Frame(..)) => {}
                 Ok(Found::Damage(_)) => {
                     let _ = segment.is_damaged();
@@ -74,7 +74,7 @@ fn segments_and_bases() {
         if random.below(20) == 0 {
             fs::write(&path, bytes).unwrap();
             let _ = Base::open(&path);
-            let _ = base::read_path(&path, &mut |_, _| Ok(Ok(())));
+            let _ = base::read_base_file(&path, &mut |_, _| Ok(Ok(())));
         }
     });
 }

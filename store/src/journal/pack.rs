@@ -3,43 +3,43 @@
 //! The packed segment is renamed to the old one's name, so one of them always exists. A reader that has the
 //! old one open can read it to its end.
 use super::parts::{self, PART_BYTES};
-use super::recovery::{self, Names};
-use super::segment::{self, Found, Segment};
+use super::recovery::{self, JournalFiles};
+use super::segment::{self, Found, SegmentReader};
 use crate::{Error, files};
 use std::path::{Path, PathBuf};
 
 /// Returns the total size of the packed segments, in bytes. They are the oldest.
 pub(super) fn packed_bytes(segments: &[(u64, PathBuf)]) -> Result<u64, Error> {
     let mut bytes = 0;
-    for (_, path) in segments.get(..first_plain(segments)?).unwrap_or_default() {
-        bytes += size(path)?;
+    for (_, path) in segments.get(..count_packed(segments)?).unwrap_or_default() {
+        bytes += file_bytes(path)?;
     }
     Ok(bytes)
 }
 
 /// Packs the full segments, the oldest first. Calls `told` for each with its size before and after, in bytes.
 /// An error of `check` ends it. Segments that a base replaces but that could not be removed are skipped.
-pub(crate) fn pack(
+pub(crate) fn pack_segments(
     folder: &Path,
     check: &dyn Fn() -> Result<(), Error>,
     told: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Error> {
-    let names = Names::of(folder, false)?;
+    let names = JournalFiles::list_folder(folder, false)?;
     let from = names.bases.last().map_or(0, |(from, _)| *from);
-    let (_, mut segments) = recovery::up_to(names.segments, from);
+    let (_, mut segments) = recovery::split_segments_at(names.segments, from);
     // Frames are appended to the newest segment. Those before it are synced.
     segments.pop();
-    let plain = first_plain(&segments)?;
+    let plain = count_packed(&segments)?;
     for (_, path) in segments.iter().skip(plain) {
         check()?;
-        let before = size(path)?;
+        let before = file_bytes(path)?;
         let new = path.with_extension("packed.new");
-        let packed = pack_one(path, &new).and_then(|bytes| {
-            files::rename(&new, path, folder)?;
+        let packed = pack_segment(path, &new).and_then(|bytes| {
+            files::rename_durably(&new, path, folder)?;
             Ok(bytes)
         });
         let after = packed.inspect_err(|_| {
-            if let Err(cause) = files::remove(&new, folder) {
+            if let Err(cause) = files::remove_durably(&new, folder) {
                 tracing::warn!(%cause, "An unfinished packed segment could not be removed; the next open removes it.");
             }
         })?;
@@ -49,10 +49,10 @@ pub(crate) fn pack(
 }
 
 /// Returns the number of segments before the first that is not packed.
-fn first_plain(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
+fn count_packed(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
     let mut first = segments.len();
     for (at, (_, path)) in segments.iter().enumerate().rev() {
-        match Segment::open(path) {
+        match SegmentReader::open(path) {
             Ok(segment) if segment.is_packed() => break,
             // A read of a damaged segment reports the position. An open that does not need it continues.
             Ok(_) | Err(Error::Corrupt(_)) => first = at,
@@ -62,18 +62,18 @@ fn first_plain(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
     Ok(first)
 }
 
-fn size(path: &Path) -> Result<u64, Error> {
-    Ok(std::fs::metadata(path).map_err(files::fault("reading", path))?.len())
+fn file_bytes(path: &Path) -> Result<u64, Error> {
+    Ok(std::fs::metadata(path).map_err(files::io_error("reading", path))?.len())
 }
 
 /// Writes the frames of a segment, packed, into `new`, syncs it and reads it back. Returns its size in bytes.
-fn pack_one(path: &Path, new: &Path) -> Result<u64, Error> {
-    let mut from = Segment::open(path)?;
-    let file = files::make_anew(new)?;
-    let mut packer = parts::packer().map_err(files::fault("packing", new))?;
+fn pack_segment(path: &Path, new: &Path) -> Result<u64, Error> {
+    let mut from = SegmentReader::open(path)?;
+    let file = files::create_or_truncate(new)?;
+    let mut packer = parts::new_packer().map_err(files::io_error("packing", new))?;
     let mut at = 0;
     let mut write = |bytes: &[u8]| {
-        files::write_at(&file, new, bytes, at).map_err(files::fault("writing", new))?;
+        files::write_at(&file, new, bytes, at).map_err(files::io_error("writing", new))?;
         at += bytes.len() as u64;
         Ok::<_, Error>(())
     };
@@ -81,15 +81,15 @@ fn pack_one(path: &Path, new: &Path) -> Result<u64, Error> {
     let mut frames = Vec::new();
     let mut first = from.next;
     loop {
-        let frame = read(&mut from)?;
+        let frame = read_frame(&mut from)?;
         if let Some((sequence, payload)) = &frame {
-            frames.extend(segment::frame(*sequence, payload)?);
+            frames.extend(segment::encode_frame(*sequence, payload)?);
         }
         let ended = frame.is_none();
         if frames.len() >= PART_BYTES || (ended && !frames.is_empty()) {
             let payload =
-                parts::pack(&mut packer, &frames).map_err(files::fault("packing", new))?;
-            write(&segment::part(first, &payload)?)?;
+                parts::pack_part(&mut packer, &frames).map_err(files::io_error("packing", new))?;
+            write(&segment::encode_part(first, &payload)?)?;
             frames.clear();
             first = from.next;
         }
@@ -97,27 +97,27 @@ fn pack_one(path: &Path, new: &Path) -> Result<u64, Error> {
             break;
         }
     }
-    files::sync(&file, new)?;
+    files::sync_file(&file, new)?;
     drop(file);
-    read_back(new, from.next)?;
+    verify_packed(new, from.next)?;
     Ok(at)
 }
 
 /// Reads a packed segment completely. Its content must have the checksums that it had before it was packed.
-fn read_back(new: &Path, next: u64) -> Result<(), Error> {
-    let mut segment = Segment::open_new(new)?;
-    while read(&mut segment)?.is_some() {}
+fn verify_packed(new: &Path, next: u64) -> Result<(), Error> {
+    let mut segment = SegmentReader::open_new(new)?;
+    while read_frame(&mut segment)?.is_some() {}
     if segment.next == next {
         return Ok(());
     }
-    Err(segment.damage("the packed segment that was read back differs from the one written"))
+    Err(segment.damage_error("the packed segment that was read back differs from the one written"))
 }
 
 /// Reads the next frame of a segment. Damage is an error.
-fn read(segment: &mut Segment) -> Result<Option<(u64, Vec<u8>)>, Error> {
-    match segment.read()? {
+fn read_frame(segment: &mut SegmentReader) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    match segment.read_next()? {
         Found::Frame(sequence, payload) => Ok(Some((sequence, payload))),
         Found::End => Ok(None),
-        Found::Damage(what) => Err(segment.damage(what)),
+        Found::Damage(what) => Err(segment.damage_error(what)),
     }
 }

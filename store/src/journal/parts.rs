@@ -1,7 +1,7 @@
 //! The parts of a base: the state as a series of commits, gathered, packed and numbered.
-use super::segment::{self, LARGEST_PART, StoreId};
-use crate::frame::{self, Change, Numbers};
-use crate::term::{self, Parts as Kind, parts};
+use super::segment::{self, MAX_PART_BYTES, StoreId};
+use crate::frame::{self, Change, QuadNumbers};
+use crate::term::{self, LiteralParts as Kind, split_literal};
 use crate::varint::{self, Input};
 use crate::{Error, files};
 use oxrdf::{QuadRef, TermRef};
@@ -10,23 +10,23 @@ use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 /// The kind of a payload with packed content: a commit in a base, frames in a packed segment.
-const PART: u8 = 2;
+const PART_KIND: u8 = 2;
 /// The kind of the payload that ends a base.
-const END: u8 = 3;
-const STORED: u8 = 0;
-const ZSTD: u8 = 1;
+const END_KIND: u8 = 3;
+const METHOD_STORED: u8 = 0;
+const METHOD_ZSTD: u8 = 1;
 /// On objects of 10 quads, level 1 packs as well as level 3 in half the time.
-const LEVEL: i32 = 1;
+const ZSTD_LEVEL: i32 = 1;
 /// Bytes gathered before a part is packed. One quad or document may exceed it.
 pub(super) const PART_BYTES: usize = 256 << 10;
 /// Bytes that are unpacked in one call. Most parts have fewer.
-const AT_ONCE: usize = 4 * PART_BYTES;
+const MAX_UNPACK_AT_ONCE_BYTES: usize = 4 * PART_BYTES;
 /// The length of the payload that ends a base, in bytes.
 pub(super) const END_BYTES: usize = 1 + 5 * 8;
 
 /// The content of the end of a base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct BaseEnd {
     /// The number of parts.
     pub(crate) parts: u64,
     /// The number of quads in the parts.
@@ -39,9 +39,9 @@ pub(crate) struct End {
     pub(crate) exact: u64,
 }
 
-impl End {
+impl BaseEnd {
     fn encode(&self) -> Vec<u8> {
-        let mut out = vec![END];
+        let mut out = vec![END_KIND];
         for number in [self.parts, self.quads, self.documents, self.from, self.exact] {
             out.extend_from_slice(&number.to_le_bytes());
         }
@@ -49,7 +49,7 @@ impl End {
     }
 
     pub(super) fn decode(payload: &[u8]) -> Option<Self> {
-        let rest = payload.strip_prefix(&[END])?;
+        let rest = payload.strip_prefix(&[END_KIND])?;
         if payload.len() != END_BYTES {
             return None;
         }
@@ -64,7 +64,7 @@ impl End {
     }
 
     /// Adds the counts of a part.
-    pub(super) fn count(&mut self, change: &Change<'_>) {
+    pub(super) fn add_counts(&mut self, change: &Change<'_>) {
         self.parts += 1;
         self.quads += (change.added.len() + change.removed.len()) as u64;
         self.documents += change.documents.len() as u64;
@@ -72,18 +72,18 @@ impl End {
 }
 
 /// Writes parts.
-pub(crate) struct Parts<W> {
+pub(crate) struct PartWriter<W> {
     out: W,
     /// The path of the output, for errors.
     path: PathBuf,
     packer: Packer,
-    end: End,
-    gathered: Gathered,
+    end: BaseEnd,
+    gathered: GatheredCommit,
 }
 
 /// A commit that is being gathered; it only adds quads and puts documents.
 #[derive(Default)]
-struct Gathered {
+struct GatheredCommit {
     numbers: HashMap<Vec<u8>, u32>,
     terms: Vec<u8>,
     quads: Vec<u8>,
@@ -93,12 +93,12 @@ struct Gathered {
     scratch: Vec<u8>,
 }
 
-impl Gathered {
-    fn bytes(&self) -> usize {
+impl GatheredCommit {
+    fn byte_count(&self) -> usize {
         self.terms.len() + self.quads.len() + self.documents.len()
     }
 
-    fn number(&mut self, term: TermRef<'_>) -> Result<u32, Error> {
+    fn number_term(&mut self, term: TermRef<'_>) -> Result<u32, Error> {
         self.scratch.clear();
         term::encode(&mut self.scratch, term)?;
         if let Some(number) = self.numbers.get(self.scratch.as_slice()) {
@@ -106,136 +106,148 @@ impl Gathered {
         }
         let bytes = self.scratch.clone();
         let datatype = match term {
-            TermRef::Literal(literal) => match parts(literal) {
-                Kind::Typed(iri, _) => self.number(iri.into())?,
+            TermRef::Literal(literal) => match split_literal(literal) {
+                Kind::Typed(iri, _) => self.number_term(iri.into())?,
                 _ => 0,
             },
             _ => 0,
         };
-        frame::put_term(&mut self.terms, term, |_| datatype);
+        frame::write_term(&mut self.terms, term, |_| datatype);
         let number = u32::try_from(self.numbers.len() + 1)
             .map_err(|_| Error::TooLarge { bytes: u64::MAX, limit: u64::from(u32::MAX) })?;
         self.numbers.insert(bytes, number);
         Ok(number)
     }
 
-    fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Error> {
-        let graph = match term::of_graph(quad.graph_name) {
-            Some(graph) => self.number(graph)?,
+    fn add_quad(&mut self, quad: QuadRef<'_>) -> Result<(), Error> {
+        let graph = match term::graph_to_term(quad.graph_name) {
+            Some(graph) => self.number_term(graph)?,
             None => 0,
         };
-        let numbers: Numbers = [
-            self.number(quad.subject.into())?,
-            self.number(quad.predicate.into())?,
-            self.number(quad.object)?,
+        let numbers: QuadNumbers = [
+            self.number_term(quad.subject.into())?,
+            self.number_term(quad.predicate.into())?,
+            self.number_term(quad.object)?,
             graph,
         ];
         for number in numbers {
-            varint::put(&mut self.quads, u64::from(number));
+            varint::write_number(&mut self.quads, u64::from(number));
         }
         self.quads_count += 1;
         Ok(())
     }
 
-    fn document(&mut self, collection: &str, key: &[u8], value: &[u8]) {
+    fn add_document(&mut self, collection: &str, key: &[u8], value: &[u8]) {
         self.documents.push(1);
-        varint::put_bytes(&mut self.documents, collection.as_bytes());
-        varint::put_bytes(&mut self.documents, key);
-        varint::put_bytes(&mut self.documents, value);
+        varint::write_bytes(&mut self.documents, collection.as_bytes());
+        varint::write_bytes(&mut self.documents, key);
+        varint::write_bytes(&mut self.documents, value);
         self.documents_count += 1;
     }
 
     /// Returns the payload of the commit, and starts an empty one.
-    fn take(&mut self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.bytes() + 32);
-        out.push(frame::COMMIT);
-        varint::put(&mut out, 0);
-        varint::put_length(&mut out, self.numbers.len());
+    fn take_payload(&mut self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.byte_count() + 32);
+        out.push(frame::COMMIT_KIND);
+        varint::write_number(&mut out, 0);
+        varint::write_length(&mut out, self.numbers.len());
         out.extend_from_slice(&self.terms);
-        varint::put(&mut out, 0);
-        varint::put_length(&mut out, self.quads_count);
+        varint::write_number(&mut out, 0);
+        varint::write_length(&mut out, self.quads_count);
         out.extend_from_slice(&self.quads);
-        varint::put_length(&mut out, self.documents_count);
+        varint::write_length(&mut out, self.documents_count);
         out.extend_from_slice(&self.documents);
         *self = Self::default();
         out
     }
 }
 
-impl<W: Write> Parts<W> {
+impl<W: Write> PartWriter<W> {
     /// Begins a base of a store.
     pub(crate) fn begin(out: W, path: &Path, id: &StoreId) -> Result<Self, Error> {
-        let packer = packer().map_err(files::fault("packing", path))?;
-        let (end, gathered) = (End::default(), Gathered::default());
+        let packer = new_packer().map_err(files::io_error("packing", path))?;
+        let (end, gathered) = (BaseEnd::default(), GatheredCommit::default());
         let mut parts = Self { out, path: path.to_owned(), packer, end, gathered };
-        parts.write(&segment::base_header(id))?;
+        parts.write_bytes(&segment::base_header(id))?;
         Ok(parts)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.out.write_all(bytes).map_err(files::fault("writing", &self.path))
+    fn write_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.out.write_all(bytes).map_err(files::io_error("writing", &self.path))
     }
 
     /// Gathers a quad.
-    pub(crate) fn quad(&mut self, quad: QuadRef<'_>) -> Result<(), Error> {
-        self.gathered.quad(quad)
+    pub(crate) fn add_quad(&mut self, quad: QuadRef<'_>) -> Result<(), Error> {
+        self.gathered.add_quad(quad)
     }
 
     /// Gathers a document.
-    pub(crate) fn document(&mut self, collection: &str, key: &[u8], value: &[u8]) {
-        self.gathered.document(collection, key, value);
+    pub(crate) fn add_document(&mut self, collection: &str, key: &[u8], value: &[u8]) {
+        self.gathered.add_document(collection, key, value);
     }
 
     /// Returns whether the gathered content is enough for a part.
     pub(crate) fn is_full(&self) -> bool {
-        self.gathered.bytes() >= PART_BYTES
+        self.gathered.byte_count() >= PART_BYTES
     }
 
     /// Writes the gathered content as a part.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
-        if self.gathered.bytes() == 0 {
+        if self.gathered.byte_count() == 0 {
             return Ok(());
         }
         self.end.quads += self.gathered.quads_count as u64;
         self.end.documents += self.gathered.documents_count as u64;
         self.end.parts += 1;
-        let commit = self.gathered.take();
-        self.pack(&commit)
+        let commit = self.gathered.take_payload();
+        self.write_part(&commit)
     }
 
     /// Writes a whole commit as a part, after the gathered content.
-    pub(crate) fn commit(&mut self, payload: &[u8], change: &Change<'_>) -> Result<(), Error> {
+    pub(crate) fn write_commit(
+        &mut self,
+        payload: &[u8],
+        change: &Change<'_>,
+    ) -> Result<(), Error> {
         self.flush()?;
-        self.end.count(change);
-        self.pack(payload)
+        self.end.add_counts(change);
+        self.write_part(payload)
     }
 
-    fn pack(&mut self, commit: &[u8]) -> Result<(), Error> {
+    fn write_part(&mut self, commit: &[u8]) -> Result<(), Error> {
         let payload =
-            pack(&mut self.packer, commit).map_err(files::fault("packing", &self.path))?;
-        let frame = segment::part(self.end.parts, &payload)?;
-        self.write(&frame)
+            pack_part(&mut self.packer, commit).map_err(files::io_error("packing", &self.path))?;
+        let frame = segment::encode_part(self.end.parts, &payload)?;
+        self.write_bytes(&frame)
     }
 
     /// Writes the end. Returns it with the output.
-    pub(crate) fn finish(mut self, from: u64, exact: u64) -> Result<(End, W), Error> {
+    pub(crate) fn finish(mut self, from: u64, exact: u64) -> Result<(BaseEnd, W), Error> {
         self.flush()?;
-        let end = End { from, exact, ..self.end };
-        let frame = segment::part(end.parts + 1, &end.encode())?;
-        self.write(&frame)?;
-        self.out.flush().map_err(files::fault("writing", &self.path))?;
+        let end = BaseEnd { from, exact, ..self.end };
+        let frame = segment::encode_part(end.parts + 1, &end.encode())?;
+        self.write_bytes(&frame)?;
+        self.out.flush().map_err(files::io_error("writing", &self.path))?;
         Ok((end, self.out))
     }
 }
 
-/// Unpacks content of more than [`AT_ONCE`] bytes.
-fn unpack_long(packed: &[u8], length: usize, first: Option<u8>) -> Result<Vec<u8>, &'static str> {
+/// Unpacks content of more than [`MAX_UNPACK_AT_ONCE_BYTES`] bytes.
+fn unpack_long_part(
+    packed: &[u8],
+    length: usize,
+    first: Option<u8>,
+) -> Result<Vec<u8>, &'static str> {
     const WRONG: &str = "the part cannot be unpacked";
     let mut decoder = zstd::Decoder::with_buffer(packed).map_err(|_| WRONG)?;
     // A zstd frame may refer to everything before it.
-    decoder.window_log_max(LARGEST_PART.ilog2() + 1).map_err(|_| WRONG)?;
+    decoder.window_log_max(MAX_PART_BYTES.ilog2() + 1).map_err(|_| WRONG)?;
     let mut bytes = Vec::new();
-    decoder.by_ref().take(AT_ONCE as u64).read_to_end(&mut bytes).map_err(|_| WRONG)?;
+    decoder
+        .by_ref()
+        .take(MAX_UNPACK_AT_ONCE_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(|_| WRONG)?;
     if first.is_some() && bytes.first().copied() != first {
         return Err("the payload has an unknown kind");
     }
@@ -247,19 +259,22 @@ fn unpack_long(packed: &[u8], length: usize, first: Option<u8>) -> Result<Vec<u8
 
 pub(super) type Packer = zstd::bulk::Compressor<'static>;
 
-pub(super) fn packer() -> io::Result<Packer> {
-    zstd::bulk::Compressor::new(LEVEL)
+pub(super) fn new_packer() -> io::Result<Packer> {
+    zstd::bulk::Compressor::new(ZSTD_LEVEL)
 }
 
 /// Returns the payload of a part with this content.
-pub(super) fn pack(packer: &mut Packer, bytes: &[u8]) -> io::Result<Vec<u8>> {
+pub(super) fn pack_part(packer: &mut Packer, bytes: &[u8]) -> io::Result<Vec<u8>> {
     let packed = packer.compress(bytes)?;
-    let (method, kept) =
-        if packed.len() < bytes.len() { (ZSTD, packed.as_slice()) } else { (STORED, bytes) };
+    let (method, kept) = if packed.len() < bytes.len() {
+        (METHOD_ZSTD, packed.as_slice())
+    } else {
+        (METHOD_STORED, bytes)
+    };
     let mut payload = Vec::with_capacity(kept.len() + 16);
-    payload.extend_from_slice(&[PART, method]);
+    payload.extend_from_slice(&[PART_KIND, method]);
     payload.extend_from_slice(&crc32c::crc32c(bytes).to_le_bytes());
-    varint::put_length(&mut payload, bytes.len());
+    varint::write_length(&mut payload, bytes.len());
     payload.extend_from_slice(kept);
     Ok(payload)
 }
@@ -269,23 +284,25 @@ pub(super) fn pack(packer: &mut Packer, bytes: &[u8]) -> io::Result<Vec<u8>> {
 ///
 /// A few packed bytes can expand to 32,000 times as many. So memory is allocated only as they are unpacked,
 /// and unexpected content is refused at its first byte.
-pub(super) fn unpack(payload: &[u8], first: Option<u8>) -> Result<Vec<u8>, &'static str> {
+pub(super) fn unpack_part(payload: &[u8], first: Option<u8>) -> Result<Vec<u8>, &'static str> {
     const SHORT: &str = "the part ends too early";
     let mut input = Input::new(payload);
-    if input.byte() != Some(PART) {
+    if input.read_byte() != Some(PART_KIND) {
         return Err("the payload has an unknown kind");
     }
-    let method = input.byte().ok_or(SHORT)?;
+    let method = input.read_byte().ok_or(SHORT)?;
     let sum = input.take(4).and_then(|sum| sum.first_chunk().copied()).ok_or(SHORT)?;
-    let length = input.length().ok_or(SHORT)?;
-    if length > LARGEST_PART as usize {
+    let length = input.read_length().ok_or(SHORT)?;
+    if length > MAX_PART_BYTES as usize {
         return Err("the part is longer than the limit");
     }
     let commit = match method {
-        STORED => input.rest().to_vec(),
-        ZSTD if length <= AT_ONCE => zstd::bulk::decompress(input.rest(), length)
-            .map_err(|_| "the part cannot be unpacked")?,
-        ZSTD => unpack_long(input.rest(), length, first)?,
+        METHOD_STORED => input.rest().to_vec(),
+        METHOD_ZSTD if length <= MAX_UNPACK_AT_ONCE_BYTES => {
+            zstd::bulk::decompress(input.rest(), length)
+                .map_err(|_| "the part cannot be unpacked")?
+        }
+        METHOD_ZSTD => unpack_long_part(input.rest(), length, first)?,
         _ => return Err("the part has an unknown packing method"),
     };
     if commit.len() != length || crc32c::crc32c(&commit) != u32::from_le_bytes(sum) {

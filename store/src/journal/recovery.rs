@@ -1,7 +1,7 @@
 //! Opening a journal: finds its end, cuts off what a crash left after it, and replays it.
 use super::base::{self, Base};
-use super::segment::{self, Found, Segment, StoreId};
-use super::{Bytes, Synced, Writer, pack};
+use super::segment::{self, Found, SegmentReader, StoreId};
+use super::{JournalBytes, SyncState, Writer, pack};
 use crate::frame::Change;
 use crate::{Corruption, Error, files};
 use std::collections::hash_map::RandomState;
@@ -19,13 +19,13 @@ pub(crate) struct Recovery {
     segments: Vec<(u64, PathBuf)>,
     base: Option<Base>,
     /// Files that the base replaces.
-    useless: Vec<PathBuf>,
+    obsolete: Vec<PathBuf>,
     pub(crate) id: StoreId,
 }
 
 /// A journal whose end is known and intact.
 #[derive(Debug)]
-pub(crate) struct Settled {
+pub(crate) struct SettledJournal {
     recovery: Recovery,
     /// The sequence of the newest frame.
     pub(crate) newest: u64,
@@ -38,9 +38,9 @@ pub(crate) struct Settled {
 
 impl Recovery {
     /// Finds the journal in `folder`. Creates one if there is none, unless it is `expected` to exist.
-    pub(crate) fn begin(folder: &Path, expected: bool) -> Result<Self, Error> {
-        files::make_folder(folder)?;
-        let Names { segments: all, bases } = Names::of(folder, true)?;
+    pub(crate) fn find_or_create(folder: &Path, expected: bool) -> Result<Self, Error> {
+        files::create_folder(folder)?;
+        let JournalFiles { segments: all, bases } = JournalFiles::list_folder(folder, true)?;
         let mut useless: Vec<PathBuf> = Vec::new();
         let base = match bases.split_last() {
             None => None,
@@ -50,14 +50,16 @@ impl Recovery {
             }
         };
         let from = base.as_ref().map_or(0, |base| base.end.from);
-        let (old, mut segments) = up_to(all, from);
+        let (old, mut segments) = split_segments_at(all, from);
         useless.extend(old.into_iter().map(|(_, path)| path));
         let missing = |what: &str| {
             let path = folder.to_owned();
             Err(Corruption { path, offset: 0, what: what.to_owned() }.into())
         };
         let id = match (segments.first(), segments.last()) {
-            (Some((first, _)), Some((_, last))) if *first <= from + 1 => Segment::open(last)?.id,
+            (Some((first, _)), Some((_, last))) if *first <= from + 1 => {
+                SegmentReader::open(last)?.id
+            }
             (Some((first, _)), _) => {
                 return missing(&format!("the segments before frame {first} are missing"));
             }
@@ -65,7 +67,7 @@ impl Recovery {
             _ if expected => return missing("the journal is missing, but its index exists"),
             _ => {
                 let id = new_id();
-                let (_, path) = segment::make(folder, &id, 1)?;
+                let (_, path) = segment::create_segment(folder, &id, 1)?;
                 segments.push((1, path));
                 id
             }
@@ -78,35 +80,37 @@ impl Recovery {
                 Corruption { path: base.path.clone(), offset: 12, what: what.into() }.into()
             );
         }
-        Ok(Self { folder: folder.to_owned(), segments, base, useless, id })
+        Ok(Self { folder: folder.to_owned(), segments, base, obsolete: useless, id })
     }
 
     /// Returns the newest frame that the base replaces.
-    pub(crate) fn from(&self) -> u64 {
+    pub(crate) fn base_sequence(&self) -> u64 {
         self.base.as_ref().map_or(0, |base| base.end.from)
     }
 
     /// Finds the end of the journal and cuts off what a crash left after it. `noted` is the newest frame that
     /// the index has, so it was synced once. A journal that ends before it is refused and not changed,
     /// because only the index has the missing frames.
-    pub(crate) fn settle(self, noted: u64) -> Result<Settled, Error> {
-        self.settle_before(noted, u64::MAX)
+    pub(crate) fn settle_end(self, noted: u64) -> Result<SettledJournal, Error> {
+        self.settle_end_before(noted, u64::MAX)
     }
 
-    /// Works as [`Self::settle`], for a journal that this process has written. All frames up to
+    /// Works as [`Self::settle_end`], for a journal that this process has written. All frames up to
     /// `acknowledged` must be present. Later ones, whose commits were reported as failed, are cut off.
-    pub(crate) fn settle_at(self, acknowledged: u64) -> Result<Settled, Error> {
-        self.settle_before(acknowledged, acknowledged + 1)
+    pub(crate) fn settle_end_at(self, acknowledged: u64) -> Result<SettledJournal, Error> {
+        self.settle_end_before(acknowledged, acknowledged + 1)
     }
 
-    fn settle_before(self, noted: u64, cut: u64) -> Result<Settled, Error> {
+    fn settle_end_before(self, noted: u64, cut: u64) -> Result<SettledJournal, Error> {
         let Some((_, path)) = self.segments.last() else {
             return Err(Error::Index("the journal has no segments".into()));
         };
         let path = path.clone();
-        let mut segment = Segment::open(&path)?;
+        let mut segment = SegmentReader::open(&path)?;
         if segment.is_packed() {
-            return Err(segment.damage("the segments after this one, which is full, are missing"));
+            return Err(
+                segment.damage_error("the segments after this one, which is full, are missing")
+            );
         }
         let packed = pack::packed_bytes(&self.segments)?;
         let mut unsure = segment.offset;
@@ -116,20 +120,20 @@ impl Recovery {
                 cut_off = true;
                 break None;
             }
-            match segment.read()? {
+            match segment.read_next()? {
                 Found::Frame(sequence, _) if sequence <= noted => unsure = segment.offset,
                 Found::Frame(..) => {}
                 Found::End => break None,
                 Found::Damage(what) => break Some(what),
             }
         };
-        let file = files::open_or_make(&path)?;
+        let file = files::open_or_create(&path)?;
         let length = segment.offset;
         // A base gets its name only when all frames of which it may contain something are synced.
         let exact = self.base.as_ref().map_or(0, |base| base.end.exact);
         if let Some(what) = damage {
             if segment.next <= noted.max(exact) || segment.is_damaged()? {
-                return Err(segment.damage(what));
+                return Err(segment.damage_error(what));
             }
             tracing::warn!(path = %path.display(), offset = length, what,
                 "The end of the journal was incomplete and was cut off. A crash or a power cut leaves such an \
@@ -137,17 +141,19 @@ impl Recovery {
             cut_off = true;
         }
         if segment.next <= noted {
-            return Err(segment.damage(missing_frames(segment.next - 1, noted)));
+            return Err(segment.damage_error(missing_frames(segment.next - 1, noted)));
         }
         if segment.next <= exact {
-            return Err(segment.damage(format!("frame {exact}, which the base needs, is missing")));
+            return Err(
+                segment.damage_error(format!("frame {exact}, which the base needs, is missing"))
+            );
         }
         if cut_off {
-            files::cut(&file, &path, length)?;
+            files::truncate_file(&file, &path, length)?;
         }
-        write_again(&file, &path, unsure, length).map_err(files::fault("writing", &path))?;
-        files::sync(&file, &path)?;
-        Ok(Settled { newest: segment.next - 1, recovery: self, file, path, length, packed })
+        write_again(&file, &path, unsure, length).map_err(files::io_error("writing", &path))?;
+        files::sync_file(&file, &path)?;
+        Ok(SettledJournal { newest: segment.next - 1, recovery: self, file, path, length, packed })
     }
 }
 
@@ -176,9 +182,10 @@ fn write_again(file: &fs::File, path: &Path, from: u64, to: u64) -> std::io::Res
 
 /// The callback of a replay. It gets each frame's sequence and payload. The inner result says what is wrong
 /// with the payload.
-pub(crate) type Apply<'a> = dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
+pub(crate) type ApplyFrame<'a> =
+    dyn FnMut(u64, &[u8]) -> Result<Result<(), &'static str>, Error> + 'a;
 
-impl Settled {
+impl SettledJournal {
     /// Returns the id that distinguishes this store from others.
     pub(crate) fn id(&self) -> StoreId {
         self.recovery.id
@@ -190,28 +197,28 @@ impl Settled {
     }
 
     /// Removes files that the base replaces, if a crash left some.
-    pub(crate) fn remove_useless(&mut self) -> Result<(), Error> {
-        for path in self.recovery.useless.drain(..) {
-            files::remove(&path, &self.recovery.folder)?;
+    pub(crate) fn remove_obsolete(&mut self) -> Result<(), Error> {
+        for path in self.recovery.obsolete.drain(..) {
+            files::remove_durably(&path, &self.recovery.folder)?;
         }
         Ok(())
     }
 
     /// Passes every frame after `noted` to `apply`, in order.
-    pub(crate) fn replay(&self, noted: u64, apply: &mut Apply<'_>) -> Result<(), Error> {
-        replay(&self.recovery.segments, &self.recovery.id, noted, self.newest, apply)
+    pub(crate) fn replay_after(&self, noted: u64, apply: &mut ApplyFrame<'_>) -> Result<(), Error> {
+        replay_segments(&self.recovery.segments, &self.recovery.id, noted, self.newest, apply)
     }
 
     /// Returns a writer that continues at the end of the journal.
-    pub(crate) fn writer(self, segment_bytes: u64) -> Writer {
+    pub(crate) fn into_writer(self, segment_bytes: u64) -> Writer {
         let file = Arc::new(self.file);
         let base = self.recovery.base;
-        let bytes = Bytes {
-            all: files::size_of(&self.recovery.folder),
+        let bytes = JournalBytes {
+            all: files::folder_bytes(&self.recovery.folder),
             base: base.as_ref().map_or(0, |base| base.bytes),
             packed: self.packed,
         };
-        let synced = Synced::new(file.clone(), self.path.clone(), self.newest, bytes);
+        let synced = SyncState::new(file.clone(), self.path.clone(), self.newest, bytes);
         Writer {
             folder: self.recovery.folder,
             id: self.recovery.id,
@@ -227,32 +234,32 @@ impl Settled {
 
 impl Writer {
     /// Returns the sync state that this writer shares with waiting commits.
-    pub(crate) fn synced(&self) -> Arc<Synced> {
+    pub(crate) fn sync_state(&self) -> Arc<SyncState> {
         self.synced.clone()
     }
 }
 
 /// Passes the frames after `after` and up to `newest`, which must exist, to `apply`, in order.
-fn replay(
+fn replay_segments(
     segments: &[(u64, PathBuf)],
     id: &StoreId,
     after: u64,
     newest: u64,
-    apply: &mut Apply<'_>,
+    apply: &mut ApplyFrame<'_>,
 ) -> Result<(), Error> {
     let begin = segments.partition_point(|(first, _)| *first <= after + 1).saturating_sub(1);
     let mut expected = None;
     for (first, path) in segments.iter().skip(begin).filter(|(first, _)| *first <= newest) {
-        let mut segment = Segment::open(path)?;
+        let mut segment = SegmentReader::open(path)?;
         if segment.id != *id {
-            return Err(segment.damage("the segment belongs to another store"));
+            return Err(segment.damage_error("the segment belongs to another store"));
         }
         if expected.map_or(*first > after + 1, |expected| expected != segment.next) {
-            return Err(segment.damage("the segment before this one is missing or too short"));
+            return Err(segment.damage_error("the segment before this one is missing or too short"));
         }
         while segment.next <= newest {
             let offset = segment.offset;
-            match segment.read()? {
+            match segment.read_next()? {
                 Found::Frame(sequence, payload) if sequence > after => {
                     if let Err(what) = apply(sequence, &payload)? {
                         let path = path.clone();
@@ -261,7 +268,7 @@ fn replay(
                 }
                 Found::Frame(..) => {}
                 Found::End => break,
-                Found::Damage(what) => return Err(segment.damage(what)),
+                Found::Damage(what) => return Err(segment.damage_error(what)),
             }
         }
         expected = Some(segment.next);
@@ -281,9 +288,9 @@ pub(crate) fn replay_synced(
     id: &StoreId,
     after: u64,
     newest: u64,
-    apply: &mut Apply<'_>,
+    apply: &mut ApplyFrame<'_>,
 ) -> Result<(), Error> {
-    replay(&Names::of(folder, false)?.segments, id, after, newest, apply)
+    replay_segments(&JournalFiles::list_folder(folder, false)?.segments, id, after, newest, apply)
 }
 
 /// Reads the whole journal from which an index is built, up to a synced frame. Fails if it is damaged, or if
@@ -294,36 +301,36 @@ pub(crate) fn read_synced(
     newest: u64,
     check: &dyn Fn() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let names = Names::of(folder, false)?;
+    let names = JournalFiles::list_folder(folder, false)?;
     let mut after = 0;
     if let Some((from, path)) = names.bases.last() {
-        base::read_path(path, &mut |_, _| check().map(Ok))?;
+        base::read_base_file(path, &mut |_, _| check().map(Ok))?;
         after = *from;
     }
-    replay(&names.segments, id, after, newest, &mut |_, payload| {
+    replay_segments(&names.segments, id, after, newest, &mut |_, payload| {
         check()?;
         Ok(Change::decode(payload).map(drop))
     })
 }
 
 /// The segments and bases of a folder, each ordered by the sequence in its name.
-pub(crate) struct Names {
+pub(crate) struct JournalFiles {
     pub(crate) segments: Vec<(u64, PathBuf)>,
     pub(crate) bases: Vec<(u64, PathBuf)>,
 }
 
-impl Names {
+impl JournalFiles {
     /// Lists a folder. With `tidy`, removes unfinished files that a crash left.
-    pub(crate) fn of(folder: &Path, tidy: bool) -> Result<Self, Error> {
+    pub(crate) fn list_folder(folder: &Path, tidy: bool) -> Result<Self, Error> {
         let mut names = Self { segments: Vec::new(), bases: Vec::new() };
-        for entry in fs::read_dir(folder).map_err(files::fault("reading", folder))? {
-            let path = entry.map_err(files::fault("reading", folder))?.path();
-            if let Some(first) = segment::first_of(&path) {
+        for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
+            let path = entry.map_err(files::io_error("reading", folder))?.path();
+            if let Some(first) = segment::parse_segment_name(&path) {
                 names.segments.push((first, path));
-            } else if let Some(from) = base::from_of(&path) {
+            } else if let Some(from) = base::parse_base_name(&path) {
                 names.bases.push((from, path));
             } else if tidy && path.extension().is_some_and(|extension| extension == "new") {
-                files::remove(&path, folder)?;
+                files::remove_durably(&path, folder)?;
             }
         }
         names.segments.sort_unstable();
@@ -336,7 +343,7 @@ type Segments = Vec<(u64, PathBuf)>;
 
 /// Splits segments into those without a frame after `from`, and the others. The newest is always among the
 /// others.
-pub(super) fn up_to(mut segments: Segments, from: u64) -> (Segments, Segments) {
+pub(super) fn split_segments_at(mut segments: Segments, from: u64) -> (Segments, Segments) {
     let kept = segments.partition_point(|(first, _)| *first <= from + 1).saturating_sub(1);
     let others = segments.split_off(kept);
     (segments, others)
@@ -359,17 +366,17 @@ mod tests {
 
     /// Creates two frames and then damages the first with `harm`. `unsynced` is the number that the second
     /// frame states about the frames before it.
-    fn damaged_before(unsynced: u8, harm: fn(&mut [u8])) -> Result<Settled, Error> {
+    fn damaged_before(unsynced: u8, harm: fn(&mut [u8])) -> Result<SettledJournal, Error> {
         let dir = tempfile::tempdir().unwrap();
-        let settled = Recovery::begin(dir.path(), false)?.settle(0)?;
+        let settled = Recovery::find_or_create(dir.path(), false)?.settle_end(0)?;
         let path = settled.path.clone();
-        let mut writer = settled.writer(1 << 20);
-        writer.append(1, &[b"\x01\x00".as_slice(), &[7; 2_000]].concat())?;
-        writer.append(2, &[1, unsynced, 0, 0])?;
+        let mut writer = settled.into_writer(1 << 20);
+        writer.append_frame(1, &[b"\x01\x00".as_slice(), &[7; 2_000]].concat())?;
+        writer.append_frame(2, &[1, unsynced, 0, 0])?;
         let mut bytes = fs::read(&path).unwrap();
         harm(&mut bytes);
         fs::write(&path, bytes).unwrap();
-        Recovery::begin(dir.path(), true)?.settle(0)
+        Recovery::find_or_create(dir.path(), true)?.settle_end(0)
     }
 
     /// Zeroes the sector in the middle of the first frame, as if it had not been written.

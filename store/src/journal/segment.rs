@@ -9,41 +9,41 @@ use std::path::{Path, PathBuf};
 /// The newest supported format of segments: that of a packed one.
 pub const VERSION: u32 = 2;
 /// The format of a base, and of a segment with unpacked frames.
-const PLAIN: u32 = 1;
+const PLAIN_VERSION: u32 = 1;
 /// The maximum length of a frame's payload, in bytes.
-pub(crate) const LARGEST_PAYLOAD: u32 = 256 << 20;
+pub(crate) const MAX_PAYLOAD_BYTES: u32 = 256 << 20;
 const MAGIC: [u8; 8] = *b"PENSTOCK";
 const BASE_MAGIC: [u8; 8] = *b"PENSBASE";
 /// The maximum length of a part of a base, in bytes: the limit of a commit, and what packing may add.
-pub(crate) const LARGEST_PART: u32 = LARGEST_PAYLOAD + (1 << 20);
+pub(crate) const MAX_PART_BYTES: u32 = MAX_PAYLOAD_BYTES + (1 << 20);
 const HEADER: usize = 40;
 pub(crate) const HEADER_BYTES: u64 = HEADER as u64;
 const FRAME_HEADER: usize = 16;
 const FRAME_HEADER_BYTES: u64 = FRAME_HEADER as u64;
 /// The size of a sector in bytes. The medium writes sectors atomically; pages consist of them.
-const SECTOR: usize = 512;
+const SECTOR_BYTES: usize = 512;
 /// The maximum distance of sequences between a damaged frame and a frame that may follow it.
-const MOST_IN_FLIGHT: u64 = 1 << 20;
+const MAX_FRAMES_IN_FLIGHT: u64 = 1 << 20;
 
 /// Distinguishes the store of a segment from others.
 pub(crate) type StoreId = [u8; 16];
 
 /// Returns the file name of the segment whose first frame has this sequence.
-pub(crate) fn name(first: u64) -> String {
+pub(crate) fn segment_name(first: u64) -> String {
     format!("{first:020}.journal")
 }
 
 /// Returns the first sequence of a segment, from its file name.
-pub(crate) fn first_of(path: &Path) -> Option<u64> {
+pub(crate) fn parse_segment_name(path: &Path) -> Option<u64> {
     let stem = path.file_name()?.to_str()?.strip_suffix(".journal")?;
     (stem.len() == 20).then(|| stem.parse().ok())?
 }
 
-fn corrupt(path: &Path, offset: u64, what: impl Into<String>) -> Error {
+fn corruption_error(path: &Path, offset: u64, what: impl Into<String>) -> Error {
     Corruption { path: path.to_owned(), offset, what: what.into() }.into()
 }
 
-fn header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<u8> {
+fn encode_header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<u8> {
     let mut header = Vec::with_capacity(HEADER);
     header.extend_from_slice(&magic);
     header.extend_from_slice(&version.to_le_bytes());
@@ -55,23 +55,27 @@ fn header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<u8> {
 
 /// Returns the header of a base. The parts of a base have their own numbers, from 1.
 pub(crate) fn base_header(id: &StoreId) -> Vec<u8> {
-    header(BASE_MAGIC, PLAIN, id, 1)
+    encode_header(BASE_MAGIC, PLAIN_VERSION, id, 1)
 }
 
 /// Returns the header of a packed segment.
 pub(super) fn packed_header(id: &StoreId, first: u64) -> Vec<u8> {
-    header(MAGIC, VERSION, id, first)
+    encode_header(MAGIC, VERSION, id, first)
 }
 
 /// Creates a segment without frames, durably. It is renamed to its name only after its header is synced.
-pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, PathBuf), Error> {
-    let header = header(MAGIC, PLAIN, id, first);
-    let path = folder.join(name(first));
+pub(crate) fn create_segment(
+    folder: &Path,
+    id: &StoreId,
+    first: u64,
+) -> Result<(File, PathBuf), Error> {
+    let header = encode_header(MAGIC, PLAIN_VERSION, id, first);
+    let path = folder.join(segment_name(first));
     let new = path.with_extension("new");
-    let made = files::make_anew(&new).and_then(|file| {
-        files::write_at(&file, &new, &header, 0).map_err(files::fault("writing", &new))?;
-        files::sync(&file, &new)?;
-        files::rename(&new, &path, folder)?;
+    let made = files::create_or_truncate(&new).and_then(|file| {
+        files::write_at(&file, &new, &header, 0).map_err(files::io_error("writing", &new))?;
+        files::sync_file(&file, &new)?;
+        files::rename_durably(&new, &path, folder)?;
         Ok(file)
     });
     if made.is_err() {
@@ -82,16 +86,16 @@ pub(crate) fn make(folder: &Path, id: &StoreId, first: u64) -> Result<(File, Pat
 }
 
 /// Encodes a frame.
-pub(crate) fn frame(sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
-    frame_within(LARGEST_PAYLOAD, sequence, payload)
+pub(crate) fn encode_frame(sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
+    encode_frame_within(MAX_PAYLOAD_BYTES, sequence, payload)
 }
 
 /// Encodes a frame of a base.
-pub(crate) fn part(number: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
-    frame_within(LARGEST_PART, number, payload)
+pub(crate) fn encode_part(number: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
+    encode_frame_within(MAX_PART_BYTES, number, payload)
 }
 
-fn frame_within(limit: u32, sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
+fn encode_frame_within(limit: u32, sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Error> {
     let too_large = || Error::TooLarge { bytes: payload.len() as u64, limit: u64::from(limit) };
     let length = u32::try_from(payload.len()).map_err(|_| too_large())?;
     if length > limit {
@@ -100,22 +104,22 @@ fn frame_within(limit: u32, sequence: u64, payload: &[u8]) -> Result<Vec<u8>, Er
     let (length, sequence) = (length.to_le_bytes(), sequence.to_le_bytes());
     let mut bytes = Vec::with_capacity(FRAME_HEADER + payload.len());
     bytes.extend_from_slice(&length);
-    bytes.extend_from_slice(&checksum(&length, &sequence, payload).to_le_bytes());
+    bytes.extend_from_slice(&frame_checksum(&length, &sequence, payload).to_le_bytes());
     bytes.extend_from_slice(&sequence);
     bytes.extend_from_slice(payload);
     Ok(bytes)
 }
 
-fn checksum(length: &[u8], sequence: &[u8], payload: &[u8]) -> u32 {
+fn frame_checksum(length: &[u8], sequence: &[u8], payload: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(crc32c::crc32c(length), sequence), payload)
 }
 
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
 /// Reads a segment from its start.
-pub(crate) struct Segment {
+pub(crate) struct SegmentReader {
     pub(crate) path: PathBuf,
     pub(crate) id: StoreId,
     reader: BufReader<File>,
@@ -150,20 +154,20 @@ pub(crate) enum Found {
     Damage(String),
 }
 
-impl Segment {
+impl SegmentReader {
     /// Opens a segment and reads its header.
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let segment = Self::open_new(path)?;
-        if Some(segment.next) == first_of(path) {
+        if Some(segment.next) == parse_segment_name(path) {
             return Ok(segment);
         }
-        Err(corrupt(path, 28, "the first sequence does not match the file name"))
+        Err(corruption_error(path, 28, "the first sequence does not match the file name"))
     }
 
     /// Opens a segment that does not have its final name yet.
     pub(super) fn open_new(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(files::fault("opening", path))?;
-        Self::of(file, path, MAGIC, LARGEST_PAYLOAD)
+        let file = File::open(path).map_err(files::io_error("opening", path))?;
+        Self::read_header(file, path, MAGIC, MAX_PAYLOAD_BYTES)
     }
 
     /// Returns whether its frames are packed. A packed segment is full, and never appended to.
@@ -172,49 +176,54 @@ impl Segment {
     }
 
     /// Reads the header of a base.
-    pub(crate) fn of_base(file: &File, path: &Path) -> Result<Self, Error> {
-        let file = file.try_clone().map_err(files::fault("reading", path))?;
-        let base = Self::of(file, path, BASE_MAGIC, LARGEST_PART)?;
+    pub(crate) fn open_base(file: &File, path: &Path) -> Result<Self, Error> {
+        let file = file.try_clone().map_err(files::io_error("reading", path))?;
+        let base = Self::read_header(file, path, BASE_MAGIC, MAX_PART_BYTES)?;
         if base.next == 1 {
             Ok(base)
         } else {
-            Err(corrupt(path, 28, "the first part of the base is not number 1"))
+            Err(corruption_error(path, 28, "the first part of the base is not number 1"))
         }
     }
 
-    fn of(mut file: File, path: &Path, magic: [u8; 8], largest: u32) -> Result<Self, Error> {
-        file.rewind().map_err(files::fault("reading", path))?;
-        let length = file.metadata().map_err(files::fault("reading", path))?.len();
+    fn read_header(
+        mut file: File,
+        path: &Path,
+        magic: [u8; 8],
+        largest: u32,
+    ) -> Result<Self, Error> {
+        file.rewind().map_err(files::io_error("reading", path))?;
+        let length = file.metadata().map_err(files::io_error("reading", path))?.len();
         let mut reader = BufReader::with_capacity(1 << 16, file);
         let mut header = [0; HEADER];
         if length < HEADER_BYTES {
-            return Err(corrupt(path, length, "the header of the file ends too early"));
+            return Err(corruption_error(path, length, "the header of the file ends too early"));
         }
-        reader.read_exact(&mut header).map_err(files::fault("reading", path))?;
-        let damaged = |offset, what: &str| corrupt(path, offset, what);
+        reader.read_exact(&mut header).map_err(files::io_error("reading", path))?;
+        let damaged = |offset, what: &str| corruption_error(path, offset, what);
         if !header.starts_with(&magic) {
             let magic = String::from_utf8_lossy(&magic);
             return Err(damaged(0, &format!("the file does not begin with {magic}")));
         }
-        let version = number(&header, 8).map(u32::from_le_bytes).unwrap_or_default();
-        let known = if magic == MAGIC { VERSION } else { PLAIN };
+        let version = bytes_at(&header, 8).map(u32::from_le_bytes).unwrap_or_default();
+        let known = if magic == MAGIC { VERSION } else { PLAIN_VERSION };
         if version > known {
             return Err(Error::NewerFormat { path: path.to_owned(), found: version, known });
         }
         let (covered, sum) = header.split_at(HEADER - 4);
-        if number(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
+        if bytes_at(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
             return Err(damaged(0, "the checksum of the header is wrong"));
         }
-        let id = number(&header, 12).unwrap_or_default();
-        let first = number(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
+        let id = bytes_at(&header, 12).unwrap_or_default();
+        let first = bytes_at(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
         let path = path.to_owned();
-        let pack = (version > PLAIN).then(Pack::default);
-        let largest = if pack.is_some() { LARGEST_PART } else { largest };
+        let pack = (version > PLAIN_VERSION).then(Pack::default);
+        let largest = if pack.is_some() { MAX_PART_BYTES } else { largest };
         Ok(Self { path, id, reader, offset: HEADER_BYTES, length, next: first, largest, pack })
     }
 
     /// Reads the next frame.
-    pub(crate) fn read(&mut self) -> Result<Found, Error> {
+    pub(crate) fn read_next(&mut self) -> Result<Found, Error> {
         let found = match self.pack.take() {
             None => self.read_frame()?,
             Some(mut pack) => {
@@ -234,18 +243,18 @@ impl Segment {
         while pack.read == pack.frames.len() {
             let offset = self.offset;
             match self.read_frame()? {
-                Found::Frame(_, payload) => match parts::unpack(&payload, None) {
+                Found::Frame(_, payload) => match parts::unpack_part(&payload, None) {
                     Ok(frames) => *pack = Pack { offset, frames, read: 0 },
-                    Err(what) => return Err(corrupt(&self.path, offset, what)),
+                    Err(what) => return Err(corruption_error(&self.path, offset, what)),
                 },
                 other => return Ok(other),
             }
         }
-        let sequence = number(&pack.frames, pack.read + 8).map(u64::from_le_bytes);
+        let sequence = bytes_at(&pack.frames, pack.read + 8).map(u64::from_le_bytes);
         let payload = frame_at(&pack.frames, pack.read).filter(|_| sequence == Some(self.next));
         let Some(payload) = payload.map(<[u8]>::to_vec) else {
             let what = format!("the pack does not contain frame {} at its position", self.next);
-            return Err(corrupt(&self.path, pack.offset, what));
+            return Err(corruption_error(&self.path, pack.offset, what));
         };
         pack.read += FRAME_HEADER + payload.len();
         Ok(Found::Frame(self.next, payload))
@@ -261,10 +270,10 @@ impl Segment {
             return Ok(Found::Damage("the header of a frame ends too early".into()));
         }
         let mut header = [0; FRAME_HEADER];
-        self.reader.read_exact(&mut header).map_err(files::fault("reading", &self.path))?;
-        let length = number(&header, 0).map(u32::from_le_bytes).unwrap_or_default();
-        let sum = number(&header, 4).map(u32::from_le_bytes).unwrap_or_default();
-        let sequence = number(&header, 8).map(u64::from_le_bytes).unwrap_or_default();
+        self.reader.read_exact(&mut header).map_err(files::io_error("reading", &self.path))?;
+        let length = bytes_at(&header, 0).map(u32::from_le_bytes).unwrap_or_default();
+        let sum = bytes_at(&header, 4).map(u32::from_le_bytes).unwrap_or_default();
+        let sequence = bytes_at(&header, 8).map(u64::from_le_bytes).unwrap_or_default();
         if length > self.largest || u64::from(length) > left - FRAME_HEADER_BYTES {
             return Ok(Found::Damage(format!(
                 "a frame of {length} bytes does not fit into the remaining {} bytes",
@@ -272,12 +281,12 @@ impl Segment {
             )));
         }
         let mut payload = vec![0; length as usize];
-        self.reader.read_exact(&mut payload).map_err(files::fault("reading", &self.path))?;
-        if checksum(&length.to_le_bytes(), &sequence.to_le_bytes(), &payload) != sum {
+        self.reader.read_exact(&mut payload).map_err(files::io_error("reading", &self.path))?;
+        if frame_checksum(&length.to_le_bytes(), &sequence.to_le_bytes(), &payload) != sum {
             return Ok(Found::Damage(format!("the checksum of frame {} is wrong", self.next)));
         }
         if sequence != self.next {
-            return Err(corrupt(
+            return Err(corruption_error(
                 &self.path,
                 self.offset,
                 format!("found frame {sequence} instead of frame {}", self.next),
@@ -288,8 +297,8 @@ impl Segment {
     }
 
     /// Returns an [`Error::Corrupt`] for the position of the next frame.
-    pub(crate) fn damage(&self, what: impl Into<String>) -> Error {
-        corrupt(&self.path, self.offset, what)
+    pub(crate) fn damage_error(&self, what: impl Into<String>) -> Error {
+        corruption_error(&self.path, self.offset, what)
     }
 
     /// Returns whether the bytes at the next frame's position are damaged, and not left by an interrupted
@@ -297,23 +306,23 @@ impl Segment {
     /// are missing. A crash leaves out whole pages of a write, in any order, and left-out pages read as
     /// zeros.
     pub(crate) fn is_damaged(&self) -> Result<bool, Error> {
-        let fault = || files::fault("reading", &self.path);
+        let fault = || files::io_error("reading", &self.path);
         let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
         let mut bytes = vec![0; left];
         self.reader.get_ref().read_exact_at(&mut bytes, self.offset).map_err(fault())?;
         let mut found = false;
         for at in 1..left.saturating_sub(FRAME_HEADER) {
-            let Some(sequence) = number(&bytes, at + 8).map(u64::from_le_bytes) else { break };
-            if sequence <= self.next || sequence - self.next > MOST_IN_FLIGHT {
+            let Some(sequence) = bytes_at(&bytes, at + 8).map(u64::from_le_bytes) else { break };
+            if sequence <= self.next || sequence - self.next > MAX_FRAMES_IN_FLIGHT {
                 continue;
             }
             if let Some(payload) = frame_at(&bytes, at)
-                && let Some(unsynced) = frame::unsynced(payload)
+                && let Some(unsynced) = frame::read_unsynced_frames(payload)
             {
                 let is_first = !std::mem::replace(&mut found, true);
                 let before = bytes.get(..at).unwrap_or_default();
                 if sequence.saturating_sub(unsynced) > self.next
-                    || (is_first && is_all_there(before, self.offset))
+                    || (is_first && has_all_sectors(before, self.offset))
                 {
                     return Ok(true);
                 }
@@ -325,20 +334,21 @@ impl Segment {
 
 /// Returns whether every sector of the file among these bytes has a byte other than zero. `offset` is their
 /// position in the file.
-fn is_all_there(bytes: &[u8], offset: u64) -> bool {
-    let rest_of_sector = SECTOR - usize::try_from(offset % SECTOR as u64).unwrap_or_default();
+fn has_all_sectors(bytes: &[u8], offset: u64) -> bool {
+    let rest_of_sector =
+        SECTOR_BYTES - usize::try_from(offset % SECTOR_BYTES as u64).unwrap_or_default();
     let (first, others) = bytes.split_at(rest_of_sector.min(bytes.len()));
     std::iter::once(first)
-        .chain(others.chunks(SECTOR))
+        .chain(others.chunks(SECTOR_BYTES))
         .all(|part| part.iter().any(|byte| *byte != 0))
 }
 
 /// Returns the payload of the frame at an offset, if it is complete.
 pub(crate) fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
-    let length: [u8; 4] = number(bytes, at)?;
-    let sum = number(bytes, at + 4).map(u32::from_le_bytes)?;
-    let sequence: [u8; 8] = number(bytes, at + 8)?;
+    let length: [u8; 4] = bytes_at(bytes, at)?;
+    let sum = bytes_at(bytes, at + 4).map(u32::from_le_bytes)?;
+    let sequence: [u8; 8] = bytes_at(bytes, at + 8)?;
     let start = at + FRAME_HEADER;
     let payload = bytes.get(start..start.checked_add(u32::from_le_bytes(length) as usize)?)?;
-    (checksum(&length, &sequence, payload) == sum).then_some(payload)
+    (frame_checksum(&length, &sequence, payload) == sum).then_some(payload)
 }

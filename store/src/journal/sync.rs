@@ -7,11 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The minimum length of a frame, in bytes, whose sync another thread begins. For smaller frames, switching
 /// threads would take longer than it saves while the frame is applied to the index.
-const LONG: usize = 16 << 10;
+const MIN_AHEAD_SYNC_BYTES: usize = 16 << 10;
 
 /// How far the journal is written and synced. The writer and waiting commits share it.
 #[derive(Debug)]
-pub(crate) struct Synced {
+pub(crate) struct SyncState {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -31,14 +31,14 @@ struct State {
     /// The frame that was appended but could not be applied to the index. Its commit was reported as failed,
     /// although the frame may be synced.
     failed: Option<u64>,
-    bytes: Bytes,
+    bytes: JournalBytes,
     /// Whether full segments may exist that are not packed.
-    to_pack: bool,
+    needs_packing: bool,
 }
 
 /// The size of a journal on disk, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bytes {
+pub(crate) struct JournalBytes {
     /// The base and all segments.
     pub(crate) all: u64,
     pub(crate) base: u64,
@@ -46,8 +46,8 @@ pub(crate) struct Bytes {
     pub(crate) packed: u64,
 }
 
-impl Synced {
-    pub(crate) fn new(file: Arc<File>, path: PathBuf, sequence: u64, bytes: Bytes) -> Self {
+impl SyncState {
+    pub(crate) fn new(file: Arc<File>, path: PathBuf, sequence: u64, bytes: JournalBytes) -> Self {
         let state = State {
             file,
             path,
@@ -58,65 +58,65 @@ impl Synced {
             lost: false,
             failed: None,
             bytes,
-            to_pack: true,
+            needs_packing: true,
         };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records an appended frame.
-    pub(crate) fn appended(&self, sequence: u64, bytes: u64) {
-        let mut state = self.state();
+    pub(crate) fn record_append(&self, sequence: u64, bytes: u64) {
+        let mut state = self.lock_state();
         state.appended = sequence;
         state.bytes.all += bytes;
     }
 
     /// Records that frames go to a new segment. All earlier ones are synced.
-    pub(crate) fn rolled(&self, file: Arc<File>, path: PathBuf, bytes: u64) {
-        let mut state = self.state();
+    pub(crate) fn record_roll(&self, file: Arc<File>, path: PathBuf, bytes: u64) {
+        let mut state = self.lock_state();
         state.file = file;
         state.path = path;
         state.bytes.all += bytes;
-        state.to_pack = true;
+        state.needs_packing = true;
     }
 
     /// Returns the newest frame that is known to be synced.
-    pub(crate) fn newest(&self) -> u64 {
-        self.state().synced
+    pub(crate) fn newest_synced(&self) -> u64 {
+        self.lock_state().synced
     }
 
-    pub(crate) fn bytes(&self) -> Bytes {
-        self.state().bytes
+    pub(crate) fn bytes(&self) -> JournalBytes {
+        self.lock_state().bytes
     }
 
     /// Records a new base, which replaced files of `removed` bytes, including all packed segments.
-    pub(crate) fn rebased(&self, removed: u64, base: u64) {
-        let mut state = self.state();
+    pub(crate) fn record_base(&self, removed: u64, base: u64) {
+        let mut state = self.lock_state();
         let all = (state.bytes.all + base).saturating_sub(removed);
-        state.bytes = Bytes { all, base, packed: 0 };
+        state.bytes = JournalBytes { all, base, packed: 0 };
     }
 
     /// Records that the full segments are being packed.
     pub(crate) fn begin_packing(&self) {
-        self.state().to_pack = false;
+        self.lock_state().needs_packing = false;
     }
 
     /// Records that packing failed, so that full segments remain.
-    pub(crate) fn packing_failed(&self) {
-        self.state().to_pack = true;
+    pub(crate) fn record_packing_failure(&self) {
+        self.lock_state().needs_packing = true;
     }
 
     /// Returns whether full segments may exist that are not packed.
-    pub(crate) fn is_to_pack(&self) -> bool {
-        self.state().to_pack
+    pub(crate) fn needs_packing(&self) -> bool {
+        self.lock_state().needs_packing
     }
 
     /// Records that a segment was packed.
-    pub(crate) fn packed(&self, before: u64, after: u64) {
-        let bytes = &mut self.state().bytes;
+    pub(crate) fn record_packed(&self, before: u64, after: u64) {
+        let bytes = &mut self.lock_state().bytes;
         bytes.all = (bytes.all + after).saturating_sub(before);
         bytes.packed += after;
     }
@@ -124,32 +124,32 @@ impl Synced {
     /// Poisons the store, so that it refuses commits.
     pub(crate) fn poison(&self, cause: &Error) {
         tracing::error!(%cause, "The store refuses commits until it is reopened.");
-        self.state().poison.get_or_insert_with(|| cause.to_string());
+        self.lock_state().poison.get_or_insert_with(|| cause.to_string());
         self.changed.notify_all();
     }
 
     /// Poisons the store after frame `sequence`, which was appended, could not be applied.
-    pub(crate) fn poison_from(&self, sequence: u64, cause: &Error) {
-        self.state().failed = Some(sequence);
+    pub(crate) fn poison_after(&self, sequence: u64, cause: &Error) {
+        self.lock_state().failed = Some(sequence);
         self.poison(cause);
     }
 
     /// Returns why the store refuses commits, if it does.
-    pub(crate) fn cause(&self) -> Option<String> {
-        self.state().poison.clone()
+    pub(crate) fn poison_cause(&self) -> Option<String> {
+        self.lock_state().poison.clone()
     }
 
     /// Fails if the store is poisoned.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        match &self.state().poison {
+    pub(crate) fn check_writable(&self) -> Result<(), Error> {
+        match &self.lock_state().poison {
             Some(cause) => Err(Error::Poisoned { cause: cause.clone() }),
             None => Ok(()),
         }
     }
 
     /// Stops acknowledging commits. Returns the newest frame that may have been acknowledged.
-    pub(crate) fn end(&self) -> u64 {
-        let mut state = self.state();
+    pub(crate) fn stop_acknowledging(&self) -> u64 {
+        let mut state = self.lock_state();
         while state.syncing {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -160,14 +160,14 @@ impl Synced {
 
     /// Simulates a sync that does not return.
     #[cfg(test)]
-    pub(crate) fn hang(&self, hangs: bool) {
-        self.state().syncing = hangs;
+    pub(crate) fn set_hanging(&self, hangs: bool) {
+        self.lock_state().syncing = hangs;
         self.changed.notify_all();
     }
 
     /// Waits until an appended frame is synced.
-    pub(crate) fn wait(&self, sequence: u64) -> Result<(), Error> {
-        let mut state = self.state();
+    pub(crate) fn wait_synced(&self, sequence: u64) -> Result<(), Error> {
+        let mut state = self.lock_state();
         loop {
             if state.synced >= sequence {
                 return Ok(());
@@ -183,8 +183,8 @@ impl Synced {
             state.syncing = true;
             let (file, path, appended) = (state.file.clone(), state.path.clone(), state.appended);
             drop(state);
-            let result = files::sync_data(&file, &path).map_err(files::fault("syncing", &path));
-            state = self.state();
+            let result = files::sync_data(&file, &path).map_err(files::io_error("syncing", &path));
+            state = self.lock_state();
             state.syncing = false;
             match result {
                 Ok(()) => state.synced = state.synced.max(appended),
@@ -202,16 +202,16 @@ impl Synced {
 
 /// Begins the sync of a long frame while the frame is applied to the index, before its commit waits for it.
 #[derive(Debug, Default)]
-pub(crate) struct Ahead(OnceLock<Option<Frames>>);
+pub(crate) struct SyncThread(OnceLock<Option<FrameSender>>);
 
 /// Sends the sequence of each frame, with the state to sync.
-type Frames = Sender<(Arc<Synced>, u64)>;
+type FrameSender = Sender<(Arc<SyncState>, u64)>;
 
-impl Ahead {
+impl SyncThread {
     /// Begins the sync of an appended frame if it is long.
-    pub(crate) fn appended(&self, synced: &Arc<Synced>, sequence: u64, bytes: usize) {
-        if bytes >= LONG
-            && let Some(sender) = self.0.get_or_init(start)
+    pub(crate) fn begin_sync(&self, synced: &Arc<SyncState>, sequence: u64, bytes: usize) {
+        if bytes >= MIN_AHEAD_SYNC_BYTES
+            && let Some(sender) = self.0.get_or_init(start_thread)
         {
             // If there is no thread, the waiting commit calls the sync as usual.
             let _ = sender.send((synced.clone(), sequence));
@@ -220,12 +220,12 @@ impl Ahead {
 }
 
 /// Starts a thread that ends when the sender is dropped.
-fn start() -> Option<Frames> {
-    let (sender, frames): (Frames, _) = channel();
+fn start_thread() -> Option<FrameSender> {
+    let (sender, frames): (FrameSender, _) = channel();
     let run = move || {
         for (synced, sequence) in frames {
             // A failure poisons the store, and the waiting commit gets it.
-            let _ = synced.wait(sequence);
+            let _ = synced.wait_synced(sequence);
         }
     };
     std::thread::Builder::new().name("syncing".into()).spawn(run).ok().map(|_| sender)

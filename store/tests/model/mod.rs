@@ -18,7 +18,7 @@ impl Model {
         let mut model = Self { quads: matching(read, &Pattern::default()), ..Self::default() };
         for collection in collections {
             let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-            for (key, value) in read.documents(collection, range).unwrap() {
+            for (key, value) in read.read_documents(collection, range).unwrap() {
                 model.documents.insert(((*collection).to_owned(), key), value);
             }
         }

@@ -1,7 +1,7 @@
 //! The endpoints of a provider: configured, or discovered (OpenID Connect Discovery 1.0, 4).
-use super::super::Failed;
+use super::super::SignInError;
 use super::Http;
-use crate::fetch::Missing;
+use crate::fetch::FetchError;
 use openidconnect::core::{
     CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGrantType,
     CoreJsonWebKey, CoreJsonWebKeySet, CoreJweContentEncryptionAlgorithm,
@@ -11,11 +11,11 @@ use openidconnect::{
     AdditionalProviderMetadata, AuthType, AuthUrl, DiscoveryError, EndSessionUrl, IssuerUrl,
     JsonWebKeySetUrl, ProviderMetadata, TokenUrl,
 };
-use penstock_config::{self as config, ClientAuthentication, Kind};
+use penstock_config::{self as config, ClientAuthentication, SettingKind};
 use serde::{Deserialize, Serialize};
 
 type Metadata = ProviderMetadata<
-    More,
+    ExtraMetadata,
     CoreAuthDisplay,
     CoreClientAuthMethod,
     CoreClaimName,
@@ -31,7 +31,7 @@ type Metadata = ProviderMetadata<
 
 /// Metadata beyond OpenID Connect Discovery 1.0.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-struct More {
+struct ExtraMetadata {
     /// RP-Initiated Logout 1.0, 2.1
     end_session_endpoint: Option<EndSessionUrl>,
     /// RFC 9207, 3
@@ -39,7 +39,7 @@ struct More {
     authorization_response_iss_parameter_supported: bool,
 }
 
-impl AdditionalProviderMetadata for More {}
+impl AdditionalProviderMetadata for ExtraMetadata {}
 
 /// The endpoints of the provider.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub(super) struct Endpoints {
 
 impl Endpoints {
     /// Returns only the configured endpoints. The configuration requires them when there is no issuer.
-    pub(super) fn given(settings: &config::Oidc) -> Self {
+    pub(super) fn from_settings(settings: &config::Oidc) -> Self {
         const URLS: &str =
             "without an issuer the configuration requires them, and accepts only URLs";
         let text = |url: &Option<String>| url.clone().expect(URLS);
@@ -77,17 +77,17 @@ impl Endpoints {
         issuer: &IssuerUrl,
         settings: &config::Oidc,
         http: &Http,
-    ) -> Result<(Self, CoreJsonWebKeySet), Failed> {
+    ) -> Result<(Self, CoreJsonWebKeySet), SignInError> {
         let metadata =
-            Metadata::discover_async(issuer.clone(), http).await.map_err(undiscovered)?;
+            Metadata::discover_async(issuer.clone(), http).await.map_err(discovery_error)?;
         let own = |given: &Option<String>, found: Option<&String>| {
             let url = given.as_ref().or(found).cloned();
-            url.filter(|url| Kind::Endpoint.accepts(url)).ok_or_else(|| {
+            url.filter(|url| SettingKind::Endpoint.accepts_text(url)).ok_or_else(|| {
                 let words = "names an endpoint that is not an https URL, or lacks one";
-                Failed::Untrusted(format!("{} {words}", **issuer))
+                SignInError::Untrusted(format!("{} {words}", **issuer))
             })
         };
-        let url = |error: openidconnect::url::ParseError| Failed::Untrusted(error.to_string());
+        let url = |error: openidconnect::url::ParseError| SignInError::Untrusted(error.to_string());
         let authorization = Some(&**metadata.authorization_endpoint());
         let token = metadata.token_endpoint().map(|url| &**url);
         let user_info = metadata.userinfo_endpoint().map(|url| &**url);
@@ -105,7 +105,7 @@ impl Endpoints {
             keys: JsonWebKeySetUrl::new(own(&settings.jwk_set_uri, Some(metadata.jwks_uri()))?)
                 .map_err(url)?,
             user_info: own(&settings.user_info_uri, user_info).ok(),
-            end_session: end_session.filter(|url| Kind::Endpoint.accepts(url)),
+            end_session: end_session.filter(|url| SettingKind::Endpoint.accepts_text(url)),
             names_issuer: more.authorization_response_iss_parameter_supported,
             auth_type: auth_type(
                 settings,
@@ -125,18 +125,18 @@ fn auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthTy
 }
 
 /// Converts an error of fetching a document from the provider.
-pub(super) fn undiscovered(error: DiscoveryError<Missing>) -> Failed {
+pub(super) fn discovery_error(error: DiscoveryError<FetchError>) -> SignInError {
     match error {
-        DiscoveryError::Request(missing @ Missing::OutOfReach(_)) => {
-            Failed::OutOfReach(missing.to_string())
+        DiscoveryError::Request(missing @ FetchError::Unreachable(_)) => {
+            SignInError::Unreachable(missing.to_string())
         }
-        DiscoveryError::Request(missing) => Failed::Untrusted(missing.to_string()),
-        DiscoveryError::Parse(error) => {
-            Failed::Untrusted(format!("the provider's metadata or keys cannot be read: {error}"))
-        }
+        DiscoveryError::Request(missing) => SignInError::Untrusted(missing.to_string()),
+        DiscoveryError::Parse(error) => SignInError::Untrusted(format!(
+            "the provider's metadata or keys cannot be read: {error}"
+        )),
         DiscoveryError::Response(status, _, words) => {
-            Failed::Untrusted(format!("discovery was answered with {status}: {words}"))
+            SignInError::Untrusted(format!("discovery was answered with {status}: {words}"))
         }
-        error => Failed::Untrusted(error.to_string()),
+        error => SignInError::Untrusted(error.to_string()),
     }
 }

@@ -1,5 +1,5 @@
 //! Checks ID tokens (OpenID Connect Core 1.0, 3.1.3.7 and 3.1.3.8).
-use super::super::Failed;
+use super::super::SignInError;
 use crate::roca;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,11 +13,11 @@ use openidconnect::{
 use serde_json::{Map, Value};
 
 /// The tolerated difference between the provider's clock and the gateway's.
-const LEEWAY: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
+const CLOCK_LEEWAY: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
 
 /// The expected properties of every ID token.
 #[derive(Debug)]
-pub(super) struct Expected {
+pub(super) struct ExpectedIdToken {
     pub(super) client_id: ClientId,
     /// `None` if it is not configured; then it is not compared.
     pub(super) issuer: Option<IssuerUrl>,
@@ -25,19 +25,19 @@ pub(super) struct Expected {
     pub(super) algorithms: Vec<CoreJwsSigningAlgorithm>,
 }
 
-impl Expected {
+impl ExpectedIdToken {
     /// Checks an ID token. `now` is in seconds since 1970.
-    pub(super) fn check(
+    pub(super) fn check_claims(
         &self,
         id_token: &CoreIdToken,
         (access_token, nonce, now): (&AccessToken, &Nonce, i64),
         keys: CoreJsonWebKeySet,
     ) -> Result<(), ClaimsVerificationError> {
-        let now = chrono::DateTime::from_timestamp(now, 0).unwrap_or_default() - LEEWAY;
+        let now = chrono::DateTime::from_timestamp(now, 0).unwrap_or_default() - CLOCK_LEEWAY;
         // Without the client's secret, the verifier accepts no signature with a shared secret.
         let verifier = CoreIdTokenVerifier::new_public_client(
             self.client_id.clone(),
-            self.issuer.clone().unwrap_or_else(nobody),
+            self.issuer.clone().unwrap_or_else(placeholder_issuer),
             keys,
         )
         .set_allowed_algs(self.algorithms.iter().cloned())
@@ -55,7 +55,7 @@ impl Expected {
 }
 
 /// Returns a placeholder for an unknown issuer. It is never compared.
-pub(super) fn nobody() -> IssuerUrl {
+pub(super) fn placeholder_issuer() -> IssuerUrl {
     IssuerUrl::new("https://unknown.invalid".to_owned()).expect("it is a URL")
 }
 
@@ -75,7 +75,7 @@ fn check_hash(
 }
 
 /// Returns the keys without RSA keys that can be factored.
-pub(super) fn without_weak(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
+pub(super) fn remove_weak_keys(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
     let is_weak = |key: &CoreJsonWebKey| {
         let key = serde_json::to_value(key).unwrap_or_default();
         let modulus = key.get("n").and_then(Value::as_str);
@@ -95,25 +95,25 @@ pub(super) fn without_weak(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
 }
 
 /// Returns whether the keys may have changed since they were fetched.
-pub(super) fn may_have_a_new_key(error: &ClaimsVerificationError) -> bool {
+pub(super) fn keys_may_have_changed(error: &ClaimsVerificationError) -> bool {
     use SignatureVerificationError::{AmbiguousKeyId, CryptoError, NoMatchingKey};
     matches!(error, SignatureVerification(NoMatchingKey | CryptoError(_) | AmbiguousKeyId(_)))
 }
 
 /// Converts an error of checking an ID token.
-pub(super) fn untrusted(error: &ClaimsVerificationError) -> Failed {
-    Failed::Untrusted(match error {
+pub(super) fn id_token_error(error: &ClaimsVerificationError) -> SignInError {
+    SignInError::Untrusted(match error {
         SignatureVerification(cause) => format!("the signature of the ID token: {cause}"),
         error => format!("the ID token: {error}"),
     })
 }
 
 /// Returns the claims of a token that has been checked.
-pub(super) fn payload(token: &str) -> Result<Map<String, Value>, Failed> {
+pub(super) fn decode_claims(token: &str) -> Result<Map<String, Value>, SignInError> {
     let part = token.split('.').nth(1).unwrap_or_default();
     let bytes = URL_SAFE_NO_PAD.decode(part).unwrap_or_default();
     serde_json::from_slice(&bytes)
-        .map_err(|_| Failed::Untrusted("the ID token's claims are not a JSON object".into()))
+        .map_err(|_| SignInError::Untrusted("the ID token's claims are not a JSON object".into()))
 }
 
 #[cfg(test)]
@@ -126,13 +126,13 @@ mod tests {
     const NOW: i64 = 1_800_000_000;
     const PEM: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIH639TKHwRWr5QvuDFjN3ntRyaEyA6MdzRj2bwJ5Daoa\n-----END PRIVATE KEY-----";
 
-    fn key(id: &str) -> CoreEdDsaPrivateSigningKey {
+    fn signing_key(id: &str) -> CoreEdDsaPrivateSigningKey {
         CoreEdDsaPrivateSigningKey::from_ed25519_pem(PEM, Some(JsonWebKeyId::new(id.into())))
             .unwrap()
     }
 
-    fn expected() -> Expected {
-        Expected {
+    fn expected() -> ExpectedIdToken {
+        ExpectedIdToken {
             client_id: ClientId::new("web".into()),
             issuer: Some(IssuerUrl::new("https://issuer.example/".into()).unwrap()),
             algorithms: vec![CoreJwsSigningAlgorithm::EdDsa],
@@ -140,7 +140,7 @@ mod tests {
     }
 
     /// Creates a token with these claims beside the usual ones. `null` removes a claim.
-    fn token(header: &Value, change: &Value) -> CoreIdToken {
+    fn sign_token(header: &Value, change: &Value) -> CoreIdToken {
         let mut claims = json!({"iss": "https://issuer.example/", "aud": "web", "sub": "alice", "iat": NOW, "exp": NOW + 300, "nonce": "n", "updated_at": 1.5, "x": 7});
         for (name, value) in change.as_object().unwrap() {
             match value {
@@ -155,15 +155,15 @@ mod tests {
                 .sign(&CoreJwsSigningAlgorithm::HmacSha256, signed.as_bytes())
                 .unwrap(),
             "none" => Vec::new(),
-            _ => key("k").sign(&CoreJwsSigningAlgorithm::EdDsa, signed.as_bytes()).unwrap(),
+            _ => signing_key("k").sign(&CoreJwsSigningAlgorithm::EdDsa, signed.as_bytes()).unwrap(),
         };
         format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)).parse().unwrap()
     }
 
-    fn check(header: &Value, change: &Value) -> Result<(), ClaimsVerificationError> {
-        let keys: Vec<CoreJsonWebKey> = vec![key("k").as_verification_key()];
+    fn check_token(header: &Value, change: &Value) -> Result<(), ClaimsVerificationError> {
+        let keys: Vec<CoreJsonWebKey> = vec![signing_key("k").as_verification_key()];
         let with = (&AccessToken::new("access".into()), &Nonce::new("n".into()), NOW);
-        expected().check(&token(header, change), with, CoreJsonWebKeySet::new(keys))
+        expected().check_claims(&sign_token(header, change), with, CoreJsonWebKeySet::new(keys))
     }
 
     #[test]
@@ -176,10 +176,14 @@ mod tests {
             json!({"exp": NOW - 59}),
             json!({"at_hash": null, "acr": "1", "amr": ["pwd"], "auth_time": NOW}),
         ] {
-            assert_eq!(check(&header, &change), Ok(()), "{change}");
+            assert_eq!(check_token(&header, &change), Ok(()), "{change}");
         }
-        assert_eq!(check(&json!({"alg": "EdDSA"}), &json!({})), Ok(()), "there is only one key");
-        let claims = payload(&token(&header, &json!({})).to_string()).unwrap();
+        assert_eq!(
+            check_token(&json!({"alg": "EdDSA"}), &json!({})),
+            Ok(()),
+            "there is only one key"
+        );
+        let claims = decode_claims(&sign_token(&header, &json!({})).to_string()).unwrap();
         assert_eq!((&claims["sub"], &claims["x"]), (&json!("alice"), &json!(7)));
     }
 
@@ -203,7 +207,7 @@ mod tests {
             (&json!({"alg": "HS256", "kid": "k"}), json!({})),
             (&json!({"alg": "none"}), json!({})),
         ] {
-            assert!(check(header, &change).is_err(), "{header} {change}");
+            assert!(check_token(header, &change).is_err(), "{header} {change}");
         }
     }
 
@@ -212,18 +216,19 @@ mod tests {
         let weak = json!({"kty": "RSA", "kid": "weak", "n": roca::tests::WEAK, "e": "AQAB"});
         let sound = json!({"kty": "RSA", "kid": "sound", "n": "u1W-pj_S_pQ", "e": "AQAB"});
         let keys = json!({"keys": [weak, sound]});
-        let keys = without_weak(&serde_json::from_value(keys).unwrap());
+        let keys = remove_weak_keys(&serde_json::from_value(keys).unwrap());
         let kept = serde_json::to_value(keys.keys()).unwrap();
         assert_eq!((kept.as_array().unwrap().len(), &kept[0]["kid"]), (1, &json!("sound")));
     }
 
     #[test]
     fn an_unknown_key_causes_the_keys_to_be_fetched_again() {
-        let error = check(&json!({"alg": "EdDSA", "kid": "new"}), &json!({})).unwrap_err();
-        assert!(may_have_a_new_key(&error), "{error}");
-        let error = check(&json!({"alg": "EdDSA", "kid": "k"}), &json!({"aud": "x"})).unwrap_err();
-        assert!(!may_have_a_new_key(&error), "{error}");
-        let words = untrusted(&error).to_string();
+        let error = check_token(&json!({"alg": "EdDSA", "kid": "new"}), &json!({})).unwrap_err();
+        assert!(keys_may_have_changed(&error), "{error}");
+        let error =
+            check_token(&json!({"alg": "EdDSA", "kid": "k"}), &json!({"aud": "x"})).unwrap_err();
+        assert!(!keys_may_have_changed(&error), "{error}");
+        let words = id_token_error(&error).to_string();
         assert!(words.contains("audience"), "{words}");
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::world::settings;
+use crate::fixture::load_settings;
 use penstock_store::{Options, Store};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -27,7 +27,7 @@ async fn exchange(more: Option<&str>) -> String {
         }),
     );
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let settings = settings(dir.path(), &arguments);
+    let settings = load_settings(dir.path(), &arguments);
     let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
     let clock = Clock::open(store).unwrap();
     let oidc = settings.security.oidc.as_ref().unwrap();
@@ -45,7 +45,7 @@ async fn exchange(more: Option<&str>) -> String {
         stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").await.unwrap();
         String::from_utf8(read).unwrap()
     });
-    let login = Login {
+    let login = LoginState {
         state: "s".to_owned(),
         nonce: "n".to_owned(),
         verifier: "v".repeat(43),
@@ -53,7 +53,7 @@ async fn exchange(more: Option<&str>) -> String {
         back: "/".to_owned(),
         begun: 0,
     };
-    assert!(provider.exchange(&login, "code".to_owned(), &[]).await.is_err());
+    assert!(provider.exchange_code(&login, "code".to_owned(), &[]).await.is_err());
     request.await.unwrap()
 }
 
@@ -82,7 +82,7 @@ async fn an_unreachable_provider_is_asked_again_only_after_a_while() {
     });
     let dir = tempfile::tempdir().unwrap();
     let client = "--framework.security.oauth2.client";
-    let settings = settings(
+    let settings = load_settings(
         dir.path(),
         &[
             "--security=oauth2",
@@ -100,14 +100,14 @@ async fn an_unreachable_provider_is_asked_again_only_after_a_while() {
     let clock = Clock::open(store).unwrap();
     let oidc = settings.security.oidc.as_ref().unwrap();
     let provider = Provider::new(oidc, &settings.security, &clock).unwrap();
-    let old = Arc::new(Endpoints::given(oidc));
+    let old = Arc::new(Endpoints::from_settings(oidc));
     // Discovered an hour ago.
     *provider.known.lock().unwrap() = Some((old.clone(), Instant::now()));
-    assert!(Arc::ptr_eq(&provider.endpoints().await.unwrap(), &old));
+    assert!(Arc::ptr_eq(&provider.current_endpoints().await.unwrap(), &old));
     let once = asked.load(Ordering::Relaxed);
     assert!(once > 0);
     for _ in 0..3 {
-        assert!(Arc::ptr_eq(&provider.endpoints().await.unwrap(), &old));
+        assert!(Arc::ptr_eq(&provider.current_endpoints().await.unwrap(), &old));
     }
     assert_eq!(asked.load(Ordering::Relaxed), once);
     away.abort();

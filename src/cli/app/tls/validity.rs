@@ -1,36 +1,36 @@
 //! Reads when a certificate expires: the only X.509 field that is parsed here (RFC 5280, 4.1.2.5), in DER (X.690).
 use jiff::Timestamp;
 
-const SEQUENCE: u8 = 0x30;
-const VERSION: u8 = 0xa0;
-const UTC_TIME: u8 = 0x17;
-const GENERALIZED_TIME: u8 = 0x18;
+const SEQUENCE_TAG: u8 = 0x30;
+const VERSION_TAG: u8 = 0xa0;
+const UTC_TIME_TAG: u8 = 0x17;
+const GENERALIZED_TIME_TAG: u8 = 0x18;
 
 /// Returns when the certificate expires; `None` if it does not expire (the year 9999) or is not readable.
 pub(super) fn not_after(der: &[u8]) -> Option<Timestamp> {
-    let mut certificate = Der(Der(der).value(SEQUENCE)?);
-    let mut fields = Der(certificate.value(SEQUENCE)?);
-    if fields.0.first() == Some(&VERSION) {
+    let mut certificate = DerReader(DerReader(der).read_value(SEQUENCE_TAG)?);
+    let mut fields = DerReader(certificate.read_value(SEQUENCE_TAG)?);
+    if fields.0.first() == Some(&VERSION_TAG) {
         fields.next()?;
     }
     // Serial number, algorithm, issuer.
     for _ in 0..3 {
         fields.next()?;
     }
-    let mut validity = Der(fields.value(SEQUENCE)?);
+    let mut validity = DerReader(fields.read_value(SEQUENCE_TAG)?);
     validity.next()?;
     let (tag, time) = validity.next()?;
-    read(tag, std::str::from_utf8(time).ok()?)
+    parse_time(tag, std::str::from_utf8(time).ok()?)
 }
 
-fn read(tag: u8, text: &str) -> Option<Timestamp> {
+fn parse_time(tag: u8, text: &str) -> Option<Timestamp> {
     let digits = text.strip_suffix('Z')?;
     let whole = match (tag, digits.len()) {
         // UTCTime has two digits for the year: from 50 on it means 19xx.
-        (UTC_TIME, 12) if digits < "50" => format!("20{digits}"),
-        (UTC_TIME, 12) => format!("19{digits}"),
-        (GENERALIZED_TIME, 14) if digits.starts_with("9999") => return None,
-        (GENERALIZED_TIME, 14) => digits.to_owned(),
+        (UTC_TIME_TAG, 12) if digits < "50" => format!("20{digits}"),
+        (UTC_TIME_TAG, 12) => format!("19{digits}"),
+        (GENERALIZED_TIME_TAG, 14) if digits.starts_with("9999") => return None,
+        (GENERALIZED_TIME_TAG, 14) => digits.to_owned(),
         _ => return None,
     };
     let part = |from: usize, to: usize| whole.get(from..to);
@@ -40,9 +40,9 @@ fn read(tag: u8, text: &str) -> Option<Timestamp> {
 }
 
 /// A sequence of DER elements.
-struct Der<'a>(&'a [u8]);
+struct DerReader<'a>(&'a [u8]);
 
-impl<'a> Der<'a> {
+impl<'a> DerReader<'a> {
     /// Reads the next element, and returns its tag and value.
     fn next(&mut self) -> Option<(u8, &'a [u8])> {
         let (&[tag, first], rest) = self.0.split_first_chunk()?;
@@ -60,7 +60,7 @@ impl<'a> Der<'a> {
     }
 
     /// Reads the next element, which must have this tag, and returns its value.
-    fn value(&mut self, expected: u8) -> Option<&'a [u8]> {
+    fn read_value(&mut self, expected: u8) -> Option<&'a [u8]> {
         self.next().filter(|(tag, _)| *tag == expected).map(|(_, value)| value)
     }
 }
@@ -69,7 +69,7 @@ impl<'a> Der<'a> {
 mod tests {
     use super::*;
 
-    fn made(year: i32) -> Vec<u8> {
+    fn create_certificate_until(year: i32) -> Vec<u8> {
         let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
         parameters.not_before = rcgen::date_time_ymd(2020, 1, 1);
         parameters.not_after = rcgen::date_time_ymd(year, 12, 31);
@@ -80,16 +80,19 @@ mod tests {
     #[test]
     fn the_expiry_is_that_of_the_certificate() {
         for year in [2026, 2049, 2050, 9998] {
-            let end = not_after(&made(year)).unwrap().to_string();
+            let end = not_after(&create_certificate_until(year)).unwrap().to_string();
             assert_eq!(end, format!("{year}-12-31T00:00:00Z"));
         }
-        assert_eq!(not_after(&made(9999)), None);
-        assert_eq!(read(UTC_TIME, "991231235959Z").unwrap().to_string(), "1999-12-31T23:59:59Z");
+        assert_eq!(not_after(&create_certificate_until(9999)), None);
+        assert_eq!(
+            parse_time(UTC_TIME_TAG, "991231235959Z").unwrap().to_string(),
+            "1999-12-31T23:59:59Z"
+        );
     }
 
     #[test]
     fn arbitrary_bytes_do_not_panic() {
-        let whole = made(2030);
+        let whole = create_certificate_until(2030);
         for end in 0..whole.len() {
             let _ = not_after(&whole[..end]);
         }
@@ -101,6 +104,6 @@ mod tests {
             }
         }
         assert_eq!(not_after(b""), None);
-        assert_eq!(not_after(&[SEQUENCE, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+        assert_eq!(not_after(&[SEQUENCE_TAG, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
     }
 }

@@ -2,7 +2,7 @@ use super::fixture::{Fixture, field, machine, many, number, required, shape, str
 use crate::ingest::{Mode, Status};
 use crate::mapping::{Field, FieldKind, Literal, Value};
 use crate::namespace::Generator;
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 
 #[test]
 fn nested_objects_get_identifiers_and_graphs_of_their_own() {
@@ -86,7 +86,7 @@ fn adding_values_keeps_existing_ones() {
 fn a_different_value_for_a_single_field_is_refused() {
     let fixture = Fixture::new(machine());
     fixture.add(r#"{"uri": "urn:m", "name": "Press", "motor": {"uri": "urn:e", "power": 1}}"#);
-    let conflict = |data| fixture.expect_refusal(Mode::Add, data, Kind::Conflict);
+    let conflict = |data| fixture.expect_refusal(Mode::Add, data, ErrorClass::Conflict);
     assert_eq!(
         conflict(r#"{"uri": "urn:n", "name": "x"}, {"uri": "urn:m", "name": "Lathe"}"#),
         ["/data/1/name"]
@@ -107,7 +107,10 @@ fn contradicting_values_of_one_object_are_refused() {
     let fixture =
         Fixture::new(shape("Plant", vec![field("part", Value::Object(inner)), string("name")]));
     let data = r#"{"uri": "urn:a", "name": "x", "part": {"uri": "urn:a", "name": "y"}}"#;
-    assert_eq!(fixture.expect_refusal(Mode::Add, data, Kind::Conflict), ["/data/0/part/name"]);
+    assert_eq!(
+        fixture.expect_refusal(Mode::Add, data, ErrorClass::Conflict),
+        ["/data/0/part/name"]
+    );
 }
 
 #[test]
@@ -175,7 +178,7 @@ fn duplicates_in_an_array_cause_warnings() {
 #[test]
 fn a_new_object_needs_a_value_and_the_required_fields() {
     let fixture = Fixture::new(shape("Machine", vec![required(string("name")), many(number("n"))]));
-    let invalid = |data| fixture.expect_refusal(Mode::Add, data, Kind::Invalid);
+    let invalid = |data| fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid);
     assert_eq!(invalid("{}"), ["/data/0"]);
     assert_eq!(invalid(r#"{"uri": "urn:m"}"#), ["/data/0"]);
     assert_eq!(invalid(r#"{"uri": "urn:m", "n": [1]}"#), ["/data/0/name"]);
@@ -189,7 +192,7 @@ fn a_manual_namespace_mints_nothing() {
     let fixture = Fixture::with(machine(), Generator::Manual);
     let data = r#"{"name": "x"}, {"uri": "urn:m", "parts": [{"name": "p"}]}"#;
     assert_eq!(
-        fixture.expect_refusal(Mode::Add, data, Kind::Invalid),
+        fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid),
         ["/data/0", "/data/1/parts/0"]
     );
     fixture.add(r#"{"uri": "urn:m", "parts": [{"uri": "urn:p", "name": "p"}], "motor": {"uri": "urn:e", "power": 1}}"#);
@@ -200,7 +203,7 @@ fn a_manual_namespace_mints_nothing() {
 fn a_counter_never_repeats_a_number() {
     let fixture = Fixture::new(machine());
     assert_eq!(fixture.add(r#"{"name": "a"}"#).objects[0].uri, "http://x/Machine/1");
-    fixture.expect_refusal(Mode::Add, r#"{"name": "b"}, {"name": 5}"#, Kind::Invalid);
+    fixture.expect_refusal(Mode::Add, r#"{"name": "b"}, {"name": 5}"#, ErrorClass::Invalid);
     fixture.add(r#"{"uri": "http://x/Machine/2", "name": "taken"}"#);
     assert_eq!(fixture.add(r#"{"name": "c"}"#).objects[0].uri, "http://x/Machine/3");
     fixture.send(Mode::Delete, r#"{"uri": "http://x/Machine/3"}"#).unwrap();
@@ -211,7 +214,7 @@ fn a_counter_never_repeats_a_number() {
 fn a_given_uri_never_equals_a_minted_one() {
     let fixture = Fixture::new(machine());
     let data = r#"{"name": "a"}, {"uri": "http://x/Machine/1", "weight": 1}"#;
-    assert_eq!(fixture.expect_refusal(Mode::Add, data, Kind::Invalid), ["/data/1"]);
+    assert_eq!(fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid), ["/data/1"]);
     let data = r#"{"uri": "urn:m", "parts": [{"uri": "http://x/Part/1", "name": "given"}, {"name": "new"}]}"#;
     assert_eq!(fixture.add(data).objects[0].nested[1].uri, "http://x/Part/2");
 }
@@ -235,7 +238,11 @@ fn fields_of_one_property_are_separated_by_language() {
     fixture.add(r#"{"uri": "urn:m", "en": "press", "de": "Presse"}"#);
     fixture.add(r#"{"uri": "urn:m", "plain": "P"}"#);
     assert_eq!(
-        fixture.expect_refusal(Mode::Add, r#"{"uri": "urn:m", "de": "Drehbank"}"#, Kind::Conflict),
+        fixture.expect_refusal(
+            Mode::Add,
+            r#"{"uri": "urn:m", "de": "Drehbank"}"#,
+            ErrorClass::Conflict
+        ),
         ["/data/0/de"]
     );
     fixture.send(Mode::Update, r#"{"uri": "urn:m", "de": "Drehbank"}"#).unwrap();
@@ -265,7 +272,7 @@ fn validate_answers_like_add_and_stores_nothing() {
         fixture.expect_refusal(
             Mode::Validate,
             r#"{"uri": "http://x/Machine/1", "name": "b"}"#,
-            Kind::Conflict
+            ErrorClass::Conflict
         ),
         ["/data/0/name"]
     );
@@ -291,7 +298,7 @@ fn values_that_look_equal_are_distinguished() {
     ] {
         let data = format!(r#"{{"uri": "urn:m", {given}}}"#);
         let fault = fixture.send(Mode::Add, &data).unwrap_err();
-        assert_eq!(fault.kind, Kind::Conflict);
+        assert_eq!(fault.kind, ErrorClass::Conflict);
         assert!(fault.detail.contains(expected), "{fault}");
     }
 }

@@ -11,7 +11,8 @@ fn of_site(site: &str) -> Fixture {
 }
 
 fn members(fixture: &Fixture) -> Vec<String> {
-    let page = members::page(&fixture.store.read(), &fixture.business_object, None, 10).unwrap();
+    let page =
+        members::list_members(&fixture.store.read(), &fixture.business_object, None, 10).unwrap();
     page.into_iter().map(NamedNode::into_string).collect()
 }
 
@@ -46,7 +47,7 @@ fn without_conditions_the_root_graph_decides() {
     fixture.insert("urn:z", "http://p/name", oxrdf::Literal::from("z"), "urn:g");
     assert_eq!(members(&fixture), ["urn:a", "urn:b"]);
     let read = fixture.store.read();
-    let after = members::page(&read, &fixture.business_object, Some("urn:a"), 10).unwrap();
+    let after = members::list_members(&read, &fixture.business_object, Some("urn:a"), 10).unwrap();
     assert_eq!(after, [NamedNode::new_unchecked("urn:b")]);
     drop(read);
     assert_eq!(fixture.add(r#"{"uri": "urn:z"}"#).warnings.len(), 1);

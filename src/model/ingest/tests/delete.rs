@@ -1,7 +1,7 @@
 use super::fixture::{Fixture, field, machine, shape, string};
 use crate::ingest::{Mode, Status};
 use crate::mapping::Value;
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 
 #[test]
 fn an_object_is_removed_with_its_unshared_nested_objects() {
@@ -59,7 +59,7 @@ fn only_the_uri_is_accepted() {
     let data =
         r#"{"uri": "urn:m", "name": "m"}, {}, {"uri": "no iri"}, {"uri": "urn:m", "colour": 1}"#;
     assert_eq!(
-        fixture.expect_refusal(Mode::Delete, data, Kind::Invalid),
+        fixture.expect_refusal(Mode::Delete, data, ErrorClass::Invalid),
         ["/data/0/name", "/data/1", "/data/2/uri", "/data/3/colour"]
     );
 }

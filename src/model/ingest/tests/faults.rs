@@ -1,7 +1,7 @@
 use super::fixture::{Fixture, field, machine, many, pointers, shape, string};
 use crate::ingest::{Body, Mode};
 use crate::mapping::{Literal, Value};
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 
 #[test]
 fn every_error_of_a_request_is_reported() {
@@ -12,7 +12,7 @@ fn every_error_of_a_request_is_reported() {
         null,
         {"uri": "urn:a", "id": "urn:b", "a/b~c": 1}"#;
     assert_eq!(
-        fixture.expect_refusal(Mode::Add, data, Kind::Invalid),
+        fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid),
         [
             "/data/1/name",
             "/data/1/colour",
@@ -34,7 +34,7 @@ fn every_error_of_a_request_is_reported() {
 fn the_findings_are_bounded() {
     let fixture = Fixture::new(machine());
     let data = vec![r#"{"name": 1}"#; 500].join(",");
-    assert_eq!(fixture.expect_refusal(Mode::Add, &data, Kind::Invalid).len(), 100);
+    assert_eq!(fixture.expect_refusal(Mode::Add, &data, ErrorClass::Invalid).len(), 100);
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn invalid_values_have_priority_over_conflicts() {
     let fixture = Fixture::new(machine());
     fixture.add(r#"{"uri": "urn:m", "name": "x"}"#);
     let data = r#"{"uri": "urn:m", "name": "y"}, {"name": 1}"#;
-    assert_eq!(fixture.expect_refusal(Mode::Add, data, Kind::Invalid), ["/data/1/name"]);
+    assert_eq!(fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid), ["/data/1/name"]);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn dates_and_booleans_are_checked() {
     let data =
         r#"{"day": "2026-02-30", "at": "2026-01-01", "on": "true", "counts": [1, 1.0, 1e2]}"#;
     assert_eq!(
-        fixture.expect_refusal(Mode::Add, data, Kind::Invalid),
+        fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid),
         ["/data/0/day", "/data/0/at", "/data/0/on", "/data/0/counts/1", "/data/0/counts/2"]
     );
     fixture.add(r#"{"uri": "urn:m", "day": "2026-02-28Z", "at": "2026-01-01T00:00:00.10+02:00", "on": false, "counts": [10, 9, -1]}"#);
@@ -79,14 +79,14 @@ fn a_body_that_cannot_be_read_is_malformed() {
         b"{\"data\": [{\"name\": 1, \"name\": 2}]}",
     ] {
         let fault = fault(text);
-        assert_eq!(fault.kind, Kind::Malformed);
+        assert_eq!(fault.kind, ErrorClass::Malformed);
         assert!(fault.detail.starts_with("Ingestion failed: "), "{fault}");
     }
-    assert_eq!(fault(b"{}").kind, Kind::Invalid);
+    assert_eq!(fault(b"{}").kind, ErrorClass::Invalid);
     let both = fault(br#"{"data": [{"name": 1}], "more": 2}"#);
     assert_eq!(
         (both.kind, pointers(&both)),
-        (Kind::Invalid, vec!["/data/0/name".to_owned(), "/more".to_owned()])
+        (ErrorClass::Invalid, vec!["/data/0/name".to_owned(), "/more".to_owned()])
     );
     assert_eq!(fixture.quads(), Vec::<String>::new());
 }
@@ -98,7 +98,7 @@ fn more_objects_than_the_limit_are_refused() {
     fixture.expect_refusal(
         Mode::Add,
         r#"{"name": "a"}, {"name": "b"}, {"name": "c"}"#,
-        Kind::TooLarge,
+        ErrorClass::TooLarge,
     );
     assert_eq!(fixture.add(r#"{"name": "a"}, {"name": "b"}"#).created, 2);
 }
@@ -108,7 +108,7 @@ fn a_disabled_business_object_refuses() {
     let mut fixture = Fixture::new(machine());
     fixture.business_object.object.definition.enabled = false;
     for mode in [Mode::Add, Mode::Validate, Mode::Delete] {
-        fixture.expect_refusal(mode, r#"{"uri": "urn:m"}"#, Kind::Conflict);
+        fixture.expect_refusal(mode, r#"{"uri": "urn:m"}"#, ErrorClass::Conflict);
     }
 }
 
@@ -117,7 +117,7 @@ fn an_undefined_namespace_is_reported() {
     let mut fixture = Fixture::new(shape("Machine", vec![string("name")]));
     fixture.business_object.mapping.root.namespace = "Lost".to_owned();
     let fault = fixture.send(Mode::Add, r#"{"name": "x"}"#).unwrap_err();
-    assert_eq!(fault.kind, Kind::Invalid);
+    assert_eq!(fault.kind, ErrorClass::Invalid);
     assert!(fault.detail.contains("\"Lost\""), "{fault}");
 }
 
@@ -138,7 +138,7 @@ fn more_values_than_allowed_are_refused_before_any_is_read() {
     fixture.limits.values = 10;
     let data = |parts: usize| format!(r#"{{"parts": [{}]}}"#, vec!["{}"; parts].join(","));
     fixture.send(Mode::Add, &data(6)).unwrap();
-    fixture.expect_refusal(Mode::Add, &data(7), Kind::TooLarge);
+    fixture.expect_refusal(Mode::Add, &data(7), ErrorClass::TooLarge);
     let line = format!("{}\n", data(9));
     let lines = fixture.request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0 });
     let fault = fixture.run(&lines).unwrap_err();

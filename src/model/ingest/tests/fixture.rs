@@ -1,5 +1,5 @@
 //! A store with namespaces and one Business Object, which tests send requests to.
-use crate::changes::Watch;
+use crate::change_feed::Watch;
 use crate::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use crate::mapping::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
 use crate::namespace::{self, Generator, Namespace};
@@ -7,7 +7,7 @@ use crate::resource::{BusinessObject, Compiled, Definition};
 use crate::view;
 use oxrdf::{NamedNode, Quad, QuadRef};
 use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_base::fault::{Fault, Kind, Place};
+use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_store::{Options, Pattern, Read, Store};
 use std::ops::ControlFlow;
 
@@ -39,7 +39,7 @@ impl Fixture {
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let mut mapping = Mapping::new(root);
         store
-            .transact(|transaction| -> Result<(), Fault> {
+            .transact(|transaction| -> Result<(), GatewayError> {
                 for name in mapping.namespaces() {
                     let namespace = Namespace {
                         name: name.to_owned(),
@@ -52,7 +52,7 @@ impl Fixture {
                 Ok(())
             })
             .unwrap();
-        mapping.resolve(&store.read()).unwrap();
+        mapping.resolve_namespaces(&store.read()).unwrap();
         let business_object = Compiled {
             object: BusinessObject {
                 id: "bo-1".to_owned(),
@@ -82,19 +82,19 @@ impl Fixture {
             api_key: None,
             traceparent: None,
             idempotency_key: None,
-            tells_objects: true,
+            lists_objects: true,
             watch: &self.watch,
             events: None,
             body,
         }
     }
 
-    pub(super) fn run(&self, request: &Request<'_>) -> Result<Answer, Fault> {
+    pub(super) fn run(&self, request: &Request<'_>) -> Result<Answer, GatewayError> {
         ingest(&GuardedStore::from(self.store.clone()), &self.limits, request)
     }
 
     /// Sends the elements of `data`.
-    pub(super) fn send(&self, mode: Mode, data: &str) -> Result<Answer, Fault> {
+    pub(super) fn send(&self, mode: Mode, data: &str) -> Result<Answer, GatewayError> {
         let body = format!("{{\"data\": [{data}]}}");
         self.run(&self.request(mode, Body::Json(body.as_bytes())))
     }
@@ -104,7 +104,7 @@ impl Fixture {
     }
 
     /// Sends data that must be refused, and checks that nothing was stored. Returns the pointers of the findings.
-    pub(super) fn expect_refusal(&self, mode: Mode, data: &str, kind: Kind) -> Vec<String> {
+    pub(super) fn expect_refusal(&self, mode: Mode, data: &str, kind: ErrorClass) -> Vec<String> {
         let (before, sequence) = (self.quads(), self.store.stats().sequence);
         let fault = self.send(mode, data).unwrap_err();
         assert_eq!(fault.kind, kind, "{fault}");
@@ -145,13 +145,13 @@ impl Fixture {
         let (mut out, mut warnings) = (Vec::new(), Vec::new());
         let uri = NamedNode::new_unchecked(uri);
         let root = &self.business_object.mapping.root;
-        view::render(&self.store.read(), root, &uri, &mut out, &mut warnings).unwrap();
+        view::render_object(&self.store.read(), root, &uri, &mut out, &mut warnings).unwrap();
         let warnings = warnings.iter().map(ToString::to_string).collect();
         (String::from_utf8(out).unwrap(), warnings)
     }
 }
 
-pub(super) fn pointers(fault: &Fault) -> Vec<String> {
+pub(super) fn pointers(fault: &GatewayError) -> Vec<String> {
     fault
         .errors
         .iter()

@@ -1,12 +1,12 @@
 use super::fixture::{Fixture, machine};
-use crate::changes::Watch;
-use crate::ingest::{Answer, Body, Mode, Request, records};
-use penstock_base::fault::{Fault, Kind};
+use crate::change_feed::Watch;
+use crate::ingest::{Answer, Body, Mode, Request, list_records};
+use penstock_base::error::{ErrorClass, GatewayError};
 
 const A: &[u8] = br#"{"data": [{"name": "a"}]}"#;
 const B: &[u8] = br#"{"data": [{"name": "b"}]}"#;
 
-fn send(fixture: &Fixture, key: &str, body: &[u8]) -> Result<Answer, Fault> {
+fn send(fixture: &Fixture, key: &str, body: &[u8]) -> Result<Answer, GatewayError> {
     let request = fixture.request(Mode::Add, Body::Json(body));
     fixture.run(&Request { idempotency_key: Some(key), ..request })
 }
@@ -18,7 +18,7 @@ fn the_same_key_and_body_give_the_first_answer() {
     let sequence = fixture.store.stats().sequence;
     assert_eq!(send(&fixture, "k", A).unwrap(), first);
     assert_eq!(fixture.store.stats().sequence, sequence);
-    assert_eq!(records(&fixture.store, None, 10).unwrap().len(), 1);
+    assert_eq!(list_records(&fixture.store, None, 10).unwrap().len(), 1);
     assert_ne!(send(&fixture, "l", A).unwrap().ingestion_id, first.ingestion_id);
 }
 
@@ -27,7 +27,7 @@ fn another_body_under_a_used_key_is_refused() {
     let fixture = Fixture::new(machine());
     send(&fixture, "k", A).unwrap();
     let fault = send(&fixture, "k", B).unwrap_err();
-    assert_eq!(fault.kind, Kind::Conflict);
+    assert_eq!(fault.kind, ErrorClass::Conflict);
     assert!(fault.detail.starts_with("Ingestion failed: "), "{fault}");
 }
 
@@ -63,7 +63,7 @@ fn a_replay_works_after_the_business_object_was_disabled() {
     let first = send(&fixture, "k", A).unwrap();
     fixture.business_object.object.definition.enabled = false;
     assert_eq!(send(&fixture, "k", A).unwrap(), first);
-    assert_eq!(send(&fixture, "l", A).unwrap_err().kind, Kind::Conflict);
+    assert_eq!(send(&fixture, "l", A).unwrap_err().kind, ErrorClass::Conflict);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_oldest_keys_are_removed_first() {
 fn a_key_is_visible_ascii_of_bounded_length() {
     let fixture = Fixture::new(machine());
     for wrong in ["", "a b", "é", "a\n", &"x".repeat(256)] {
-        assert_eq!(send(&fixture, wrong, A).unwrap_err().kind, Kind::Malformed, "{wrong:?}");
+        assert_eq!(send(&fixture, wrong, A).unwrap_err().kind, ErrorClass::Malformed, "{wrong:?}");
     }
     send(&fixture, &"x".repeat(255), A).unwrap();
 }
@@ -132,12 +132,12 @@ fn an_omitted_list_of_objects_is_not_stored() {
     let fixture = Fixture::new(machine());
     let request = Request {
         idempotency_key: Some("k"),
-        tells_objects: false,
+        lists_objects: false,
         ..fixture.request(Mode::Add, Body::Json(A))
     };
     let first = fixture.run(&request).unwrap();
     assert_eq!((first.created, first.objects.len()), (1, 0));
-    assert_eq!(fixture.run(&Request { tells_objects: true, ..request }).unwrap(), first);
+    assert_eq!(fixture.run(&Request { lists_objects: true, ..request }).unwrap(), first);
 }
 
 #[test]

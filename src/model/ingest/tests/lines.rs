@@ -1,6 +1,6 @@
 use super::fixture::{Fixture, machine, pointers};
 use crate::ingest::{Body, Mode};
-use penstock_base::fault::{Kind, Place};
+use penstock_base::error::{ErrorClass, Place};
 
 #[test]
 fn each_line_is_an_object_with_its_index_in_the_stream() {
@@ -19,10 +19,10 @@ fn errors_name_object_and_line() {
     let run =
         |text: &[u8]| fixture.run(&fixture.request(Mode::Add, Body::Lines { text, first: 7 }));
     let wrong = run(b"{\"name\": \"a\"}\n{\"name\": 1}\n[]\n").unwrap_err();
-    assert_eq!(wrong.kind, Kind::Invalid);
+    assert_eq!(wrong.kind, ErrorClass::Invalid);
     assert_eq!(pointers(&wrong), ["/data/8/name", "/data/9"]);
     let broken = run(b"{\"name\": \"a\"}\n{\"name\": \n").unwrap_err();
-    assert_eq!(broken.kind, Kind::Malformed);
+    assert_eq!(broken.kind, ErrorClass::Malformed);
     assert!(
         broken.detail.starts_with(
             "Ingestion failed: object 8 of the stream cannot be read: line 9, column "

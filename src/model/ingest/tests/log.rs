@@ -21,7 +21,7 @@ fn capture_log<T>(work: impl FnOnce() -> T) -> (T, Vec<serde_json::Value>) {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone()).finish();
-    let done = penstock_base::telemetry::heard(subscriber, work);
+    let done = penstock_base::telemetry::with_subscriber(subscriber, work);
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     (done, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }

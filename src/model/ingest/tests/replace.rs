@@ -1,7 +1,7 @@
 use super::fixture::{Fixture, field, machine, many, required, shape, string};
 use crate::ingest::Mode;
 use crate::mapping::Value;
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 
 #[test]
 fn an_object_becomes_exactly_what_is_given() {
@@ -27,7 +27,7 @@ fn a_new_object_is_created_and_an_empty_one_refused() {
     let fixture =
         Fixture::new(shape("Machine", vec![required(string("name")), many(string("tags"))]));
     assert_eq!(fixture.send(Mode::Replace, r#"{"name": "x"}"#).unwrap().created, 1);
-    let invalid = |data| fixture.expect_refusal(Mode::Replace, data, Kind::Invalid);
+    let invalid = |data| fixture.expect_refusal(Mode::Replace, data, ErrorClass::Invalid);
     assert_eq!(invalid(r#"{"uri": "http://x/Machine/1"}"#), ["/data/0"]);
     assert_eq!(invalid(r#"{"uri": "http://x/Machine/1", "tags": []}"#), ["/data/0"]);
     assert_eq!(invalid(r#"{"uri": "http://x/Machine/1", "tags": ["x"]}"#), ["/data/0/name"]);
@@ -90,7 +90,7 @@ fn a_new_element_takes_the_place_of_an_old_one() {
 #[test]
 fn repeated_mentions_must_be_equal() {
     let fixture = Fixture::new(machine());
-    let different = |data| fixture.expect_refusal(Mode::Replace, data, Kind::Invalid);
+    let different = |data| fixture.expect_refusal(Mode::Replace, data, ErrorClass::Invalid);
     assert_eq!(
         different(r#"{"uri": "urn:m", "name": "x"}, {"uri": "urn:m", "weight": 1}"#),
         ["/data/1/name", "/data/1/weight"]

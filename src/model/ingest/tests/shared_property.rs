@@ -3,7 +3,7 @@ use super::fixture::{Fixture, field, many, shape, string};
 use crate::ingest::Mode;
 use crate::mapping::{Field, FieldKind, Shape, Value};
 use oxrdf::NamedNode;
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 
 /// A machine with pumps, whose makers are nested, and valves, whose makers are resources.
 fn machine() -> Shape {
@@ -64,7 +64,7 @@ fn an_object_outside_the_namespaces_of_the_fields_is_refused() {
             "/data/0/valves/1",
         ),
     ] {
-        assert_eq!(fixture.expect_refusal(Mode::Add, data, Kind::Invalid), [pointer]);
+        assert_eq!(fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid), [pointer]);
     }
     let other = NamedNode::new_unchecked("urn:other");
     fixture.insert("urn:m", "http://p/part", other, "urn:graph");

@@ -1,6 +1,6 @@
 use super::fixture::{Fixture, machine, many, number, required, shape, string};
 use crate::ingest::{Mode, Status};
-use penstock_base::fault::Kind;
+use penstock_base::error::ErrorClass;
 
 #[test]
 fn given_fields_are_replaced_and_others_stay() {
@@ -48,7 +48,10 @@ fn an_empty_array_clears_and_null_does_not() {
 fn an_unknown_or_missing_uri_is_refused() {
     let fixture = Fixture::new(machine());
     let data = r#"{"uri": "urn:m", "name": "x"}, {"name": "y"}"#;
-    assert_eq!(fixture.expect_refusal(Mode::Update, data, Kind::Invalid), ["/data/0", "/data/1"]);
+    assert_eq!(
+        fixture.expect_refusal(Mode::Update, data, ErrorClass::Invalid),
+        ["/data/0", "/data/1"]
+    );
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn a_required_field_cannot_be_cleared() {
     let fixture = Fixture::new(shape("Machine", vec![required(many(string("tags"))), number("n")]));
     fixture.add(r#"{"uri": "urn:m", "tags": ["x"]}"#);
     let empty = r#"{"uri": "urn:m", "tags": []}"#;
-    assert_eq!(fixture.expect_refusal(Mode::Update, empty, Kind::Invalid), ["/data/0/tags"]);
+    assert_eq!(fixture.expect_refusal(Mode::Update, empty, ErrorClass::Invalid), ["/data/0/tags"]);
     assert_eq!(fixture.send(Mode::Update, r#"{"uri": "urn:m", "n": 1}"#).unwrap().updated, 1);
 }
 
@@ -65,7 +68,7 @@ fn repeated_mentions_must_be_equal() {
     let fixture = Fixture::new(machine());
     fixture.add(r#"{"uri": "urn:m", "name": "x"}"#);
     let data = r#"{"uri": "urn:m", "name": "y"}, {"uri": "urn:m", "name": "z"}"#;
-    assert_eq!(fixture.expect_refusal(Mode::Update, data, Kind::Invalid), ["/data/1/name"]);
+    assert_eq!(fixture.expect_refusal(Mode::Update, data, ErrorClass::Invalid), ["/data/1/name"]);
     let data = r#"{"uri": "urn:m", "tags": ["a", "b"]}, {"uri": "urn:m", "tags": ["b", "a"]}"#;
     let answer = fixture.send(Mode::Update, data).unwrap();
     assert_eq!((answer.updated, answer.unchanged), (1, 1));

@@ -3,7 +3,7 @@ use super::fixture::{Fixture, machine, pointers};
 use crate::ingest::{Answer, ApiKey, Body, Mode, Status};
 use crate::namespace::{self, Generator, Namespace};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 
 const BOILER: [&str; 3] = [
     "<urn:boiler> <http://p/name> \"secret\" <http://x/Boiler/>",
@@ -22,7 +22,7 @@ fn fixture() -> Fixture {
     fixture
 }
 
-fn send(fixture: &Fixture, is_bound: bool, mode: Mode, data: &str) -> Result<Answer, Fault> {
+fn send(fixture: &Fixture, is_bound: bool, mode: Mode, data: &str) -> Result<Answer, GatewayError> {
     let body = format!("{{\"data\": [{data}]}}");
     let mut request = fixture.request(mode, Body::Json(body.as_bytes()));
     request.api_key = Some(ApiKey { id: "key", is_bound });
@@ -49,7 +49,7 @@ fn an_object_of_another_business_object_is_neither_changed_nor_revealed() {
         let fault = send(&fixture, true, mode, data).unwrap_err();
         assert_eq!(
             (fault.kind, pointers(&fault)),
-            (Kind::Invalid, vec![pointer.to_owned()]),
+            (ErrorClass::Invalid, vec![pointer.to_owned()]),
             "{fault}"
         );
         assert!(!fault.to_string().contains("secret"), "{fault}");
@@ -144,7 +144,7 @@ fn a_new_uri_must_not_lie_in_another_namespace() {
         (Mode::Add, r#"{"uri": "http://x", "name": "x"}"#.to_owned(), "/data/0"),
     ] {
         let fault = send(&fixture, true, mode, &data).unwrap_err();
-        assert_eq!((fault.kind, pointers(&fault)), (Kind::Invalid, vec![pointer.to_owned()]));
+        assert_eq!((fault.kind, pointers(&fault)), (ErrorClass::Invalid, vec![pointer.to_owned()]));
         assert_eq!(fixture.quads(), Vec::<String>::new(), "{fault}");
     }
     let fault = send(&fixture, true, Mode::Add, &format!("{{{boiler}}}")).unwrap_err();
@@ -185,7 +185,10 @@ fn an_object_with_data_in_another_namespace_is_foreign() {
         (Mode::Delete, r#"{"uri": "urn:b"}"#),
     ] {
         let fault = send(&fixture, true, mode, data).unwrap_err();
-        assert_eq!((fault.kind, pointers(&fault)), (Kind::Invalid, vec!["/data/0".to_owned()]));
+        assert_eq!(
+            (fault.kind, pointers(&fault)),
+            (ErrorClass::Invalid, vec!["/data/0".to_owned()])
+        );
         assert_eq!(fixture.quads(), before, "{mode}");
     }
     // It is not removed either when nothing refers to it any more.

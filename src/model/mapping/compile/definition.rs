@@ -1,21 +1,21 @@
 //! Reads the entries of one definition.
 use super::{Checked, Compiler};
-use crate::mapping::yaml::{At, Content, Key, Node};
-use penstock_base::nearest::nearest;
+use crate::mapping::yaml::{Content, Key, Location, Node};
+use penstock_base::nearest::find_nearest;
 use std::fmt;
 
 /// The number of characters of a field's name that an error shows.
-const MAX_STEP: usize = 64;
+const MAX_STEP_CHARS: usize = 64;
 
 /// The position of a definition in the mapping.
 #[derive(Debug)]
-pub(super) enum Where<'a> {
+pub(super) enum Position<'a> {
     Root,
-    Field(&'a Where<'a>, &'a str),
-    Elements(&'a Where<'a>),
+    Field(&'a Position<'a>, &'a str),
+    Elements(&'a Position<'a>),
 }
 
-impl fmt::Display for Where<'_> {
+impl fmt::Display for Position<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut steps = Vec::new();
         let mut place = self;
@@ -41,7 +41,7 @@ impl fmt::Display for Where<'_> {
                 f.write_str(".")?;
             }
             // Names of any length, repeated in each error below them, would be larger than the text itself.
-            match step.char_indices().nth(MAX_STEP) {
+            match step.char_indices().nth(MAX_STEP_CHARS) {
                 Some((end, _)) => write!(f, "{}...", step.get(..end).unwrap_or_default())?,
                 None => f.write_str(step)?,
             }
@@ -53,17 +53,17 @@ impl fmt::Display for Where<'_> {
 /// A definition: `type`, `path` and other keys.
 #[derive(Debug)]
 pub(super) struct Definition<'a> {
-    pub(super) at: At,
+    pub(super) at: Location,
     entries: &'a [(Key, Node)],
 }
 
 impl<'a> Definition<'a> {
     /// Creates a definition without entries.
-    pub(super) fn empty(at: At) -> Self {
+    pub(super) fn empty(at: Location) -> Self {
         Self { at, entries: &[] }
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<(At, &'a Node)> {
+    pub(super) fn get(&self, name: &str) -> Option<(Location, &'a Node)> {
         self.entries.iter().find(|(key, _)| key.name == name).map(|(key, node)| (key.at, node))
     }
 }
@@ -73,14 +73,14 @@ const KEYS: &[&str] =
     &["type", "path", "fields", "elements", "required", "datatype", "language", "prefixes"];
 
 impl Compiler {
-    pub(super) fn definition<'a>(
+    pub(super) fn read_definition<'a>(
         &mut self,
         node: &'a Node,
-        place: &Where<'_>,
+        place: &Position<'_>,
     ) -> Checked<Definition<'a>> {
         match &node.content {
             Content::Mapping(entries) => Ok(Definition { at: node.at, entries }),
-            _ => Err(self.report(
+            _ => Err(self.report_error(
                 node.at,
                 place,
                 format!(
@@ -96,7 +96,7 @@ impl Compiler {
         &mut self,
         definition: &Definition<'_>,
         allowed: &[&str],
-        place: &Where<'_>,
+        place: &Position<'_>,
     ) {
         for (key, _) in definition.entries {
             let name = key.name.as_str();
@@ -104,27 +104,33 @@ impl Compiler {
                 continue;
             }
             let message = if KEYS.contains(&name) {
-                format!("`{name}` has no meaning here; this definition takes {}", list(allowed))
-            } else if let Some(near) = nearest(name, allowed.iter().copied()) {
+                format!(
+                    "`{name}` has no meaning here; this definition takes {}",
+                    format_list(allowed)
+                )
+            } else if let Some(near) = find_nearest(name, allowed.iter().copied()) {
                 format!("the key `{name}` is unknown; did you mean `{near}`?")
             } else {
-                format!("the key `{name}` is unknown; this definition takes {}", list(allowed))
+                format!(
+                    "the key `{name}` is unknown; this definition takes {}",
+                    format_list(allowed)
+                )
             };
-            self.report(key.at, place, message);
+            self.report_error(key.at, place, message);
         }
     }
 
     /// Returns the text under a key, and its position.
-    pub(super) fn text<'a>(
+    pub(super) fn read_text<'a>(
         &mut self,
         definition: &Definition<'a>,
         name: &str,
-        place: &Where<'_>,
-    ) -> Checked<Option<(At, &'a str)>> {
+        place: &Position<'_>,
+    ) -> Checked<Option<(Location, &'a str)>> {
         let Some((_, node)) = definition.get(name) else { return Ok(None) };
         match &node.content {
             Content::Scalar { text, .. } => Ok(Some((node.at, text))),
-            _ => Err(self.report(
+            _ => Err(self.report_error(
                 node.at,
                 place,
                 format!("`{name}` must be a text, not {}", node.kind()),
@@ -133,23 +139,25 @@ impl Compiler {
     }
 
     /// Returns the value of `required`, by default false.
-    pub(super) fn required(
+    pub(super) fn read_required(
         &mut self,
         definition: &Definition<'_>,
-        place: &Where<'_>,
+        place: &Position<'_>,
     ) -> Checked<bool> {
         let Some((_, node)) = definition.get("required") else { return Ok(false) };
         match &node.content {
             Content::Scalar { text, plain: true } if text == "true" => Ok(true),
             Content::Scalar { text, plain: true } if text == "false" => Ok(false),
-            _ => {
-                Err(self.report(node.at, place, "`required` must be true or false, without quotes"))
-            }
+            _ => Err(self.report_error(
+                node.at,
+                place,
+                "`required` must be true or false, without quotes",
+            )),
         }
     }
 }
 
 /// Formats names as a list.
-pub(super) fn list(names: &[&str]) -> String {
+pub(super) fn format_list(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -1,12 +1,12 @@
 //! Compiles a field according to its type.
-use super::definition::{Definition, Where, list};
-use super::{Checked, Compiler, Reported};
+use super::definition::{Definition, Position, format_list};
+use super::{Checked, Compiler, ErrorReported};
 use crate::mapping::path::{self, Path};
-use crate::mapping::yaml::{At, Content, Node};
+use crate::mapping::yaml::{Content, Location, Node};
 use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
 use oxrdf::NamedNode;
 use oxrdf::vocab::{rdf, xsd};
-use penstock_base::nearest::nearest;
+use penstock_base::nearest::find_nearest;
 
 /// The maximum number of warnings about one mapping.
 const MAX_WARNINGS: usize = 20;
@@ -41,7 +41,7 @@ enum Type {
 
 impl Type {
     /// Returns the keys that a definition of this type takes, as a field and as an element.
-    fn keys(self) -> (&'static [&'static str], &'static [&'static str]) {
+    fn allowed_keys(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
             Self::Object => (&["type", "path", "fields", "required"], &["type", "path", "fields"]),
             Self::String => (
@@ -55,9 +55,13 @@ impl Type {
 
 impl Compiler {
     /// Compiles the definition of a field.
-    pub(super) fn field(&mut self, node: &Node, place: &Where<'_>) -> Checked<FieldKind> {
-        let definition = self.definition(node, place)?;
-        let kind = match self.type_of(&definition, place) {
+    pub(super) fn compile_field(
+        &mut self,
+        node: &Node,
+        place: &Position<'_>,
+    ) -> Checked<FieldKind> {
+        let definition = self.read_definition(node, place)?;
+        let kind = match self.read_type(&definition, place) {
             Ok(kind) => kind,
             Err(reported) => {
                 let all =
@@ -71,14 +75,14 @@ impl Compiler {
                 self.check_id_keys(&definition, place);
                 Ok(FieldKind::Id)
             }
-            Type::Array => self.array(&definition, place).map(FieldKind::Property),
+            Type::Array => self.compile_array(&definition, place).map(FieldKind::Property),
             _ => {
-                self.check_keys(&definition, kind.keys().0, place);
-                let required = self.required(&definition, place);
-                let path = self.path(&definition, place);
-                let value = self.value(kind, &definition, path, place);
+                self.check_keys(&definition, kind.allowed_keys().0, place);
+                let required = self.read_required(&definition, place);
+                let path = self.read_path(&definition, place);
+                let value = self.compile_value(kind, &definition, path, place);
                 let (predicate, value) = value?;
-                let predicate = self.predicate(predicate, definition.at, place)?;
+                let predicate = self.require_predicate(predicate, definition.at, place)?;
                 Ok(FieldKind::Property(Property {
                     predicate,
                     many: false,
@@ -90,9 +94,13 @@ impl Compiler {
     }
 
     /// Compiles an array. Its property and namespace are on the array, on its elements, or on both if they agree.
-    fn array(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Property> {
-        let own = self.path(definition, place);
-        let required = self.required(definition, place);
+    fn compile_array(
+        &mut self,
+        definition: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<Property> {
+        let own = self.read_path(definition, place);
+        let required = self.read_required(definition, place);
         let Some((_, node)) = definition.get("elements") else {
             self.check_keys(
                 definition,
@@ -100,30 +108,31 @@ impl Compiler {
                 place,
             );
             if let Ok(Some((at, Path { namespace: Some(_), .. }))) = &own {
-                return Err(self.report(
+                return Err(self.report_error(
                     *at,
                     place,
                     "the path leads to objects; define them under `elements`, with `type: object`",
                 ));
             }
-            let (predicate, value) = self.value(Type::String, definition, own, place)?;
-            let predicate = self.predicate(predicate, definition.at, place)?;
+            let (predicate, value) = self.compile_value(Type::String, definition, own, place)?;
+            let predicate = self.require_predicate(predicate, definition.at, place)?;
             return Ok(Property { predicate, many: true, required: required?, value });
         };
         self.check_keys(definition, &["type", "path", "elements", "required"], place);
 
-        let place = Where::Elements(place);
+        let place = Position::Elements(place);
         if let Content::Scalar { text, .. } = &node.content {
-            let kind = self.element_type(text, node.at, &place)?;
-            let (predicate, value) = self.value(kind, &Definition::empty(node.at), own, &place)?;
-            let predicate = self.predicate(predicate, definition.at, &place)?;
+            let kind = self.parse_element_type(text, node.at, &place)?;
+            let (predicate, value) =
+                self.compile_value(kind, &Definition::empty(node.at), own, &place)?;
+            let predicate = self.require_predicate(predicate, definition.at, &place)?;
             return Ok(Property { predicate, many: true, required: required?, value });
         }
-        let elements = self.definition(node, &place)?;
-        let kind = self.type_of(&elements, &place)?;
+        let elements = self.read_definition(node, &place)?;
+        let kind = self.read_type(&elements, &place)?;
         match kind {
             Type::Array => {
-                return Err(self.report(
+                return Err(self.report_error(
                     elements.at,
                     &place,
                     "an array cannot contain arrays: RDF keeps the values of a property as one set, so the inner \
@@ -131,23 +140,28 @@ impl Compiler {
                 ));
             }
             Type::Id => {
-                return Err(self.report(
+                return Err(self.report_error(
                     elements.at,
                     &place,
                     "an `id` is the object's own URI and cannot be an element; other URIs are of type `resource`",
                 ));
             }
-            _ => self.check_keys(&elements, kind.keys().1, &place),
+            _ => self.check_keys(&elements, kind.allowed_keys().1, &place),
         }
-        let path = self.path(&elements, &place);
-        let path = self.agreed(own, path, &place);
-        let (predicate, value) = self.value(kind, &elements, path, &place)?;
-        let predicate = self.predicate(predicate, definition.at, &place)?;
+        let path = self.read_path(&elements, &place);
+        let path = self.merge_paths(own, path, &place);
+        let (predicate, value) = self.compile_value(kind, &elements, path, &place)?;
+        let predicate = self.require_predicate(predicate, definition.at, &place)?;
         Ok(Property { predicate, many: true, required: required?, value })
     }
 
     /// Returns the type of elements that are given only by its name (`elements: string`).
-    fn element_type(&mut self, name: &str, at: At, place: &Where<'_>) -> Checked<Type> {
+    fn parse_element_type(
+        &mut self,
+        name: &str,
+        at: Location,
+        place: &Position<'_>,
+    ) -> Checked<Type> {
         match TYPES.iter().find(|(known, _)| *known == name) {
             Some((_, Type::Object | Type::Array | Type::Id)) | None => {
                 let message = format!(
@@ -155,19 +169,19 @@ impl Compiler {
                      single values; write `elements: string`, or for objects \
                      `elements: {{type: object, path: <IRI>/Namespace:., fields: {{...}}}}`"
                 );
-                Err(self.report(at, place, message))
+                Err(self.report_error(at, place, message))
             }
             Some((_, kind)) => Ok(*kind),
         }
     }
 
     /// Reports the keys that an `id` does not take, and explains where a `path` belongs.
-    fn check_id_keys(&mut self, definition: &Definition<'_>, place: &Where<'_>) {
+    fn check_id_keys(&mut self, definition: &Definition<'_>, place: &Position<'_>) {
         let Some((at, _)) = definition.get("path") else {
             return self.check_keys(definition, &["type"], place);
         };
         self.check_keys(definition, &["type", "path"], place);
-        self.report(
+        self.report_error(
             at,
             place,
             "`path` has no meaning here; this definition takes only `type`: an `id` is the object's own URI. Remove the \
@@ -176,12 +190,12 @@ impl Compiler {
     }
 
     /// Combines the path of an array and that of its elements.
-    fn agreed(
+    fn merge_paths(
         &mut self,
-        array: Checked<Option<(At, Path)>>,
-        elements: Checked<Option<(At, Path)>>,
-        place: &Where<'_>,
-    ) -> Checked<Option<(At, Path)>> {
+        array: Checked<Option<(Location, Path)>>,
+        elements: Checked<Option<(Location, Path)>>,
+        place: &Position<'_>,
+    ) -> Checked<Option<(Location, Path)>> {
         let (array, elements) = (array?, elements?);
         let (Some((_, array)), Some((at, elements))) = (&array, &elements) else {
             return Ok(elements.or(array));
@@ -192,7 +206,7 @@ impl Compiler {
             let message = format!(
                 "the array has the property {outer}, and its elements have {inner}; leave one of them out"
             );
-            return Err(self.report(*at, place, message));
+            return Err(self.report_error(*at, place, message));
         }
         if let (Some(outer), Some(inner)) = (&array.namespace, &elements.namespace)
             && outer != inner
@@ -200,7 +214,7 @@ impl Compiler {
             let message = format!(
                 "the array has the namespace `{outer}`, and its elements have `{inner}`; leave one of them out"
             );
-            return Err(self.report(*at, place, message));
+            return Err(self.report_error(*at, place, message));
         }
         let path = Path {
             predicate: elements.predicate.clone().or_else(|| array.predicate.clone()),
@@ -210,12 +224,12 @@ impl Compiler {
     }
 
     /// Returns the type of values that a definition describes, and the property that its path names.
-    fn value(
+    fn compile_value(
         &mut self,
         kind: Type,
         definition: &Definition<'_>,
-        path: Checked<Option<(At, Path)>>,
-        place: &Where<'_>,
+        path: Checked<Option<(Location, Path)>>,
+        place: &Position<'_>,
     ) -> Checked<(Option<NamedNode>, Value)> {
         let value = match kind {
             Type::Object => {
@@ -224,14 +238,14 @@ impl Compiler {
                         self.check_nested(namespace, *at, place);
                         Ok(namespace.clone())
                     }
-                    Ok(path) => Err(self.report(
+                    Ok(path) => Err(self.report_error(
                         path.as_ref().map_or(definition.at, |(at, _)| *at),
                         place,
                         "the path names no namespace for these objects; write it as `<IRI>/Namespace:.`",
                     )),
-                    Err(Reported) => Err(Reported),
+                    Err(ErrorReported) => Err(ErrorReported),
                 };
-                let fields = self.fields(definition, place);
+                let fields = self.compile_fields(definition, place);
                 return Ok((
                     path?.and_then(|(_, path)| path.predicate),
                     Value::Object(Shape {
@@ -242,17 +256,17 @@ impl Compiler {
                 ));
             }
             Type::Resource => Ok(Value::Resource),
-            Type::String => self.string(definition, place).map(Value::Literal),
+            Type::String => self.compile_string(definition, place).map(Value::Literal),
             Type::Number => Ok(Value::Literal(Literal::Number)),
             Type::Integer => Ok(Value::Literal(Literal::Integer)),
             Type::Boolean => Ok(Value::Literal(Literal::Boolean)),
             Type::Date => Ok(Value::Literal(Literal::Date)),
             Type::DateTime => Ok(Value::Literal(Literal::DateTime)),
-            Type::Id | Type::Array => Err(Reported),
+            Type::Id | Type::Array => Err(ErrorReported),
         };
         let predicate = match path? {
             Some((at, Path { namespace: Some(namespace), .. })) => {
-                return Err(self.report(
+                return Err(self.report_error(
                     at,
                     place,
                     format!("the path names the namespace `{namespace}`, but only objects have one; write it as `<IRI>`"),
@@ -265,9 +279,9 @@ impl Compiler {
     }
 
     /// Warns about nested objects in the root's namespace.
-    fn check_nested(&mut self, namespace: &str, at: At, place: &Where<'_>) {
+    fn check_nested(&mut self, namespace: &str, at: Location, place: &Position<'_>) {
         if self.root_namespace.as_deref() == Some(namespace) && self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(at.finding(format!(
+            self.warnings.push(at.to_finding(format!(
                 "{place}: these nested objects are in the namespace `{namespace}`, like the root; without \
                  conditions each of them is exported twice, in its parent and as a separate object. Use \
                  another namespace unless this is intended"
@@ -275,25 +289,29 @@ impl Compiler {
         }
     }
 
-    fn predicate(
+    fn require_predicate(
         &mut self,
         predicate: Option<NamedNode>,
-        at: At,
-        place: &Where<'_>,
+        at: Location,
+        place: &Position<'_>,
     ) -> Checked<NamedNode> {
         predicate.ok_or_else(|| {
-            self.report(at, place, "the path names no property; write it as `<IRI>`, or `<IRI>/Namespace:.` for objects")
+            self.report_error(at, place, "the path names no property; write it as `<IRI>`, or `<IRI>/Namespace:.` for objects")
         })
     }
 
     /// Returns the type of a string, by its `datatype` or `language`.
-    fn string(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Literal> {
-        let datatype = self.text(definition, "datatype", place);
-        let language = self.text(definition, "language", place);
+    fn compile_string(
+        &mut self,
+        definition: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<Literal> {
+        let datatype = self.read_text(definition, "datatype", place);
+        let language = self.read_text(definition, "language", place);
         match (datatype?, language?) {
             (None, None) => Ok(Literal::String),
-            (Some((at, text)), None) => match path::iri(text, &self.prefixes) {
-                Ok(datatype) if datatype == rdf::LANG_STRING => Err(self.report(
+            (Some((at, text)), None) => match path::parse_iri(text, &self.prefixes) {
+                Ok(datatype) if datatype == rdf::LANG_STRING => Err(self.report_error(
                     at,
                     place,
                     "a string of this datatype needs its language; write `language: en` instead of `datatype`",
@@ -301,18 +319,18 @@ impl Compiler {
                 Ok(datatype) if datatype == xsd::STRING => Ok(Literal::String),
                 Ok(datatype) => Ok(Literal::Typed(datatype)),
                 Err(why) => {
-                    Err(self.report(at, place, format!("the datatype `{text}` is invalid: {why}")))
+                    Err(self.report_error(at, place, format!("the datatype `{text}` is invalid: {why}")))
                 }
             },
             (None, Some((at, tag))) => match oxrdf::Literal::new_language_tagged_literal("", tag) {
                 Ok(_) => Ok(Literal::Language(tag.to_ascii_lowercase())),
-                Err(error) => Err(self.report(
+                Err(error) => Err(self.report_error(
                     at,
                     place,
                     format!("`{tag}` is not a language tag ({error}); write one such as `en` or `de-AT`"),
                 )),
             },
-            (Some(_), Some((at, _))) => Err(self.report(
+            (Some(_), Some((at, _))) => Err(self.report_error(
                 at,
                 place,
                 "a string has a `datatype` or a `language`, not both; leave one of them out",
@@ -320,19 +338,19 @@ impl Compiler {
         }
     }
 
-    fn type_of(&mut self, definition: &Definition<'_>, place: &Where<'_>) -> Checked<Type> {
+    fn read_type(&mut self, definition: &Definition<'_>, place: &Position<'_>) -> Checked<Type> {
         let names: Vec<&str> = TYPES.iter().map(|(name, _)| *name).collect();
-        let Some((at, text)) = self.text(definition, "type", place)? else {
-            let message = format!("`type` is missing; write one of {}", list(&names));
-            return Err(self.report(definition.at, place, message));
+        let Some((at, text)) = self.read_text(definition, "type", place)? else {
+            let message = format!("`type` is missing; write one of {}", format_list(&names));
+            return Err(self.report_error(definition.at, place, message));
         };
         if let Some((_, kind)) = TYPES.iter().find(|(name, _)| *name == text) {
             return Ok(*kind);
         }
-        let message = match nearest(text, names.iter().copied()) {
+        let message = match find_nearest(text, names.iter().copied()) {
             Some(near) => format!("there is no type `{text}`; did you mean `{near}`?"),
-            None => format!("there is no type `{text}`; write one of {}", list(&names)),
+            None => format!("there is no type `{text}`; write one of {}", format_list(&names)),
         };
-        Err(self.report(at, place, message))
+        Err(self.report_error(at, place, message))
     }
 }

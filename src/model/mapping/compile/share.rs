@@ -1,7 +1,7 @@
 //! Checks fields of one object that share a property.
-use super::definition::Where;
+use super::definition::Position;
 use super::{Checked, Compiler};
-use crate::mapping::yaml::At;
+use crate::mapping::yaml::Location;
 use crate::mapping::{Field, FieldKind, Literal, Value};
 use oxrdf::vocab::xsd;
 use std::borrow::Cow;
@@ -12,8 +12,8 @@ impl Compiler {
     /// objects, the namespace decides it. A `string` field gets the values that belong to no other field.
     pub(super) fn check_shared(
         &mut self,
-        fields: &[(At, Field)],
-        place: &Where<'_>,
+        fields: &[(Location, Field)],
+        place: &Position<'_>,
     ) -> Checked<()> {
         let mut owners: HashMap<(&str, Cow<'_, str>), &str> = HashMap::new();
         // The first field with objects of each property.
@@ -27,11 +27,11 @@ impl Compiler {
                 Value::Resource => objects.get(predicate).copied(),
                 Value::Object(_) => {
                     objects.entry(predicate).or_insert(&field.name);
-                    owners.get(&(predicate, RESOURCE.into())).copied()
+                    owners.get(&(predicate, RESOURCE_KIND.into())).copied()
                 }
                 Value::Literal(_) => None,
             };
-            for kind in kinds(&property.value) {
+            for kind in list_value_kinds(&property.value) {
                 let first =
                     *owners.entry((property.predicate.as_str(), kind)).or_insert(&field.name);
                 if first != field.name {
@@ -44,7 +44,7 @@ impl Compiler {
                      apart; give one of them another property, datatype or language, or objects another namespace",
                     property.predicate
                 );
-                result = Err(self.report(*at, &Where::Field(place, &field.name), message));
+                result = Err(self.report_error(*at, &Position::Field(place, &field.name), message));
             }
         }
         result
@@ -52,13 +52,15 @@ impl Compiler {
 }
 
 /// The kind of a `resource`, whose values differ from literals in that they are IRIs.
-const RESOURCE: &str = "IRI";
+const RESOURCE_KIND: &str = "IRI";
 
 /// Returns the kinds of values that belong to a field: datatypes, a language, a namespace, or IRIs.
-fn kinds(value: &Value) -> Vec<Cow<'_, str>> {
+fn list_value_kinds(value: &Value) -> Vec<Cow<'_, str>> {
     let datatypes: &[oxrdf::NamedNodeRef<'static>] = match value {
-        Value::Resource => return vec![RESOURCE.into()],
-        Value::Object(shape) => return vec![format!("{RESOURCE} of {}", shape.namespace).into()],
+        Value::Resource => return vec![RESOURCE_KIND.into()],
+        Value::Object(shape) => {
+            return vec![format!("{RESOURCE_KIND} of {}", shape.namespace).into()];
+        }
         Value::Literal(Literal::Language(tag)) => return vec![format!("@{tag}").into()],
         Value::Literal(Literal::Typed(datatype)) => return vec![datatype.as_str().into()],
         Value::Literal(Literal::String) => &[xsd::STRING],

@@ -37,7 +37,7 @@ fn with_fields(fields: &str) -> String {
 }
 
 fn property(config: &str, name: &str) -> Property {
-    match compile_valid(config).field(name).map(|field| field.kind.clone()) {
+    match compile_valid(config).find_field(name).map(|field| field.kind.clone()) {
         Some(FieldKind::Property(property)) => property,
         other => panic!("{other:?}"),
     }

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 fn parse_valid(text: &str) -> Node {
     let mut findings = Vec::new();
-    let node = read(text, &mut findings).unwrap();
+    let node = parse_document(text, &mut findings).unwrap();
     assert_eq!(findings, []);
     node
 }
 
 fn parse_error(text: &str) -> String {
-    read(text, &mut Vec::new()).unwrap_err().to_string()
+    parse_document(text, &mut Vec::new()).unwrap_err().to_string()
 }
 
 fn entry<'a>(node: &'a Node, name: &str) -> (&'a Key, &'a Node) {
@@ -19,8 +19,8 @@ fn entry<'a>(node: &'a Node, name: &str) -> (&'a Key, &'a Node) {
     (key, value)
 }
 
-fn at(line: u64, column: u64) -> At {
-    At { line, column }
+fn at(line: u64, column: u64) -> Location {
+    Location { line, column }
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_missing_value_is_null() {
 #[test]
 fn duplicate_keys_are_reported_and_the_first_counts() {
     let mut findings = Vec::new();
-    let node = read("a: 1\nb:\n  x: 1\n  \"x\": {y: 2}\na: 3\n", &mut findings).unwrap();
+    let node = parse_document("a: 1\nb:\n  x: 1\n  \"x\": {y: 2}\na: 3\n", &mut findings).unwrap();
     let text: Vec<String> = findings.iter().map(ToString::to_string).collect();
     assert_eq!(
         text,
@@ -150,11 +150,11 @@ fn deep_texts_do_not_overflow_the_stack() {
 proptest! {
     #[test]
     fn arbitrary_text_never_panics(text in any::<String>()) {
-        let _ = read(&text, &mut Vec::new());
+        let _ = parse_document(&text, &mut Vec::new());
     }
 
     #[test]
     fn text_of_yamls_own_characters_never_panics(text in "[-a:\\[\\]{},&*!?|>'\"#%@ \n\t~.]{0,60}") {
-        let _ = read(&text, &mut Vec::new());
+        let _ = parse_document(&text, &mut Vec::new());
     }
 }

@@ -1,6 +1,6 @@
 //! The fixture of this layer's tests.
 use super::{Account, Auth, Caller, Credential, Role};
-use crate::accounts::New;
+use crate::accounts::NewAccount;
 use crate::password::Hash;
 use penstock_base::clock::Clock;
 use penstock_config::{Settings, Sources, load};
@@ -9,26 +9,26 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A data directory with all parts opened.
-pub(super) struct World {
+pub(super) struct Fixture {
     pub(super) auth: Auth,
     pub(super) store: Store,
     pub(super) dir: tempfile::TempDir,
 }
 
-pub(super) fn settings(dir: &Path, more: &[&str]) -> Arc<Settings> {
+pub(super) fn load_settings(dir: &Path, more: &[&str]) -> Arc<Settings> {
     let mut arguments = vec![format!("--service.data-dir={}", dir.display())];
     arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
     Arc::new(load(&Sources { arguments, ..Sources::default() }).unwrap().settings)
 }
 
-impl World {
+impl Fixture {
     pub(super) fn new() -> Self {
         Self::open(tempfile::tempdir().unwrap(), &[])
     }
 
     /// Opens an existing directory with these settings.
     pub(super) fn open(dir: tempfile::TempDir, more: &[&str]) -> Self {
-        let settings = settings(dir.path(), more);
+        let settings = load_settings(dir.path(), more);
         let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {});
         let store = store.unwrap();
         let clock = Clock::open(store.clone()).unwrap();
@@ -37,7 +37,7 @@ impl World {
     }
 
     /// Restarts the service.
-    pub(super) fn restarted(self, more: &[&str]) -> Self {
+    pub(super) fn restart(self, more: &[&str]) -> Self {
         let Self { auth, store, dir } = self;
         drop(auth);
         drop(store);
@@ -51,15 +51,15 @@ impl World {
     }
 
     /// Creates an account with the password `correct horse battery`.
-    pub(super) fn account(&self, email: &str, role: Role) -> Arc<Account> {
-        let new = new(email, role);
-        let hash = Hash::of(&new.password).unwrap();
+    pub(super) fn create_account(&self, email: &str, role: Role) -> Arc<Account> {
+        let new = new_account(email, role);
+        let hash = Hash::from_password(&new.password).unwrap();
         self.auth.accounts.create(&Caller::local(), new, hash).unwrap()
     }
 }
 
-pub(super) fn new(email: &str, role: Role) -> New {
-    New {
+pub(super) fn new_account(email: &str, role: Role) -> NewAccount {
+    NewAccount {
         given_name: None,
         family_name: None,
         email: email.to_owned(),
@@ -71,7 +71,7 @@ pub(super) fn new(email: &str, role: Role) -> New {
 }
 
 /// Creates a session's caller of this account.
-pub(super) fn caller(account: &Arc<Account>) -> Caller {
+pub(super) fn session_caller(account: &Arc<Account>) -> Caller {
     let credential = Credential::Session(String::new());
     Caller { account: Some(account.clone()), role: account.role, credential, from: None }
 }

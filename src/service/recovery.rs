@@ -4,28 +4,28 @@ use penstock_store::{Progress, ReadStore};
 use std::time::{Duration, Instant};
 
 /// The interval at which it is checked whether the store accepts commits.
-const EVERY: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 5_000 });
+const CHECK_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 5_000 });
 /// The minimum time between two reopenings because of a damaged index. Otherwise a medium that keeps failing would keep
 /// the store closed.
-const DAMAGE_EVERY: Duration = Duration::from_hours(1);
+const MIN_REPAIR_INTERVAL: Duration = Duration::from_hours(1);
 /// The minimum time between two log lines about a replay.
-const TELL_EVERY: Duration = Duration::from_secs(5);
+const LOG_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Reopens the store when necessary, until this future is dropped. A store that refuses commits is reopened as soon as
 /// the disk accepts writes; one with a damaged index gets a new index.
-pub async fn run(store: ReadStore) {
+pub async fn reopen_when_needed(store: ReadStore) {
     let mut told = None;
     let mut last = None;
     loop {
-        tokio::time::sleep(EVERY).await;
-        let is_damaged = || store.damage().is_some();
-        if store.poisoned().is_none() && !is_due(&mut last, Instant::now(), is_damaged) {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        let is_damaged = || store.index_damage().is_some();
+        if store.poison_cause().is_none() && !is_repair_due(&mut last, Instant::now(), is_damaged) {
             continue;
         }
         let store = store.clone();
         let opening = tokio::task::spawn_blocking(move || {
-            let mut replay = Replay::default();
-            store.reopen(&mut |progress| replay.tell(progress))
+            let mut replay = ReplayLog::default();
+            store.reopen(&mut |progress| replay.log_progress(progress))
         });
         let cause = match opening.await {
             Ok(Ok(())) => {
@@ -44,8 +44,13 @@ pub async fn run(store: ReadStore) {
 }
 
 /// Whether to reopen the store because its index is damaged; `last` is when that happened before.
-fn is_due(last: &mut Option<Instant>, now: Instant, is_damaged: impl FnOnce() -> bool) -> bool {
-    let is_early = last.is_some_and(|last| now.saturating_duration_since(last) < DAMAGE_EVERY);
+fn is_repair_due(
+    last: &mut Option<Instant>,
+    now: Instant,
+    is_damaged: impl FnOnce() -> bool,
+) -> bool {
+    let is_early =
+        last.is_some_and(|last| now.saturating_duration_since(last) < MIN_REPAIR_INTERVAL);
     let is_due = !is_early && is_damaged();
     if is_due {
         *last = Some(now);
@@ -55,14 +60,14 @@ fn is_due(last: &mut Option<Instant>, now: Instant, is_damaged: impl FnOnce() ->
 
 /// The progress of a replay of the journal in the log.
 #[derive(Debug, Default)]
-pub struct Replay {
+pub struct ReplayLog {
     told: Option<Instant>,
 }
 
-impl Replay {
+impl ReplayLog {
     /// Logs the progress, at most every 5 s.
-    pub fn tell(&mut self, Progress { done, total }: Progress) {
-        if self.told.is_some_and(|told| told.elapsed() < TELL_EVERY) && done < total {
+    pub fn log_progress(&mut self, Progress { done, total }: Progress) {
+        if self.told.is_some_and(|told| told.elapsed() < LOG_INTERVAL) && done < total {
             return;
         }
         self.told = Some(Instant::now());
@@ -92,9 +97,12 @@ mod tests {
         }
         let about = |store: &Store| store.read().quads_about(&iri.clone().into());
         assert!(matches!(about(&store), Err(Error::Index(_))));
-        let reopening = tokio::spawn(run(ReadStore::clone(&store)));
-        while store.damage().is_some() || store.poisoned().is_some() || about(&store).is_err() {
-            tokio::time::sleep(EVERY).await;
+        let reopening = tokio::spawn(reopen_when_needed(ReadStore::clone(&store)));
+        while store.index_damage().is_some()
+            || store.poison_cause().is_some()
+            || about(&store).is_err()
+        {
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
         assert_eq!(about(&store).unwrap(), [quad]);
         reopening.abort();
@@ -103,10 +111,10 @@ mod tests {
     #[test]
     fn repeated_damage_is_repaired_an_hour_later() {
         let (mut last, now) = (None, Instant::now());
-        assert!(!is_due(&mut last, now, || false));
-        assert!(is_due(&mut last, now, || true));
-        assert!(!is_due(&mut last, now + DAMAGE_EVERY / 2, || true));
-        assert!(is_due(&mut last, now + DAMAGE_EVERY, || true));
-        assert!(!is_due(&mut last, now + DAMAGE_EVERY * 3 / 2, || true));
+        assert!(!is_repair_due(&mut last, now, || false));
+        assert!(is_repair_due(&mut last, now, || true));
+        assert!(!is_repair_due(&mut last, now + MIN_REPAIR_INTERVAL / 2, || true));
+        assert!(is_repair_due(&mut last, now + MIN_REPAIR_INTERVAL, || true));
+        assert!(!is_repair_due(&mut last, now + MIN_REPAIR_INTERVAL * 3 / 2, || true));
     }
 }

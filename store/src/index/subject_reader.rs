@@ -1,50 +1,54 @@
 //! Reading the quads of one subject.
-use super::key::{self, DEFAULT_GRAPH, key, numbered, object, tree};
-use super::{Index, Near, damaged};
+use super::key::{self, DEFAULT_GRAPH, build_key, build_numbered_key, object, tree};
+use super::{BlockHint, Index, damaged_entry};
 use crate::varint::{self, Input};
-use crate::{About, Error, Listed, term};
+use crate::{Error, ListedSubject, SubjectQuads, term};
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, TermRef};
 
 impl Index {
     /// Reads the quads of a subject into `about`.
-    pub(crate) fn about(
+    pub(crate) fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
-        about: &mut About,
+        about: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        self.reading(|| {
+        self.track_damage(|| {
             about.clear();
-            match self.code(subject.into())? {
-                Some(code) => self.about_id(code.id(), about),
+            match self.find_code(subject.into())? {
+                Some(code) => self.read_subject_by_id(code.id(), about),
                 None => Ok(()),
             }
         })
     }
 
     /// Reads the quads of a listed subject. If it was listed from another index, its id is looked up again.
-    pub(crate) fn about_listed(&self, subject: &Listed, about: &mut About) -> Result<(), Error> {
-        self.reading(|| {
+    pub(crate) fn read_listed(
+        &self,
+        subject: &ListedSubject,
+        about: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        self.track_damage(|| {
             if subject.instance != self.instance {
-                return self.about(subject.iri.as_ref().into(), about);
+                return self.read_subject(subject.iri.as_ref().into(), about);
             }
             about.clear();
             let mut id = Vec::with_capacity(9);
-            varint::put(&mut id, subject.id);
-            self.about_id(&id, about)
+            varint::write_number(&mut id, subject.id);
+            self.read_subject_by_id(&id, about)
         })
     }
 
-    fn about_id(&self, subject: &[u8], about: &mut About) -> Result<(), Error> {
+    fn read_subject_by_id(&self, subject: &[u8], about: &mut SubjectQuads) -> Result<(), Error> {
         let state = (self.instance, self.sequence());
-        let prefix = key(tree::SPOG, &[subject]);
-        let mut stand = std::mem::take(&mut about.stand);
-        let mut near = std::mem::take(&mut about.near);
+        let prefix = build_key(tree::SPOG, &[subject]);
+        let mut stand = std::mem::take(&mut about.cursor);
+        let mut near = std::mem::take(&mut about.block_hint);
         let (mut predicate, mut graph) = (None, Some(DEFAULT_GRAPH));
-        self.blocks.read_on(&mut stand, state, &prefix, &mut |rest| {
-            let fault = || damaged("a quad", &[prefix.as_slice(), rest].concat());
+        self.blocks.read_prefix(&mut stand, state, &prefix, &mut |rest| {
+            let fault = || damaged_entry("a quad", &[prefix.as_slice(), rest].concat());
             let mut input = Input::new(rest);
-            let id = input.number();
-            let object = key::code(&mut input);
+            let id = input.read_number();
+            let object = key::read_code_bytes(&mut input);
             if id != predicate {
                 let mut is_iri = false;
                 self.read_name(id.ok_or_else(fault)?, &mut near, &mut |name| {
@@ -55,7 +59,7 @@ impl Index {
                 })?;
                 predicate = id.filter(|_| is_iri);
             }
-            let id = input.number().filter(|_| input.is_empty());
+            let id = input.read_number().filter(|_| input.is_empty());
             if id != graph {
                 self.read_graph(id.ok_or_else(fault)?, &mut near, about)?;
                 graph = id;
@@ -63,11 +67,16 @@ impl Index {
             predicate.ok_or_else(fault)?;
             self.push_object(object.ok_or_else(fault)?, &mut near, about)
         })?;
-        (about.stand, about.near) = (stand, near);
+        (about.cursor, about.block_hint) = (stand, near);
         Ok(())
     }
 
-    fn read_graph(&self, id: u64, near: &mut Near, about: &mut About) -> Result<(), Error> {
+    fn read_graph(
+        &self,
+        id: u64,
+        near: &mut BlockHint,
+        about: &mut SubjectQuads,
+    ) -> Result<(), Error> {
         if id == DEFAULT_GRAPH {
             about.set_graph(GraphNameRef::DefaultGraph);
             return Ok(());
@@ -80,22 +89,27 @@ impl Index {
         })
     }
 
-    fn push_object(&self, code: &[u8], near: &mut Near, about: &mut About) -> Result<(), Error> {
-        let fault = || damaged("the object", code);
+    fn push_object(
+        &self,
+        code: &[u8],
+        near: &mut BlockHint,
+        about: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        let fault = || damaged_entry("the object", code);
         let mut input = Input::new(code);
-        match input.byte() {
+        match input.read_byte() {
             Some(object::NAMED) => {
-                let id = input.number().ok_or_else(fault)?;
+                let id = input.read_number().ok_or_else(fault)?;
                 self.read_name(id, near, &mut |name| about.push(name))
             }
             Some(object::STRING) => {
-                let value = input.text().ok_or_else(fault)?;
+                let value = input.read_text().ok_or_else(fault)?;
                 about.push(LiteralRef::new_simple_literal(value).into());
                 Ok(())
             }
             Some(object::TYPED) => {
-                let id = input.number().ok_or_else(fault)?;
-                let value = input.text().ok_or_else(fault)?;
+                let id = input.read_number().ok_or_else(fault)?;
+                let value = input.read_text().ok_or_else(fault)?;
                 let mut is_iri = false;
                 self.read_name(id, near, &mut |name| {
                     if let TermRef::NamedNode(datatype) = name {
@@ -106,7 +120,7 @@ impl Index {
                 if is_iri { Ok(()) } else { Err(fault()) }
             }
             _ => {
-                about.push(self.term(code)?.as_ref());
+                about.push(self.decode_term(code)?.as_ref());
                 Ok(())
             }
         }
@@ -116,19 +130,19 @@ impl Index {
     fn read_name(
         &self,
         id: u64,
-        near: &mut Near,
+        near: &mut BlockHint,
         read: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<(), Error> {
-        if self.names.read(id, &mut *read).is_some() {
+        if self.names.with_name(id, &mut *read).is_some() {
             return Ok(());
         }
-        let key = numbered(tree::ID_NAME, &[id]);
+        let key = build_numbered_key(tree::ID_NAME, &[id]);
         let state = (self.instance, self.sequence());
-        let name = self
-            .blocks
-            .get_near(near, state, &key, |bytes| term::decode(bytes).map(TermRef::into_owned))?;
-        let name = name.flatten().ok_or_else(|| damaged("the name of", &key))?;
-        self.names.put(id, &name);
+        let name = self.blocks.get_with_hint(near, state, &key, |bytes| {
+            term::decode(bytes).map(TermRef::into_owned)
+        })?;
+        let name = name.flatten().ok_or_else(|| damaged_entry("the name of", &key))?;
+        self.names.cache_name(id, &name);
         read(name.as_ref());
         Ok(())
     }

@@ -3,7 +3,7 @@
 //!
 //! If the process is killed, the changes of the last second are lost. Changes that must not be lost are committed
 //! directly by their callers.
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::{Store, Transaction};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,18 +11,18 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long changes are collected before a commit.
-const GATHER: Duration = Duration::from_secs(1);
+const COMMIT_DELAY: Duration = Duration::from_secs(1);
 /// The time until changes are retried after a failed commit.
-const RETRY: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of waiting changes. Beyond it, new ones are dropped.
-const MOST: usize = 4096;
+const MAX_WAITING_CHANGES: usize = 4096;
 
 /// A change. It may run more than once, if a commit fails.
-type Change = Box<dyn Fn(&mut Transaction<'_>) -> Result<(), Fault> + Send>;
+type Change = Box<dyn Fn(&mut Transaction<'_>) -> Result<(), GatewayError> + Send>;
 
 /// The queue of deferred changes. Cheap to clone. Dropping the last clone commits the waiting changes.
 #[derive(Debug, Clone)]
-pub(super) struct Later {
+pub(super) struct DeferredWrites {
     thread: Arc<Thread>,
 }
 
@@ -45,17 +45,17 @@ struct Queue {
     changes: Vec<(Instant, Change)>,
     /// The earliest time of the next attempt, after a failure.
     not_before: Option<Instant>,
-    let_go: u64,
+    dropped: u64,
     ending: bool,
 }
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} changes", self.queue().changes.len())
+        write!(f, "{} changes", self.lock_queue().changes.len())
     }
 }
 
-impl Later {
+impl DeferredWrites {
     /// Starts the thread.
     ///
     /// # Errors
@@ -68,40 +68,41 @@ impl Later {
             committing: Mutex::default(),
         });
         let of_thread = shared.clone();
-        let handle =
-            std::thread::Builder::new().name("later".into()).spawn(move || of_thread.run())?;
+        let handle = std::thread::Builder::new()
+            .name("later".into())
+            .spawn(move || of_thread.run_commits())?;
         Ok(Self { thread: Arc::new(Thread { shared, handle: Some(handle) }) })
     }
 
     /// Enqueues a change, to be committed within about a second. Drops it if the queue is full.
-    pub(super) fn soon(
+    pub(super) fn enqueue(
         &self,
-        change: impl Fn(&mut Transaction<'_>) -> Result<(), Fault> + Send + 'static,
+        change: impl Fn(&mut Transaction<'_>) -> Result<(), GatewayError> + Send + 'static,
     ) {
-        self.after(GATHER, change);
+        self.enqueue_after(COMMIT_DELAY, change);
     }
 
     /// Enqueues a change, to be committed after this delay, or earlier when the gateway stops. Drops it if the queue is
     /// full.
-    pub(super) fn after(
+    pub(super) fn enqueue_after(
         &self,
         delay: Duration,
-        change: impl Fn(&mut Transaction<'_>) -> Result<(), Fault> + Send + 'static,
+        change: impl Fn(&mut Transaction<'_>) -> Result<(), GatewayError> + Send + 'static,
     ) {
-        let mut queue = self.thread.shared.queue();
-        if queue.changes.len() >= MOST {
-            queue.let_go += 1;
+        let mut queue = self.thread.shared.lock_queue();
+        if queue.changes.len() >= MAX_WAITING_CHANGES {
+            queue.dropped += 1;
             return;
         }
         self.push(queue, delay, Box::new(change));
     }
 
-    /// Enqueues a change as [`Self::soon`] does, but never drops it.
-    pub(super) fn surely(
+    /// Enqueues a change as [`Self::enqueue`] does, but never drops it.
+    pub(super) fn enqueue_always(
         &self,
-        change: impl Fn(&mut Transaction<'_>) -> Result<(), Fault> + Send + 'static,
+        change: impl Fn(&mut Transaction<'_>) -> Result<(), GatewayError> + Send + 'static,
     ) {
-        self.push(self.thread.shared.queue(), GATHER, Box::new(change));
+        self.push(self.thread.shared.lock_queue(), COMMIT_DELAY, Box::new(change));
     }
 
     fn push(&self, mut queue: MutexGuard<'_, Queue>, delay: Duration, change: Change) {
@@ -112,18 +113,18 @@ impl Later {
 
     /// Commits the changes that are due within a second. Blocking.
     pub(super) fn flush(&self) {
-        self.thread.shared.commit(Some(Instant::now() + GATHER));
+        self.thread.shared.commit_due(Some(Instant::now() + COMMIT_DELAY));
     }
 
     /// Commits all waiting changes. Blocking.
     pub(super) fn flush_all(&self) {
-        self.thread.shared.commit(None);
+        self.thread.shared.commit_due(None);
     }
 }
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.shared.queue().ending = true;
+        self.shared.lock_queue().ending = true;
         self.shared.wake.notify_all();
         if let Some(handle) = self.handle.take() {
             // If the thread panics, the process ends with it.
@@ -134,13 +135,13 @@ impl Drop for Thread {
 
 impl Shared {
     // Nothing panics while the queue is held.
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn lock_queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run(&self) {
+    fn run_commits(&self) {
         loop {
-            let mut queue = self.queue();
+            let mut queue = self.lock_queue();
             loop {
                 let now = Instant::now();
                 let due = queue.changes.iter().map(|(due, _)| *due).min();
@@ -148,7 +149,7 @@ impl Shared {
                 match due {
                     _ if queue.ending => {
                         drop(queue);
-                        self.commit(None);
+                        self.commit_due(None);
                         return;
                     }
                     Some(due) if due <= now => break,
@@ -162,19 +163,19 @@ impl Shared {
                 }
             }
             drop(queue);
-            self.commit(Some(Instant::now()));
+            self.commit_due(Some(Instant::now()));
         }
     }
 
     /// Commits the changes that are due by then, or all of them.
-    fn commit(&self, by: Option<Instant>) {
+    fn commit_due(&self, by: Option<Instant>) {
         let _committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut queue = self.queue();
+        let mut queue = self.lock_queue();
         let (due, rest) = std::mem::take(&mut queue.changes)
             .into_iter()
             .partition::<Vec<_>, _>(|(due, _)| by.is_none_or(|by| *due <= by));
         queue.changes = rest;
-        let let_go = std::mem::take(&mut queue.let_go);
+        let let_go = std::mem::take(&mut queue.dropped);
         drop(queue);
         if let_go > 0 {
             tracing::warn!(
@@ -185,15 +186,15 @@ impl Shared {
         if due.is_empty() {
             return;
         }
-        let made = self.store.transact::<_, Fault>(|transaction| {
+        let made = self.store.transact::<_, GatewayError>(|transaction| {
             due.iter().try_for_each(|(_, change)| change(transaction))
         });
-        let mut queue = self.queue();
+        let mut queue = self.lock_queue();
         match made {
             Ok(_) => queue.not_before = None,
             Err(fault) => {
                 let first = queue.not_before.is_none();
-                queue.not_before = Some(Instant::now() + RETRY);
+                queue.not_before = Some(Instant::now() + RETRY_INTERVAL);
                 let later = std::mem::replace(&mut queue.changes, due);
                 queue.changes.extend(later);
                 drop(queue);
@@ -210,46 +211,49 @@ mod tests {
     use super::*;
     use penstock_store::{Options, Read};
 
-    fn store(dir: &std::path::Path) -> Store {
+    fn open_store(dir: &std::path::Path) -> Store {
         Store::open(dir, Options::default(), &mut |_| {}).unwrap()
     }
 
     #[test]
     fn changes_are_committed_in_order_together_and_at_the_latest_on_drop() {
         let dir = tempfile::tempdir().unwrap();
-        let store = store(dir.path());
-        let later = Later::start(store.clone()).unwrap();
+        let store = open_store(dir.path());
+        let later = DeferredWrites::start(store.clone()).unwrap();
         let before = store.read().sequence();
         for value in 1..=3_u8 {
-            later.soon(move |t| Ok(t.put("c", b"k", &[value])?));
+            later.enqueue(move |t| Ok(t.put_document("c", b"k", &[value])?));
         }
-        later.after(Duration::from_hours(1), |t| Ok(t.put("c", b"hour", b"1")?));
+        later.enqueue_after(Duration::from_hours(1), |t| Ok(t.put_document("c", b"hour", b"1")?));
         later.flush();
-        assert_eq!(store.read().document("c", b"k").unwrap(), Some(vec![3]));
-        assert_eq!(store.read().document("c", b"hour").unwrap(), None);
+        assert_eq!(store.read().read_document("c", b"k").unwrap(), Some(vec![3]));
+        assert_eq!(store.read().read_document("c", b"hour").unwrap(), None);
         assert!(store.read().sequence() - before <= 3);
         drop(later);
-        assert_eq!(store.read().document("c", b"hour").unwrap(), Some(b"1".to_vec()));
+        assert_eq!(store.read().read_document("c", b"hour").unwrap(), Some(b"1".to_vec()));
     }
 
     #[test]
     fn changes_of_a_failed_commit_are_retried() {
         use std::sync::atomic::{AtomicBool, Ordering};
         let dir = tempfile::tempdir().unwrap();
-        let store = store(dir.path());
-        let later = Later::start(store.clone()).unwrap();
+        let store = open_store(dir.path());
+        let later = DeferredWrites::start(store.clone()).unwrap();
         let broken = Arc::new(AtomicBool::new(true));
         let is_broken = broken.clone();
-        later.soon(move |t| {
+        later.enqueue(move |t| {
             if is_broken.load(Ordering::Relaxed) {
-                return Err(Fault::new(penstock_base::fault::Kind::NoRoom, "no room"));
+                return Err(GatewayError::new(
+                    penstock_base::error::ErrorClass::InsufficientStorage,
+                    "no room",
+                ));
             }
-            Ok(t.put("c", b"k", b"1")?)
+            Ok(t.put_document("c", b"k", b"1")?)
         });
         later.flush();
-        assert_eq!(store.read().document("c", b"k").unwrap(), None);
+        assert_eq!(store.read().read_document("c", b"k").unwrap(), None);
         broken.store(false, Ordering::Relaxed);
         later.flush();
-        assert_eq!(store.read().document("c", b"k").unwrap(), Some(b"1".to_vec()));
+        assert_eq!(store.read().read_document("c", b"k").unwrap(), Some(b"1".to_vec()));
     }
 }

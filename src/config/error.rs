@@ -3,7 +3,7 @@ use std::fmt;
 
 /// A configuration error: the setting, its value, where the value comes from, and what is expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct ConfigFault {
+pub struct ConfigError {
     /// The setting; `None` if a whole source cannot be read.
     pub name: Option<String>,
     /// Its value; secrets are masked.
@@ -14,19 +14,19 @@ pub struct ConfigFault {
     pub message: String,
 }
 
-impl ConfigFault {
+impl ConfigError {
     /// Creates the error for a source that cannot be read.
     pub(super) fn of_source(origin: String, message: String) -> Self {
         Self { name: None, value: None, origin: Some(origin), message }
     }
 
     /// Creates the error for a setting that is not set.
-    pub(super) fn absent(name: String, message: String) -> Self {
+    pub(super) fn missing_value(name: String, message: String) -> Self {
         Self { name: Some(name), value: None, origin: None, message }
     }
 }
 
-impl fmt::Display for ConfigFault {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.name, &self.value) {
             (Some(name), Some(value)) => {

@@ -1,17 +1,20 @@
 //! Dry runs of sample data.
 use super::fixture::{Fixture, LIMITS, machine};
-use crate::catalogue::{Catalogue, Defaults};
-use crate::ingest::{Status, Trial, try_out};
+use crate::catalogue::{Catalogue, CatalogueSettings};
+use crate::ingest::{DryRun, Status, dry_run_ingestion};
 use crate::namespace::Generator;
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 
-fn dry_run(fixture: &Fixture, data: &str) -> Result<Trial, Fault> {
-    let defaults =
-        Defaults { base_url: None, gateway_id: "gw".to_owned(), auto_create_namespaces: true };
+fn dry_run(fixture: &Fixture, data: &str) -> Result<DryRun, GatewayError> {
+    let defaults = CatalogueSettings {
+        base_url: None,
+        gateway_id: "gw".to_owned(),
+        auto_create_namespaces: true,
+    };
     let catalogue = Catalogue::open(fixture.store.clone(), defaults).unwrap();
     let body = format!("{{\"data\": [{data}]}}");
-    let dry_run = catalogue.rehearse(&fixture.business_object, |transaction| {
-        try_out(transaction, &LIMITS, &fixture.business_object, body.as_bytes())
+    let dry_run = catalogue.dry_run(&fixture.business_object, |transaction| {
+        dry_run_ingestion(transaction, &LIMITS, &fixture.business_object, body.as_bytes())
     });
     dry_run.map(|(result, _)| result)
 }
@@ -55,6 +58,6 @@ fn a_dry_run_reports_errors_like_an_ingestion() {
     let fixture = Fixture::with(machine(), Generator::Manual);
     let fault = dry_run(&fixture, r#"{"uri": "urn:m", "name": 1}, {"uri": "urn:n", "wight": 1}"#)
         .unwrap_err();
-    assert_eq!((fault.kind, fault.errors.len()), (Kind::Invalid, 2));
-    assert_eq!(dry_run(&fixture, r#"{"name": "a"}"#).unwrap_err().kind, Kind::Invalid);
+    assert_eq!((fault.kind, fault.errors.len()), (ErrorClass::Invalid, 2));
+    assert_eq!(dry_run(&fixture, r#"{"name": "a"}"#).unwrap_err().kind, ErrorClass::Invalid);
 }

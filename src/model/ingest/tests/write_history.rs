@@ -1,10 +1,15 @@
 //! Finding the ingestions that wrote an object.
 use super::fixture::{Fixture, machine};
-use crate::ingest::{Mode, Writers, writers};
+use crate::ingest::{Mode, WriteHistory, find_write_history};
 use crate::namespace::Generator;
 
 fn named(fixture: &Fixture, uri: &str) -> Vec<String> {
-    writers(&fixture.store, uri).unwrap().named_by.into_iter().map(|record| record.id).collect()
+    find_write_history(&fixture.store, uri)
+        .unwrap()
+        .named_by
+        .into_iter()
+        .map(|record| record.id)
+        .collect()
 }
 
 #[test]
@@ -18,7 +23,7 @@ fn the_ingestions_that_changed_an_object_are_listed_newest_first() {
     let (first, second, gone) = (first.ingestion_id, second.ingestion_id, gone.ingestion_id);
     assert_eq!(named(&fixture, "urn:m"), [gone, second, first.clone()]);
     assert_eq!(named(&fixture, "urn:p").last(), Some(&first));
-    let unknown = writers(&fixture.store, "urn:unknown").unwrap();
+    let unknown = find_write_history(&fixture.store, "urn:unknown").unwrap();
     assert_eq!((unknown.named_by, unknown.minted_by, unknown.silent), (vec![], None, 0));
 }
 
@@ -30,7 +35,8 @@ fn the_minting_ingestion_is_found_whatever_its_size() {
     let large = fixture.add(&data.join(","));
     fixture.add(r#"{"name": "after"}"#);
     for uri in [&large.objects[0].uri, &large.objects[59].nested[0].uri] {
-        let Writers { minted_by, named_by, silent, since } = writers(&fixture.store, uri).unwrap();
+        let WriteHistory { minted_by, named_by, silent, since } =
+            find_write_history(&fixture.store, uri).unwrap();
         assert_eq!(minted_by.map(|record| record.id), Some(large.ingestion_id.clone()), "{uri}");
         assert_eq!((named_by, silent), (vec![], 1));
         assert!(since.is_some());
@@ -48,6 +54,6 @@ fn an_ingestion_that_is_no_longer_recorded_is_not_guessed() {
     for name in ["b", "c"] {
         fixture.add(&format!(r#"{{"name": "{name}"}}"#));
     }
-    let history = writers(&fixture.store, uri).unwrap();
+    let history = find_write_history(&fixture.store, uri).unwrap();
     assert_eq!((history.minted_by, history.named_by), (None, vec![]));
 }

@@ -1,59 +1,66 @@
 //! Explains error answers and connection errors to the operator.
-use super::request::{Answer, Lost, Why};
-use crate::cause::{Class, Failure};
+use super::request::{LostRequest, RequestError, S3Response};
+use crate::cause::{DeliveryFailure, FailureClass};
 use penstock_base::time;
 use std::time::Duration;
 
 /// The maximum `Retry-After` in seconds that is respected.
-const MOST_PATIENCE: u64 = 300;
+const MAX_RETRY_AFTER_SECONDS: u64 = 300;
 
 /// Converts an error answer into a failure.
-pub(super) fn refused(answer: &Answer, bucket: &str, endpoint: &str) -> Failure {
-    let code = element(&answer.body, "Code").unwrap_or_default();
-    let (class, cause) = told(answer.status, &code, &answer.body, bucket, endpoint);
+pub(super) fn explain_answer(answer: &S3Response, bucket: &str, endpoint: &str) -> DeliveryFailure {
+    let code = first_element(&answer.body, "Code").unwrap_or_default();
+    let (class, cause) = classify_answer(answer.status, &code, &answer.body, bucket, endpoint);
     let patience = answer.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());
-    let patience = patience.map(|seconds: u64| Duration::from_secs(seconds.min(MOST_PATIENCE)));
-    Failure { patience, ..Failure::new(class, cause) }
+    let patience =
+        patience.map(|seconds: u64| Duration::from_secs(seconds.min(MAX_RETRY_AFTER_SECONDS)));
+    DeliveryFailure { retry_after: patience, ..DeliveryFailure::new(class, cause) }
 }
 
-fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (Class, String) {
+fn classify_answer(
+    status: u16,
+    code: &str,
+    body: &str,
+    bucket: &str,
+    endpoint: &str,
+) -> (FailureClass, String) {
     match (status, code) {
         (_, "InvalidAccessKeyId") => (
-            Class::Credentials,
+            FailureClass::Credentials,
             format!("{endpoint} does not know the `access-key-id` of the target; correct it"),
         ),
         (_, "SignatureDoesNotMatch") => (
-            Class::Credentials,
+            FailureClass::Credentials,
             format!(
                 "{endpoint} refuses the credentials: the `secret-access-key` of the target is wrong; correct it"
             ),
         ),
         (_, "UserSuspended" | "AccountProblem" | "ExpiredToken" | "InvalidToken") => (
-            Class::Credentials,
+            FailureClass::Credentials,
             format!("{endpoint} refuses the credentials of the target ({code})"),
         ),
         (_, "RequestTimeTooSkewed" | "RequestExpired") => (
-            Class::Clock,
+            FailureClass::Clock,
             format!(
                 "the clock of this gateway ({}) and that of {endpoint}{} differ too much; set the time",
-                time::rfc3339(),
-                element(body, "ServerTime")
-                    .map(|at| format!(" ({})", bounded(&at)))
+                time::now_rfc3339(),
+                first_element(body, "ServerTime")
+                    .map(|at| format!(" ({})", truncate_text(&at)))
                     .unwrap_or_default(),
             ),
         ),
         (_, "NoSuchBucket") => (
-            Class::Bucket,
+            FailureClass::Bucket,
             format!("the bucket `{bucket}` does not exist at {endpoint}; create it"),
         ),
         (_, "QuotaExceeded" | "EntityTooLargeForQuota") | (507, _) => (
-            Class::Quota,
+            FailureClass::Quota,
             format!(
                 "the quota of the bucket `{bucket}` at {endpoint} is used up; raise it, or free space there"
             ),
         ),
         (413, _) | (_, "EntityTooLarge") => (
-            Class::Quota,
+            FailureClass::Quota,
             format!(
                 "{endpoint} accepts no file of this size in the bucket `{bucket}`; check its quota"
             ),
@@ -67,89 +74,96 @@ fn told(status: u16, code: &str, body: &str, bucket: &str, endpoint: &str) -> (C
             | "ConditionalRequestConflict",
         )
         | (429 | 503, _) => (
-            Class::Busy,
+            FailureClass::Busy,
             format!(
                 "{endpoint} is overloaded or unavailable ({status}{}{})",
-                space(code),
-                bounded(code)
+                leading_space(code),
+                truncate_text(code)
             ),
         ),
         (_, "AuthorizationHeaderMalformed" | "IllegalLocationConstraintException") => (
-            Class::Gateway,
+            FailureClass::Gateway,
             format!(
                 "{endpoint} has another region than the target's `region`{}; correct it",
-                element(body, "Region")
-                    .map(|region| format!(", `{}`", bounded(&region)))
+                first_element(body, "Region")
+                    .map(|region| format!(", `{}`", truncate_text(&region)))
                     .unwrap_or_default(),
             ),
         ),
         (401 | 403, _) => (
-            Class::Policy,
+            FailureClass::Policy,
             format!(
                 "the credentials of the target may not write to the bucket `{bucket}` at {endpoint} ({}); fix its policy",
-                if code.is_empty() { "403" } else { bounded(code) }
+                if code.is_empty() { "403" } else { truncate_text(code) }
             ),
         ),
-        (404, "") => {
-            (Class::Bucket, format!("there is no bucket `{bucket}` at {endpoint}; create it"))
-        }
+        (404, "") => (
+            FailureClass::Bucket,
+            format!("there is no bucket `{bucket}` at {endpoint}; create it"),
+        ),
         (300..=399, _) => (
-            Class::Gateway,
+            FailureClass::Gateway,
             format!(
                 "the bucket `{bucket}` is at another address; correct the target's `endpoint` and `region`"
             ),
         ),
         _ => {
-            let message = element(body, "Message").unwrap_or_default();
+            let message = first_element(body, "Message").unwrap_or_default();
             let class = match (status, code) {
                 (500..=599, _)
-                | (_, "BadDigest" | "XAmzContentSHA256Mismatch" | "IncompleteBody") => Class::Busy,
-                _ => Class::Refused,
+                | (_, "BadDigest" | "XAmzContentSHA256Mismatch" | "IncompleteBody") => {
+                    FailureClass::Busy
+                }
+                _ => FailureClass::Refused,
             };
-            let text =
-                format!("{endpoint} answered {status} {} {}", bounded(code), bounded(&message));
+            let text = format!(
+                "{endpoint} answered {status} {} {}",
+                truncate_text(code),
+                truncate_text(&message)
+            );
             (class, text.trim_end().to_owned())
         }
     }
 }
 
-fn space(text: &str) -> &'static str {
+fn leading_space(text: &str) -> &'static str {
     if text.is_empty() { "" } else { " " }
 }
 
 /// Converts a request without an answer into a failure.
-pub(super) fn lost(lost: &Lost, endpoint: &str) -> Failure {
+pub(super) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailure {
     match &lost.why {
-        Why::Unmade(cause) => Failure::gateway(cause.clone()),
-        Why::Source(cause) => {
-            Failure::gateway(format!("the file in the spool cannot be read: {cause}"))
+        RequestError::NotCreated(cause) => DeliveryFailure::of_gateway(cause.clone()),
+        RequestError::Source(cause) => {
+            DeliveryFailure::of_gateway(format!("the file in the spool cannot be read: {cause}"))
         }
-        Why::Stalled(silent) => Failure::new(
-            Class::Broken,
+        RequestError::Stalled(silent) => DeliveryFailure::new(
+            FailureClass::Broken,
             format!("{endpoint} accepted no data and sent no answer for {} s", silent.as_secs()),
         ),
-        Why::Http(error) => {
-            let why = chain(error);
-            let (class, cause) = broken(&why, error.is_connect(), error.is_timeout());
-            Failure::new(class, format!("{endpoint} {cause}"))
+        RequestError::Http(error) => {
+            let why = join_causes(error);
+            let (class, cause) =
+                classify_connection_error(&why, error.is_connect(), error.is_timeout());
+            DeliveryFailure::new(class, format!("{endpoint} {cause}"))
         }
     }
 }
 
 /// Classifies a connection error. The text continues a sentence about the endpoint.
-fn broken(why: &str, connecting: bool, timeout: bool) -> (Class, String) {
+fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (FailureClass, String) {
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["certificate"]) {
         let cause = if has(&["xpired"]) {
             format!(
                 "has a TLS certificate that has expired; renew it there, or set the clock of this gateway, \
                  which says {}",
-                time::rfc3339()
+                time::now_rfc3339()
             )
         } else if has(&["NotValidYet", "not valid yet"]) {
             format!(
                 "has a TLS certificate that is not valid yet; is the clock of this gateway right? It says {}",
-                time::rfc3339()
+                time::now_rfc3339()
             )
         } else if has(&["NotValidForName", "not valid for name"]) {
             "has a TLS certificate for another name; correct the target's `endpoint`".to_owned()
@@ -158,7 +172,7 @@ fn broken(why: &str, connecting: bool, timeout: bool) -> (Class, String) {
                 "has a TLS certificate that is not trusted; add its authority to the target's `ca-file` ({why})"
             )
         };
-        return (Class::Certificate, cause);
+        return (FailureClass::Certificate, cause);
     }
     if connecting {
         let cause = if has(&["dns error", "lookup"]) {
@@ -170,17 +184,17 @@ fn broken(why: &str, connecting: bool, timeout: bool) -> (Class, String) {
         } else {
             format!("cannot be reached: {why}")
         };
-        return (Class::Unreachable, cause);
+        return (FailureClass::Unreachable, cause);
     }
     if timeout {
-        return (Class::Broken, "did not answer in time".to_owned());
+        return (FailureClass::Broken, "did not answer in time".to_owned());
     }
-    (Class::Broken, format!("closed or lost the connection: {why}"))
+    (FailureClass::Broken, format!("closed or lost the connection: {why}"))
 }
 
 /// Returns the text of the first XML element with this name.
-pub(super) fn element(xml: &str, name: &str) -> Option<String> {
-    let text = elements(xml, name).next()?;
+pub(super) fn first_element(xml: &str, name: &str) -> Option<String> {
+    let text = list_elements(xml, name).next()?;
     Some(
         text.replace("&lt;", "<")
             .replace("&gt;", ">")
@@ -194,7 +208,7 @@ pub(super) fn element(xml: &str, name: &str) -> Option<String> {
 
 /// Returns the raw content of each XML element with this name. Elements with the same name do not nest in S3
 /// answers.
-pub(super) fn elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+pub(super) fn list_elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let (open, close) = (format!("<{name}>"), format!("</{name}>"));
     let mut rest = xml;
     std::iter::from_fn(move || {
@@ -206,7 +220,7 @@ pub(super) fn elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a
 }
 
 /// Joins the causes of an error, without the URL, which says no more than the endpoint.
-fn chain(error: &dyn std::error::Error) -> String {
+fn join_causes(error: &dyn std::error::Error) -> String {
     let mut text = String::new();
     let mut next = Some(error);
     while let Some(error) = next {
@@ -220,10 +234,10 @@ fn chain(error: &dyn std::error::Error) -> String {
             text.push_str(this);
         }
     }
-    bounded(&text).to_owned()
+    truncate_text(&text).to_owned()
 }
 
-fn bounded(text: &str) -> &str {
+fn truncate_text(text: &str) -> &str {
     let end = (0..=300).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text.get(..end).unwrap_or(text)
 }
@@ -233,73 +247,89 @@ mod tests {
     use super::*;
     use reqwest::header::{HeaderMap, HeaderValue};
 
-    fn answer(status: u16, code: &str) -> Answer {
+    fn error_answer(status: u16, code: &str) -> S3Response {
         let body = format!(
             "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>m</Message></Error>"
         );
-        Answer { status, headers: HeaderMap::new(), body }
+        S3Response { status, headers: HeaderMap::new(), body }
     }
 
     #[test]
     fn error_answers_are_explained_and_classified() {
         for (status, code, class, words) in [
-            (403, "SignatureDoesNotMatch", Class::Credentials, "`secret-access-key`"),
-            (403, "InvalidAccessKeyId", Class::Credentials, "`access-key-id`"),
-            (403, "UserSuspended", Class::Credentials, "UserSuspended"),
-            (403, "AccessDenied", Class::Policy, "may not write"),
-            (403, "QuotaExceeded", Class::Quota, "quota"),
-            (403, "RequestTimeTooSkewed", Class::Clock, "set the time"),
-            (404, "NoSuchBucket", Class::Bucket, "`plant` does not exist"),
-            (503, "SlowDown", Class::Busy, "503 SlowDown"),
-            (503, "", Class::Busy, "overloaded or unavailable (503)"),
-            (500, "InternalError", Class::Busy, "https://s3.example answered 500 InternalError m"),
-            (400, "InvalidRequest", Class::Refused, "answered 400 InvalidRequest m"),
-            (400, "AuthorizationHeaderMalformed", Class::Gateway, "`region`"),
-            (301, "PermanentRedirect", Class::Gateway, "`endpoint` and `region`"),
+            (403, "SignatureDoesNotMatch", FailureClass::Credentials, "`secret-access-key`"),
+            (403, "InvalidAccessKeyId", FailureClass::Credentials, "`access-key-id`"),
+            (403, "UserSuspended", FailureClass::Credentials, "UserSuspended"),
+            (403, "AccessDenied", FailureClass::Policy, "may not write"),
+            (403, "QuotaExceeded", FailureClass::Quota, "quota"),
+            (403, "RequestTimeTooSkewed", FailureClass::Clock, "set the time"),
+            (404, "NoSuchBucket", FailureClass::Bucket, "`plant` does not exist"),
+            (503, "SlowDown", FailureClass::Busy, "503 SlowDown"),
+            (503, "", FailureClass::Busy, "overloaded or unavailable (503)"),
+            (
+                500,
+                "InternalError",
+                FailureClass::Busy,
+                "https://s3.example answered 500 InternalError m",
+            ),
+            (400, "InvalidRequest", FailureClass::Refused, "answered 400 InvalidRequest m"),
+            (400, "AuthorizationHeaderMalformed", FailureClass::Gateway, "`region`"),
+            (301, "PermanentRedirect", FailureClass::Gateway, "`endpoint` and `region`"),
         ] {
-            let failure = refused(&answer(status, code), "plant", "https://s3.example");
+            let failure =
+                explain_answer(&error_answer(status, code), "plant", "https://s3.example");
             assert!(failure.class == class && failure.cause.contains(words), "{code}: {failure:?}");
         }
-        let mut busy = answer(503, "SlowDown");
+        let mut busy = error_answer(503, "SlowDown");
         busy.headers.insert("retry-after", HeaderValue::from_static("7"));
-        let failure = refused(&busy, "plant", "e");
-        assert_eq!(failure.patience, Some(Duration::from_secs(7)));
+        let failure = explain_answer(&busy, "plant", "e");
+        assert_eq!(failure.retry_after, Some(Duration::from_secs(7)));
     }
 
     #[test]
     fn connection_errors_are_explained_and_classified() {
         for (why, connecting, class, words) in [
-            ("invalid peer certificate: Expired", true, Class::Certificate, "has expired"),
+            ("invalid peer certificate: Expired", true, FailureClass::Certificate, "has expired"),
             (
                 "invalid peer certificate: certificate expired: verified at",
                 true,
-                Class::Certificate,
+                FailureClass::Certificate,
                 "has expired",
             ),
-            ("invalid peer certificate: NotValidYet", true, Class::Certificate, "not valid yet"),
+            (
+                "invalid peer certificate: NotValidYet",
+                true,
+                FailureClass::Certificate,
+                "not valid yet",
+            ),
             (
                 "invalid peer certificate: certificate not valid for name \"x\"",
                 true,
-                Class::Certificate,
+                FailureClass::Certificate,
                 "another name",
             ),
-            ("invalid peer certificate: UnknownIssuer", true, Class::Certificate, "`ca-file`"),
+            (
+                "invalid peer certificate: UnknownIssuer",
+                true,
+                FailureClass::Certificate,
+                "`ca-file`",
+            ),
             (
                 "dns error: failed to lookup address information",
                 true,
-                Class::Unreachable,
+                FailureClass::Unreachable,
                 "cannot be resolved",
             ),
             (
                 "tcp connect error: Connection refused (os error 111)",
                 true,
-                Class::Unreachable,
+                FailureClass::Unreachable,
                 "refused",
             ),
-            ("tcp connect error: No route to host", true, Class::Unreachable, "No route"),
-            ("connection reset by peer", false, Class::Broken, "lost"),
+            ("tcp connect error: No route to host", true, FailureClass::Unreachable, "No route"),
+            ("connection reset by peer", false, FailureClass::Broken, "lost"),
         ] {
-            let (found, cause) = broken(why, connecting, false);
+            let (found, cause) = classify_connection_error(why, connecting, false);
             assert!(found == class && cause.contains(words), "{why}: {found:?} {cause}");
         }
     }
@@ -307,14 +337,15 @@ mod tests {
     #[test]
     fn elements_are_found_one_after_the_other() {
         let xml = "<L><C><Key>a&amp;b</Key></C><C><Key>&lt;&quot;</Key></C><C></L>";
-        let keys: Vec<_> = elements(xml, "C").map(|c| element(c, "Key").unwrap()).collect();
+        let keys: Vec<_> =
+            list_elements(xml, "C").map(|c| first_element(c, "Key").unwrap()).collect();
         assert_eq!(keys, ["a&b", "<\""]);
-        assert_eq!(element(xml, "Code"), None);
+        assert_eq!(first_element(xml, "Code"), None);
     }
 
     #[test]
     fn long_answers_are_cut_between_characters() {
-        assert_eq!(bounded(&"ü".repeat(400)).len(), 300);
-        assert_eq!(bounded("x"), "x");
+        assert_eq!(truncate_text(&"ü".repeat(400)).len(), 300);
+        assert_eq!(truncate_text("x"), "x");
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the ingestions that wrote an object, as far as they are recorded.
 //!
-//! The record of an ingestion that wrote up to [`MOST`] objects, including nested ones, has 40 bits of a hash of each:
+//! The record of an ingestion that wrote up to [`MAX_HASHED_OBJECTS`] objects, including nested ones, has 40 bits of a hash of each:
 //! two URIs share them once in 10^12. The record of a larger ingestion has no hashes.
 //!
 //! The time in an identifier that was minted as a UUID tells which ingestion minted it, whatever its size. Identifiers
@@ -10,22 +10,22 @@ use super::record::{self, Record};
 use crate::namespace::{self, Generator};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::ReadStore;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::ops::ControlFlow;
 
 /// The maximum number of objects in one record: they take about as many bytes as the record itself.
-const MOST: usize = 100;
+const MAX_HASHED_OBJECTS: usize = 100;
 /// The number of bytes kept of a hash.
-const HASH: usize = 5;
+const HASH_BYTES: usize = 5;
 /// The maximum number of ingestions listed for one object.
-const TOLD: usize = 20;
+const MAX_LISTED_INGESTIONS: usize = 20;
 
 /// The objects that an ingestion wrote, as its record names them.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Wrote {
+pub(super) struct WrittenObjects {
     /// The hashes in base64; `None` if there are too many objects, or if an older version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wrote: Option<String>,
@@ -33,7 +33,7 @@ pub(super) struct Wrote {
 
 /// The ingestions that wrote an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Writers {
+pub struct WriteHistory {
     /// The ingestion that minted its URI.
     pub minted_by: Option<Record>,
     /// The newest 20 ingestions that wrote it or the object that it is nested in, newest first.
@@ -44,51 +44,51 @@ pub struct Writers {
     pub since: Option<String>,
 }
 
-impl Wrote {
+impl WrittenObjects {
     /// Returns the objects that an answer reports as changed.
-    pub(super) fn of(answer: &Answer) -> Self {
+    pub(super) fn from_answer(answer: &Answer) -> Self {
         let changed = answer
             .objects
             .iter()
             .filter(|object| !matches!(object.status, Status::Unchanged | Status::Absent));
-        Self::of_uris(changed.flat_map(|object| {
+        Self::from_uris(changed.flat_map(|object| {
             let nested = object.nested.iter().map(|nested| nested.uri.as_str());
             std::iter::once(object.uri.as_str()).chain(nested)
         }))
     }
 
     /// Returns the hashes of these objects.
-    pub(super) fn of_uris<'u>(uris: impl Iterator<Item = &'u str>) -> Self {
+    pub(super) fn from_uris<'u>(uris: impl Iterator<Item = &'u str>) -> Self {
         let mut hashes = Vec::new();
         for (count, uri) in uris.enumerate() {
-            if count == MOST {
+            if count == MAX_HASHED_OBJECTS {
                 return Self::default();
             }
-            hashes.extend(hash(uri));
+            hashes.extend(hash_uri(uri));
         }
         Self { wrote: Some(STANDARD_NO_PAD.encode(hashes)) }
     }
 
     /// Returns whether this names the object with this hash, or `None` if it has no hashes.
-    fn names(&self, wanted: [u8; HASH]) -> Option<bool> {
+    fn names_object(&self, wanted: [u8; HASH_BYTES]) -> Option<bool> {
         let hashes = STANDARD_NO_PAD.decode(self.wrote.as_ref()?).ok()?;
-        let (hashes, _) = hashes.as_chunks::<HASH>();
+        let (hashes, _) = hashes.as_chunks::<HASH_BYTES>();
         Some(hashes.contains(&wanted))
     }
 }
 
-fn hash(uri: &str) -> [u8; HASH] {
+fn hash_uri(uri: &str) -> [u8; HASH_BYTES] {
     let digest = Sha256::digest(uri);
     digest.first_chunk().copied().expect("SHA-256 has 32 bytes")
 }
 
 /// Finds the ingestions that wrote the object with this URI, among the recorded ones.
-pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
-    let wanted = hash(uri);
-    let minted = minted(store, uri)?;
-    let mut writers = Writers::default();
-    record::each(store, &mut |value| {
-        let record = record::decode(value)?;
+pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, GatewayError> {
+    let wanted = hash_uri(uri);
+    let minted = find_minted_uuid(store, uri)?;
+    let mut writers = WriteHistory::default();
+    record::for_each_record(store, &mut |value| {
+        let record = record::decode_record(value)?;
         // The newest one that began before the identifier was created.
         if let Some(id) = &minted
             && writers.minted_by.is_none()
@@ -97,8 +97,13 @@ pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
             writers.minted_by = Some(record.clone());
         }
         writers.since = Some(record.at.clone());
-        match serde_json::from_slice::<Wrote>(value).unwrap_or_default().names(wanted) {
-            Some(true) if writers.named_by.len() < TOLD => writers.named_by.push(record),
+        match serde_json::from_slice::<WrittenObjects>(value)
+            .unwrap_or_default()
+            .names_object(wanted)
+        {
+            Some(true) if writers.named_by.len() < MAX_LISTED_INGESTIONS => {
+                writers.named_by.push(record);
+            }
             Some(_) => {}
             None => writers.silent += 1,
         }
@@ -106,7 +111,7 @@ pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
     })?;
     // An ingestion that ended before the identifier was created cannot have minted it; the one that did is no longer
     // recorded.
-    let time = minted.as_deref().and_then(time);
+    let time = minted.as_deref().and_then(uuid_time_ms);
     let is_plausible = |record: &Record| {
         let ended: Option<jiff::Timestamp> = record.at.parse().ok();
         time.zip(ended).is_some_and(|(time, ended)| time <= ended.as_millisecond())
@@ -116,7 +121,7 @@ pub fn writers(store: &ReadStore, uri: &str) -> Result<Writers, Fault> {
 }
 
 /// Returns the UUID at the end of a URI, if a namespace of this gateway mints such URIs.
-fn minted(store: &ReadStore, uri: &str) -> Result<Option<String>, Fault> {
+fn find_minted_uuid(store: &ReadStore, uri: &str) -> Result<Option<String>, GatewayError> {
     let Some(at) = uri.len().checked_sub(36) else { return Ok(None) };
     let (Some(base), Some(id)) = (uri.get(..at), uri.get(at..)) else { return Ok(None) };
     if uuid::Uuid::parse_str(id).is_ok_and(|id| id.get_version_num() == 7) {
@@ -133,7 +138,7 @@ fn minted(store: &ReadStore, uri: &str) -> Result<Option<String>, Fault> {
 }
 
 /// Returns the creation time of a UUID of version 7, in milliseconds since 1970.
-fn time(id: &str) -> Option<i64> {
+fn uuid_time_ms(id: &str) -> Option<i64> {
     let (seconds, nanoseconds) = uuid::Uuid::parse_str(id).ok()?.get_timestamp()?.to_unix();
     Some(i64::try_from(seconds).ok()? * 1000 + i64::from(nanoseconds / 1_000_000))
 }

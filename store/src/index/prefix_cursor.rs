@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// between that key and `at`. Without a pending key, none lies between the keys that begin with `prefix` and
 /// `at`. It holds until the index changes.
 #[derive(Debug, Default)]
-pub(crate) struct Stand {
+pub(crate) struct PrefixCursor {
     /// The instance and sequence of the index for which this is valid.
     state: (u64, u64),
     prefix: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) struct Stand {
     is_at_hand: bool,
 }
 
-impl Stand {
+impl PrefixCursor {
     /// Returns the block to continue in, if the keys of the prefix can be in it and not before it.
     fn block_for(&self, state: (u64, u64), prefix: &[u8]) -> Option<Arc<Block>> {
         let is_later = *prefix > *self.prefix && !prefix.starts_with(&self.prefix);
@@ -37,15 +37,15 @@ impl Stand {
 
 /// The block of the last lookup.
 #[derive(Debug, Default)]
-pub(crate) struct Near {
+pub(crate) struct BlockHint {
     /// The instance and sequence of the index for which this is valid.
     state: (u64, u64),
     /// The block with its name.
     block: Option<(Box<[u8]>, Arc<Block>)>,
 }
 
-impl Near {
-    fn holds(&self, state: (u64, u64), key: &[u8]) -> bool {
+impl BlockHint {
+    fn covers_key(&self, state: (u64, u64), key: &[u8]) -> bool {
         self.block.as_ref().is_some_and(|(name, block)| {
             self.state == state && **name <= *key && block.end().is_none_or(|end| end > key)
         })
@@ -54,25 +54,25 @@ impl Near {
 
 impl Blocks {
     /// Looks up a key that may be in the same block as the last one.
-    pub(super) fn get_near<T>(
+    pub(super) fn get_with_hint<T>(
         &self,
-        near: &mut Near,
+        near: &mut BlockHint,
         state: (u64, u64),
         key: &[u8],
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Error> {
-        if !near.holds(state, key) {
-            let block = self.find(Bound::Included(key), key)?;
-            *near = Near { state, block: Some(block) };
+        if !near.covers_key(state, key) {
+            let block = self.find_block(Bound::Included(key), key)?;
+            *near = BlockHint { state, block: Some(block) };
         }
         Ok(near.block.as_ref().and_then(|(_, block)| block.get(key)).map(read))
     }
 
     /// Passes the keys that begin with `prefix`, without it, to `visit`. `state` must differ for each index
     /// and after every change.
-    pub(super) fn read_on(
+    pub(super) fn read_prefix(
         &self,
-        stand: &mut Stand,
+        stand: &mut PrefixCursor,
         state: (u64, u64),
         prefix: &[u8],
         visit: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
@@ -82,7 +82,7 @@ impl Blocks {
         } else {
             (stand.at, stand.is_at_hand) = (0, false);
             stand.key.clear();
-            self.find_once(prefix)?.1
+            self.find_block_once(prefix)?.1
         };
         // Cleared first, so that a failure leaves no position.
         stand.block = None;
@@ -99,12 +99,12 @@ impl Blocks {
                     return Ok(());
                 }
             }
-            if block.step(&mut stand.at, &mut stand.key).is_some() {
+            if block.read_next(&mut stand.at, &mut stand.key).is_some() {
                 stand.is_at_hand = true;
                 continue;
             }
             let Some(end) = block.end() else { return Ok(()) };
-            block = self.load_once(end)?;
+            block = self.load_block_once(end)?;
             stand.at = 0;
             stand.key.clear();
         }
@@ -121,7 +121,7 @@ mod tests {
 
     fn blocks(folder: &std::path::Path, keys: &BTreeSet<Vec<u8>>) -> Blocks {
         let (engine, ()) = Engine::open(folder, |_, _| Ok(())).unwrap();
-        let mut blocks = Blocks::new(engine, |_| Shape { valued: false, full: 96 });
+        let mut blocks = Blocks::new(engine, |_| Shape { has_values: false, max_bytes: 96 });
         for key in keys {
             blocks.insert(key, &[]).unwrap();
         }
@@ -148,7 +148,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut keys = keys;
             let mut blocks = blocks(dir.path(), &keys);
-            let (mut stand, mut near) = (Stand::default(), Near::default());
+            let (mut stand, mut near) = (PrefixCursor::default(), BlockHint::default());
             let mut changes = 0;
             for (at, (id, ascending)) in order.into_iter().enumerate() {
                 let id = if ascending { u8::try_from(at % 41).unwrap() } else { id };
@@ -160,7 +160,7 @@ mod tests {
                 }
                 let mut found = Vec::new();
                 blocks
-                    .read_on(&mut stand, (1, changes), &[3, id], &mut |rest| {
+                    .read_prefix(&mut stand, (1, changes), &[3, id], &mut |rest| {
                         found.push([&[3, id], rest].concat());
                         Ok(())
                     })
@@ -169,7 +169,7 @@ mod tests {
                     keys.iter().filter(|key| key.starts_with(&[3, id])).cloned().collect();
                 prop_assert_eq!(found, expected);
                 let one = [3, id, 7, 7];
-                let found = blocks.get_near(&mut near, (1, changes), &one, |_| ()).unwrap();
+                let found = blocks.get_with_hint(&mut near, (1, changes), &one, |_| ()).unwrap();
                 prop_assert_eq!(found.is_some(), keys.contains(one.as_slice()));
             }
         }

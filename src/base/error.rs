@@ -1,14 +1,14 @@
 //! Errors for clients and operators: what failed, the value, the place, the cause, and what to do.
-use crate::disk::shortage;
+use crate::disk::describe_shortage;
 use std::fmt;
 use std::time::Duration;
 
 /// An error of a request. The HTTP layer shows it as `application/problem+json` (RFC 9457), the command line as lines
 /// of text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub struct Fault {
+pub struct GatewayError {
     /// The class of the error.
-    pub kind: Kind,
+    pub kind: ErrorClass,
     /// The description. It has no stack trace, no file path and no secret.
     pub detail: String,
     /// All findings, each with its place.
@@ -17,7 +17,7 @@ pub struct Fault {
 
 /// The class of an error; each has one HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorClass {
     /// 400: the request cannot be parsed.
     Malformed,
     /// 401: the request has no valid credentials.
@@ -39,13 +39,13 @@ pub enum Kind {
     /// 422: the request can be parsed and is not valid.
     Invalid,
     /// 429: too many requests; retry after this time.
-    TooMany(Duration),
+    TooManyRequests(Duration),
     /// 503: temporarily not possible; retry after this time.
     Unavailable(Duration),
     /// 500: the data on disk is damaged, or was written by a newer version; it needs a person.
     Damaged,
     /// 507: the disk is full.
-    NoRoom,
+    InsufficientStorage,
     /// 500: an error of Penstock itself or of the machine; the log has more.
     Internal,
 }
@@ -75,31 +75,35 @@ pub enum Place {
     Whole,
 }
 
-impl Fault {
+impl GatewayError {
     /// Creates an error without findings.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorClass, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), errors: Vec::new() }
     }
 
     /// Creates an error with its findings.
-    pub fn with(kind: Kind, detail: impl Into<String>, errors: Vec<Finding>) -> Self {
+    pub fn with_findings(
+        kind: ErrorClass,
+        detail: impl Into<String>,
+        errors: Vec<Finding>,
+    ) -> Self {
         Self { kind, detail: detail.into(), errors }
     }
 }
 
 impl Finding {
     /// Creates a finding at a JSON Pointer.
-    pub fn at(pointer: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn at_pointer(pointer: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: Place::Pointer(pointer.into()), message: message.into() }
     }
 
     /// Creates a finding at a line and column.
-    pub fn line(line: u64, column: u64, message: impl Into<String>) -> Self {
+    pub fn at_line(line: u64, column: u64, message: impl Into<String>) -> Self {
         Self { place: Place::Line { line, column }, message: message.into() }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for GatewayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.detail)?;
         for finding in &self.errors {
@@ -124,30 +128,34 @@ impl fmt::Display for Finding {
     }
 }
 
-impl From<penstock_store::Error> for Fault {
+impl From<penstock_store::Error> for GatewayError {
     fn from(error: penstock_store::Error) -> Self {
         use penstock_store::Error;
         match &error {
-            Error::TooLarge { .. } => Self::new(Kind::TooLarge, error.to_string()),
-            error if error.is_no_room() => {
-                let full = error.disk_full().map(|full| format!(": {}", shortage(full)));
+            Error::TooLarge { .. } => Self::new(ErrorClass::TooLarge, error.to_string()),
+            error if error.is_disk_full() => {
+                let full =
+                    error.disk_full_details().map(|full| format!(": {}", describe_shortage(full)));
                 let why = full.unwrap_or_default();
-                Self::new(Kind::NoRoom, format!("the gateway's disk is full{why}"))
+                Self::new(
+                    ErrorClass::InsufficientStorage,
+                    format!("the gateway's disk is full{why}"),
+                )
             }
             Error::Poisoned { .. } => {
                 tracing::warn!(%error, "The store refused a commit.");
                 Self::new(
-                    Kind::Unavailable(Duration::from_secs(10)),
+                    ErrorClass::Unavailable(Duration::from_secs(10)),
                     "the store refuses changes because a write to the disk failed or its index is damaged; it reopens automatically when the disk accepts writes again, and the gateway's log has the cause",
                 )
             }
             Error::Reopening => Self::new(
-                Kind::Unavailable(Duration::from_secs(2)),
+                ErrorClass::Unavailable(Duration::from_secs(2)),
                 "the store is reopening after a failed write to the disk or damage of its index; retry in a few seconds",
             ),
             _ => {
                 tracing::error!(%error, "The store failed.");
-                Self::new(Kind::Internal, "the store failed; the gateway's log has the cause")
+                Self::new(ErrorClass::Internal, "the store failed; the gateway's log has the cause")
             }
         }
     }

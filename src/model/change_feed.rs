@@ -11,7 +11,7 @@
 //!
 //! | collection | key | value |
 //! |---|---|---|
-//! | `change-cursors` | Business Object id. | [`Cursor`] as JSON. Exists while the Business Object is watched. |
+//! | `change-cursors` | Business Object id. | [`ExportCursor`] as JSON. Exists while the Business Object is watched. |
 //! | `changes` | id, 0, generation (u64, big endian), URI. | Number of exports before the object became a member (u64), or empty. |
 //! | `object-ages` | id, 0, URI (empty for all objects). | Elapsed time of the last change, generation (u64 each). For all objects, the generation `u64::MAX` means that earlier ages are invalid. |
 //! | `watched` | Empty. | A number that differs after each change of the watched set (u64). |
@@ -24,7 +24,7 @@
 //!
 //! If thousands of objects hold a changed object nested, the change is not recorded for each of them. Otherwise the
 //! memory of the commit would depend on what is stored and not on the request. Instead, the cursor has the generation
-//! of that change ([`Cursor::anew`]), and until it is done only full exports run: a full export contains everything
+//! of that change ([`ExportCursor::anew`]), and until it is done only full exports run: a full export contains everything
 //! that a consumer lacks. All objects then have the age of that change.
 
 mod cursor;
@@ -32,13 +32,16 @@ mod holders;
 mod note;
 mod watch;
 
-pub use cursor::{Changed, changed, has_changes, sweep, sweep_all};
-pub use cursor::{Cursor, Known, age, close_generation, cursor, forget_age, put_age, put_cursor};
-pub(super) use cursor::{defined, removed};
-pub use note::{note, note_but};
-pub use watch::{Mark, Watch};
+pub use cursor::{ChangedObject, clean_up, clean_up_all, has_changes, list_changed};
+pub use cursor::{
+    ExportCursor, KnownTarget, close_generation, delete_age, read_age, read_cursor, write_age,
+    write_cursor,
+};
+pub(super) use cursor::{stop_watching, update_watching};
+pub use note::{record_changes, record_changes_except};
+pub use watch::{ChangeMark, Watch};
 
-/// The collection of [`Cursor`]s.
+/// The collection of [`ExportCursor`]s.
 const CURSORS: &str = "change-cursors";
 /// The collection of changed objects.
 const CHANGES: &str = "changes";
@@ -47,6 +50,6 @@ const AGES: &str = "object-ages";
 /// The collection with the number of the watched set.
 const WATCHED: &str = "watched";
 
-fn number(bytes: &[u8]) -> Option<u64> {
+fn decode_u64(bytes: &[u8]) -> Option<u64> {
     bytes.try_into().ok().map(u64::from_be_bytes)
 }

@@ -2,38 +2,38 @@
 //! thread of its own, for which no commit waits.
 use crate::Error;
 use crate::journal;
-use crate::store::Inner;
+use crate::store::StoreInner;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The delay before a failed attempt is retried.
-const RETRY: Duration = Duration::from_mins(1);
+const RETRY_DELAY: Duration = Duration::from_mins(1);
 
 /// Whether the store is closing.
 #[derive(Debug, Default)]
 pub(crate) struct Closing {
     begun: AtomicBool,
     lock: Mutex<()>,
-    bell: Condvar,
+    changed: Condvar,
 }
 
 impl Closing {
-    fn begin(&self) {
+    fn begin_closing(&self) {
         let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.begun.store(true, Ordering::Release);
-        self.bell.notify_all();
+        self.changed.notify_all();
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check_not_closing(&self) -> Result<(), Error> {
         if self.begun.load(Ordering::Acquire) { Err(Error::Closing) } else { Ok(()) }
     }
 
-    fn wait(&self, at_most: Duration) {
+    fn wait_for_closing(&self, at_most: Duration) {
         let lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         let _ended = self
-            .bell
+            .changed
             .wait_timeout_while(lock, at_most, |()| !self.begun.load(Ordering::Acquire))
             .unwrap_or_else(PoisonError::into_inner);
     }
@@ -41,27 +41,27 @@ impl Closing {
 
 /// The maintenance thread. It only exists while there is something to do.
 #[derive(Debug, Default)]
-pub(crate) struct Tidier {
+pub(crate) struct MaintenanceThread {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Tidier {
+impl MaintenanceThread {
     /// Starts the thread unless it is running.
-    pub(crate) fn begin(&self, inner: &Arc<Inner>) {
+    pub(crate) fn start_if_idle(&self, inner: &Arc<StoreInner>) {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
         let inner = inner.clone();
         let run = move || {
-            while inner.is_untidy() && inner.closing.check().is_ok() {
-                if let Err(cause) = inner.tidy() {
+            while inner.needs_maintenance() && inner.closing.check_not_closing().is_ok() {
+                if let Err(cause) = inner.run_maintenance() {
                     if matches!(cause, Error::Closing) {
                         return;
                     }
                     tracing::warn!(%cause,
                         "Packing or compacting the journal failed; nothing is lost. The store retries in 60 s.");
-                    inner.closing.wait(RETRY);
+                    inner.closing.wait_for_closing(RETRY_DELAY);
                 }
             }
         };
@@ -75,8 +75,8 @@ impl Tidier {
     }
 
     /// Stops the thread, and waits until it has ended.
-    pub(crate) fn end(&self, inner: &Inner) {
-        inner.closing.begin();
+    pub(crate) fn stop_and_join(&self, inner: &StoreInner) {
+        inner.closing.begin_closing();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if thread.is_some_and(|thread| thread.join().is_err()) {
             tracing::warn!("Packing or compacting the journal panicked; nothing is lost.");
@@ -84,47 +84,48 @@ impl Tidier {
     }
 }
 
-impl Inner {
+impl StoreInner {
     /// Returns whether a segment should be packed or the journal compacted.
-    pub(crate) fn is_untidy(&self) -> bool {
-        let synced = self.synced();
-        synced.check().is_ok() && (synced.is_to_pack() || self.is_outgrown())
+    pub(crate) fn needs_maintenance(&self) -> bool {
+        let synced = self.sync_state();
+        synced.check_writable().is_ok() && (synced.needs_packing() || self.needs_compaction())
     }
 
     /// Returns whether the journal should be compacted. If nothing was removed or changed, the journal takes
     /// less disk space than the index, and a new base would not be smaller.
-    fn is_outgrown(&self) -> bool {
-        let bytes = self.synced().bytes();
+    fn needs_compaction(&self) -> bool {
+        let bytes = self.sync_state().bytes();
         bytes.packed > self.options.compact_bytes.max(bytes.base / 2)
             && bytes.packed + bytes.base > self.index_bytes()
     }
 
-    fn tidy(&self) -> Result<(), Error> {
-        match self.pack() {
+    fn run_maintenance(&self) -> Result<(), Error> {
+        match self.pack_segments() {
             Err(Error::Corrupt(place)) => {
                 tracing::error!(%place,
                     "A segment of the journal is damaged. Replacing it by a new base from the index, which has all \
                      of its content.");
-                self.compact()?;
+                self.compact_journal()?;
                 // If the medium keeps failing, bases must not fill it.
-                self.closing.wait(RETRY);
+                self.closing.wait_for_closing(RETRY_DELAY);
                 Ok(())
             }
-            Ok(()) if self.is_outgrown() => self.compact(),
+            Ok(()) if self.needs_compaction() => self.compact_journal(),
             done => done,
         }
     }
 
     /// Packs the full segments.
-    pub(crate) fn pack(&self) -> Result<(), Error> {
+    pub(crate) fn pack_segments(&self) -> Result<(), Error> {
         let _slot = self.slot.take();
-        let synced = self.synced();
-        synced.check()?;
+        let synced = self.sync_state();
+        synced.check_writable()?;
         synced.begin_packing();
-        let check = || self.closing.check().and_then(|()| synced.check());
-        let packed = journal::pack(&self.journal(), &check, &mut |before, after| {
-            synced.packed(before, after);
-        });
-        packed.inspect_err(|_| synced.packing_failed())
+        let check = || self.closing.check_not_closing().and_then(|()| synced.check_writable());
+        let packed =
+            journal::pack_segments(&self.journal_folder(), &check, &mut |before, after| {
+                synced.record_packed(before, after);
+            });
+        packed.inspect_err(|_| synced.record_packing_failure())
     }
 }

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 
 /// The links of a mapping from nested objects to their holders. Shapes are numbered; the root is 0.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Links {
+pub(super) struct HolderLinks {
     /// For each property: the nested shapes, each with the shape that holds it.
     by_property: BTreeMap<NamedNode, Vec<(usize, usize)>>,
 }
 
-impl Links {
-    pub(super) fn of(root: &Shape) -> Self {
+impl HolderLinks {
+    pub(super) fn of_mapping(root: &Shape) -> Self {
         let mut links = Self::default();
         let mut shapes = 1;
         let mut waiting = vec![(root, 0)];
@@ -36,7 +36,7 @@ impl Links {
 
     /// Returns the possible objects of the root shape that hold one of these objects, directly or indirectly.
     /// `None` if there are more than `most`.
-    pub(super) fn climb(
+    pub(super) fn find_holders(
         &self,
         read: &impl Read,
         changed: impl IntoIterator<Item = NamedNode>,

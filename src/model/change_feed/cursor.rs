@@ -1,5 +1,5 @@
 //! The export progress of a Business Object, and the set of changed objects.
-use super::{AGES, CHANGES, CURSORS, WATCHED, number};
+use super::{AGES, CHANGES, CURSORS, WATCHED, decode_u64};
 use crate::resource::BusinessObject;
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
 use rand::Rng;
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The maximum number of documents that one cleanup commit removes.
-const SWEPT: usize = 1000;
+const CLEANUP_BATCH_DOCUMENTS: usize = 1000;
 /// Replaces the URI in [`AGES`] for an age of all objects of the Business Object.
-const ALL: &str = "";
+const ALL_OBJECTS: &str = "";
 /// Replaces the generation of an age of all objects: earlier ages are invalid.
 const UNKNOWN_BEFORE: u64 = u64::MAX;
 
 /// The export progress of a watched Business Object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Cursor {
+pub struct ExportCursor {
     /// The generation in which changes are recorded now.
     pub open: u64,
     /// The last generation whose changes are all exported.
@@ -30,12 +30,12 @@ pub struct Cursor {
     /// A digest of the exported name, mapping and conditions.
     pub view: String,
     /// The targets that have received a full export of this view and all exports since.
-    pub targets: BTreeMap<String, Known>,
+    pub targets: BTreeMap<String, KnownTarget>,
 }
 
 /// A target that has received everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct KnownTarget {
     /// The place that its bucketName led to.
     pub place: String,
     /// The last sequence of this target. If the target has a different one, as after a backup was restored, it has
@@ -45,25 +45,25 @@ pub struct Known {
 
 /// A changed object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct ChangedObject {
     /// Its URI.
     pub uri: String,
     /// If the object became a member in this generation: the number of exports before that.
     pub new_at: Option<u64>,
 }
 
-impl Cursor {
+impl ExportCursor {
     fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a cursor has string keys alone")
     }
 
     /// Returns whether there are more changes than are recorded, so that a full export is needed.
-    pub fn begins_anew(&self) -> bool {
+    pub fn needs_full_export(&self) -> bool {
         self.anew > self.done
     }
 }
 
-impl Default for Cursor {
+impl Default for ExportCursor {
     fn default() -> Self {
         Self {
             open: 1,
@@ -77,8 +77,8 @@ impl Default for Cursor {
 }
 
 /// Reads the cursor of a Business Object; `None` while it is not watched.
-pub fn cursor(read: &impl Read, id: &str) -> Result<Option<Cursor>, Error> {
-    let document = read.document(CURSORS, id.as_bytes())?;
+pub fn read_cursor(read: &impl Read, id: &str) -> Result<Option<ExportCursor>, Error> {
+    let document = read.read_document(CURSORS, id.as_bytes())?;
     Ok(document.map(|bytes| {
         serde_json::from_slice(&bytes).unwrap_or_else(|error| {
             // A full export of everything loses no change.
@@ -87,93 +87,93 @@ pub fn cursor(read: &impl Read, id: &str) -> Result<Option<Cursor>, Error> {
                 %error,
                 "Reading the export progress of a Business Object failed. Its next exports are full exports."
             );
-            Cursor { open: u64::MAX / 4, ..Cursor::default() }
+            ExportCursor { open: u64::MAX / 4, ..ExportCursor::default() }
         })
     }))
 }
 
 /// Writes the cursor of a Business Object.
-pub fn put_cursor(
+pub fn write_cursor(
     transaction: &mut Transaction<'_>,
     id: &str,
-    cursor: &Cursor,
+    cursor: &ExportCursor,
 ) -> Result<(), Error> {
-    transaction.put(CURSORS, id.as_bytes(), &cursor.encode())
+    transaction.put_document(CURSORS, id.as_bytes(), &cursor.encode())
 }
 
 /// Closes the open generation of a Business Object, so that further changes are recorded in the next one.
 /// Returns `None` if it is not watched. Blocking.
-pub fn close_generation(store: &Store, id: &str) -> Result<Option<Cursor>, Error> {
+pub fn close_generation(store: &Store, id: &str) -> Result<Option<ExportCursor>, Error> {
     let (closed, _) = store.transact::<_, Error>(|t| {
-        let Some(mut cursor) = cursor(t, id)? else { return Ok(None) };
+        let Some(mut cursor) = read_cursor(t, id)? else { return Ok(None) };
         cursor.open += 1;
-        put_cursor(t, id, &cursor)?;
+        write_cursor(t, id, &cursor)?;
         Ok(Some(cursor))
     })?;
     Ok(closed)
 }
 
 /// Returns whether there are changes that are in no export.
-pub fn has_changes(read: &impl Read, id: &str, cursor: &Cursor) -> Result<bool, Error> {
-    if cursor.begins_anew() {
+pub fn has_changes(read: &impl Read, id: &str, cursor: &ExportCursor) -> Result<bool, Error> {
+    if cursor.needs_full_export() {
         return Ok(true);
     }
     let from = generation_key(id, cursor.done.saturating_add(1));
-    let prefix = prefix(id);
+    let prefix = key_prefix(id);
     // Keys of changes sort after their generation's key, because the URI makes them longer.
     let range = DocumentRange { prefix: &prefix, after: Some(&from), reverse: false, limit: 1 };
-    Ok(!read.documents(CHANGES, range)?.is_empty())
+    Ok(!read.read_documents(CHANGES, range)?.is_empty())
 }
 
 /// Returns up to `limit` changed objects of a generation after the URI `after`, in the order of their URIs.
-pub fn changed(
+pub fn list_changed(
     read: &impl Read,
     id: &str,
     generation: u64,
     after: Option<&str>,
     limit: usize,
-) -> Result<Vec<Changed>, Error> {
+) -> Result<Vec<ChangedObject>, Error> {
     let prefix = generation_key(id, generation);
     let after = after.map(|uri| [prefix.as_slice(), uri.as_bytes()].concat());
     let range = DocumentRange { prefix: &prefix, after: after.as_deref(), reverse: false, limit };
-    let documents = read.documents(CHANGES, range)?;
+    let documents = read.read_documents(CHANGES, range)?;
     Ok(documents
         .into_iter()
         .filter_map(|(key, value)| {
             let uri = String::from_utf8(key.get(prefix.len()..)?.to_vec()).ok()?;
-            Some(Changed { uri, new_at: number(&value) })
+            Some(ChangedObject { uri, new_at: decode_u64(&value) })
         })
         .collect())
 }
 
 /// Returns the elapsed time in milliseconds of an object's last change, and its generation; `None` if they are
 /// unknown.
-pub fn age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
-    let Some(own) = stored_age(read, id, uri)? else { return Ok(None) };
-    Ok(match stored_age(read, id, ALL)? {
+pub fn read_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some(own) = read_stored_age(read, id, uri)? else { return Ok(None) };
+    Ok(match read_stored_age(read, id, ALL_OBJECTS)? {
         Some((since, UNKNOWN_BEFORE)) => (own.0 >= since).then_some(own),
         Some(all) => Some(own.max(all)),
         None => Some(own),
     })
 }
 
-fn stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
-    let Some(value) = read.document(AGES, &age_key(id, uri))? else { return Ok(None) };
-    Ok(value.split_at_checked(8).and_then(|(at, in_)| Some((number(at)?, number(in_)?))))
+fn read_stored_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
+    let Some(value) = read.read_document(AGES, &age_key(id, uri))? else { return Ok(None) };
+    Ok(value.split_at_checked(8).and_then(|(at, in_)| Some((decode_u64(at)?, decode_u64(in_)?))))
 }
 
 /// Records that any object may have changed.
-pub(super) fn put_age_of_all(
+pub(super) fn write_age_of_all(
     transaction: &mut Transaction<'_>,
     id: &str,
     at: u64,
     generation: u64,
 ) -> Result<(), Error> {
-    put_age(transaction, id, ALL, at, generation)
+    write_age(transaction, id, ALL_OBJECTS, at, generation)
 }
 
 /// Records the last change of an object.
-pub fn put_age(
+pub fn write_age(
     transaction: &mut Transaction<'_>,
     id: &str,
     uri: &str,
@@ -181,61 +181,65 @@ pub fn put_age(
     generation: u64,
 ) -> Result<(), Error> {
     let value = [at.to_be_bytes(), generation.to_be_bytes()].concat();
-    transaction.put(AGES, &age_key(id, uri), &value)
+    transaction.put_document(AGES, &age_key(id, uri), &value)
 }
 
 /// Removes the record of an object's last change.
-pub fn forget_age(transaction: &mut Transaction<'_>, id: &str, uri: &str) -> Result<(), Error> {
-    transaction.delete(AGES, &age_key(id, uri))
+pub fn delete_age(transaction: &mut Transaction<'_>, id: &str, uri: &str) -> Result<(), Error> {
+    transaction.delete_document(AGES, &age_key(id, uri))
 }
 
 /// Removes the records of generations that are done, and all records of a Business Object that is not watched, in
 /// small commits. Blocking.
-pub fn sweep(store: &Store, id: &str) -> Result<(), Error> {
+pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
     loop {
         let (swept, _) = store.transact::<_, Error>(|t| {
-            let cursor = cursor(t, id)?;
-            let prefix = prefix(id);
-            let range = DocumentRange { prefix: &prefix, limit: SWEPT, ..DocumentRange::default() };
+            let cursor = read_cursor(t, id)?;
+            let prefix = key_prefix(id);
+            let range = DocumentRange {
+                prefix: &prefix,
+                limit: CLEANUP_BATCH_DOCUMENTS,
+                ..DocumentRange::default()
+            };
             let mut swept = 0;
-            for (key, _) in t.documents(CHANGES, range)? {
-                let generation = key.get(prefix.len()..prefix.len() + 8).and_then(number);
+            for (key, _) in t.read_documents(CHANGES, range)? {
+                let generation = key.get(prefix.len()..prefix.len() + 8).and_then(decode_u64);
                 let done = cursor.as_ref().is_none_or(|cursor| {
                     generation.is_none_or(|generation| generation <= cursor.done)
                 });
                 if !done {
                     break;
                 }
-                t.delete(CHANGES, &key)?;
+                t.delete_document(CHANGES, &key)?;
                 swept += 1;
             }
-            if cursor.is_none() && swept < SWEPT {
-                for (key, _) in t.documents(AGES, range)? {
-                    t.delete(AGES, &key)?;
+            if cursor.is_none() && swept < CLEANUP_BATCH_DOCUMENTS {
+                for (key, _) in t.read_documents(AGES, range)? {
+                    t.delete_document(AGES, &key)?;
                     swept += 1;
                 }
             }
             Ok(swept)
         })?;
-        if swept < SWEPT {
+        if swept < CLEANUP_BATCH_DOCUMENTS {
             return Ok(());
         }
     }
 }
 
-/// Runs [`sweep`] for every Business Object with records, including deleted ones. Blocking.
-pub fn sweep_all(store: &Store) -> Result<(), Error> {
+/// Runs [`clean_up`] for every Business Object with records, including deleted ones. Blocking.
+pub fn clean_up_all(store: &Store) -> Result<(), Error> {
     for collection in [CHANGES, AGES] {
         let mut after = Vec::new();
         loop {
             let range = DocumentRange { after: Some(&after), limit: 1, ..DocumentRange::default() };
-            let found = store.read().documents(collection, range)?;
+            let found = store.read().read_documents(collection, range)?;
             let Some((key, _)) = found.first() else { break };
             let id = key.split(|byte| *byte == 0).next().unwrap_or_default();
             // An id is followed by 0, so this sorts after all of its keys.
             after = [id, &[1]].concat();
             if let Ok(id) = std::str::from_utf8(id) {
-                sweep(store, id)?;
+                clean_up(store, id)?;
             }
         }
     }
@@ -243,17 +247,17 @@ pub fn sweep_all(store: &Store) -> Result<(), Error> {
 }
 
 /// Starts or stops watching a definition that this commit stores. `now` is the elapsed time.
-pub(crate) fn defined(
+pub(crate) fn update_watching(
     transaction: &mut Transaction<'_>,
     before: Option<&BusinessObject>,
     object: &BusinessObject,
     now: u64,
 ) -> Result<(), Error> {
     if !is_watched(object) {
-        return removed(transaction, &object.id);
+        return stop_watching(transaction, &object.id);
     }
     let definition = &object.definition;
-    let mut cursor = cursor(transaction, &object.id)?.unwrap_or_default();
+    let mut cursor = read_cursor(transaction, &object.id)?.unwrap_or_default();
     // Changes were missed while none were recorded, and a target missed the exports while it was not listed.
     // Such targets need a full export.
     let is_noted = before.is_some_and(|before| {
@@ -265,19 +269,19 @@ pub(crate) fn defined(
     let kept_ages = before.is_some_and(|before| before.definition.retention.is_some());
     if definition.retention.is_some() && !kept_ages {
         // Ages of an earlier retention were not updated after it ended.
-        put_age_of_all(transaction, &object.id, now, UNKNOWN_BEFORE)?;
+        write_age_of_all(transaction, &object.id, now, UNKNOWN_BEFORE)?;
     }
-    put_cursor(transaction, &object.id, &cursor)?;
-    watch_others(transaction)
+    write_cursor(transaction, &object.id, &cursor)?;
+    change_watched_number(transaction)
 }
 
 /// Stops watching a definition that this commit removes, or that no longer needs to be watched.
-pub(crate) fn removed(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Error> {
-    if cursor(transaction, id)?.is_none() {
+pub(crate) fn stop_watching(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Error> {
+    if read_cursor(transaction, id)?.is_none() {
         return Ok(());
     }
-    transaction.delete(CURSORS, id.as_bytes())?;
-    watch_others(transaction)
+    transaction.delete_document(CURSORS, id.as_bytes())?;
+    change_watched_number(transaction)
 }
 
 /// Returns whether changes are recorded for a Business Object. A disabled one is watched too: its objects can change
@@ -287,18 +291,18 @@ pub(super) fn is_watched(object: &BusinessObject) -> bool {
 }
 
 /// Reads the number of the watched set of Business Objects. It differs after each change; 0 before the first.
-pub(super) fn watched(read: &impl Read) -> Result<u64, Error> {
-    Ok(read.document(WATCHED, b"")?.as_deref().and_then(number).unwrap_or(0))
+pub(super) fn read_watched_number(read: &impl Read) -> Result<u64, Error> {
+    Ok(read.read_document(WATCHED, b"")?.as_deref().and_then(decode_u64).unwrap_or(0))
 }
 
 /// Gives the watched set a new random number. A number of a failed commit may still be in memory, and must not be
 /// used for what the next commit stores.
-fn watch_others(transaction: &mut Transaction<'_>) -> Result<(), Error> {
+fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     let number: u64 = rand::rng().random_range(1..=u64::MAX);
-    transaction.put(WATCHED, b"", &number.to_be_bytes())
+    transaction.put_document(WATCHED, b"", &number.to_be_bytes())
 }
 
-fn prefix(id: &str) -> Vec<u8> {
+fn key_prefix(id: &str) -> Vec<u8> {
     [id.as_bytes(), &[0]].concat()
 }
 

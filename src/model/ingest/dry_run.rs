@@ -1,28 +1,28 @@
 //! Dry run: what sample data would become through a definition that is not stored yet.
-use super::change::change;
+use super::change::apply_request;
 use super::{Answer, Body, Limits, Mode, Request, values};
-use crate::changes::Watch;
+use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use crate::view;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad};
 use penstock_base::commit::NoClient;
-use penstock_base::fault::{Fault, Finding};
+use penstock_base::error::{Finding, GatewayError};
 use penstock_store::{Pattern, Read as _, Transaction};
 
 /// The result of a dry run.
 #[derive(Debug)]
-pub struct Trial {
+pub struct DryRun {
     /// The answer of VALIDATE, in which minted URIs are examples.
     pub answer: Answer,
     /// The quads that are not stored yet.
     pub added: Vec<Quad>,
     /// Each object as the view would return it, in the order of the request.
-    pub views: Vec<Viewed>,
+    pub views: Vec<RenderedObject>,
 }
 
 /// An object as the view returns it.
 #[derive(Debug)]
-pub struct Viewed {
+pub struct RenderedObject {
     /// Its URI.
     pub uri: String,
     /// The object as JSON without white space.
@@ -36,13 +36,13 @@ pub struct Viewed {
 ///
 /// # Errors
 /// Returns the errors of the data, as an ingestion would report them.
-pub fn try_out(
+pub fn dry_run_ingestion(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     business_object: &Compiled,
     data: &[u8],
-) -> Result<Trial, Fault> {
-    values::check(data, limits.values)?;
+) -> Result<DryRun, GatewayError> {
+    values::check_value_count(data, limits.values)?;
     let request = Request {
         business_object,
         mode: Mode::Validate,
@@ -51,12 +51,12 @@ pub fn try_out(
         idempotency_key: None,
         api_key: None,
         traceparent: None,
-        tells_objects: true,
+        lists_objects: true,
         watch: &Watch::default(),
         events: None,
         body: Body::Json(data),
     };
-    let (answer, _) = change(transaction, limits, &request)?;
+    let (answer, _) = apply_request(transaction, limits, &request)?;
     let mut added = Vec::new();
     for (subject, _) in transaction.changed_subjects()? {
         for quad in transaction.quads_about(&NamedOrBlankNode::from(subject))? {
@@ -66,7 +66,7 @@ pub fn try_out(
                 object: Some(quad.object.clone()),
                 graph: Some(quad.graph_name.clone()),
             };
-            if !transaction.before().any(&same)? {
+            if !transaction.prior_state().any(&same)? {
                 added.push(quad);
             }
         }
@@ -76,8 +76,8 @@ pub fn try_out(
     for outcome in &answer.objects {
         let (mut json, mut warnings) = (Vec::new(), Vec::new());
         let uri = NamedNode::new_unchecked(&outcome.uri);
-        view::render(transaction, shape, &uri, &mut json, &mut warnings)?;
-        views.push(Viewed { uri: outcome.uri.clone(), json, warnings });
+        view::render_object(transaction, shape, &uri, &mut json, &mut warnings)?;
+        views.push(RenderedObject { uri: outcome.uri.clone(), json, warnings });
     }
-    Ok(Trial { answer, added, views })
+    Ok(DryRun { answer, added, views })
 }

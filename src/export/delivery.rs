@@ -1,9 +1,9 @@
 //! One delivery: an entry, its file, and what the target needs to deliver it.
-use super::cause::Failure;
-use super::entry::Entry;
+use super::cause::DeliveryFailure;
+use super::entry::ExportEntry;
 use super::file;
 use super::uplink::Uplink;
-use super::uploads::{self, Uploads};
+use super::uploads::{self, UploadFolder};
 use penstock_config::Compression;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
@@ -11,26 +11,26 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// The default compression levels. Higher levels take many times longer for a few per cent.
-const GZIP: u32 = 6;
-const ZSTD: i32 = 3;
+const GZIP_LEVEL: u32 = 6;
+const ZSTD_LEVEL: i32 = 3;
 
 /// One delivery of an entry.
 #[derive(Debug)]
-pub(super) struct Parcel<'a> {
-    pub(super) entry: &'a Entry,
+pub(super) struct Delivery<'a> {
+    pub(super) entry: &'a ExportEntry,
     /// The spool file, or the reason why it is not usable.
     pub(super) file: Result<File, String>,
-    /// Whether an earlier attempt may have stored it ([`super::queue::Job::unclear`]).
+    /// Whether an earlier attempt may have stored it ([`super::queue::DeliveryJob::unclear`]).
     pub(super) unclear: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unanswered: Option<Instant>,
-    pub(super) uploads: &'a Uploads,
+    pub(super) uploads: &'a UploadFolder,
     pub(super) uplink: &'a Arc<Uplink>,
 }
 
 /// The content of an object.
 #[derive(Debug)]
-pub(super) struct Content {
+pub(super) struct ObjectContent {
     pub(super) file: Arc<File>,
     pub(super) length: u64,
     /// SHA-256 of these bytes, lowercase hex.
@@ -40,7 +40,7 @@ pub(super) struct Content {
 }
 
 /// Returns the `Content-Encoding` of a compression.
-pub(super) fn encoding(compression: Compression) -> Option<&'static str> {
+pub(super) fn content_encoding(compression: Compression) -> Option<&'static str> {
     match compression {
         Compression::None => None,
         Compression::Gzip => Some("gzip"),
@@ -49,54 +49,67 @@ pub(super) fn encoding(compression: Compression) -> Option<&'static str> {
 }
 
 /// The error text for a file whose bytes have changed.
-pub(super) const DAMAGED: &str = "the file in the spool is damaged: its SHA-256 has changed since it was written; \
+pub(super) const DAMAGED_FILE: &str = "the file in the spool is damaged: its SHA-256 has changed since it was written; \
      restore the file, or park the export so that the next ones can be delivered";
 
 /// Returns the failure for a file that is missing in the spool.
-pub(super) fn missing(cause: &str) -> Failure {
-    Failure::gateway(format!(
+pub(super) fn missing_file_failure(cause: &str) -> DeliveryFailure {
+    DeliveryFailure::of_gateway(format!(
         "{cause}, and the target does not have it either; restore the file, or park the export so that the \
          next ones can be delivered"
     ))
 }
 
-impl Parcel<'_> {
+impl Delivery<'_> {
     /// Reads the file once, checks its SHA-256, and compresses it if configured. Only the bytes that were
     /// rendered may be sent.
-    pub(super) async fn content(self, compression: Compression) -> Result<Content, Failure> {
-        let file = self.file.map_err(|cause| missing(&cause))?;
+    pub(super) async fn prepare_content(
+        self,
+        compression: Compression,
+    ) -> Result<ObjectContent, DeliveryFailure> {
+        let file = self.file.map_err(|cause| missing_file_failure(&cause))?;
         let expected = self.entry.sha256.clone();
         let (id, uploads) = (self.entry.id.clone(), self.uploads.clone());
         let work = tokio::task::spawn_blocking(move || {
             let mut file = file;
-            let (length, sha256) = file::digest(&mut file)?;
+            let (length, sha256) = file::digest_to_end(&mut file)?;
             if sha256 != expected {
                 return Ok(None);
             }
             file.seek(SeekFrom::Start(0))?;
-            let Some(encoding) = encoding(compression) else {
-                return Ok(Some(Content { file: Arc::new(file), length, sha256, encoding: None }));
+            let Some(encoding) = content_encoding(compression) else {
+                return Ok(Some(ObjectContent {
+                    file: Arc::new(file),
+                    length,
+                    sha256,
+                    encoding: None,
+                }));
             };
-            pack(file, &uploads, &id, compression).map(|(file, length, sha256)| {
-                Some(Content { file: Arc::new(file), length, sha256, encoding: Some(encoding) })
+            compress_file(file, &uploads, &id, compression).map(|(file, length, sha256)| {
+                Some(ObjectContent {
+                    file: Arc::new(file),
+                    length,
+                    sha256,
+                    encoding: Some(encoding),
+                })
             })
         });
         match work.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(Some(content)) => Ok(content),
-            Ok(None) => Err(Failure::gateway(DAMAGED)),
+            Ok(None) => Err(DeliveryFailure::of_gateway(DAMAGED_FILE)),
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
                 ) =>
             {
-                Err(Failure::gateway(
+                Err(DeliveryFailure::of_gateway(
                     "the gateway's disk has no space to compress the file; free space on it",
                 ))
             }
-            Err(error) => {
-                Err(Failure::gateway(format!("the file in the spool cannot be read: {error}")))
-            }
+            Err(error) => Err(DeliveryFailure::of_gateway(format!(
+                "the file in the spool cannot be read: {error}"
+            ))),
         }
     }
 }
@@ -104,25 +117,26 @@ impl Parcel<'_> {
 /// Compresses a file into the folder of the upload records. The same program compresses the same file to the
 /// same bytes. A newer version may produce other bytes; then the upload record no longer matches and the upload
 /// starts again.
-fn pack(
+fn compress_file(
     mut source: File,
-    uploads: &Uploads,
+    uploads: &UploadFolder,
     id: &str,
     compression: Compression,
 ) -> io::Result<(File, u64, String)> {
-    uploads.make()?;
+    uploads.create_folder()?;
     let ending = if compression == Compression::Gzip { ".gz" } else { ".zst" };
-    let target = uploads::create(&uploads.path(id, ending))?;
+    let target = uploads::create_private_file(&uploads.file_path(id, ending))?;
     let mut packed = if compression == Compression::Gzip {
-        let mut encoder = flate2::write::GzEncoder::new(target, flate2::Compression::new(GZIP));
+        let mut encoder =
+            flate2::write::GzEncoder::new(target, flate2::Compression::new(GZIP_LEVEL));
         io::copy(&mut source, &mut encoder)?;
         encoder.finish()?
     } else {
-        let mut encoder = zstd::stream::write::Encoder::new(target, ZSTD)?;
+        let mut encoder = zstd::stream::write::Encoder::new(target, ZSTD_LEVEL)?;
         io::copy(&mut source, &mut encoder)?;
         encoder.finish()?
     };
     packed.seek(SeekFrom::Start(0))?;
-    let (length, sha256) = file::digest(&mut packed)?;
+    let (length, sha256) = file::digest_to_end(&mut packed)?;
     Ok((packed, length, sha256))
 }

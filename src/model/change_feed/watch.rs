@@ -1,11 +1,11 @@
 //! The Business Objects for which changes are recorded, and the notification of the exporter.
-use super::cursor::{is_watched, watched};
-use super::holders::Links;
+use super::cursor::{is_watched, read_watched_number};
+use super::holders::HolderLinks;
 use crate::resource::{BusinessObject, Compiled, Conditions};
 use crate::{catalogue, namespace};
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::clock::{Clock, Stamp};
-use penstock_base::fault::Fault;
+use penstock_base::error::GatewayError;
 use penstock_store::{Pattern, Read};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,15 +30,15 @@ const MOST_HOLDERS: usize = 10_000;
 #[derive(Debug, Default)]
 struct Inner {
     /// The number of the watched set in the store, and its views.
-    views: RwLock<(u64, Arc<[View]>)>,
-    marks: Mutex<HashMap<String, Mark>>,
+    views: RwLock<(u64, Arc<[WatchedView]>)>,
+    marks: Mutex<HashMap<String, ChangeMark>>,
     marked: Notify,
     version: AtomicU64,
 }
 
 /// Marks a Business Object whose objects changed since its last export on change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct ChangeMark {
     /// The time of the first change.
     pub first: Instant,
     /// The time of the last change.
@@ -47,13 +47,13 @@ pub struct Mark {
 
 /// The parts of a watched Business Object that decide which changes concern it.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct WatchedView {
     pub(super) id: String,
     pub(super) exports_on_change: bool,
     pub(super) keeps_ages: bool,
     /// Whether this version of the gateway cannot determine the members.
     pub(super) is_blind: bool,
-    pub(super) links: Links,
+    pub(super) links: HolderLinks,
     conditions: Conditions,
     /// The graph of its objects, used if there are no conditions.
     graph: GraphName,
@@ -67,7 +67,7 @@ impl Watch {
     }
 
     /// Creates a watch that uses this clock.
-    pub fn by(clock: Clock) -> Self {
+    pub fn with_clock(clock: Clock) -> Self {
         let ages = clock.clone();
         Self { clock: Some(clock), ..Self::new(move || ages.elapsed()) }
     }
@@ -85,7 +85,7 @@ impl Watch {
     }
 
     /// Waits until something is marked.
-    pub async fn marked(&self) {
+    pub async fn wait_for_mark(&self) {
         self.inner.marked.notified().await;
     }
 
@@ -101,34 +101,34 @@ impl Watch {
     }
 
     /// Returns the mark of a Business Object, if it has one.
-    pub fn marked_at(&self, id: &str) -> Option<Mark> {
-        self.marks().get(id).copied()
+    pub fn find_mark(&self, id: &str) -> Option<ChangeMark> {
+        self.lock_marks().get(id).copied()
     }
 
     /// Removes a mark; later changes set it again. A caller that then reads the changes in its own commit misses
     /// none, because a mark is set within the commit of the change.
     pub fn unmark(&self, id: &str) {
-        self.marks().remove(id);
+        self.lock_marks().remove(id);
     }
 
     /// Marks a Business Object if it has no mark.
     pub fn mark_unless_marked(&self, id: &str) {
         let now = Instant::now();
-        self.marks().entry(id.to_owned()).or_insert(Mark { first: now, last: now });
+        self.lock_marks().entry(id.to_owned()).or_insert(ChangeMark { first: now, last: now });
     }
 
-    fn marks(&self) -> MutexGuard<'_, HashMap<String, Mark>> {
+    fn lock_marks(&self) -> MutexGuard<'_, HashMap<String, ChangeMark>> {
         self.inner.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Marks a Business Object with a changed object.
     pub fn mark(&self, id: &str) {
         let now = Instant::now();
-        let mut marks = self.marks();
+        let mut marks = self.lock_marks();
         if let Some(mark) = marks.get_mut(id) {
             mark.last = now;
         } else {
-            marks.insert(id.to_owned(), Mark { first: now, last: now });
+            marks.insert(id.to_owned(), ChangeMark { first: now, last: now });
         }
         drop(marks);
         self.inner.marked.notify_one();
@@ -151,20 +151,23 @@ impl Watch {
 
     /// Returns the views as of this transaction. A definition stored before it counts, even if the catalogue does not
     /// have it in memory.
-    pub(super) fn views(&self, read: &impl Read) -> Result<Arc<[View]>, Fault> {
-        let number = watched(read)?;
+    pub(super) fn current_views(
+        &self,
+        read: &impl Read,
+    ) -> Result<Arc<[WatchedView]>, GatewayError> {
+        let number = read_watched_number(read)?;
         let views = self.inner.views.read().unwrap_or_else(PoisonError::into_inner);
         if views.0 == number {
             return Ok(Arc::clone(&views.1));
         }
         drop(views);
         let mut views = Vec::new();
-        for (object, compiled) in catalogue::stored(read)? {
+        for (object, compiled) in catalogue::list_stored(read)? {
             if is_watched(&object) {
-                views.push(View::new(read, &object, compiled.as_ref())?);
+                views.push(WatchedView::new(read, &object, compiled.as_ref())?);
             }
         }
-        let views: Arc<[View]> = views.into();
+        let views: Arc<[WatchedView]> = views.into();
         *self.inner.views.write().unwrap_or_else(PoisonError::into_inner) =
             (number, Arc::clone(&views));
         Ok(views)
@@ -185,18 +188,18 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-impl View {
+impl WatchedView {
     fn new(
         read: &impl Read,
         object: &BusinessObject,
         compiled: Option<&Compiled>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, GatewayError> {
         let mut view = Self {
             id: object.id.clone(),
             exports_on_change: object.definition.export_on_change,
             keeps_ages: object.definition.retention.is_some(),
             is_blind: true,
-            links: Links::default(),
+            links: HolderLinks::default(),
             conditions: Conditions::new(),
             graph: GraphName::DefaultGraph,
         };
@@ -204,15 +207,19 @@ impl View {
             && let Some(namespace) = namespace::get(read, &compiled.mapping.root.namespace)?
         {
             view.is_blind = false;
-            view.links = Links::of(&compiled.mapping.root);
+            view.links = HolderLinks::of_mapping(&compiled.mapping.root);
             view.conditions.clone_from(&compiled.conditions);
-            view.graph = namespace.graph().into();
+            view.graph = namespace.graph_name().into();
         }
         Ok(view)
     }
 
     /// Returns whether this object is a member.
-    pub(super) fn holds(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Fault> {
+    pub(super) fn is_member(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+    ) -> Result<bool, GatewayError> {
         let subject = Some(uri.clone().into());
         if self.conditions.is_empty() {
             let graph = Some(self.graph.clone());
@@ -236,10 +243,10 @@ impl View {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Catalogue, Defaults, IfMatch, Requester};
-    use crate::changes;
+    use crate::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
+    use crate::change_feed;
     use penstock_base::commit::NoClient;
-    use penstock_base::fault::Kind;
+    use penstock_base::error::ErrorClass;
     use penstock_store::{Options, Store};
 
     /// A commit whose sync fails is visible for a moment. This test rolls it back before any sync.
@@ -247,7 +254,7 @@ mod tests {
     fn views_forget_a_definition_whose_commit_failed() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let defaults = Defaults {
+        let defaults = CatalogueSettings {
             base_url: Some("https://plant.example".to_owned()),
             gateway_id: "gateway-1".to_owned(),
             auto_create_namespaces: true,
@@ -268,16 +275,17 @@ mod tests {
         };
         let first = define("A");
         let watch = catalogue.watch();
-        let ids = |views: &[View]| views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
-        let rolled_back = store.transact(|t| -> Result<(), Fault> {
-            changes::removed(t, &first.object.id)?;
-            t.delete(catalogue::COLLECTION, first.object.id.as_bytes())?;
-            assert_eq!(ids(&watch.views(t)?), Vec::<String>::new());
-            Err(Fault::new(Kind::Internal, "the sync failed"))
+        let ids =
+            |views: &[WatchedView]| views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
+        let rolled_back = store.transact(|t| -> Result<(), GatewayError> {
+            change_feed::stop_watching(t, &first.object.id)?;
+            t.delete_document(catalogue::COLLECTION, first.object.id.as_bytes())?;
+            assert_eq!(ids(&watch.current_views(t)?), Vec::<String>::new());
+            Err(GatewayError::new(ErrorClass::Internal, "the sync failed"))
         });
         assert!(rolled_back.is_err());
         let second = define("B");
-        let views = watch.views(&store.read()).unwrap();
+        let views = watch.current_views(&store.read()).unwrap();
         assert_eq!(ids(&views), [first.object.id.clone(), second.object.id.clone()]);
     }
 }

@@ -4,7 +4,7 @@
 //! Otherwise an export larger than the capacity could never be created. An export in progress leaves half of
 //! the disk reserve free.
 use super::Inner;
-use super::entry::{Entry, Kind, Status};
+use super::entry::{ExportEntry, Kind, Status};
 use penstock_base::time;
 use penstock_model::resource::Compiled;
 use sha2::{Digest, Sha256};
@@ -15,17 +15,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The exports that wait for spool capacity. Their content is not decided yet. They are only in memory, because
 /// the reason why they are due is durable.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct WaitingExports {
     /// One entry for each target, by Business Object id.
-    rows: Mutex<BTreeMap<String, Vec<Entry>>>,
+    rows: Mutex<BTreeMap<String, Vec<ExportEntry>>>,
     /// Whether a retry was requested.
-    asked: AtomicBool,
+    retry_requested: AtomicBool,
 }
 
 /// Returns why the spool is full, or `None` if it has capacity.
-pub(super) fn spool(inner: &Inner) -> Option<String> {
-    let state = inner.queue.state();
-    let (held, bound) = (state.held(), inner.options.spool);
+pub(super) fn spool_full_reason(inner: &Inner) -> Option<String> {
+    let state = inner.queue.lock_state();
+    let (held, bound) = (state.undelivered_bytes(), inner.options.spool);
     if held < bound {
         return None;
     }
@@ -43,9 +43,9 @@ pub(super) fn spool(inner: &Inner) -> Option<String> {
 
 /// Returns why no automatic export may be created now, or `None`. Besides the spool's own limit, exports must
 /// not use the disk reserve while others are undelivered.
-pub(super) fn by_itself(inner: &Inner) -> Option<String> {
-    spool(inner).or_else(|| {
-        let piles_up = inner.queue.state().held() > 0;
+pub(super) fn automatic_block_reason(inner: &Inner) -> Option<String> {
+    spool_full_reason(inner).or_else(|| {
+        let piles_up = inner.queue.lock_state().undelivered_bytes() > 0;
         (piles_up && inner.options.disk.is_in_reserve()).then(|| {
             "the disk is full up to its reserve (service.limits.disk-reserve), and other exports still wait for \
              their targets; free disk space or fix the targets"
@@ -54,16 +54,16 @@ pub(super) fn by_itself(inner: &Inner) -> Option<String> {
     })
 }
 
-impl Waiting {
+impl WaitingExports {
     /// Adds the exports of a Business Object. Returns whether they are new.
     pub(super) fn add(&self, business_object: &Compiled, kind: Kind, cause: &str) -> bool {
         let definition = &business_object.object.definition;
-        let mut rows = self.rows();
+        let mut rows = self.lock_rows();
         let before = rows.get(&business_object.object.id).and_then(|rows| rows.first());
-        let since = before.map_or_else(time::rfc3339, |row| row.created_at.clone());
+        let since = before.map_or_else(time::now_rfc3339, |row| row.created_at.clone());
         let is_new = before.is_none();
-        let row = |target: &str| Entry {
-            id: id(&business_object.object.id, target),
+        let row = |target: &str| ExportEntry {
+            id: temporary_id(&business_object.object.id, target),
             business_object: business_object.object.id.clone(),
             business_object_name: definition.name.clone(),
             target: target.to_owned(),
@@ -92,62 +92,62 @@ impl Waiting {
 
     /// Removes the exports of a Business Object. Returns whether there were any.
     pub(super) fn remove(&self, business_object: &str) -> bool {
-        self.rows().remove(business_object).is_some()
+        self.lock_rows().remove(business_object).is_some()
     }
 
     /// Keeps only the exports of Business Objects for which `keep` returns true.
     pub(super) fn retain(&self, keep: impl Fn(&str) -> bool) {
-        self.rows().retain(|id, _| keep(id));
+        self.lock_rows().retain(|id, _| keep(id));
     }
 
     /// Requests a retry of all waiting exports in the next round.
-    pub(super) fn ask(&self) {
-        self.asked.store(true, Ordering::Relaxed);
+    pub(super) fn request_retry(&self) {
+        self.retry_requested.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether a retry was requested, and resets the request.
-    pub(super) fn take_asked(&self) -> bool {
-        self.asked.swap(false, Ordering::Relaxed)
+    pub(super) fn take_retry_request(&self) -> bool {
+        self.retry_requested.swap(false, Ordering::Relaxed)
     }
 
     /// Returns whether any export waits.
-    pub(super) fn any(&self) -> bool {
-        !self.rows().is_empty()
+    pub(super) fn has_any(&self) -> bool {
+        !self.lock_rows().is_empty()
     }
 
     /// Returns whether an export of this Business Object waits.
-    pub(super) fn has(&self, business_object: &str) -> bool {
-        self.rows().contains_key(business_object)
+    pub(super) fn has_export_of(&self, business_object: &str) -> bool {
+        self.lock_rows().contains_key(business_object)
     }
 
     /// Returns the waiting exports of one Business Object.
-    pub(super) fn of(&self, business_object: &str) -> Vec<Entry> {
-        self.rows().get(business_object).cloned().unwrap_or_default()
+    pub(super) fn exports_of(&self, business_object: &str) -> Vec<ExportEntry> {
+        self.lock_rows().get(business_object).cloned().unwrap_or_default()
     }
 
     /// Returns all waiting exports as entries.
-    pub(super) fn entries(&self) -> Vec<Entry> {
-        self.rows().values().flatten().cloned().collect()
+    pub(super) fn list_entries(&self) -> Vec<ExportEntry> {
+        self.lock_rows().values().flatten().cloned().collect()
     }
 
     /// Returns the waiting export with this id.
-    pub(super) fn entry(&self, id: &str) -> Option<Entry> {
-        self.rows().values().flatten().find(|entry| entry.id == id).cloned()
+    pub(super) fn find_entry(&self, id: &str) -> Option<ExportEntry> {
+        self.lock_rows().values().flatten().find(|entry| entry.id == id).cloned()
     }
 
     /// Returns the number of waiting exports for this target.
-    pub(super) fn for_target(&self, target: &str) -> u64 {
-        self.rows().values().flatten().filter(|entry| entry.target == target).count() as u64
+    pub(super) fn count_for_target(&self, target: &str) -> u64 {
+        self.lock_rows().values().flatten().filter(|entry| entry.target == target).count() as u64
     }
 
-    fn rows(&self) -> MutexGuard<'_, BTreeMap<String, Vec<Entry>>> {
+    fn lock_rows(&self) -> MutexGuard<'_, BTreeMap<String, Vec<ExportEntry>>> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Returns an id that stays the same while the export waits: a UUID of version 8 (custom), derived from the
 /// Business Object and the target.
-fn id(business_object: &str, target: &str) -> String {
+fn temporary_id(business_object: &str, target: &str) -> String {
     let digest = Sha256::digest(format!("{business_object}\0{target}"));
     let bytes: [u8; 16] =
         std::array::from_fn(|place| digest.get(place).copied().unwrap_or_default());

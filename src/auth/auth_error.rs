@@ -1,12 +1,12 @@
 //! The error of authentication and authorization.
-use penstock_base::fault::{Fault, Kind};
+use penstock_base::error::{ErrorClass, GatewayError};
 use std::time::Duration;
 
 /// The reason why a credential is refused. Its text goes to the client and into the audit trail. It contains no part
 /// of the credential, and nothing that an unauthenticated client must not learn.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum AuthError {
     /// 401, `invalid_token` (RFC 6750, 3.1): the credential is malformed, unknown, expired or revoked.
     #[error("{0}")]
     Invalid(String),
@@ -24,14 +24,14 @@ pub enum Refusal {
     Unavailable(String),
 }
 
-impl From<Refusal> for Fault {
-    fn from(refusal: Refusal) -> Self {
+impl From<AuthError> for GatewayError {
+    fn from(refusal: AuthError) -> Self {
         let kind = match &refusal {
-            Refusal::Invalid(_) => Kind::Unauthorized,
-            Refusal::Malformed(_) => Kind::Malformed,
-            Refusal::Forbidden(_) => Kind::Forbidden,
-            Refusal::TooMany(after) => Kind::TooMany(*after),
-            Refusal::Unavailable(_) => Kind::Unavailable(Duration::from_secs(10)),
+            AuthError::Invalid(_) => ErrorClass::Unauthorized,
+            AuthError::Malformed(_) => ErrorClass::Malformed,
+            AuthError::Forbidden(_) => ErrorClass::Forbidden,
+            AuthError::TooMany(after) => ErrorClass::TooManyRequests(*after),
+            AuthError::Unavailable(_) => ErrorClass::Unavailable(Duration::from_secs(10)),
         };
         Self::new(kind, refusal.to_string())
     }

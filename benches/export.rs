@@ -9,14 +9,14 @@
     reason = "a bench prints its results, and panics on an error"
 )]
 
-#[path = "../tests/export_support/mod.rs"]
-mod export_support;
+#[path = "../tests/export/support/mod.rs"]
+mod support;
 
-use export_support::s3::{ceph, new_name};
-use export_support::{Plant, embedded, memory, pump, push_one, reset_peak, run};
 use penstock_config::Targets;
 use penstock_export::{ExportOptions, Exporter, Status};
 use std::time::{Duration, Instant};
+use support::s3::{ceph, new_name};
+use support::{Plant, embedded, memory, pump, push_one, reset_peak, run};
 
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench")

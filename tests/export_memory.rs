@@ -1,8 +1,9 @@
 //! An export of 100,000 objects needs at most 32 MB more memory than the idle gateway.
-mod export_support;
+#[path = "export/support/mod.rs"]
+mod support;
 
-use export_support::{Plant, embedded, pump, push_one, run, until_status};
 use penstock_export::{Status, verify};
+use support::{Plant, embedded, pump, push_one, run, until_status};
 
 /// Returns the value of a line of `/proc/self/status` in bytes.
 fn memory(line: &str) -> u64 {

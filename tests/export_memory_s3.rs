@@ -1,10 +1,11 @@
 //! Delivering a long file to a bucket needs at most 32 MB more memory than the idle gateway.
 
-mod export_support;
+#[path = "export/support/mod.rs"]
+mod support;
 
-use export_support::s3::{ceph, new_name};
-use export_support::{Plant, memory, pump, push_one, reset_peak, run, until_status};
 use penstock_export::Status;
+use support::s3::{ceph, new_name};
+use support::{Plant, memory, pump, push_one, reset_peak, run, until_status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_upload_needs_little_memory() {

@@ -2,14 +2,15 @@
 //! arrives in order once the link is back.
 //!
 //! `PENSTOCK_TEST_QUEUED=10000` queues as many exports as a week has. The default is fewer.
-mod export_support;
+#[path = "export/support/mod.rs"]
+mod support;
 
-use export_support::link::{Fault, Link};
-use export_support::s3::{blocked, ceph, new_name, quick};
-use export_support::{Plant, memory, pump, push_one, run, until_status};
 use penstock_export::{ExportOptions, Exporter, FailureClass, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use support::link::{Fault, Link};
+use support::s3::{blocked, ceph, new_name, quick};
+use support::{Plant, memory, pump, push_one, run, until_status};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 /// Counts the log lines that an operator would have to read.

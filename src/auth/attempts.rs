@@ -5,6 +5,7 @@
 //! After a successful sign-in, failures of other people at the same address do not delay the account, because many
 //! people can share one address. The right password of such an account is accepted during the delay. A wrong one
 //! gets the same answer as for an account that does not exist.
+use penstock_base::backoff::exponential_delay;
 use penstock_base::network;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -65,7 +66,7 @@ impl AttemptKey {
         let (free, longest) = if self.account.is_some() { ACCOUNT_LIMIT } else { ADDRESS_LIMIT };
         match count.checked_sub(free) {
             None => Duration::ZERO,
-            Some(doublings) => Duration::from_secs(1 << doublings.min(16)).min(longest),
+            Some(more) => exponential_delay(Duration::from_secs(1), u64::from(more) + 1, longest),
         }
     }
 }

@@ -1,9 +1,12 @@
 //! What every layer of Penstock uses: errors, time, the guard of commits, limits, the memory and disk of the
 //! machine, JSON with positions, events, telemetry and roles.
 
+pub mod backoff;
+pub mod bucket_name;
 pub mod characters;
 pub mod clock;
 pub mod commit;
+pub mod cursor;
 pub mod disk;
 pub mod error;
 pub mod events;
@@ -14,6 +17,7 @@ pub mod memory;
 pub mod nearest;
 pub mod network;
 pub mod role;
+pub mod shared_limit;
 pub mod telemetry;
 pub mod time;
 pub mod time_zone;

@@ -354,7 +354,7 @@ impl Servers {
         let policy = |state: &State| ConnectionPolicy {
             timeouts: client_timeouts(),
             settings: state.settings().clone(),
-            open: connections::OpenConnections::default(),
+            open: connections::limit_connections(state.settings()),
         };
         let Some(tls) = state.settings().server.tls.clone() else {
             let acceptor = bound.try_bind().await.map_err(failed)?;

@@ -1,5 +1,6 @@
 //! The kinds of values, and how their text is parsed.
 use super::window::Window;
+use penstock_base::bucket_name::{BUCKET_NAME_RULE, check_bucket_name};
 use std::fmt;
 use std::net::IpAddr;
 
@@ -235,9 +236,7 @@ impl fmt::Display for SettingKind {
                 "error, warn, info, debug, trace or off, also per part, such as info,penstock_http=debug",
             ),
             Self::GatewayId => f.write_str("1 to 64 of A-Z a-z 0-9 . _ -"),
-            Self::Bucket => f.write_str(
-                "an S3 bucket name: 3 to 63 of a-z 0-9 . -, a letter or digit at both ends, no two dots in a row, not an IP address",
-            ),
+            Self::Bucket => f.write_str(BUCKET_NAME_RULE),
             Self::Prefix => f.write_str(
                 "a prefix of keys: at most 512 bytes, no / at its beginning, no part of it empty, . or .., no control characters",
             ),
@@ -263,23 +262,6 @@ impl fmt::Display for SettingKind {
 fn parse_list(raw: &Raw, valid: fn(&str) -> bool) -> Option<Value> {
     let items = raw.split_items();
     items.iter().all(|item| valid(item)).then_some(Value::List(items))
-}
-
-/// Checks the name of a bucket.
-///
-/// # Errors
-/// Describes the rule (Amazon S3 User Guide, "General purpose bucket naming rules").
-pub fn check_bucket_name(name: &str) -> Result<(), String> {
-    let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-    let valid = (3..=63).contains(&name.len())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-')
-        && edge(name.chars().next())
-        && edge(name.chars().next_back())
-        && !name.contains("..")
-        && name.parse::<std::net::Ipv4Addr>().is_err();
-    if valid { Ok(()) } else { Err(format!("{name:?} is not {}", SettingKind::Bucket)) }
 }
 
 /// Parses a size in bytes: a number and a unit. As in Spring, MB means MiB.
@@ -466,30 +448,6 @@ mod tests {
         assert_eq!(format_duration(1_800_000), "30m");
         assert_eq!(format_duration(90_000), "90s");
         assert_eq!(format_duration(0), "0s");
-    }
-
-    #[test]
-    fn bucket_names_follow_the_rules_of_s3() {
-        for name in ["abc", "plant-exports", "my.bucket.1", "0-9"] {
-            assert_eq!(check_bucket_name(name), Ok(()), "{name}");
-        }
-        let long = "a".repeat(64);
-        for name in [
-            "",
-            "ab",
-            &long,
-            "Plant",
-            "a_b_c",
-            "-abc",
-            "abc.",
-            "a..b",
-            "../x",
-            "192.168.0.1",
-            "a/b",
-            "bücket",
-        ] {
-            assert!(check_bucket_name(name).is_err(), "{name}");
-        }
     }
 
     #[test]

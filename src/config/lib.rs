@@ -33,7 +33,7 @@ mod window;
 mod yaml;
 
 pub use error::ConfigError;
-pub use kind::{SettingKind, check_bucket_name};
+pub use kind::SettingKind;
 pub use load::{Loaded, check_file, load};
 pub use settings::{
     Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ForwardHeaders,

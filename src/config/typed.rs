@@ -1,12 +1,13 @@
 //! Builds [`Settings`] from the values, and checks what depends on several values.
 use super::error::ConfigError;
-use super::kind::{Value, check_bucket_name};
+use super::kind::Value;
 use super::load::{Typed, default_of};
 use super::security;
 use super::settings::{
     Compression, DeliveryWindow, Events, ForwardHeaders, GraphqlLimits, Limits, Server, Settings,
     Target, TargetKind, Targets, Tls,
 };
+use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,5 +1,6 @@
 //! The delay before the next delivery attempt, and the rate limit of the log lines about failures.
 use super::cause::{DeliveryFailure, FailureClass};
+use penstock_base::backoff::exponential_delay;
 use rand::Rng as _;
 use std::time::{Duration, Instant};
 
@@ -46,8 +47,7 @@ impl DeliveryTimings {
     pub(super) fn next_delay(&self, failure: &DeliveryFailure, failures: u64) -> Duration {
         let first =
             if failure.class.is_transient() { self.first } else { self.first_if_operator_needed };
-        let doublings = u32::try_from(failures.saturating_sub(1)).unwrap_or(u32::MAX).min(16);
-        let cap = first.saturating_mul(1 << doublings).min(self.max_delay);
+        let cap = exponential_delay(first, failures, self.max_delay);
         let jittered = cap.mul_f64(rand::rng().random_range(0.05..=1.0));
         jittered.max(failure.retry_after.unwrap_or_default().min(self.max_delay))
     }

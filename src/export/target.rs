@@ -4,7 +4,8 @@ use super::cause::DeliveryFailure;
 use super::delivery::Delivery;
 use super::directory::Directory;
 use super::s3::Bucket;
-use penstock_config::{TargetKind, Targets, check_bucket_name};
+use penstock_base::bucket_name::check_bucket_name;
+use penstock_config::{TargetKind, Targets};
 use std::path::{Path, PathBuf};
 
 /// An opened target.

@@ -48,7 +48,6 @@ mod schema;
 mod sending;
 mod service;
 mod shapes;
-mod share;
 mod sign_in;
 mod state;
 mod status;

@@ -1,7 +1,7 @@
 //! `/api/v1/business-objects/{id}/objects`: the stored objects in the view.
 use super::business_objects::{find_business_object, path_parameter};
 use super::problem::Problem;
-use super::query::{Query, encode_cursor};
+use super::query::{Query, cursor_after};
 use super::reply::{Reply, ReplyResult};
 use super::shapes;
 use super::state::{gateway, run_blocking, run_in_place};
@@ -74,7 +74,7 @@ pub(super) async fn list_objects(req: &mut Request, depot: &mut Depot) -> ReplyR
         match last {
             Some(last) if listed.last() != Some(last) => {
                 out.extend_from_slice(
-                    format!("\"{}\"", encode_cursor(last.iri.as_str())).as_bytes(),
+                    format!("\"{}\"", cursor_after(last.iri.as_str())).as_bytes(),
                 );
             }
             _ => out.extend_from_slice(b"null"),

@@ -11,11 +11,11 @@ use super::caller::caller_if_known;
 use super::events::EVENT_STREAM_MEDIA_TYPE;
 use super::problem::Problem;
 use super::service::origin;
-use super::share::SharedLimit;
 use super::state::state;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use penstock_auth::{Caller, Credential};
+use penstock_base::shared_limit::SharedLimit;
 use salvo::conn::ConnCtrl;
 use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE, ETAG};
 use salvo::http::{Method, ResBody, StatusCode, Version};
@@ -54,7 +54,11 @@ impl UnsentResponses {
 
     /// Refuses callers that leave so many results of changes unread that no capacity is left for another one.
     pub(super) fn check_capacity(&self, caller: &Caller) -> Result<(), Problem> {
-        if self.changes.has_capacity(&share_owner(caller)) { Ok(()) } else { Err(unread_problem()) }
+        if self.changes.has_capacity(&share_owner(caller), 0) {
+            Ok(())
+        } else {
+            Err(unread_problem())
+        }
     }
 }
 

@@ -92,10 +92,8 @@ mod tests {
 
     #[test]
     fn checksums_stay_as_they_are() {
-        assert_eq!(
-            compute_checksum(&"0".repeat(RANDOM_CHARS)),
-            compute_checksum(&"0".repeat(RANDOM_CHARS))
-        );
+        // Keys that were issued earlier must stay valid.
+        assert_eq!(compute_checksum(&"0".repeat(RANDOM_CHARS)), "AIx9O3");
         assert_eq!(compute_checksum("penstock").len(), CHECKSUM_CHARS);
     }
 }

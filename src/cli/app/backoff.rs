@@ -5,6 +5,7 @@
 //! service's socket ends it early. So the service counts its starts in the runtime directory, which is empty after
 //! each boot, and waits before it opens the store.
 use super::systemd;
+use penstock_base::backoff::exponential_delay;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -66,8 +67,8 @@ impl Backoff {
         if self.failed_starts < 2 {
             return Duration::ZERO;
         }
-        let factor = 1_u32.checked_shl(self.failed_starts - 1).unwrap_or(u32::MAX);
-        FIRST_DELAY.saturating_mul(factor).min(MAX_DELAY).saturating_sub(FIRST_DELAY)
+        let delay = exponential_delay(FIRST_DELAY, self.failed_starts.into(), MAX_DELAY);
+        delay.saturating_sub(FIRST_DELAY)
     }
 
     /// Resets the count, so that the next start does not wait. For a service that was shut down in order, or that

@@ -1,12 +1,12 @@
 //! Limits the connections of each address, so that a client with many idle connections does not lock out others.
 use penstock_base::network;
+use penstock_base::shared_limit::{LimitShare, SharedLimit};
 use penstock_config::Settings;
 use salvo::async_trait;
 use salvo::conn::{ConnCtrl, SocketAddr};
 use salvo::fuse::{ArcConnObserver, ConnObserver, FuseAction, FuseConfig, FuseInfo, FusePolicy};
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The connection policy of a listener: timeouts, and the limit of each address.
 pub(super) struct ConnectionPolicy {
@@ -15,41 +15,20 @@ pub(super) struct ConnectionPolicy {
     pub(super) open: OpenConnections,
 }
 
-/// The number of open connections of each address.
-#[derive(Debug, Clone, Default)]
-pub(super) struct OpenConnections(Arc<Mutex<HashMap<IpAddr, usize>>>);
+/// The open connections of each address.
+pub(super) type OpenConnections = SharedLimit<IpAddr>;
 
-impl OpenConnections {
-    fn count_of(&self, address: IpAddr) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied().unwrap_or(0)
-    }
-
-    fn add_connection(&self, address: IpAddr) -> CountedConnection {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *open.entry(address).or_default() += 1;
-        CountedConnection { address, open: self.clone() }
-    }
+/// Limits the open connections of each address as the settings say. The listener limits the total.
+pub(super) fn limit_connections(settings: &Settings) -> OpenConnections {
+    SharedLimit::new(u64::MAX, settings.server.connections_per_address as u64)
 }
 
 /// One connection, counted until it is dropped.
-struct CountedConnection {
-    address: IpAddr,
-    open: OpenConnections,
-}
+struct CountedConnection(
+    #[expect(dead_code, reason = "held until the connection ends")] LimitShare<IpAddr>,
+);
 
 impl ConnObserver for CountedConnection {}
-
-impl Drop for CountedConnection {
-    fn drop(&mut self) {
-        let mut open = self.open.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = open.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                open.remove(&self.address);
-            }
-        }
-    }
-}
 
 impl ConnectionPolicy {
     /// Returns the address that a connection is counted for. Trusted proxies are not counted, because they carry many
@@ -64,9 +43,7 @@ impl ConnectionPolicy {
 impl FusePolicy for ConnectionPolicy {
     async fn decide(&self, info: &FuseInfo) -> FuseAction {
         match self.counted_address(&info.remote_addr) {
-            Some(address)
-                if self.open.count_of(address) >= self.settings.server.connections_per_address =>
-            {
+            Some(address) if !self.open.has_capacity(&address, 1) => {
                 tracing::debug!(%address, "A connection was refused: its address has reached the limit of connections.");
                 FuseAction::Reject
             }
@@ -76,23 +53,6 @@ impl FusePolicy for ConnectionPolicy {
 
     fn observe(&self, info: &FuseInfo, _: &ConnCtrl) -> Option<ArcConnObserver> {
         let address = self.counted_address(&info.remote_addr)?;
-        Some(Arc::new(self.open.add_connection(address)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_connection_counts_until_it_ends() {
-        let open = OpenConnections::default();
-        let address = "192.0.2.1".parse().unwrap();
-        let (first, second) = (open.add_connection(address), open.add_connection(address));
-        assert_eq!(open.count_of(address), 2);
-        drop(first);
-        drop(second);
-        assert_eq!(open.count_of(address), 0);
-        assert!(open.0.lock().unwrap().is_empty());
+        Some(Arc::new(CountedConnection(self.open.force_acquire(&address, 1))))
     }
 }

@@ -5,7 +5,7 @@ use super::words;
 use crate::business_objects::path_parameter;
 use crate::caller::caller;
 use crate::problem::Problem;
-use crate::query::{Query, encode_cursor};
+use crate::query::{Query, cursor_after};
 use crate::state::{gateway, run_blocking};
 use askama::Template;
 use penstock_base::Role;
@@ -301,7 +301,7 @@ fn find_exports(
         looked_at += PAGE;
         for entry in page {
             if asked.is_match(&entry) && found.len() == ROWS {
-                let next = found.last().map(|last| encode_cursor(&last.id));
+                let next = found.last().map(|last| cursor_after(&last.id));
                 return Ok((found, next));
             }
             after = Some(entry.id.clone());
@@ -314,7 +314,7 @@ fn find_exports(
         }
     }
     // There may be more. The next page continues where this one stopped reading.
-    Ok((found, after.as_deref().map(encode_cursor)))
+    Ok((found, after.as_deref().map(cursor_after)))
 }
 
 /// Shows one export.

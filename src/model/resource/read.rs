@@ -3,10 +3,10 @@ use super::{Condition, Conditions, Definition, PushTarget};
 use crate::mapping::{self, Mapping, Prefixes};
 use crate::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
+use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::characters::is_deceptive;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, MAX_NESTING, Members, push_pointer};
-use penstock_config::check_bucket_name;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
 

@@ -1,33 +1,14 @@
 //! Cursors as text: opaque, and valid only for the listing that returned them.
 use super::order::{ListPosition, Order, ValueKind};
 use crate::mapping::Shape;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use penstock_base::cursor::{decode_cursor, encode_cursor};
 use penstock_base::error::{self, GatewayError};
 
-/// The version of the cursor's format.
-const CURSOR_VERSION: &str = "1";
-
-/// Encodes these texts as a cursor.
-pub(super) fn encode_cursor(parts: &[Option<&str>]) -> String {
-    let text = serde_json::to_vec(&(CURSOR_VERSION, parts)).expect("texts are always JSON");
-    URL_SAFE_NO_PAD.encode(text)
-}
-
-/// Decodes the texts in a cursor.
-pub(super) fn decode_cursor<const N: usize>(
+/// Decodes the texts in a cursor of this list.
+pub(super) fn decode_own_cursor<const N: usize>(
     cursor: &str,
 ) -> Result<[Option<String>; N], GatewayError> {
-    let parts = URL_SAFE_NO_PAD
-        .decode(cursor)
-        .ok()
-        .and_then(|text| serde_json::from_slice::<(String, Vec<Option<String>>)>(&text).ok());
-    match parts {
-        Some((version, parts)) if version == CURSOR_VERSION => {
-            parts.try_into().map_err(|_| foreign_cursor_error())
-        }
-        _ => Err(foreign_cursor_error()),
-    }
+    decode_cursor(cursor).ok_or_else(foreign_cursor_error)
 }
 
 impl ListPosition {
@@ -48,7 +29,7 @@ impl ListPosition {
         order: Order,
         kind: Option<ValueKind>,
     ) -> Result<Self, GatewayError> {
-        let [Some(name), value, Some(uri)] = decode_cursor(cursor)? else {
+        let [Some(name), value, Some(uri)] = decode_own_cursor(cursor)? else {
             return Err(foreign_cursor_error());
         };
         if name != order.cursor_name(shape) {

@@ -7,6 +7,7 @@ use crate::members;
 use crate::resource::Compiled;
 use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
+use penstock_base::cursor::encode_cursor;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Pattern, Read, ReadStore};
 use std::collections::{BTreeSet, HashMap};
@@ -60,7 +61,7 @@ pub fn find_referrers(
     limit: usize,
     bounds: &SearchBudget,
 ) -> Result<ReferrersPage, GatewayError> {
-    let after = after.map(cursor::decode_cursor::<3>).transpose()?;
+    let after = after.map(cursor::decode_own_cursor::<3>).transpose()?;
     let after = match after {
         Some([Some(id), Some(path), Some(uri)]) => Some((id, path, uri)),
         Some(_) => return Err(cursor::foreign_cursor_error()),
@@ -87,7 +88,7 @@ pub fn find_referrers(
             let uris = run.find_roots(business_object, &steps, from, wanted - found.len())?;
             found.extend(uris.into_iter().map(|uri| Referrer {
                 business_object: Arc::clone(business_object),
-                cursor: cursor::encode_cursor(&[Some(id), Some(&path), Some(uri.as_str())]),
+                cursor: encode_cursor(&[Some(id), Some(&path), Some(uri.as_str())]),
                 path: path.clone(),
                 uri,
             }));

@@ -1,7 +1,5 @@
 //! A push delivers a valid file to the target's directory.
-mod export_support;
-
-use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
+use crate::support::{Plant, embedded, files, pump, push_one, run, until_status};
 use penstock_base::error;
 use penstock_export::{ExportRequester, Kind, Status, verify};
 use sha2::{Digest, Sha256};

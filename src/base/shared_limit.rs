@@ -3,9 +3,15 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A total limit, and how much of it each client uses.
+/// A total limit, and how much of it each client uses. Cheap to clone.
 #[derive(Debug)]
-pub(super) struct SharedLimit<Who>(Arc<Inner<Who>>);
+pub struct SharedLimit<Who>(Arc<Inner<Who>>);
+
+impl<Who> Clone for SharedLimit<Who> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
 
 #[derive(Debug)]
 struct Inner<Who> {
@@ -22,25 +28,26 @@ struct Usage<Who> {
 
 /// A client's part of the limit. Dropping it releases it.
 #[derive(Debug)]
-pub(super) struct LimitShare<Who: Eq + Hash> {
+pub struct LimitShare<Who: Eq + Hash> {
     inner: Arc<Inner<Who>>,
     who: Who,
     amount: u64,
 }
 
 impl<Who: Eq + Hash + Clone> SharedLimit<Who> {
-    pub(super) fn new(most: u64, most_of_one: u64) -> Self {
-        let counts = Mutex::new(Usage { total: 0, by_client: HashMap::new() });
-        Self(Arc::new(Inner { total_limit: most, client_limit: most_of_one, usage: counts }))
+    /// Allows `total_limit` for all clients together, and `client_limit` for each.
+    pub fn new(total_limit: u64, client_limit: u64) -> Self {
+        let usage = Mutex::new(Usage { total: 0, by_client: HashMap::new() });
+        Self(Arc::new(Inner { total_limit, client_limit, usage }))
     }
 
-    /// Whether this client may take more.
-    pub(super) fn has_capacity(&self, who: &Who) -> bool {
-        self.0.has_capacity(&self.0.lock_usage(), who, 0)
+    /// Returns whether this amount would fit.
+    pub fn has_capacity(&self, who: &Who, amount: u64) -> bool {
+        self.0.has_capacity(&self.0.lock_usage(), who, amount)
     }
 
     /// Takes this amount. `None` if it does not fit.
-    pub(super) fn try_acquire(&self, who: &Who, amount: u64) -> Option<LimitShare<Who>> {
+    pub fn try_acquire(&self, who: &Who, amount: u64) -> Option<LimitShare<Who>> {
         let mut counts = self.0.lock_usage();
         self.0
             .has_capacity(&counts, who, amount)
@@ -48,7 +55,7 @@ impl<Who: Eq + Hash + Clone> SharedLimit<Who> {
     }
 
     /// Takes this amount even if it does not fit.
-    pub(super) fn force_acquire(&self, who: &Who, amount: u64) -> LimitShare<Who> {
+    pub fn force_acquire(&self, who: &Who, amount: u64) -> LimitShare<Who> {
         self.record_usage(&mut self.0.lock_usage(), who, amount)
     }
 
@@ -96,11 +103,11 @@ mod tests {
         let first = shares.try_acquire(&"a", 50).unwrap();
         assert!(shares.try_acquire(&"a", 1).is_none());
         let second = shares.try_acquire(&"b", 50).unwrap();
-        assert!(shares.try_acquire(&"c", 1).is_none() && shares.has_capacity(&"a"));
+        assert!(shares.try_acquire(&"c", 1).is_none() && shares.has_capacity(&"a", 0));
         let over = shares.force_acquire(&"a", 10);
-        assert!(!shares.has_capacity(&"a") && !shares.has_capacity(&"c"));
+        assert!(!shares.has_capacity(&"a", 0) && !shares.has_capacity(&"c", 0));
         drop((first, over));
-        assert!(shares.has_capacity(&"a"));
+        assert!(shares.has_capacity(&"a", 0));
         drop(second);
         // A single item fits even if it exceeds the total.
         let large = shares.try_acquire(&"a", 1000).unwrap();

@@ -1,11 +1,9 @@
 //! A long upload continues after a broken connection, a restart, and operator actions.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-mod export_support;
-
-use export_support::link::{Fault, Link};
-use export_support::s3::{Server, ceph, new_name, swift};
-use export_support::{Plant, embedded, files, pump, push_one, run, until, until_status};
+use crate::support::link::{Fault, Link};
+use crate::support::s3::{Server, ceph, new_name, swift};
+use crate::support::{Plant, embedded, files, pump, push_one, run, until, until_status};
 use penstock_base::commit::NoClient;
 use penstock_config::{Compression, TargetKind, Targets};
 use penstock_export::Status;
@@ -256,7 +254,7 @@ async fn a_restored_gateway_finds_delivered_exports_and_reports_lost_ones() {
     .await;
     let out = tempfile::tempdir().unwrap();
     let mut targets = embedded();
-    targets.named.insert("plant-a".to_owned(), export_support::directory(out.path()));
+    targets.named.insert("plant-a".to_owned(), crate::support::directory(out.path()));
     without_files(targets, async |key| {
         std::fs::remove_file(out.path().join("plant-a").join(key)).unwrap();
     })

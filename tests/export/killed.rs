@@ -7,11 +7,9 @@
     reason = "a failing test ends immediately, and prints what it did"
 )]
 
-mod export_support;
-
-use export_support::link::{Fault, Link};
-use export_support::s3::{Server, ceph, new_name, quick};
-use export_support::{Plant, open_store, options, pump, run};
+use crate::support::link::{Fault, Link};
+use crate::support::s3::{Server, ceph, new_name, quick};
+use crate::support::{Plant, open_store, options, pump, run};
 use penstock_config::{Target, TargetKind};
 use penstock_export::{ExportOptions, ExportRequester, Exporter, Status};
 use rand::rngs::StdRng;
@@ -37,7 +35,7 @@ async fn what_is_killed() {
 
 fn open(data_dir: &Path, target: &Target) -> Exporter {
     let store = open_store(data_dir);
-    let mut targets = export_support::embedded();
+    let mut targets = crate::support::embedded();
     targets.named.insert("plant-a".to_owned(), target.clone());
     let options = ExportOptions {
         history: 1_000_000,
@@ -77,7 +75,7 @@ async fn killed(server: Server, kills: u32) {
     let target = server.at(&link.endpoint).one(&bucket);
     for _ in 0..kills {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "what_is_killed"])
+            .args(["--exact", "killed::what_is_killed"])
             .env("PENSTOCK_TEST_KILLED_DIR", &dir)
             .env("PENSTOCK_TEST_KILLED_ENDPOINT", endpoint_of(&target))
             .env("PENSTOCK_TEST_KILLED_BUCKET", &bucket)
@@ -94,7 +92,7 @@ async fn killed(server: Server, kills: u32) {
     let running = run(&exporter);
     let mut entries = exporter.list(None, 1_000_000).unwrap();
     let newest = entries.first().unwrap().id.clone();
-    export_support::until_status(&exporter, &newest, Status::Delivered).await;
+    crate::support::until_status(&exporter, &newest, Status::Delivered).await;
     running.stop().await;
     entries = exporter.list(None, 1_000_000).unwrap();
     entries.reverse();

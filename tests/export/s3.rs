@@ -1,9 +1,7 @@
 //! Delivery to a real S3 server: the bucket receives the spooled files in order, despite failures.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-mod export_support;
-
-use export_support::{Plant, pump, push_one, run, until_status};
+use crate::support::{Plant, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
 use penstock_config::{Target, TargetKind, Targets};
 use penstock_export::{ExportEntry, Exporter, Status};

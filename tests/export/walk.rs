@@ -2,10 +2,8 @@
 //! script in docs/exports.md.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-mod export_support;
-
-use export_support::s3::{ceph, new_name};
-use export_support::{Plant, embedded, files, pump, push_one, run, until_status};
+use crate::support::s3::{ceph, new_name};
+use crate::support::{Plant, embedded, files, pump, push_one, run, until_status};
 use penstock_config::{Compression, TargetKind, Targets};
 use penstock_export::walk::{
     BucketFinding, BucketLocation, ReadCredentials, WalkSummary, walk_bucket,

@@ -1,7 +1,5 @@
 //! A push without members reports the reason. After the last object is removed, one empty file follows.
-mod export_support;
-
-use export_support::{Plant, embedded, pump, push_one};
+use crate::support::{Plant, embedded, pump, push_one};
 use oxrdf::NamedNode;
 use penstock_export::ExportRequester;
 
@@ -12,7 +10,7 @@ fn a_push_without_members_returns_the_reason_and_no_file() {
     let push = exporter.push(&pump("Pump", &["plant-a"]), ExportRequester::gateway()).unwrap();
     assert!(push.exports.is_empty());
     let reason = push.reason.unwrap();
-    assert!(reason.contains("`Pump`") && reason.contains(export_support::BASE), "{reason}");
+    assert!(reason.contains("`Pump`") && reason.contains(crate::support::BASE), "{reason}");
     assert!(plant.spooled().is_empty());
 
     plant.pumps(0..2, 1);

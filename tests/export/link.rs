@@ -8,11 +8,9 @@
     reason = "a failing test ends immediately, and prints its seed"
 )]
 
-mod export_support;
-
-use export_support::link::{Fault, Link};
-use export_support::s3::{Server, ceph, new_name, swift};
-use export_support::{Plant, embedded, pump, push_one, run, until_status};
+use crate::support::link::{Fault, Link};
+use crate::support::s3::{Server, ceph, new_name, swift};
+use crate::support::{Plant, embedded, pump, push_one, run, until_status};
 use penstock_export::{ExportEntry, ExportRequester, Status};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -72,7 +70,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         spool: 1 << 40,
         pace: penstock_export::DeliveryTimings {
             idle: std::time::Duration::from_millis(500),
-            ..export_support::s3::quick()
+            ..crate::support::s3::quick()
         },
         ..plant.options(targets)
     };
@@ -135,7 +133,7 @@ async fn late_file_arrives_once(server: Server) {
     let options = penstock_export::ExportOptions {
         pace: penstock_export::DeliveryTimings {
             idle: std::time::Duration::from_millis(300),
-            ..export_support::s3::quick()
+            ..crate::support::s3::quick()
         },
         ..plant.options(server.at(&link.endpoint).target(&bucket))
     };

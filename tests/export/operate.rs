@@ -1,7 +1,5 @@
 //! An operator parks, retries and replays exports. The history stays within its limits.
-mod export_support;
-
-use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use crate::support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
 use penstock_base::commit::NoClient;
 use penstock_base::error::ErrorClass;
 use penstock_config::Targets;

@@ -2,11 +2,9 @@
 //! fixed: no test here retries.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
-mod export_support;
-
-use export_support::link::{Fault, Link};
-use export_support::s3::{Server, admin, blocked, ceph, new_name, swift};
-use export_support::{Plant, embedded, pump, push_one, run, until_status};
+use crate::support::link::{Fault, Link};
+use crate::support::s3::{Server, admin, blocked, ceph, new_name, swift};
+use crate::support::{Plant, embedded, pump, push_one, run, until_status};
 use penstock_config::{TargetKind, Targets};
 use penstock_export::{ExportEntry, Exporter, FailureClass, Status};
 use std::io::{BufRead as _, BufReader};
@@ -279,7 +277,7 @@ async fn an_object_of_another_gateway_is_never_overwritten() {
 fn gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
     let options = penstock_export::ExportOptions {
         gateway_id: id.to_owned(),
-        pace: export_support::s3::quick(),
+        pace: crate::support::s3::quick(),
         ..plant.options(targets)
     };
     Exporter::open(plant.store.clone(), options).unwrap()

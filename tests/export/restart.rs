@@ -1,7 +1,5 @@
 //! Exports that were queued when the gateway stopped are delivered after the next start, in order.
-mod export_support;
-
-use export_support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use crate::support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
 use penstock_base::commit::NoClient;
 use penstock_export::{FailureClass, Status};
 

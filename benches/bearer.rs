@@ -1,5 +1,5 @@
-//! The cost of authenticating a request. For an access token this is parsing, checking claims and signature, and finding
-//! the service account; the issuer's keys are in memory. For an API key or a session it is a lookup.
+//! The cost of authenticating a request. For an access token, the gateway parses it, checks its claims and signature,
+//! and finds the service account; the issuer's keys are in memory. For an API key or a session, it does a lookup.
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use forge::Key;
 use penstock_auth::keys::NewApiKey;
@@ -26,7 +26,7 @@ const AUDIENCE: &str = "api://plant-gateway";
 
 fn bench_bearer(c: &mut Criterion) {
     let keys = [Key::rsa("rsa"), Key::p256("p256"), Key::ed25519("ed25519")];
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("a folder can be created");
     let gateway = open_gateway(folder.path(), &keys);
     let tokens = gateway.auth.tokens.clone().expect("the issuer is set");
     let runtime = Runtime::new().expect("a runtime can be started");
@@ -52,7 +52,7 @@ fn bench_bearer(c: &mut Criterion) {
 /// Measures an API key and a session of a service account.
 fn bench_own_credentials(c: &mut Criterion) {
     let signer = Key::p256("p256");
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("a folder can be created");
     let gateway = open_gateway(folder.path(), std::slice::from_ref(&signer));
     let auth = &gateway.auth;
     let runtime = Runtime::new().expect("a runtime can be started");
@@ -60,7 +60,7 @@ fn bench_own_credentials(c: &mut Criterion) {
     let token = signer.token(&forge::claims(ISSUER, AUDIENCE));
     let caller =
         runtime.block_on(tokens.authenticate_token(&token, None)).expect("the token is good");
-    let account = caller.account.clone().expect("the token made it");
+    let account = caller.account.clone().expect("the token created it");
     let new = NewApiKey {
         name: "bench".to_owned(),
         role: Role::User,
@@ -68,9 +68,9 @@ fn bench_own_credentials(c: &mut Criterion) {
         business_object: None,
     };
     let by = auth.authorize(caller, Role::User).expect("the token gives a role");
-    let (_, key) = auth.keys.create_key(&by, new).expect("a key can be made");
+    let (_, key) = auth.keys.create_key(&by, new).expect("a key can be created");
     let session =
-        auth.sessions.start_session(&account, None, None).expect("a session can begin").id;
+        auth.sessions.start_session(&account, None, None).expect("a session can be started").id;
     let mut group = c.benchmark_group("own credentials");
     group.throughput(Throughput::Elements(1));
     group.bench_function("API key", |b| {

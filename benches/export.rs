@@ -1,7 +1,7 @@
 //! Deliveries to a real S3 server: exports and bytes per second, and memory during the delivery.
 //!
 //! `PENSTOCK_TEST_S3=http://HOST:PORT,KEYID,SECRET cargo bench --bench export`. Without the variable, and when run as a
-//! test, it makes one delivery of each size to a directory.
+//! test, it delivers one file of 1 KiB and one of 1 MiB to a directory.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

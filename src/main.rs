@@ -9,8 +9,8 @@ fn main() -> ExitCode {
     penstock_cli::main()
 }
 
-/// Ends the process on a panic, because it means a broken invariant, and the journal makes the restart safe. Only
-/// panics of the quad index's engine are caught: it panics when its files are damaged.
+/// Ends the process on a panic. A panic means a broken invariant, and the journal makes the restart safe. Only panics
+/// of the quad index's engine do not end it: the engine panics when its files are damaged, and the store catches that.
 fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

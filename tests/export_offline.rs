@@ -70,7 +70,7 @@ async fn a_week_offline() {
     );
     assert!(target.attempts > lines, "{target:?}");
     assert!(lines <= 20, "{lines} lines");
-    // This includes the entries that the test keeps.
+    // This includes the memory of the entries that the test keeps.
     assert!(grown < 24 << 20, "{grown} bytes");
 
     link.set(Fault::Pass);

@@ -7,7 +7,7 @@
 //! 3. The client reads all objects in the order of their URIs.
 //!
 //! There is one client with one connection. Where a row mentions several connections, each of them sends its next
-//! request when it has its response.
+//! request after its response has arrived.
 //!
 //! `benches/oxigraph/run` installs Oxigraph and runs the bench. `cargo test --benches` only compiles it.
 #![expect(
@@ -84,10 +84,10 @@ fn main() {
         amount(name, of(&ours.reads) * 1e6, of(&theirs.reads) * 1e6);
     };
     micros("one object, us", |reads| reads.alone);
-    micros("the least request, us", |reads| reads.least);
-    micros("one object, us of computing", |reads| reads.computed);
+    micros("the cheapest request, us", |reads| reads.least);
+    micros("one object, us of CPU time", |reads| reads.computed);
     micros(&format!("the same on {several} connections"), |reads| reads.computed_several);
-    println!("\nA server that does nothing answers in {:.1} us.", nothing * 1e6);
+    println!("\nA minimal server answers in {:.1} us.", nothing * 1e6);
 }
 
 /// Runs `work`, and returns the seconds that it took and its result.

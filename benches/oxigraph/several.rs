@@ -23,7 +23,7 @@ pub(crate) struct RepeatedRequest<P> {
 
 impl<P: Fn(&mut StdRng) -> String + Clone + Send + 'static> RepeatedRequest<P> {
     /// Repeats the request on this number of connections until the given time. Each connection sends the next request
-    /// when it has its response. Returns the number of responses.
+    /// after its response has arrived. Returns the number of responses.
     pub(crate) fn count_responses(&self, connections: u64, until: Instant) -> u64 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {

@@ -87,7 +87,7 @@ pub struct Account {
     pub initial_password: bool,
     /// The version: 1 at creation, incremented by each change except the last login.
     pub version: u64,
-    /// Incremented by each change that ends its sessions: a new password, or disabling it.
+    /// The generation: incremented by each change that ends the account's sessions (a new password, or disabling it).
     #[serde(default)]
     pub generation: u64,
     /// The time of creation (RFC 3339).
@@ -105,9 +105,10 @@ impl Account {
         self.source() == AccountSource::ServiceAccount
     }
 
-    /// Returns whether it matches the provider's claims. Missing claims are ignored.
+    /// Returns whether the account matches the provider's claims. Missing claims are ignored.
     pub(super) fn matches_profile(&self, profile: &Profile, role: Role) -> bool {
-        let same = |said: &Option<String>, known: &Option<String>| said.is_none() || said == known;
+        let same =
+            |claim: &Option<String>, known: &Option<String>| claim.is_none() || claim == known;
         same(&profile.given_name, &self.given_name)
             && same(&profile.family_name, &self.family_name)
             && same(&profile.organization, &self.organization)
@@ -116,17 +117,17 @@ impl Account {
             && role == self.role
     }
 
-    /// Updates it with the provider's claims.
+    /// Updates the account with the provider's claims.
     pub(super) fn apply_profile(&mut self, profile: &Profile, role: Role) {
-        let said = |said: &Option<String>, known: &mut Option<String>| {
-            if said.is_some() {
-                known.clone_from(said);
+        let update = |claim: &Option<String>, known: &mut Option<String>| {
+            if claim.is_some() {
+                known.clone_from(claim);
             }
         };
-        said(&profile.given_name, &mut self.given_name);
-        said(&profile.family_name, &mut self.family_name);
-        said(&profile.organization, &mut self.organization);
-        said(&profile.client_id, &mut self.client_id);
+        update(&profile.given_name, &mut self.given_name);
+        update(&profile.family_name, &mut self.family_name);
+        update(&profile.organization, &mut self.organization);
+        update(&profile.client_id, &mut self.client_id);
         if let Some(email) = &profile.email {
             self.email.clone_from(email);
         }

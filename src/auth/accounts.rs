@@ -104,8 +104,8 @@ impl Accounts {
         Ok(self.lock_entries().iter_after(after).take(limit).cloned().collect())
     }
 
-    /// Returns the account of this identity if only its last login changes. Returns `None` if [`Self::sign_in_identity`]
-    /// has to create or update the account. Never blocks.
+    /// Returns the account of this identity if only its last login changes. Returns `None` if
+    /// [`Self::sign_in_identity`] has to create or update the account. Never blocks.
     ///
     /// # Errors
     /// `AuthError::Forbidden` when it is disabled.
@@ -136,13 +136,13 @@ impl Accounts {
         profile: &Profile,
         role: Role,
     ) -> Result<Arc<Account>, AuthError> {
-        if let Some(recognised) = self.sign_in_if_unchanged(identity, profile, role) {
-            return recognised;
+        if let Some(signed_in) = self.sign_in_if_unchanged(identity, profile, role) {
+            return signed_in;
         }
         let writer = self.lock_writer();
-        // Another request may have done it while this one waited.
-        if let Some(recognised) = self.sign_in_if_unchanged(identity, profile, role) {
-            return recognised;
+        // Another request may have created or updated the account while this one waited.
+        if let Some(signed_in) = self.sign_in_if_unchanged(identity, profile, role) {
+            return signed_in;
         }
         let before = self.lock_entries().by_identity(identity).cloned();
         let (account, events) = match before {
@@ -169,8 +169,8 @@ impl Accounts {
             }
         };
         let account =
-            self.commit_account(&writer, &NoClient, account, &events).map_err(|fault| {
-                AuthError::Unavailable(format!("storing the account failed: {fault}"))
+            self.commit_account(&writer, &NoClient, account, &events).map_err(|error| {
+                AuthError::Unavailable(format!("storing the account failed: {error}"))
             })?;
         drop(writer);
         Ok(self.record_login(&account.id).unwrap_or(account))
@@ -182,7 +182,7 @@ impl Accounts {
         profile: &Profile,
         role: Role,
     ) -> Result<(Account, Vec<Event>), AuthError> {
-        self.check_capacity().map_err(|fault| AuthError::Unavailable(fault.detail))?;
+        self.check_capacity().map_err(|error| AuthError::Unavailable(error.detail))?;
         let mut account = new_account(identity.name.clone(), role);
         account.identity = Some(identity.clone());
         account.apply_profile(profile, role);
@@ -249,12 +249,12 @@ impl Accounts {
         Ok(account)
     }
 
-    // A panic while a lock is held cannot leave the entries half changed: the process ends with it.
+    // A panic while this lock is held ends the process, so nothing sees a half-made change.
     fn lock_writer(&self) -> MutexGuard<'_, ()> {
         self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    // Never locked while a transaction begins: a running transaction may wait for this lock.
+    // To avoid a deadlock, no transaction begins while this lock is held: a running transaction may wait for the lock.
     fn lock_entries(&self) -> RwLockReadGuard<'_, AccountIndex> {
         self.inner.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -269,7 +269,7 @@ pub(super) fn account_disabled_error() -> AuthError {
     AuthError::Forbidden("this account is disabled; an Admin can enable it".to_owned())
 }
 
-/// Creates an account with a new id, an email and a role; all else is empty.
+/// Creates an enabled account with a new id, this email and this role. All other fields are empty.
 fn new_account(email: String, role: Role) -> Account {
     Account {
         id: uuid::Uuid::now_v7().to_string(),
@@ -291,7 +291,7 @@ fn new_account(email: String, role: Role) -> Account {
     }
 }
 
-/// Creates the event of a change that has no requester: by the account's sign-in or its provider.
+/// Creates the event of a change that has no requester, because a sign-in or the provider caused it.
 fn event_without_requester(
     what: &'static str,
     account: &Account,

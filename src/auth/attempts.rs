@@ -1,6 +1,6 @@
-//! Failed sign-ins: each failure increases the delay before the next attempt, for the account from that address and
-//! for the address. The gateway locks no account permanently: the right password works after the delay, and from
-//! another address at once.
+//! Failed sign-ins: each failure increases the delay before the next attempt. The gateway counts failures for each
+//! account at each address, and for each address. The gateway locks no account permanently: the right password works
+//! after the delay, and from another address at once.
 //!
 //! After a successful sign-in, failures of other people at the same address do not delay the account, because many
 //! people can share one address. The right password of such an account is accepted during the delay. A wrong one
@@ -14,19 +14,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The time without a further failure after which failures are forgotten.
+/// How long failures count after the last one.
 const FORGET_AFTER: Duration = Duration::from_mins(15);
 /// The maximum number of entries in each of the two maps.
 const MAX_ENTRIES: usize = 4096;
 
-/// The failures without a delay, and the maximum delay, of an account from one address.
+/// For an account at one address: the number of failures without a delay, and the maximum delay.
 const ACCOUNT_LIMIT: (u32, Duration) = (3, Duration::from_mins(1));
 /// The same for an address, which many people may share.
 const ADDRESS_LIMIT: (u32, Duration) = (20, Duration::from_secs(30));
 
 /// How long an address stays known for an account after a sign-in.
 const KNOWN_FOR: Duration = Duration::from_hours(7 * 24);
-/// The failures after which it is no longer known, so that others at the same address cannot guess without limit
+/// The number of failures after which an address is no longer known for the account. Otherwise others at the same
+/// address could guess passwords without limit
 /// (NIST SP 800-63B: no more than 100 consecutive failures).
 const MAX_FAILURES_WHILE_KNOWN: u32 = 100;
 
@@ -34,7 +35,7 @@ const MAX_FAILURES_WHILE_KNOWN: u32 = 100;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attempts {
     failures: Arc<Mutex<HashMap<AttemptKey, Failures>>>,
-    /// The accounts that have signed in, with their address, and the failures since.
+    /// The accounts that have signed in, each with its address, and their failures since then.
     known: Arc<Mutex<HashMap<AttemptKey, Failures>>>,
     /// The duration of the last password check, in microseconds.
     check_time: Arc<AtomicU64>,
@@ -111,8 +112,8 @@ impl Attempts {
         }
     }
 
-    /// Records a failure during the delay of an account that is known at the address. The delay does not change, just
-    /// as for an account that has to wait.
+    /// Records a failure during the delay of an account that is known at the address. The delay does not grow, the same
+    /// as for other accounts, whose attempts are refused during the delay.
     pub(super) fn record_failure_in_delay(&self, email: &str, from: Option<IpAddr>) {
         let Some(from) = from else { return };
         let [account, _] = AttemptKey::for_account_and_address(email, from);
@@ -167,7 +168,7 @@ impl Attempts {
     }
 }
 
-/// Removes the expired entries, or else the oldest one.
+/// Removes the entries that are older than `after`. If the map is still full, removes the oldest one.
 fn evict_entries(failures: &mut HashMap<AttemptKey, Failures>, now: Instant, after: Duration) {
     failures.retain(|_, entry| now.duration_since(entry.last) <= after);
     if failures.len() >= MAX_ENTRIES {

@@ -3,8 +3,8 @@
 //! The event of a change to an account, a key or a definition is in the same commit as the change. Sign-ins and
 //! refusals follow within a second. Of repeated refusals, the first few in each minute are stored and logged. The
 //! rest are counted, and one event with their number follows, so that a flood of refusals does not fill the disk.
-//! Changes of an account to itself and its keys have a rate limit (`pace`), so that they do not evict the events of
-//! others. The trail has a maximum length, and each kind of event has a share of it (`shares`).
+//! Changes of an account to itself and its keys have a rate limit (`rate_limit`), so that they do not evict the events
+//! of others. The trail has a maximum length, and each kind of event has a share of it (`shares`).
 mod rate_limit;
 mod shares;
 
@@ -27,9 +27,10 @@ use std::time::{Duration, Instant};
 /// events leave gaps.
 pub const COLLECTION: &str = "audit";
 
-/// The refusals of one kind, address (for IPv6 its /64) and account that are stored one by one in each [`REFUSAL_WINDOW`].
+/// The maximum number of refusals of the same kind, address (for IPv6 its /64) and account that are stored one by one
+/// in each [`REFUSAL_WINDOW`]. Further ones are counted.
 const MAX_STORED_PER_SOURCE: u64 = 3;
-/// The same limit for all refusals together.
+/// The maximum number of refusals that are stored one by one in each [`REFUSAL_WINDOW`], of all sources together.
 const MAX_STORED_PER_WINDOW: u64 = 60;
 const REFUSAL_WINDOW: Duration = Duration::from_mins(1);
 /// The maximum length of an event's detail in characters. Clients can influence parts of it.
@@ -102,8 +103,8 @@ struct Refusals {
     begun: Option<Instant>,
     kept_in_all: u64,
     kept: HashMap<RefusalSource, u64>,
-    /// The number of refusals that were not stored. Only a source that used up its own quota is counted separately.
-    /// Sources that came after the total quota was used up share one counter for each kind, however many there are.
+    /// The number of refusals that were not stored. A source that used up its own quota has its own counter. Sources
+    /// that came after the total quota was used up share one counter for each kind, however many there are.
     counted: HashMap<RefusalSource, Arc<AtomicU64>>,
 }
 
@@ -112,15 +113,15 @@ struct Refusals {
 struct RefusalSource {
     what: &'static str,
     account: Option<String>,
-    /// The network. A single host can use all addresses of a /64 of IPv6.
+    /// The address, for IPv6 its /64 network, because a single host can use all addresses of it.
     from: Option<IpAddr>,
 }
 
-/// How an event is handled.
+/// What happens to an event.
 enum RefusalOutcome {
     Stored,
     Counted,
-    /// The first counted refusal. When the window ends, an event with their number is stored.
+    /// The first counted refusal of a source. When the window ends, one event with the count is stored.
     CountBegins(RefusalSource, Arc<AtomicU64>),
 }
 
@@ -135,19 +136,20 @@ impl Audit {
     /// Stores and logs an event. Repeated refusals are only counted. If the store accepts no commit, the event is only
     /// in the log. Never blocks.
     pub fn record_event(&self, event: Event) {
-        let fate = if event.what.ends_with(".refused") {
+        let outcome = if event.what.ends_with(".refused") {
             self.lock_refusals().classify_refusal(&event, Instant::now())
         } else {
             RefusalOutcome::Stored
         };
-        match fate {
+        match outcome {
             RefusalOutcome::Stored => {
                 log_event(&event);
-                let (most, record) = (self.max_events, Record::from_event(event, 1));
-                self.later.enqueue(move |transaction| store_record(transaction, &record, most));
+                let (max_events, record) = (self.max_events, Record::from_event(event, 1));
+                self.later
+                    .enqueue(move |transaction| store_record(transaction, &record, max_events));
             }
             RefusalOutcome::CountBegins(source, count) => {
-                let most = self.max_events;
+                let max_events = self.max_events;
                 self.later.enqueue_after(REFUSAL_WINDOW, move |transaction| {
                     let count = count.load(Ordering::Relaxed);
                     let RefusalSource { what, account, from } = source.clone();
@@ -158,7 +160,7 @@ impl Audit {
                     let detail = format!("{count} more of the same{network} within a minute");
                     let event = Event { what, account, by: None, from, detail };
                     log_event(&event);
-                    store_record(transaction, &Record::from_event(event, count), most)
+                    store_record(transaction, &Record::from_event(event, count), max_events)
                 });
             }
             RefusalOutcome::Counted => {}
@@ -213,7 +215,7 @@ impl Audit {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<Record>, GatewayError> {
-        // The reader expects to see the events of recent actions.
+        // The list must include the events of recent actions.
         self.later.flush();
         let mut found = Vec::new();
         let mut after = before.map(u64::to_be_bytes);
@@ -242,23 +244,24 @@ impl Audit {
         Ok(found)
     }
 
-    // Nothing panics while they are held.
+    // No code panics while it holds this lock.
     fn lock_refusals(&self) -> MutexGuard<'_, Refusals> {
         self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Stores and logs an event in a store that no gateway has open, and keeps at most `most` events. Blocking.
+/// Stores and logs an event in a store that no gateway has open. Deletes the oldest events beyond `max_events`.
+/// Blocking.
 ///
 /// # Errors
 /// If the commit fails.
 pub fn store_event_offline(
     store: &GuardedStore,
-    most: usize,
+    max_events: usize,
     event: &Event,
 ) -> Result<(), GatewayError> {
     store.commit::<_, GatewayError>(&NoClient, |transaction| {
-        store_record(transaction, &Record::from_event(event.clone(), 1), most)
+        store_record(transaction, &Record::from_event(event.clone(), 1), max_events)
     })?;
     log_event(event);
     Ok(())
@@ -319,7 +322,6 @@ impl Record {
     }
 }
 
-/// Logs an event.
 fn log_event(event: &Event) {
     let Event { what, account, by, from, detail } = event;
     let (account, by) = (account.as_deref(), by.as_deref());
@@ -338,13 +340,13 @@ fn log_event(event: &Event) {
     }
 }
 
-/// Stores a record, and deletes the oldest ones beyond the limit.
+/// Stores a record, and deletes old records beyond `max_events`.
 fn store_record(
     transaction: &mut Transaction<'_>,
     record: &Record,
-    most: usize,
+    max_events: usize,
 ) -> Result<(), GatewayError> {
-    if most == 0 {
+    if max_events == 0 {
         return Ok(());
     }
     let number = 1 + read_event_number(transaction, true)?.unwrap_or_default();
@@ -353,7 +355,7 @@ fn store_record(
     })?;
     transaction.put_document(COLLECTION, &number.to_be_bytes(), &value)?;
     shares::append_to_list(transaction, &record.what, number)?;
-    shares::evict_excess(transaction, most as u64)
+    shares::evict_excess(transaction, max_events as u64)
 }
 
 /// Returns the number of the first or the last event.

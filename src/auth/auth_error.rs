@@ -25,14 +25,14 @@ pub enum AuthError {
 }
 
 impl From<AuthError> for GatewayError {
-    fn from(refusal: AuthError) -> Self {
-        let kind = match &refusal {
+    fn from(error: AuthError) -> Self {
+        let kind = match &error {
             AuthError::Invalid(_) => ErrorClass::Unauthorized,
             AuthError::Malformed(_) => ErrorClass::Malformed,
             AuthError::Forbidden(_) => ErrorClass::Forbidden,
             AuthError::TooMany(after) => ErrorClass::TooManyRequests(*after),
             AuthError::Unavailable(_) => ErrorClass::Unavailable(Duration::from_secs(10)),
         };
-        Self::new(kind, refusal.to_string())
+        Self::new(kind, error.to_string())
     }
 }

@@ -1,5 +1,5 @@
-//! Deferred writes: small changes that a thread collects for a second and commits together. So a sign-in (its last
-//! login, its session, its event) costs one frame on disk, and the request does not wait.
+//! Deferred writes: small changes that a thread collects for a second and commits together. So a sign-in with its three
+//! changes (last login, session, audit event) costs one frame on disk, and the request does not wait.
 //!
 //! If the process is killed, the changes of the last second are lost. Changes that must not be lost are committed
 //! directly by their callers.
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 /// How long changes are collected before a commit.
 const COMMIT_DELAY: Duration = Duration::from_secs(1);
-/// The time until changes are retried after a failed commit.
+/// How long the thread waits after a failed commit before it retries.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// The maximum number of waiting changes. Beyond it, new ones are dropped.
 const MAX_WAITING_CHANGES: usize = 4096;
 
-/// A change. It may run more than once, if a commit fails.
+/// A change. It runs again if its commit fails.
 type Change = Box<dyn Fn(&mut Transaction<'_>) -> Result<(), GatewayError> + Send>;
 
 /// The queue of deferred changes. Cheap to clone. Dropping the last clone commits the waiting changes.
@@ -56,7 +56,7 @@ impl fmt::Debug for Shared {
 }
 
 impl DeferredWrites {
-    /// Starts the thread.
+    /// Starts the thread that commits the changes.
     ///
     /// # Errors
     /// If the system cannot start a thread.
@@ -134,7 +134,7 @@ impl Drop for Thread {
 }
 
 impl Shared {
-    // Nothing panics while the queue is held.
+    // No code panics while it holds this lock.
     fn lock_queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -167,36 +167,36 @@ impl Shared {
         }
     }
 
-    /// Commits the changes that are due by then, or all of them.
-    fn commit_due(&self, by: Option<Instant>) {
+    /// Commits the changes that are due at the time `until`, or all changes if it is `None`.
+    fn commit_due(&self, until: Option<Instant>) {
         let _committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut queue = self.lock_queue();
         let (due, rest) = std::mem::take(&mut queue.changes)
             .into_iter()
-            .partition::<Vec<_>, _>(|(due, _)| by.is_none_or(|by| *due <= by));
+            .partition::<Vec<_>, _>(|(due, _)| until.is_none_or(|until| *due <= until));
         queue.changes = rest;
-        let let_go = std::mem::take(&mut queue.dropped);
+        let dropped = std::mem::take(&mut queue.dropped);
         drop(queue);
-        if let_go > 0 {
+        if dropped > 0 {
             tracing::warn!(
-                changes = let_go,
+                changes = dropped,
                 "Last uses and events were dropped, because too many were waiting for the store."
             );
         }
         if due.is_empty() {
             return;
         }
-        let made = self.store.transact::<_, GatewayError>(|transaction| {
+        let committed = self.store.transact::<_, GatewayError>(|transaction| {
             due.iter().try_for_each(|(_, change)| change(transaction))
         });
         let mut queue = self.lock_queue();
-        match made {
+        match committed {
             Ok(_) => queue.not_before = None,
             Err(fault) => {
                 let first = queue.not_before.is_none();
                 queue.not_before = Some(Instant::now() + RETRY_INTERVAL);
-                let later = std::mem::replace(&mut queue.changes, due);
-                queue.changes.extend(later);
+                let newer = std::mem::replace(&mut queue.changes, due);
+                queue.changes.extend(newer);
                 drop(queue);
                 if first {
                     tracing::warn!(%fault, "Writing last uses and events failed. The gateway retries until the store accepts them.");
@@ -245,7 +245,7 @@ mod tests {
             if is_broken.load(Ordering::Relaxed) {
                 return Err(GatewayError::new(
                     penstock_base::error::ErrorClass::InsufficientStorage,
-                    "no room",
+                    "no disk space",
                 ));
             }
             Ok(t.put_document("c", b"k", b"1")?)

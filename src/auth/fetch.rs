@@ -15,7 +15,7 @@ const MAX_DOCUMENT_BYTES: usize = 1 << 20;
 /// The error of fetching a document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FetchError {
-    /// The provider has no such document.
+    /// The provider answered with a status other than 200, but neither with a server error nor with 429.
     #[error("{url} answered {status}")]
     NotFound {
         /// The requested address.
@@ -23,7 +23,8 @@ pub(super) enum FetchError {
         /// The status of the answer.
         status: StatusCode,
     },
-    /// The provider could not be reached, or the connection broke.
+    /// The provider could not be reached, the connection broke, or the provider answered with a server error, 429, or
+    /// more than 1 MiB.
     #[error("{0}")]
     Unreachable(String),
 }
@@ -102,8 +103,8 @@ pub(super) async fn send_request(
         response.chunk().await.map_err(|error| unreachable_error(&url, &error))?
     {
         if body.len() + piece.len() > MAX_DOCUMENT_BYTES {
-            let words = format!("{url} answered more than {MAX_DOCUMENT_BYTES} bytes");
-            return Err(FetchError::Unreachable(words));
+            let detail = format!("{url} answered more than {MAX_DOCUMENT_BYTES} bytes");
+            return Err(FetchError::Unreachable(detail));
         }
         body.extend_from_slice(&piece);
     }

@@ -70,7 +70,7 @@ pub(super) fn new_account(email: &str, role: Role) -> NewAccount {
     }
 }
 
-/// Creates a session's caller of this account.
+/// Creates the caller of this account, as if signed in with a session.
 pub(super) fn session_caller(account: &Arc<Account>) -> Caller {
     let credential = Credential::Session(String::new());
     Caller { account: Some(account.clone()), role: account.role, credential, from: None }

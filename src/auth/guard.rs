@@ -39,7 +39,8 @@ impl Authorized {
     /// Returns the caller with its current role, if it may still use the route. Never blocks.
     ///
     /// # Errors
-    /// `ErrorClass::Unauthorized` when the credential has ended; `ErrorClass::Forbidden` when its role no longer suffices.
+    /// `ErrorClass::Unauthorized` when the credential has ended; `ErrorClass::Forbidden` when its role no longer
+    /// suffices.
     pub fn with_current_role(&self) -> Result<Self, GatewayError> {
         let Some(auth) = &self.auth else { return Ok(self.clone()) };
         let role = require_role(auth.current_role(&self.caller), self.min_role)?;
@@ -50,20 +51,20 @@ impl Authorized {
     fn check_role_in(
         &self,
         transaction: &Transaction<'_>,
-        least: Role,
+        min_role: Role,
     ) -> Result<(), GatewayError> {
         let Some(auth) = &self.auth else { return Ok(()) };
-        require_role(auth.current_role_in(transaction, &self.caller)?, least).map(drop)
+        require_role(auth.current_role_in(transaction, &self.caller)?, min_role).map(drop)
     }
 }
 
-/// Returns the role if there is one and it suffices.
-fn require_role(role: Option<Role>, least: Role) -> Result<Role, GatewayError> {
+/// Returns the role if it is at least the minimum role. `None` is the role of a credential that has ended.
+fn require_role(role: Option<Role>, min_role: Role) -> Result<Role, GatewayError> {
     match role {
-        Some(role) if role >= least => Ok(role),
+        Some(role) if role >= min_role => Ok(role),
         Some(role) => Err(GatewayError::new(
             ErrorClass::Forbidden,
-            format!("this needs the role {least}, but the credential now has the role {role}"),
+            format!("this needs the role {min_role}, but the credential now has the role {role}"),
         )),
         None => Err(GatewayError::new(
             ErrorClass::Unauthorized,
@@ -73,12 +74,12 @@ fn require_role(role: Option<Role>, least: Role) -> Result<Role, GatewayError> {
     }
 }
 
-// Without `auth`: it holds all accounts and keys, which no log needs.
+// Leaves out `auth`, which holds all accounts and keys.
 impl fmt::Debug for Authorized {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authorized")
             .field("caller", &self.caller.actor_id())
-            .field("least", &self.min_role)
+            .field("min_role", &self.min_role)
             .finish_non_exhaustive()
     }
 }
@@ -108,20 +109,20 @@ impl Requester for Authorized {
 }
 
 impl Auth {
-    /// Authorizes a caller for a route with this minimum role, or returns the caller if its role is lower.
+    /// Authorizes a caller for a route with this minimum role.
     ///
     /// # Errors
     /// The caller, if its role is too low.
-    pub fn authorize(&self, caller: Caller, least: Role) -> Result<Authorized, Caller> {
-        if caller.role < least {
+    pub fn authorize(&self, caller: Caller, min_role: Role) -> Result<Authorized, Caller> {
+        if caller.role < min_role {
             return Err(caller);
         }
-        Ok(Authorized { caller, min_role: least, auth: Some(self.clone()) })
+        Ok(Authorized { caller, min_role, auth: Some(self.clone()) })
     }
 
     /// Returns the role of a caller as this transaction sees it. Accounts and API keys are read from the store, because
-    /// memory follows their commits with a delay. So every revocation that was committed before counts. For sessions,
-    /// memory is ahead of the store.
+    /// memory is updated after their commits. So every revocation that was committed before counts. Sessions are read
+    /// from memory, which is ahead of the store.
     fn current_role_in(
         &self,
         transaction: &Transaction<'_>,
@@ -143,7 +144,7 @@ impl Auth {
     }
 }
 
-// Tests use callers without authorization.
+// Tests use a caller as a requester whose commits are not checked.
 #[cfg(test)]
 impl CommitCheck for Caller {
     fn check_commit(&self, _transaction: &Transaction<'_>) -> Result<(), GatewayError> {
@@ -181,7 +182,7 @@ mod tests {
     fn commit_error(fixture: &Fixture, by: &Authorized) -> Option<ErrorClass> {
         let commit =
             penstock_base::commit::commit::<_, GatewayError>(&fixture.store, by, |_| Ok(()));
-        commit.err().map(|fault| fault.kind)
+        commit.err().map(|error| error.kind)
     }
 
     /// Changes a stored document but not memory, as if a change had just been committed.
@@ -307,8 +308,8 @@ mod tests {
             .unwrap();
         assert_eq!(commit_error(&fixture, &by), None);
         for by in [&by, &by.with_current_role().unwrap()] {
-            let fault = fixture.auth.keys.create_key(by, new_key(Role::Admin)).unwrap_err();
-            assert_eq!(fault.kind, ErrorClass::Forbidden, "{fault}");
+            let error = fixture.auth.keys.create_key(by, new_key(Role::Admin)).unwrap_err();
+            assert_eq!(error.kind, ErrorClass::Forbidden, "{error}");
         }
         fixture
             .auth

@@ -31,7 +31,7 @@ pub const COLLECTION: &str = "api-keys";
 
 /// The maximum number of keys.
 const MAX_KEYS: usize = 10_000;
-/// The maximum number of keys of one account that is not an Admin's.
+/// The maximum number of keys of an account whose role is below Admin.
 const MAX_KEYS_PER_ACCOUNT: usize = 100;
 /// The maximum length of a name in characters.
 const MAX_NAME_CHARS: usize = 200;
@@ -234,8 +234,8 @@ impl ApiKeys {
     /// Authenticates the caller that sent this key. Never blocks.
     ///
     /// # Errors
-    /// `AuthError::Invalid` when the key is mistyped, unknown, revoked or expired. `AuthError::Forbidden` when its owner is
-    /// disabled, or when it has the role `Metrics` and its owner is no longer an Admin.
+    /// `AuthError::Invalid` when the key is mistyped, unknown, revoked or expired. `AuthError::Forbidden` when its
+    /// owner is disabled, or when it has the role `Metrics` and its owner is no longer an Admin.
     pub fn authenticate_key(&self, key: &str) -> Result<Caller, AuthError> {
         let unknown = |why: &str| AuthError::Invalid(why.to_owned());
         let digest = Secret::digest_of(key).ok_or_else(|| {
@@ -285,7 +285,7 @@ impl ApiKeys {
         self.effective_role_with(key, owner)
     }
 
-    /// Returns the same for this account of the owner, if there is one.
+    /// Returns the same, for an owner whose account is in this state; `None` if the account was deleted.
     fn effective_role_with(
         &self,
         key: &Key,
@@ -331,7 +331,7 @@ impl ApiKeys {
         self.lock_entries().by_id.get(id).map(|entry| entry.key.clone())
     }
 
-    /// Lists at most `limit` keys after `after`, by id, that the caller may manage.
+    /// Lists at most `limit` keys that the caller may manage, ordered by id, after the id `after`.
     pub fn list(&self, by: &Caller, after: Option<&str>, limit: usize) -> Vec<Arc<Key>> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let entries = self.lock_entries();
@@ -343,14 +343,14 @@ impl ApiKeys {
     /// Creates a key and returns it with its secret, which is not stored.
     ///
     /// # Errors
-    /// `ErrorClass::Forbidden` when it would have more rights than the caller. `ErrorClass::Invalid` when it would be expired.
-    /// `ErrorClass::Conflict` when the limit of keys is reached. `ErrorClass::TooManyRequests` when too many were created recently.
+    /// `ErrorClass::Forbidden` when it would have more rights than the caller. `ErrorClass::Invalid` when it would be
+    /// expired. `ErrorClass::Conflict` when the limit of keys is reached. `ErrorClass::TooManyRequests` when too many
+    /// were created recently.
     pub fn create_key(
         &self,
-        by: &dyn Requester,
+        requester: &dyn Requester,
         new: NewApiKey,
     ) -> Result<(Arc<Key>, String), GatewayError> {
-        let requester = by;
         let by = requester.caller();
         self.check_may_create(by, &new)?;
         let writer = self.lock_writer();
@@ -477,7 +477,7 @@ impl ApiKeys {
         Ok(())
     }
 
-    /// Records the use of a key, at most every few minutes.
+    /// Records the use of a key, at most once in each [`LAST_USE_RESOLUTION`].
     fn record_use(&self, key: &Arc<Key>) {
         let now = Instant::now();
         let fresh = |entry: &Entry| {
@@ -499,7 +499,7 @@ impl ApiKeys {
         self.inner.later.enqueue(move |transaction| write_last_use(transaction, &id, &at));
     }
 
-    // A panic while a lock is held cannot leave the entries half changed: the process ends with it.
+    // A panic while this lock is held ends the process, so nothing sees a half-made change.
     fn lock_writer(&self) -> MutexGuard<'_, ()> {
         self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -538,13 +538,13 @@ impl Entries {
 }
 
 fn is_expired(key: &Key, now: Timestamp) -> bool {
-    // A time that cannot be parsed counts as expired.
+    // A key with a time that cannot be parsed counts as expired.
     key.expires_at.as_ref().is_some_and(|at| !at.parse::<Timestamp>().is_ok_and(|at| at > now))
 }
 
-/// Returns whether a caller may see and revoke a key. An Admin may manage every key, and a key itself. Otherwise the
-/// key must belong to the caller's account. A credential with a lower role than the account, such as an API key,
-/// manages only keys of its own role or a lower one.
+/// Returns whether a caller may see and revoke a key. An Admin may manage every key, and every key may manage itself.
+/// Otherwise the key must belong to the caller's account. A caller with an API key, or with a lower role than its
+/// account, manages only keys whose role is not higher than its own.
 fn may_manage(by: &Caller, key: &Key) -> bool {
     if by.role == Role::Admin {
         return true;

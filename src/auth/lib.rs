@@ -1,13 +1,14 @@
 //! Authentication and authorization: accounts, sessions, API keys, OpenID Connect, bearer tokens, and the audit trail.
 //!
-//! - `role`, `caller`, `auth_error`: what a request may do, who sent it, and why it is refused
+//! - `caller`, `auth_error`: who sent a request and with which role, and why it is refused
 //! - `guard`: the check of a caller before, and inside, each commit on its behalf
 //! - `account`, `accounts`: the account records and their storage
 //! - `password`, `attempts`: Argon2id, and the delays after failures
-//! - `later`: deferred writes, committed within a second: last uses, sessions, sign-ins
+//! - `deferred_writes`: small writes that are committed within a second: last uses, sessions, sign-ins
 //! - `sessions`, `keys`: the credentials that the gateway issues
 //! - `audit`: the audit trail of accounts, credentials and definitions
-//! - `oidc`: sign-in by the authorization code flow
+//! - `oidc`: sign-in at an OpenID provider
+//! - `mapping`, `fetch`: claims as account fields and roles; fetching documents of providers
 //! - `roca`: detection of RSA keys of providers that can be factored
 //! - `tokens`: bearer tokens of an authorization server, and their service accounts
 
@@ -102,15 +103,16 @@ impl Auth {
     /// Deletes an account, its sessions and its API keys.
     ///
     /// # Errors
-    /// As for [`Accounts`]: `ErrorClass::NotFound`; `ErrorClass::PreconditionFailed`; `ErrorClass::Conflict` for the last Admin.
+    /// As for [`Accounts`]: `ErrorClass::NotFound`; `ErrorClass::PreconditionFailed`; `ErrorClass::Conflict` for the
+    /// last Admin.
     pub fn delete_account(
         &self,
         by: &dyn Requester,
         id: &str,
-        asked: IfMatch,
+        if_match: IfMatch,
     ) -> Result<(), GatewayError> {
-        let account = self.accounts.delete(by, id, asked)?;
-        // They are no longer valid without the account. If this fails, the next start deletes them.
+        let account = self.accounts.delete(by, id, if_match)?;
+        // The keys and sessions are no longer valid without the account. If this fails, the next start deletes them.
         self.keys.revoke_all_of(&account)
     }
 

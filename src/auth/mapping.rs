@@ -33,7 +33,8 @@ pub fn has_claim(names: &[String], claims: &Map<String, Value>) -> bool {
     names.iter().any(|name| find_claim(name, claims).is_some_and(|claim| !claim.is_null()))
 }
 
-/// Returns the claim with this name, or the one inside the object that the part before one of its dots names.
+/// Returns the claim with this name. If there is none, reads the name as a path: the part before one of its dots is an
+/// object, and the rest is a claim inside it.
 fn find_claim<'a>(name: &str, claims: &'a Map<String, Value>) -> Option<&'a Value> {
     claims.get(name).or_else(|| {
         name.match_indices('.').find_map(|(dot, _)| {

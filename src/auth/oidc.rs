@@ -1,10 +1,10 @@
 //! Sign-in at an OpenID provider: the authorization code flow (OpenID Connect Core 1.0, 3.1) with PKCE
 //! (RFC 7636), state, nonce, and the issuer of the answer (RFC 9207).
 //!
-//! [`Oidc::begin_sign_in`] returns the provider's address for the browser and the encrypted login state (`login`), which the
-//! browser keeps and only this process can read. The gateway keeps no state of a sign-in in progress, so
-//! unauthenticated clients that start many use no memory. [`Oidc::complete_sign_in`] takes the provider's answer from the
-//! browser, exchanges the code (`provider`), and returns the person's identity and role.
+//! [`Oidc::begin_sign_in`] returns the provider's address for the browser and the encrypted login state (`login`),
+//! which the browser keeps and only this process can read. The gateway keeps no state of a sign-in in progress, so
+//! unauthenticated clients that start many use no memory. [`Oidc::complete_sign_in`] takes the provider's answer from
+//! the browser, exchanges the code (`provider`), and returns the person's identity and role.
 
 mod login;
 mod provider;
@@ -40,7 +40,8 @@ pub struct SignInStart {
     pub location: String,
     /// The encrypted login state. The browser keeps it in a cookie and sends it back.
     pub login: String,
-    /// The number of the cookie that holds it, of [`Oidc::MAX_CONCURRENT_SIGN_INS`], so that one browser can have several in progress.
+    /// The number of the cookie for it, below [`Oidc::MAX_CONCURRENT_SIGN_INS`]. So one browser can have several
+    /// sign-ins in progress.
     pub slot: u8,
 }
 
@@ -149,7 +150,8 @@ impl Oidc {
         &self.0.settings.registration
     }
 
-    /// Begins a sign-in. `base_url` is the gateway's address as the browser knows it, `back` the return address.
+    /// Begins a sign-in. `base_url` is the gateway's address as the browser knows it. `back` is the address to which
+    /// the browser returns at the end.
     ///
     /// # Errors
     /// `SignInError::Unreachable` or `SignInError::Untrusted` if the provider's metadata cannot be discovered.
@@ -176,7 +178,7 @@ impl Oidc {
         })
     }
 
-    /// Returns the number of the cookie for the login with this state.
+    /// Returns the number of the cookie for the sign-in with this state.
     pub fn cookie_slot(state: &str) -> u8 {
         state.bytes().fold(0, u8::wrapping_add) % Self::MAX_CONCURRENT_SIGN_INS
     }
@@ -203,13 +205,13 @@ impl Oidc {
         }
         inner.provider.check_issuer(answer.issuer.as_deref()).await?;
         if let Some(error) = answer.error {
-            let words = match answer.description {
+            let reason = match answer.description {
                 Some(description) => format!("{error} ({description})"),
                 None => error,
             };
-            // It comes from outside, and is written to the log and the audit trail.
-            let words: String = words.chars().filter(|c| !c.is_control()).take(300).collect();
-            return Err(SignInError::Denied(words));
+            // The text comes from outside, and is written to the log and the audit trail.
+            let reason: String = reason.chars().filter(|c| !c.is_control()).take(300).collect();
+            return Err(SignInError::Denied(reason));
         }
         let code = answer.code.ok_or(SignInError::Stale("it has neither a code nor an error"))?;
         let names = self.wanted_claims();

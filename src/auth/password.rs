@@ -20,24 +20,25 @@ const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 
-/// The size in KiB from which the C library returns freed memory to the system at once: glibc does so from 32 MiB.
-/// It keeps blocks of 19 MiB that other allocations have split. A thousand hashes then grew to gigabytes.
+/// The minimum size in KiB of an allocation that the C library returns to the system as soon as it is freed. For glibc
+/// that is 32 MiB. It keeps smaller blocks, and other allocations split them: after a thousand hashes with blocks of
+/// 19 MiB, the process had grown to gigabytes.
 const MIN_RETURNED_KIB: usize = 33 * 1024;
 
 /// The length of a new password in bytes.
 const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 12..=1024;
 
-/// The maximum number of waiting hashes for unauthenticated clients, and for one address among them (for IPv6 its
-/// /64). An attacker with many addresses must not be able to fill the queue quickly.
+/// The maximum number of waiting hashes of unauthenticated clients in total, and for each address (for IPv6 its /64).
+/// An attacker with many addresses must not be able to fill the queue quickly.
 const MAX_WAITING_UNKNOWN: usize = 64;
 const MAX_WAITING_UNKNOWN_PER_ADDRESS: usize = 8;
-/// The same for known clients.
+/// The same limits for known clients (see [`HashPermits`]).
 const MAX_WAITING_KNOWN: usize = 16;
 const MAX_WAITING_KNOWN_PER_ADDRESS: usize = 4;
-/// How long a hash waits for its permit.
+/// The maximum time that a hash waits for its permit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Common passwords that are long enough, but that attackers try first.
+/// Common passwords that are long enough. Attackers try them first.
 const COMMON_PASSWORDS: [&str; 24] = [
     "000000000000",
     "111111111111",
@@ -199,12 +200,12 @@ pub fn generate_password() -> String {
 
 /// The permits and queues of hashing. Cheap to clone.
 ///
-/// Known clients (local administration, signed-in callers, an account where it signed in recently) have their own
-/// queue: at most one hash for an unknown client is ahead of them.
+/// Known clients have their own queue: at most one waiting hash of an unknown client is ahead of theirs. Known are
+/// local administration, signed-in callers, and an account at an address where it signed in recently.
 #[derive(Debug, Clone)]
 pub(super) struct HashPermits {
     one: Arc<Semaphore>,
-    /// Held by the one unknown client that may wait for `one`.
+    /// The permit of the only unknown client that may wait for `one`.
     next_unknown: Arc<Semaphore>,
     known: WaitQueue,
     unknown: WaitQueue,
@@ -222,8 +223,8 @@ impl Default for HashPermits {
 }
 
 impl HashPermits {
-    /// Runs this work on a blocking thread, while no other hash runs. Returns `None` if too many are waiting, or if the
-    /// permit does not come in time.
+    /// Waits for the permit, and runs `work` on a blocking thread. Returns `None` if the queue is full, or after
+    /// [`PERMIT_TIMEOUT`].
     pub(super) async fn run_with_permit<T: Send + 'static>(
         &self,
         (is_known, from): (bool, Option<IpAddr>),
@@ -236,16 +237,16 @@ impl HashPermits {
             Some(place) => place,
             None => self.unknown.enter_queue(from)?,
         };
-        let turn = async {
+        let permit = async {
             let _next = if is_known { None } else { Some(self.next_unknown.acquire().await.ok()?) };
             self.one.clone().acquire_owned().await.ok()
         };
-        let turn = tokio::time::timeout(PERMIT_TIMEOUT, turn).await.ok()??;
+        let permit = tokio::time::timeout(PERMIT_TIMEOUT, permit).await.ok()??;
         drop(place);
         let work = tokio::task::spawn_blocking(move || {
             let done = work();
-            // Dropped here, also if the client has disconnected meanwhile.
-            drop(turn);
+            // The permit is dropped here, so that it lasts as long as the work even if the client disconnects.
+            drop(permit);
             done
         });
         work.await.ok()
@@ -265,8 +266,8 @@ impl WaitQueue {
         Self { places: Arc::default(), max_waiting, max_waiting_per_address }
     }
 
-    /// Enters the queue. Returns `None` if the queue is full, or if this address has used its share. Local requests
-    /// have no address, and can use the whole queue.
+    /// Enters the queue. Returns `None` if the queue is full, or if this address has reached its limit. Local requests
+    /// have no address, and only the limit of the whole queue.
     fn enter_queue(&self, from: Option<IpAddr>) -> Option<QueuePlace> {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let own = places.get(&from).copied().unwrap_or_default();
@@ -314,13 +315,13 @@ mod tests {
     }
 
     #[test]
-    fn checking_against_nobody_costs_the_same_and_never_matches() {
-        let nobody = Hash::unmatchable();
-        assert!(nobody.is_current());
-        // It must be parsable, or else no time would be spent on it.
-        let parsed = PasswordHash::new(&nobody.0).unwrap();
+    fn the_unmatchable_hash_costs_the_same_and_never_matches() {
+        let unmatchable = Hash::unmatchable();
+        assert!(unmatchable.is_current());
+        // If it could not be parsed, the check would return at once.
+        let parsed = PasswordHash::new(&unmatchable.0).unwrap();
         assert_eq!(parsed.hash.unwrap().as_bytes().len(), 32);
-        assert!(!nobody.matches_password(""));
+        assert!(!unmatchable.matches_password(""));
     }
 
     #[test]
@@ -344,13 +345,13 @@ mod tests {
     }
 
     /// Holds the only permit until the sender is dropped.
-    async fn hold_permit(turns: &HashPermits) -> std::sync::mpsc::Sender<()> {
+    async fn hold_permit(permits: &HashPermits) -> std::sync::mpsc::Sender<()> {
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let all = turns.clone();
+        let all = permits.clone();
         tokio::spawn(async move {
             all.run_with_permit((true, None), move || wait.recv().is_err()).await
         });
-        while turns.one.available_permits() > 0 {
+        while permits.one.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         go
@@ -366,39 +367,39 @@ mod tests {
 
     #[tokio::test]
     async fn one_hashes_at_a_time_and_few_wait() {
-        let turns = HashPermits::default();
-        let go = hold_permit(&turns).await;
+        let permits = HashPermits::default();
+        let go = hold_permit(&permits).await;
         let others: Vec<_> = (0..MAX_WAITING_UNKNOWN)
             .map(|n| {
-                let turns = turns.clone();
+                let permits = permits.clone();
                 tokio::spawn(async move {
-                    turns.run_with_permit((false, Some(nth_address(n))), move || n).await
+                    permits.run_with_permit((false, Some(nth_address(n))), move || n).await
                 })
             })
             .collect();
-        while count_waiting(&turns.unknown) < MAX_WAITING_UNKNOWN {
+        while count_waiting(&permits.unknown) < MAX_WAITING_UNKNOWN {
             tokio::task::yield_now().await;
         }
         assert_eq!(
-            turns.run_with_permit((false, Some(nth_address(MAX_WAITING_UNKNOWN))), || ()).await,
+            permits.run_with_permit((false, Some(nth_address(MAX_WAITING_UNKNOWN))), || ()).await,
             None
         );
         drop(go);
         for (n, other) in others.into_iter().enumerate() {
             assert_eq!(other.await.unwrap(), Some(n));
         }
-        assert_eq!((count_waiting(&turns.unknown), count_waiting(&turns.known)), (0, 0));
+        assert_eq!((count_waiting(&permits.unknown), count_waiting(&permits.known)), (0, 0));
     }
 
     #[tokio::test]
     async fn known_clients_wait_for_at_most_one_unknown_client() {
-        let turns = HashPermits::default();
-        let go = hold_permit(&turns).await;
+        let permits = HashPermits::default();
+        let go = hold_permit(&permits).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let take = |is_known, n| {
-            let (turns, order) = (turns.clone(), order.clone());
+            let (permits, order) = (permits.clone(), order.clone());
             tokio::spawn(async move {
-                turns
+                permits
                     .run_with_permit((is_known, Some(nth_address(n))), move || {
                         order.lock().unwrap().push(n);
                     })
@@ -406,11 +407,11 @@ mod tests {
             })
         };
         let mut all: Vec<_> = (0..MAX_WAITING_UNKNOWN).map(|n| take(false, n)).collect();
-        while count_waiting(&turns.unknown) < MAX_WAITING_UNKNOWN {
+        while count_waiting(&permits.unknown) < MAX_WAITING_UNKNOWN {
             tokio::task::yield_now().await;
         }
         all.push(take(true, 1000));
-        while count_waiting(&turns.known) < 1 {
+        while count_waiting(&permits.known) < 1 {
             tokio::task::yield_now().await;
         }
         drop(go);

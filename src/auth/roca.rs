@@ -1,11 +1,10 @@
 //! Detects RSA keys that can be factored because a broken generator created them: ROCA (CVE-2017-15361).
 //!
 //! Each prime of the generator is `k * M + 65537^a mod M`, where M is the product of the first primes. So the modulus
-//! of such a key is a power of 65537 modulo every small prime. About one sound key in 2^27 is so by chance (M. Nemec
-//! et al., "The Return of Coppersmith's Attack", 2017, section 5).
+//! of such a key is a power of 65537 modulo every small prime. By chance, that also holds for about one sound key in
+//! 2^27 (M. Nemec et al., "The Return of Coppersmith's Attack", 2017, section 5).
 
-/// The primes that divide the generator's M for every key length. 2 is left out, because it tells nothing about an
-/// odd number.
+/// The primes that divide the generator's M for every key length, without 2, because every modulus is odd.
 const PRIMES: [u32; 38] = [
     3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97,
     101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167,

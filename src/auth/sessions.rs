@@ -1,8 +1,9 @@
 //! Browser sessions.
 //!
-//! Sessions are in memory, by the hash of their ids. Their begin and end are written to the store within a second, so
-//! that they survive a restart of the service. The idle time is only in memory, and starts again with a restart. Ages
-//! count the time since the machine was booted, independent of the clock, so a reboot ends all sessions.
+//! Sessions are in memory, by the hash of their ids. Their start and end are written to the store within a second, so
+//! that they survive a restart of the service. The idle time is only in memory, and starts again with a restart. The
+//! age of a session is computed from the time since the machine was booted, which does not depend on the clock. So a
+//! reboot ends all sessions.
 //!
 //! A session stores the generation of its account. A change that ends all sessions of an account (a new password, or
 //! disabling it) increments the generation in the same commit.
@@ -30,10 +31,12 @@ use subtle::ConstantTimeEq;
 /// The collection of the documents: the hash of the id to JSON.
 pub const COLLECTION: &str = "sessions";
 
-/// The maximum number of sessions in total and for each account. Beyond it, the longest idle sessions are ended.
+/// The maximum number of sessions in total and for each account. Beyond it, the gateway ends the session that has been
+/// idle longest.
 const MAX_SESSIONS: usize = 1000;
 const MAX_SESSIONS_PER_ACCOUNT: usize = 10;
-/// The maximum size of a stored ID token in bytes. Without it, the provider asks the person to confirm the sign-out.
+/// The maximum size in bytes of an ID token that is kept for the sign-out. Without one, the provider asks the person to
+/// confirm the sign-out.
 const MAX_ID_TOKEN_BYTES: usize = 8 << 10;
 
 /// The sessions. Cheap to clone.
@@ -82,7 +85,7 @@ pub struct NewSession {
 
 impl std::fmt::Debug for NewSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Started(..)")
+        f.write_str("NewSession(..)")
     }
 }
 
@@ -135,7 +138,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Begins a session. Keeps `id_token` in memory, and only there, for the sign-out at the provider. Never blocks.
+    /// Starts a session. Keeps `id_token` only in memory, for the sign-out at the provider. Never blocks.
     ///
     /// # Errors
     /// `AuthError::Forbidden` when the account has been disabled meanwhile.
@@ -198,11 +201,11 @@ impl Sessions {
                 let (role, credential) = (account.role, Credential::Session(hash));
                 Ok(Caller { account: Some(account), role, credential, from: None })
             }
-            Err(refusal) => {
+            Err(error) => {
                 sessions.remove(&hash);
                 drop(sessions);
                 self.delete_session(hash);
-                Err(refusal)
+                Err(error)
             }
         }
     }
@@ -213,8 +216,8 @@ impl Sessions {
         self.check_session(&session, era::time_since_boot()).ok().map(|account| account.role)
     }
 
-    /// Returns the same as [`Self::current_role`], with the account as a transaction sees it. Memory has the end of a session
-    /// before the request that ended it is answered.
+    /// Returns the same as [`Self::current_role`], with the account as a transaction sees it. The session is read from
+    /// memory, which knows the end of a session before the request that ended it is answered.
     pub(super) fn current_role_in(
         &self,
         transaction: &Transaction<'_>,
@@ -231,7 +234,7 @@ impl Sessions {
         self.check_session_with(session, self.inner.accounts.get(&session.account), now)
     }
 
-    /// Returns the same for this state of the account, if there is one.
+    /// Returns the same, for an account in this state; `None` if it was deleted.
     fn check_session_with(
         &self,
         session: &Session,
@@ -252,7 +255,7 @@ impl Sessions {
         Ok(account)
     }
 
-    /// Ends a session. Returns its `id_token` if this process began the session with one. Never blocks.
+    /// Ends a session. Returns its `id_token`, if this process started the session with one. Never blocks.
     pub fn end_session(&self, id: &str) -> Option<Arc<str>> {
         let hash = hash_id(id);
         let session = self.lock_sessions().remove(&hash)?;
@@ -284,7 +287,7 @@ impl Sessions {
         Self::csrf_token(id).as_bytes().ct_eq(token.as_bytes()).into()
     }
 
-    /// Removes ended sessions, and the longest idle ones beyond the limits.
+    /// Frees capacity for one more session of an account: removes ended sessions, or else the longest idle ones.
     fn evict_sessions(
         &self,
         sessions: &mut HashMap<String, Session>,
@@ -341,7 +344,7 @@ impl Sessions {
         self.inner.audit.record_event(Event { what, account, by: None, from, detail });
     }
 
-    // Nothing panics while it is held.
+    // No code panics while it holds this lock.
     fn lock_sessions(&self) -> MutexGuard<'_, HashMap<String, Session>> {
         self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,14 +1,14 @@
 //! Bearer tokens: access tokens of an authorization server (specification, 5.7), and the service accounts that they
 //! create.
 //!
-//! - `token`: parsing of a token, and the claims that say whether it is valid for this gateway and time
+//! - `token`: parsing a token, and checking the claims that say whether it is for this gateway and valid now
 //! - `bearer`: the bearer of a token: a client application or a person
 //! - `log`: log messages about refused tokens
 //! - `keys`, `provider`, `jwks`: the issuer's keys: parsing, fetching, caching
 //! - `crypto`: signature checks by ring
 //!
-//! **Invariant:** no content of a token has an effect, and the gateway creates nothing for it, before its signature
-//! is checked. Requests to the provider are sent only for tokens that are for this gateway and time.
+//! **Invariant:** before its signature is checked, no content of a token has an effect, and the gateway creates nothing
+//! for it. The gateway sends requests to the provider only for tokens that are for this gateway and valid now.
 
 mod bearer;
 mod crypto;
@@ -54,7 +54,7 @@ struct Shared {
 }
 
 impl Tokens {
-    /// Loads the cached keys. Without `issuer-uri`, logs so once and returns `None`. Blocking.
+    /// Loads the cached keys. Without `issuer-uri`, returns `None` and logs that access tokens are refused. Blocking.
     pub fn open(
         settings: &Settings,
         accounts: &Accounts,
@@ -100,10 +100,10 @@ impl Tokens {
     }
 
     /// Authenticates the caller that sent this token. The first token of a client application creates its service
-    /// account. Each token updates its role.
+    /// account. Each later token updates the role of the account.
     ///
     /// # Errors
-    /// `AuthError::Invalid` for a malformed or forged token, and for one that is not for this gateway and time.
+    /// `AuthError::Invalid` for a malformed or forged token, and for one that is not for this gateway or not valid now.
     /// `AuthError::Forbidden` for a valid one without a role, of a disabled account, or of a person without an account.
     /// `AuthError::Unavailable` when the issuer's keys are not available.
     pub async fn authenticate_token(
@@ -142,11 +142,11 @@ impl Tokens {
         if is_signed_by_any(token, &current) {
             return Ok(());
         }
-        let (newer, was_asked) = jwks.fetch_newer(&current).await?;
+        let (newer, is_up_to_date) = jwks.fetch_newer(&current).await?;
         if is_signed_by_any(token, &newer) {
             return Ok(());
         }
-        if !was_asked && token.key_id.as_ref().is_some_and(|id| !newer.keys.has_key_id(id)) {
+        if !is_up_to_date && token.key_id.as_ref().is_some_and(|id| !newer.keys.has_key_id(id)) {
             return Err(AuthError::Unavailable(
                 "the access token cannot be checked now: it is signed with a key that has not been fetched \
                  yet, and its issuer is unreachable"
@@ -159,7 +159,7 @@ impl Tokens {
     async fn authenticate_bearer(&self, claims: Map<String, Value>) -> Result<Caller, AuthError> {
         let role = mapping::map_role(&self.0.role_values, &self.0.claims.roles, &claims);
         match Bearer::from_claims(&claims)? {
-            // Even without a person's claims: a subject that is known as a person is not a client.
+            // A subject that is known as a person is not a client, even if the token has no claims of a person.
             Bearer::Client { subject, client_id } if self.find_person(&claims).is_none() => {
                 self.authenticate_client(subject, client_id, role).await
             }
@@ -190,8 +190,8 @@ impl Tokens {
         };
         let accounts = &self.0.accounts;
         let account =
-            if let Some(recognised) = accounts.sign_in_if_unchanged(&identity, &profile, role) {
-                recognised?
+            if let Some(signed_in) = accounts.sign_in_if_unchanged(&identity, &profile, role) {
+                signed_in?
             } else {
                 let accounts = accounts.clone();
                 let signing_in = tokio::task::spawn_blocking(move || {

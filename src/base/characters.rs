@@ -27,8 +27,8 @@ pub fn is_deceptive(c: char) -> bool {
         )
 }
 
-/// Whether a character must not be part of an identifier that is compared, such as an email address or a subject. As
-/// [`is_deceptive`], and the invisible joiners too.
+/// Whether a character must not be part of an identifier that is compared, such as an email address or a subject. These
+/// are the characters of [`is_deceptive`] and the invisible joiners.
 pub fn is_deceptive_in_id(c: char) -> bool {
     is_deceptive(c) || matches!(c, '\u{200c}' | '\u{200d}')
 }

@@ -1,24 +1,24 @@
 //! The current time and elapsed time on a machine whose clock may be wrong.
 //!
 //! **The time** ([`Clock::now`]) is that of the system's clock, with a lower limit: the moment at which the clock was
-//! last known to be right, plus the time elapsed since. So a gateway that starts in 1970 refuses a token that expired
-//! last year. The moment moves only while the clock is synchronised, so a clock that was set far ahead by hand has no
-//! lasting effect. After a wrong time server, `penstock clock reset` removes the moment.
+//! last known to be right, plus the time elapsed since. So a gateway whose clock starts in 1970 refuses a token that
+//! expired last year. The moment moves only while the clock is synchronised, so a clock that was set far ahead by hand
+//! has no lasting effect. After a wrong time server, `penstock clock reset` removes the moment.
 //!
 //! **Elapsed time** ([`Clock::elapsed`]) is for ages. It counts by the kernel's clock since boot, which cannot be set,
 //! and continues across restarts of the program. The time while the machine is off is added once the clock is
 //! synchronised; if it never is, that time does not count.
 //!
 //! The clock counts as synchronised while systemd-timesyncd reports it: the service touches a file each time its server
-//! answers, at least every 34 minutes. An older file is not trusted, nor one that only seems older because the clock
-//! was set ahead. With another time service the state is unknown, and the time is that of the system's clock.
+//! answers, at least every 34 minutes. A file older than two hours is not trusted, even if it only seems older because
+//! the clock was set ahead. With another time service the state is unknown, and the time is that of the system's clock.
 //!
 //! **Stamps** ([`Clock::stamp`]) are times for ordered records. Each is the current time, or the time of the previous
 //! stamp if that is later, and says whether the clock was reliable. So a gateway without a real-time clock ingests and
 //! exports from its start on, and readers know later which times to doubt.
 //!
-//! The state is a document of the store. It is written within a minute after other commits, and once an hour without
-//! any.
+//! The state is a document of the store. The gateway writes it within a minute after another commit, and once an hour
+//! if there is none.
 use crate::commit::{CommitCheck, NoClient, commit};
 use crate::error::{ErrorClass, GatewayError};
 use crate::time;
@@ -185,12 +185,14 @@ impl Clock {
         self.lock_state().elapsed(&Reading::read_clocks())
     }
 
-    /// Returns how long ago the given elapsed time was. Zero for a later one, which a restored backup can have.
+    /// Returns how long ago the given elapsed time was. Returns zero if it is in the future, as it can be in a restored
+    /// backup.
     pub fn elapsed_since(&self, elapsed: u64) -> Duration {
         Duration::from_millis(self.elapsed().saturating_sub(elapsed))
     }
 
-    /// Returns a stamp for an ordered record. Take it where no other stamp can come between, as in a commit.
+    /// Returns a stamp for an ordered record. Call this where no other stamp can be issued before the record is stored,
+    /// such as inside a commit.
     pub fn stamp(&self) -> Stamp {
         let (at, doubt) = self.lock_state().stamp(&Reading::read_clocks());
         Stamp { at: timestamp_from_millis(at), doubt }
@@ -231,9 +233,9 @@ impl Clock {
                 tracing::warn!("The clock was reset; the time is now that of the system's clock.");
                 Ok(())
             }
-            Err(fault) => {
+            Err(error) => {
                 self.lock_state().right = before;
-                Err(fault)
+                Err(error)
             }
         }
     }
@@ -511,7 +513,7 @@ mod tests {
         assert_eq!(known.elapsed(&build_reading(7, 50, "b", false)), begun);
         known.update_known_time(&build_reading(START + DAY, 60, "b", true));
         assert_eq!(known.elapsed(&build_reading(START + DAY, 60, "b", true)), begun + DAY as u64);
-        // It counts once: within the boot the kernel's clock counts.
+        // It counts only once: within a boot, only the kernel's clock counts.
         known.update_known_time(&build_reading(START + 9 * DAY, 70, "b", true));
         assert_eq!(known.elapsed(&build_reading(0, 70, "b", true)), begun + DAY as u64 + 10);
     }
@@ -528,8 +530,8 @@ mod tests {
         assert_eq!(stamp(START - 1, true), (START, Some(Doubt::Behind)));
         assert_eq!(stamp(START + 1, true), (START + 1, None));
         // The state of the clock is unknown.
-        let untold = Reading { synchronised: None, ..build_reading(START + 2, HOUR, "a", false) };
-        assert_eq!(known.stamp(&untold), (START + 2, None));
+        let unknown = Reading { synchronised: None, ..build_reading(START + 2, HOUR, "a", false) };
+        assert_eq!(known.stamp(&unknown), (START + 2, None));
         // After a restart with the clock at 1970.
         let mut known = ClockState::continue_at(Some(known), &build_reading(0, 50, "b", false));
         assert_eq!(

@@ -1,10 +1,9 @@
 //! Commits on behalf of a client, and the check that each of them runs.
 //!
-//! A request is authorized before its body is read, and its body may take minutes. Meanwhile its API key may
-//! be revoked, its session may end, its account may be disabled or lose its role. So every change by a client is
-//! checked again inside the transaction that makes it. Writers run one after the other: a check inside a
-//! transaction sees every revocation that was committed before it, and none is committed between the check and
-//! the commit.
+//! A request is authorized before its body is read, and its body may take minutes. Meanwhile its API key may be
+//! revoked, its session may end, and its account may be disabled or lose its role. So every change by a client is
+//! checked again inside its transaction. Writers run one after the other: a check inside a transaction sees every
+//! revocation that was committed before it, and no revocation is committed between the check and the commit.
 //!
 //! The layers above get the store as a [`GuardedStore`]. Reading is unrestricted; the only method that commits needs a
 //! [`CommitCheck`], so a handler without one does not compile.
@@ -18,7 +17,8 @@ pub trait CommitCheck: Debug + Send + Sync {
     /// Checks the state that this transaction sees. Runs before any change.
     ///
     /// # Errors
-    /// `ErrorClass::Unauthorized` when the credential has ended; `ErrorClass::Forbidden` when its role no longer suffices.
+    /// - `ErrorClass::Unauthorized` when the credential is no longer valid
+    /// - `ErrorClass::Forbidden` when its role no longer suffices
     fn check_commit(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError>;
 }
 
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    /// Checks what the types do not enforce: handlers must not name another requester than the one that `access`
+    /// Checks what the types do not enforce: handlers must not act as another requester than the one that `access`
     /// authorized.
     #[test]
     fn no_handler_acts_as_the_gateway_itself_or_as_local_administration() {

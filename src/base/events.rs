@@ -1,10 +1,11 @@
 //! Publishes what happens in the gateway as `CloudEvents` at `/api/v1/events`.
 //!
-//! The newest events are kept in memory. A listener that was away continues where it stopped, or gets an event that it
-//! missed some. Publishing never waits for a listener: each one reads the kept events at its own pace.
+//! The newest events are kept in memory. A listener that reconnects continues after the last event that it got. If
+//! events after that one were dropped, it gets an event that says so. Publishing never waits for a listener: each one
+//! reads the kept events at its own pace.
 //!
-//! Invariant: identifiers grow by one with each event, and grow over restarts too. After a loss a client recovers by
-//! reading the resources, never from the events.
+//! Invariant: identifiers grow by one with each event, and keep growing over restarts. A client that missed events
+//! reads the resources again; dropped events cannot be read later.
 
 mod listener;
 mod ring;
@@ -142,8 +143,8 @@ impl EventBus {
         self.inner.newest.send_replace(id);
     }
 
-    /// Creates a listener for new events, or for those after the identifier `after`. Returns `None` when the maximum
-    /// number of listeners is reached.
+    /// Creates a listener for new events, or for the events after the identifier `after`. Returns `None` when the
+    /// maximum number of listeners is reached.
     pub fn listen(&self, after: Option<u64>, kinds: &[EventKind]) -> Option<Listener> {
         let permit = Arc::clone(&self.inner.listener_permits).try_acquire_owned().ok()?;
         let newest = self.inner.newest.subscribe();
@@ -174,7 +175,7 @@ impl EventBus {
             traceparent: trace,
             data,
         };
-        let json = serde_json::to_string(&event).expect("what is JSON already can be written");
+        let json = serde_json::to_string(&event).expect("serialized data can be written again");
         Event { id, kind, json: json.into() }
     }
 }

@@ -54,8 +54,8 @@ impl Json {
 /// the outermost being the first, and never deeper than [`MAX_NESTING`].
 ///
 /// # Errors
-/// `ErrorClass::Malformed` with line and column if the text is not UTF-8, not JSON or cut short. Also if a name occurs twice
-/// in an object, or if it nests deeper than `nesting`.
+/// `ErrorClass::Malformed` with line and column if the text is not UTF-8, is not JSON, is cut short, has a name twice
+/// in one object, or nests deeper than `nesting`.
 pub fn parse(text: &[u8], nesting: usize) -> Result<Json, GatewayError> {
     reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
         reader::Value(cursor).deserialize(text)

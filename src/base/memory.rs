@@ -4,9 +4,9 @@
 //! swap. The kernel evicts cached file pages when it needs memory.
 //!
 //! The allocator is jemalloc, with two arenas and a thread that returns unused pages to the kernel after a second
-//! (`.cargo/config.toml`). glibc's allocator has an arena for each thread and returns only the end of each. After a
-//! peak the level would remain at [`Level::Short`]. C code (zstd, one context at a time) keeps the allocator of the C
-//! library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the start.
+//! (`.cargo/config.toml`). glibc's allocator has an arena for each thread and returns only the unused end of each, so
+//! after a peak the level would remain at [`Level::Short`]. C code (zstd, one context at a time) keeps the allocator of
+//! the C library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the start.
 use penstock_store::ReadStore;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,14 +19,14 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 /// The percentages of the limit from which memory counts as low, and as short.
 const LOW_PERCENT: u64 = 75;
 const SHORT_PERCENT: u64 = 90;
-/// How long a measured level stays valid: measuring takes some microseconds, and many requests ask.
+/// How long a measured level stays valid. Measuring takes some microseconds, and many requests need the level.
 const LEVEL_VALIDITY: Duration = Duration::from_millis(200);
 /// The interval at which memory is measured without a request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// The minimum bytes of index entries in memory that are worth a checkpoint.
 const MIN_CHECKPOINT_BYTES: u64 = 1 << 20;
-/// Values from this on mean no limit: without a limit, version 1 of the control groups shows the largest number of
-/// whole pages.
+/// This value and larger ones mean no limit: without a limit, version 1 of the control groups shows the largest number
+/// of whole pages.
 const UNLIMITED_BYTES: u64 = 1 << 62;
 /// The root of the control groups (cgroups(7)).
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
@@ -162,8 +162,8 @@ fn find_group_limit(own: &str, root: &Path) -> Option<u64> {
     limits.min()
 }
 
-/// Returns the lowest limit in these files of the group and its parents. `max` means no limit, and so does a value from
-/// [`UNLIMITED_BYTES`] on.
+/// Returns the lowest limit in these files of the group and its parents. `max` means no limit, and so does a value of
+/// at least [`UNLIMITED_BYTES`].
 fn lowest_limit(root: &Path, group: &str, files: &[&str]) -> Option<u64> {
     let group = root.join(group);
     let groups = group.ancestors().take_while(|group| group.starts_with(root));

@@ -1,7 +1,7 @@
 //! Finds the known name that a mistyped one most likely meant.
 
-/// The maximum number of characters that are compared. It is more than the longest known name has, and limits the cost
-/// of external input.
+/// The maximum number of characters that are compared. It exceeds the length of every known name, and limits the cost
+/// of untrusted input.
 const MAX_COMPARED_CHARS: usize = 100;
 
 /// Returns the name of `known` that is nearest to `name`, ignoring case, if it is near enough to be meant.

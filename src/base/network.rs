@@ -1,8 +1,8 @@
 //! Maps the address of a client to its network.
 use std::net::IpAddr;
 
-/// Returns the address by which a client is counted: the /64 of an IPv6 address, because one host can have all
-/// addresses of it.
+/// Returns the address by which a client is counted: the /64 of an IPv6 address, because one host can use
+/// every address in it.
 pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),

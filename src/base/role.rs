@@ -1,4 +1,4 @@
-//! The roles.
+//! The roles of accounts and credentials.
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -26,7 +26,7 @@ struct Usage<Who> {
     by_client: HashMap<Who, u64>,
 }
 
-/// A client's part of the limit. Dropping it releases it.
+/// The amount of a limit that one item of a client uses. Dropping this value releases it.
 #[derive(Debug)]
 pub struct LimitShare<Who: Eq + Hash> {
     inner: Arc<Inner<Who>>,
@@ -35,46 +35,45 @@ pub struct LimitShare<Who: Eq + Hash> {
 }
 
 impl<Who: Eq + Hash + Clone> SharedLimit<Who> {
-    /// Allows `total_limit` for all clients together, and `client_limit` for each.
+    /// Creates a limit for all clients together, with a cap for each client.
     pub fn new(total_limit: u64, client_limit: u64) -> Self {
         let usage = Mutex::new(Usage { total: 0, by_client: HashMap::new() });
         Self(Arc::new(Inner { total_limit, client_limit, usage }))
     }
 
-    /// Returns whether this amount would fit.
+    /// Returns whether this amount exceeds neither the total limit nor that of the client.
     pub fn has_capacity(&self, who: &Who, amount: u64) -> bool {
         self.0.has_capacity(&self.0.lock_usage(), who, amount)
     }
 
-    /// Takes this amount. `None` if it does not fit.
+    /// Takes this amount. Returns `None` if it exceeds a limit.
     pub fn try_acquire(&self, who: &Who, amount: u64) -> Option<LimitShare<Who>> {
-        let mut counts = self.0.lock_usage();
-        self.0
-            .has_capacity(&counts, who, amount)
-            .then(|| self.record_usage(&mut counts, who, amount))
+        let mut usage = self.0.lock_usage();
+        self.0.has_capacity(&usage, who, amount).then(|| self.record_usage(&mut usage, who, amount))
     }
 
-    /// Takes this amount even if it does not fit.
+    /// Takes this amount, even if it exceeds a limit.
     pub fn force_acquire(&self, who: &Who, amount: u64) -> LimitShare<Who> {
         self.record_usage(&mut self.0.lock_usage(), who, amount)
     }
 
-    fn record_usage(&self, counts: &mut Usage<Who>, who: &Who, amount: u64) -> LimitShare<Who> {
-        counts.total += amount;
-        *counts.by_client.entry(who.clone()).or_default() += amount;
+    fn record_usage(&self, usage: &mut Usage<Who>, who: &Who, amount: u64) -> LimitShare<Who> {
+        usage.total += amount;
+        *usage.by_client.entry(who.clone()).or_default() += amount;
         LimitShare { inner: self.0.clone(), who: who.clone(), amount }
     }
 }
 
 impl<Who: Eq + Hash> Inner<Who> {
-    /// A client's only item fits if anything does, however large it is.
-    fn has_capacity(&self, counts: &Usage<Who>, who: &Who, amount: u64) -> bool {
-        let own = counts.by_client.get(who).copied().unwrap_or_default();
-        let fits_all = counts.total == 0 || counts.total + amount <= self.total_limit;
+    /// Whether this amount fits. While the client uses nothing, its limit does not apply, and while no client uses
+    /// anything, the total limit does not apply. So a single item always fits, however large it is.
+    fn has_capacity(&self, usage: &Usage<Who>, who: &Who, amount: u64) -> bool {
+        let own = usage.by_client.get(who).copied().unwrap_or_default();
+        let fits_all = usage.total == 0 || usage.total + amount <= self.total_limit;
         fits_all && (own == 0 || own + amount <= self.client_limit)
     }
 
-    // Nothing panics while they are held.
+    // No code panics while it holds the lock.
     fn lock_usage(&self) -> MutexGuard<'_, Usage<Who>> {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,12 +81,12 @@ impl<Who: Eq + Hash> Inner<Who> {
 
 impl<Who: Eq + Hash> Drop for LimitShare<Who> {
     fn drop(&mut self) {
-        let mut counts = self.inner.lock_usage();
-        counts.total -= self.amount;
-        if let Some(own) = counts.by_client.get_mut(&self.who) {
+        let mut usage = self.inner.lock_usage();
+        usage.total -= self.amount;
+        if let Some(own) = usage.by_client.get_mut(&self.who) {
             *own -= self.amount;
             if *own == 0 {
-                counts.by_client.remove(&self.who);
+                usage.by_client.remove(&self.who);
             }
         }
     }
@@ -113,7 +112,7 @@ mod tests {
         let large = shares.try_acquire(&"a", 1000).unwrap();
         assert!(shares.try_acquire(&"a", 1).is_none() && shares.try_acquire(&"b", 1).is_none());
         drop(large);
-        let counts = shares.0.lock_usage();
-        assert_eq!((counts.total, counts.by_client.len()), (0, 0));
+        let usage = shares.0.lock_usage();
+        assert_eq!((usage.total, usage.by_client.len()), (0, 0));
     }
 }

@@ -12,9 +12,10 @@ pub mod trace;
 
 pub use log::LogFormat;
 
-/// Runs `work` with its log events going to `to`. tracing caches for each callsite whether anyone listens. A
-/// callsite that another thread reaches first without a listener would stay off as long as there is only one
-/// subscriber. Two permanent subscribers prevent that.
+/// Runs `work` and sends its log events to the subscriber `to`.
+///
+/// tracing caches whether a callsite has a subscriber. If another thread without a subscriber reaches the callsite
+/// first, it stays off as long as there is only one subscriber. Two permanent subscribers prevent that.
 #[cfg(any(test, feature = "testing"))]
 pub fn with_subscriber<T>(
     to: impl tracing::Subscriber + Send + Sync + 'static,

@@ -56,9 +56,10 @@ pub type ReloadSettings = Box<dyn Fn() -> Option<Settings> + Send + Sync>;
 /// opened gateway; `reload` reads the settings again at SIGHUP.
 ///
 /// # Errors
-/// `ErrorClass::Forbidden` when the process may not use the address or the data directory; `ErrorClass::InsufficientStorage` or
-/// `ErrorClass::Internal` when the disk or the network fails; `ErrorClass::Conflict` when the address or the data
-/// directory is in use; `ErrorClass::Invalid` when the certificate is not usable.
+/// - `ErrorClass::Forbidden` when the process may not use the address or the data directory
+/// - `ErrorClass::InsufficientStorage` or `ErrorClass::Internal` when the disk or the network fails
+/// - `ErrorClass::Conflict` when the address or the data directory is in use
+/// - `ErrorClass::Invalid` when the certificate is not usable
 pub async fn serve_until_signal(
     settings: Arc<Settings>,
     reload: ReloadSettings,
@@ -71,9 +72,9 @@ pub async fn serve_until_signal(
         () = backoff.wait_for_delay() => {}
         () = &mut stopped => return Ok(()),
     }
-    let forgetting = tokio::spawn(backoff.clone().reset_count_later());
+    let reset = tokio::spawn(backoff.clone().reset_count_later());
     let served = serve_until(settings, reload, ready, stopped).await;
-    forgetting.abort();
+    reset.abort();
     served
 }
 
@@ -94,7 +95,7 @@ pub async fn serve_until(
     let certificates = servers.serve_address(bound, &state).await?;
     systemd::notify_ready();
     tracing::info!(%address, https = certificates.is_some(), "Started listening for HTTP requests.");
-    let telling = tokio::spawn(systemd::report_state(state.clone()));
+    let reporting = tokio::spawn(systemd::report_state(state.clone()));
     let reloading = tokio::spawn(reload_at_hangup(
         listen_for_hangups()?,
         reload,
@@ -103,7 +104,7 @@ pub async fn serve_until(
     ));
     let served = serve_opened(settings, address, state, servers, ready, stop).await;
     reloading.abort();
-    telling.abort();
+    reporting.abort();
     served
 }
 
@@ -133,19 +134,18 @@ async fn serve_opened(
     };
     let gateway = match opened {
         Ok(gateway) => gateway,
-        Err(fault) => {
+        Err(error) => {
             servers.stop_all(Instant::now()).await;
-            return Err(fault);
+            return Err(error);
         }
     };
     state.set_gateway(gateway.clone());
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_exports, stopped) = watch::channel(false);
-    let mending = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
-    let keeping_keys =
-        gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
-    let ticking = tokio::spawn(gateway.clock.clone().run_updates());
-    let relieving =
+    let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
+    let key_refresh = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
+    let clock_updates = tokio::spawn(gateway.clock.clone().run_updates());
+    let memory_relief =
         tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
@@ -157,13 +157,13 @@ async fn serve_opened(
     let deadline = Instant::now() + SHUTDOWN_GRACE_PERIOD;
     state.stop();
     gateway.exporter.stop_rendering();
-    mending.abort();
-    ticking.abort();
-    relieving.abort();
-    if let Some(keeping_keys) = keeping_keys {
-        keeping_keys.abort();
+    reopening.abort();
+    clock_updates.abort();
+    memory_relief.abort();
+    if let Some(key_refresh) = key_refresh {
+        key_refresh.abort();
     }
-    // Sending fails if the exporter has ended already; then it need not be stopped.
+    // Sending fails if the exporter has ended already. Then there is nothing to stop.
     let _ = stop_exports.send(true);
     servers.stop_all(deadline).await;
     match timeout_at(deadline, exports).await {
@@ -251,8 +251,8 @@ async fn reload_at_hangup(
                         // The receiver ends only with the service.
                         let _ = certificates.send(config).await;
                     }
-                    Ok(Err(fault)) => {
-                        tracing::error!("{fault}; the previous certificate stays in use.");
+                    Ok(Err(error)) => {
+                        tracing::error!("{error}; the previous certificate stays in use.");
                     }
                     Err(error) => tracing::error!(%error, "Reading the certificate again failed; the previous one stays in use."),
                 }
@@ -266,23 +266,23 @@ async fn reload_at_hangup(
     }
 }
 
-/// Opens the gateway, and retries while the disk is too full for it. Clients learn the reason meanwhile. The process
-/// does not exit, because a restart would free no space.
+/// Opens the gateway, and retries while the disk is too full for it. Meanwhile, responses to clients contain the
+/// reason. The process does not exit, because a restart would free no space.
 async fn open_when_space_allows(
     settings: &Arc<Settings>,
     state: &Arc<State>,
 ) -> Result<Gateway, GatewayError> {
-    let mut told = false;
+    let mut is_logged = false;
     loop {
         match open_on_thread(settings.clone(), state.clone()).await {
-            Err(fault) if fault.kind == ErrorClass::InsufficientStorage => {
-                if !std::mem::replace(&mut told, true) {
+            Err(error) if error.kind == ErrorClass::InsufficientStorage => {
+                if !std::mem::replace(&mut is_logged, true) {
                     tracing::error!(
                         "{}; the gateway retries until there is enough space.",
-                        fault.detail
+                        error.detail
                     );
                 }
-                state.set_wait_reason(Some(describe_missing_space(&fault)));
+                state.set_wait_reason(Some(describe_missing_space(&error)));
                 tokio::time::sleep(DISK_SPACE_RETRY_INTERVAL).await;
             }
             opened => {
@@ -294,12 +294,12 @@ async fn open_when_space_allows(
 }
 
 /// Returns why the gateway is not open, for clients. The path is only in the log.
-fn describe_missing_space(fault: &GatewayError) -> String {
-    let needed = fault.errors.first().map_or_else(String::new, |finding| format!(" ({finding})"));
+fn describe_missing_space(error: &GatewayError) -> String {
+    let needed = error.errors.first().map_or_else(String::new, |finding| format!(" ({finding})"));
     format!("the gateway's disk is full; the store opens when there is enough space{needed}")
 }
 
-/// Opens the gateway on a thread of its own, which the end of the process does not wait for.
+/// Opens the gateway on a separate thread. The process can exit without waiting for that thread.
 async fn open_on_thread(
     settings: Arc<Settings>,
     state: Arc<State>,
@@ -340,8 +340,8 @@ fn client_timeouts() -> FuseConfig {
 struct Servers(Vec<(ServerHandle, JoinHandle<()>)>);
 
 impl Servers {
-    /// Serves the bound address, with HTTPS if a certificate is configured. Then returns the sender for later
-    /// configurations of HTTPS.
+    /// Serves the bound address. With HTTPS, returns the sender for later configurations of it; without, returns
+    /// `None`.
     async fn serve_address(
         &mut self,
         bound: listen::BoundSocket,
@@ -461,14 +461,14 @@ mod tests {
     fn a_lack_of_disk_space_is_reported_with_amounts_and_without_the_path() {
         let full = DiskFull { needed: 38 << 20, free: 36 << 20 };
         let path = PathBuf::from("/var/lib/penstock/store/index");
-        let fault = gateway::disk_error(&full.into(), "writing a checkpoint to", &path);
-        assert_eq!(fault.kind, ErrorClass::InsufficientStorage);
+        let error = gateway::disk_error(&full.into(), "writing a checkpoint to", &path);
+        assert_eq!(error.kind, ErrorClass::InsufficientStorage);
         let refused =
             GatewayError::from(Error::Io { action: "writing to", path, source: full.into() });
-        for text in [describe_missing_space(&fault), refused.to_string()] {
+        for text in [describe_missing_space(&error), refused.to_string()] {
             assert!(text.contains("38.0 MiB are needed, and 36.0 MiB are free"), "{text}");
             assert!(!text.contains("/var"), "{text}");
         }
-        assert!(fault.detail.contains("/var/lib/penstock/store/index"), "{fault}");
+        assert!(error.detail.contains("/var/lib/penstock/store/index"), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use serde_yaml::Value;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// The first parts of the names of settings.
+/// The first part of the name of every setting.
 const SETTING_ROOTS: [&str; 6] =
     ["service", "server", "framework", "spring", "security", "profiles"];
 
@@ -65,18 +65,18 @@ impl CheckResult {
     }
 
     fn format_json(&self, path: &Path) -> String {
-        let faults = self.faults.iter().map(|fault| match &fault.place {
-            Place::Pointer(pointer) => json!({ "pointer": pointer, "message": fault.message }),
+        let findings = self.faults.iter().map(|finding| match &finding.place {
+            Place::Pointer(pointer) => json!({ "pointer": pointer, "message": finding.message }),
             Place::Line { line, column } => {
-                json!({ "line": line, "column": column, "message": fault.message })
+                json!({ "line": line, "column": column, "message": finding.message })
             }
-            Place::Whole => json!({ "message": fault.message }),
+            Place::Whole => json!({ "message": finding.message }),
         });
         json!({
             "file": path.display().to_string(),
             "kind": self.kind,
             "right": self.faults.is_empty(),
-            "faults": faults.collect::<Vec<_>>(),
+            "faults": findings.collect::<Vec<_>>(),
             "warnings": self.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
         .to_string()
@@ -94,18 +94,18 @@ fn format_finding(
     path: &impl std::fmt::Display,
     kind: &str,
     severity: &str,
-    fault: &Finding,
+    finding: &Finding,
 ) -> String {
-    match &fault.place {
+    match &finding.place {
         // The line is one of the text in `config`, which is a JSON string on one line of the file.
         Place::Line { line, column } if kind == BUSINESS_OBJECT => {
-            let message = fault.message.strip_prefix("config: ").unwrap_or(&fault.message);
+            let message = finding.message.strip_prefix("config: ").unwrap_or(&finding.message);
             format!("{path}: config, line {line}, column {column}: {severity}{message}")
         }
         Place::Line { line, column } => {
-            format!("{path}:{line}:{column}: {severity}{}", fault.message)
+            format!("{path}:{line}:{column}: {severity}{}", finding.message)
         }
-        Place::Pointer(_) | Place::Whole => format!("{path}: {severity}{fault}"),
+        Place::Pointer(_) | Place::Whole => format!("{path}: {severity}{finding}"),
     }
 }
 
@@ -181,7 +181,7 @@ fn check_mapping(text: &str) -> CheckResult {
             let about = format!("a mapping {}", describe_mapping(&mapping));
             CheckResult { warnings: mapping.warnings, ..CheckResult::new(MAPPING, about) }
         }
-        Err(faults) => CheckResult::with_errors(MAPPING, faults),
+        Err(findings) => CheckResult::with_errors(MAPPING, findings),
     }
 }
 
@@ -215,14 +215,14 @@ fn describe_mapping(mapping: &Mapping) -> String {
 }
 
 fn check_configuration(path: &Path, text: &str) -> CheckResult {
-    let (faults, warnings) = config::check_file(path, text);
-    let faults =
-        faults.into_iter().map(|fault| Finding { place: Place::Whole, message: fault.to_string() });
+    let (errors, warnings) = config::check_file(path, text);
+    let errors =
+        errors.into_iter().map(|error| Finding { place: Place::Whole, message: error.to_string() });
     let warnings =
         warnings.into_iter().map(|message| Finding { place: Place::Whole, message }).collect();
     CheckResult {
         warnings,
-        faults: faults.collect(),
+        faults: errors.collect(),
         ..CheckResult::new(
             CONFIGURATION,
             "a configuration, as far as a single file can be checked".to_owned(),

@@ -262,15 +262,15 @@ fn parse_response(status: StatusCode, body: &[u8]) -> Result<Value, String> {
     }
     let value = value.unwrap_or_default();
     let text = |value: &Value, member: &str| value.get(member)?.as_str().map(str::to_owned);
-    let mut told =
+    let mut message =
         text(&value, "detail").unwrap_or_else(|| format!("the service answered {status}"));
     for finding in value.get("errors").and_then(Value::as_array).into_iter().flatten() {
         let place = text(finding, "pointer").filter(|pointer| !pointer.is_empty());
         let place = place.map_or_else(String::new, |pointer| format!("{pointer}: "));
         // Writing into a string cannot fail.
-        let _ = write!(told, "\n  {place}{}", text(finding, "message").unwrap_or_default());
+        let _ = write!(message, "\n  {place}{}", text(finding, "message").unwrap_or_default());
     }
-    Err(told)
+    Err(message)
 }
 
 #[cfg(test)]
@@ -279,11 +279,11 @@ mod tests {
 
     #[test]
     fn an_error_is_reported_with_its_detail() {
-        let fault = parse_response(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
-        assert_eq!(fault, Err("there is no export x".to_owned()));
+        let error = parse_response(StatusCode::NOT_FOUND, br#"{"detail": "there is no export x"}"#);
+        assert_eq!(error, Err("there is no export x".to_owned()));
         assert!(parse_response(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
-        let fault = br#"{"detail": "no", "errors": [{"pointer": "/a", "message": "wrong"}]}"#;
-        assert_eq!(parse_response(StatusCode::CONFLICT, fault), Err("no\n  /a: wrong".to_owned()));
+        let error = br#"{"detail": "no", "errors": [{"pointer": "/a", "message": "wrong"}]}"#;
+        assert_eq!(parse_response(StatusCode::CONFLICT, error), Err("no\n  /a: wrong".to_owned()));
         assert_eq!(parse_response(StatusCode::NO_CONTENT, b""), Ok(Value::Null));
         assert!(parse_response(StatusCode::OK, b"<html>").is_err());
         assert_eq!(parse_response(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));

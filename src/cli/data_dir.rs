@@ -23,17 +23,17 @@ pub(super) fn load_settings(arguments: Vec<String>) -> Result<Settings, ExitCode
             telemetry::log::start_logging("error", loaded.settings.log_format);
             Ok(loaded.settings)
         }
-        Err(faults) => {
-            output::print_configuration_errors(&faults);
+        Err(errors) => {
+            output::print_configuration_errors(&errors);
             Err(output::STATUS_FAILED.into())
         }
     }
 }
 
-/// Refuses a missing data directory, and as root one that another user could replace.
+/// Refuses a missing data directory. As root, also refuses one that another user could replace.
 ///
 /// # Errors
-/// That the directory is missing, and how to name another one; or whose folder it is in.
+/// Names the missing directory and the setting for another one, or the owner of the folder that it is in.
 pub(super) fn check_exists(settings: &Settings) -> Result<(), String> {
     if settings.data_dir.is_dir() {
         return owner::check_path(&settings.data_dir);
@@ -63,21 +63,21 @@ pub(super) fn perform_action(
     // Parts of the gateway may need the current runtime.
     let _entered = runtime.enter();
     let gateway = Gateway::open(Arc::new(settings), &mut output::show_replay_progress());
-    gateway.and_then(|gateway| by_store(&gateway)).map_err(|fault| fault.to_string())
+    gateway.and_then(|gateway| by_store(&gateway)).map_err(|error| error.to_string())
 }
 
 /// Opens the store as the owner of its files.
 ///
 /// # Errors
-/// That there is no store, that another process has it open, or why opening failed.
+/// Why opening failed: there is no store, another process has it open, or another error.
 pub(super) fn open_store(settings: &Settings) -> Result<Store, String> {
     let store = become_store_owner(settings)?;
     Store::open(&store, Options::default(), &mut output::show_replay_progress())
         .map_err(|error| error.to_string())
 }
 
-/// Adds an event to the audit log of a store that no service has open. If the store refuses the commit, the operation
-/// still succeeds with a warning: a full disk must not prevent a backup.
+/// Adds an event to the audit log of a store that no service has open. If the store refuses the commit, this only
+/// prints a warning: a full disk must not prevent a backup.
 pub(super) fn record_event(store: &GuardedStore, settings: &Settings, event: &Event) {
     let what = event.what;
     if let Err(why) = audit::store_event_offline(store, settings.limits.audit, event) {
@@ -94,7 +94,7 @@ pub(super) fn record_event(store: &GuardedStore, settings: &Settings, event: &Ev
 pub(super) fn open_gateway(settings: &Settings) -> Result<Gateway, String> {
     become_store_owner(settings)?;
     Gateway::open(Arc::new(settings.clone()), &mut output::show_replay_progress())
-        .map_err(|fault| fault.to_string())
+        .map_err(|error| error.to_string())
 }
 
 /// Changes to the owner of the data directory, and returns the path of the store.

@@ -45,7 +45,7 @@ pub(super) fn run(given: &ArgMatches, settings: Vec<String>) -> ExitCode {
 
 fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
     let loaded = config::load(&Sources::of_process(arguments))
-        .map_err(|faults| faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
     let is_given = |value: &EffectiveValue| value.origin.starts_with("--");
     let effective = &loaded.settings.effective;
     let given = |name: &str| effective.iter().any(|value| value.name == name && is_given(value));

@@ -125,7 +125,7 @@ fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> R
     let mut tell = output::show_count("quads");
     let result = rdf::write_dump(&store, what, &mut *out, &mut tell);
     data_dir::record_event(&store.into(), settings, &data_events::dump_event(what, &result));
-    result.map_err(|fault| fault.to_string())?;
+    result.map_err(|error| error.to_string())?;
     out.flush().map_err(|error| error.to_string())
 }
 

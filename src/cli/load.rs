@@ -62,14 +62,14 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         skolemize: given.get_one("skolemize").cloned(),
     };
     match load_document(&settings, &what, path) {
-        Ok((loaded, fault)) => {
+        Ok((loaded, error)) => {
             let text = if given.get_flag("json") {
-                result_to_json(loaded, fault.as_deref()).to_string()
+                result_to_json(loaded, error.as_deref()).to_string()
             } else {
                 format_result(path, loaded)
             };
             let answered = output::print_result(&text);
-            match (answered, fault) {
+            match (answered, error) {
                 (Err(failed), _) => failed,
                 (Ok(()), None) => ExitCode::SUCCESS,
                 (Ok(()), Some(why)) => output::print_failure(&format!("{path}: {why}")),
@@ -86,12 +86,12 @@ fn format_result(path: &str, LoadProgress { quads, added, commits }: LoadProgres
 
 fn result_to_json(
     LoadProgress { quads, added, commits }: LoadProgress,
-    fault: Option<&str>,
+    error: Option<&str>,
 ) -> Value {
-    json!({"quads": quads, "added": added, "commits": commits, "fault": fault})
+    json!({"quads": quads, "added": added, "commits": commits, "fault": error})
 }
 
-/// Loads the document, and returns the progress and the error that ended it early.
+/// Loads the document. Returns the progress, and the error if one ended the load early.
 fn load_document(
     settings: &Settings,
     what: &LoadOptions,
@@ -115,8 +115,8 @@ fn load_document(
                 commits: number("commits"),
             };
             tell(loaded.quads);
-            if let Some(fault) = line.get("fault").and_then(Value::as_str) {
-                ended = Some(Some(fault.to_owned()));
+            if let Some(error) = line.get("fault").and_then(Value::as_str) {
+                ended = Some(Some(error.to_owned()));
             } else if line.get("done").is_some() {
                 ended = Some(None);
             }
@@ -126,7 +126,7 @@ fn load_document(
         let sent =
             runtime.block_on(control::upload_for_lines(&settings.data_dir, &path, text, &mut line));
         return match (sent, ended) {
-            (_, Some(fault)) => Ok((loaded, fault)),
+            (_, Some(error)) => Ok((loaded, error)),
             (Ok(_), None) => {
                 Ok((loaded, Some("the service ended before its response was complete".to_owned())))
             }

@@ -40,8 +40,9 @@ pub(super) fn files_argument(help: &'static str) -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
-/// Runs `look` on each file of the arguments [`files_argument`] and [`json_flag`], and prints its text. `look` returns whether
-/// the file is valid, and the text. The status is [`STATUS_FAILED`] if any file is not.
+/// Runs `look` on each file of [`files_argument`], and prints the returned text. `look` gets the file and whether
+/// [`json_flag`] is set, and returns whether the file is valid, and the text. The status is [`STATUS_FAILED`] if any
+/// file is not valid.
 pub(super) fn check_each_file(
     given: &ArgMatches,
     look: impl Fn(&Path, bool) -> (bool, String),
@@ -95,10 +96,10 @@ pub(super) fn print_failure(why: &impl std::fmt::Display) -> ExitCode {
 }
 
 /// Writes all errors of the configuration to standard error.
-pub(super) fn print_configuration_errors(faults: &[ConfigError]) {
+pub(super) fn print_configuration_errors(errors: &[ConfigError]) {
     let count =
-        if faults.len() == 1 { "1 error".to_owned() } else { format!("{} errors", faults.len()) };
-    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        if errors.len() == 1 { "1 error".to_owned() } else { format!("{} errors", errors.len()) };
+    let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
     print_error_line(&format!(
         "penstock: the configuration has {count}:\n  {}",
         lines.join("\n  ")
@@ -138,7 +139,7 @@ pub(super) fn format_cell(item: &Value, member: &str) -> String {
     }
 }
 
-/// Shows the progress of opening a store on a terminal, each second from the first on.
+/// Shows the progress of opening a store on a terminal, once a second.
 pub(super) fn show_replay_progress() -> impl FnMut(penstock_store::Progress) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
@@ -153,7 +154,7 @@ pub(super) fn show_replay_progress() -> impl FnMut(penstock_store::Progress) {
     }
 }
 
-/// Shows a count on a terminal, each second from the first on.
+/// Shows a count on a terminal, once a second.
 pub(super) fn show_count(what: &'static str) -> impl FnMut(u64) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);

@@ -3,8 +3,8 @@ use nix::unistd::{Gid, Uid, geteuid, setgid, setgroups, setuid};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Refuses a process at the control socket that runs as neither root, nor the data directory's owner, nor the user of
-/// this process. Another user created that socket, and must not get data such as a new password.
+/// Refuses a process at the control socket unless it runs as root, as the data directory's owner, or as the user of
+/// this process. Otherwise another user created the socket, who must not get data such as a new password.
 ///
 /// # Errors
 /// The user of that process, and the owner of the data directory.
@@ -22,8 +22,8 @@ pub(super) fn check_peer(data_dir: &Path, socket: &Path, peer: u32) -> Result<()
     ))
 }
 
-/// As root, refuses a data directory inside a folder of a user who is neither root nor its owner. That user could
-/// replace the directory, and would get passwords and data.
+/// As root, refuses a data directory inside a folder that belongs neither to root nor to the owner of the data
+/// directory. The owner of that folder could replace the directory, and would get passwords and data.
 ///
 /// # Errors
 /// The owner of that folder.

@@ -32,14 +32,14 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     let sources = Sources::of_process(arguments);
     let Loaded { settings, warnings } = match config::load(&sources) {
         Ok(loaded) => loaded,
-        Err(faults) => {
+        Err(errors) => {
             if telemetry::log::is_journal() {
                 telemetry::log::start_logging("error", LogFormat::Text);
-                for fault in &faults {
-                    tracing::error!("{fault}");
+                for error in &errors {
+                    tracing::error!("{error}");
                 }
             } else {
-                output::print_configuration_errors(&faults);
+                output::print_configuration_errors(&errors);
             }
             return STATUS_CONFIGURATION.into();
         }
@@ -61,9 +61,9 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     let backoff = Backoff::count_start_of_service();
     let (ended, status) = match run_service(settings, sources, &backoff) {
         Ok(()) => (true, 0),
-        Err(fault) => {
-            tracing::error!("{fault}");
-            let status = exit_status(&fault);
+        Err(error) => {
+            tracing::error!("{error}");
+            let status = exit_status(&error);
             (matches!(status, STATUS_DATA | STATUS_PERMISSION | STATUS_CONFIGURATION), status)
         }
     };
@@ -90,8 +90,8 @@ fn limit_to_memory(settings: Settings) -> Settings {
 }
 
 /// Returns the exit status for an error that ends the service.
-fn exit_status(fault: &GatewayError) -> u8 {
-    match fault.kind {
+fn exit_status(error: &GatewayError) -> u8 {
+    match error.kind {
         ErrorClass::InsufficientStorage | ErrorClass::Internal => STATUS_IO,
         ErrorClass::Damaged => STATUS_DATA,
         ErrorClass::Forbidden => STATUS_PERMISSION,
@@ -104,9 +104,9 @@ fn exit_status(fault: &GatewayError) -> u8 {
 fn reload_settings(sources: &Sources) -> Option<Settings> {
     match config::load(sources) {
         Ok(loaded) => Some(loaded.settings),
-        Err(faults) => {
-            for fault in &faults {
-                tracing::error!("{fault}");
+        Err(errors) => {
+            for error in &errors {
+                tracing::error!("{error}");
             }
             tracing::error!(
                 "Reloading failed: the configuration has errors; the previous settings stay in use."

@@ -73,7 +73,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
             Ok(Some(_)) => status = output::STATUS_FAILED.into(),
             // The reader closed the pipe.
             Ok(None) => return output::STATUS_FAILED.into(),
-            Err(fault) => status = output::print_failure(&format!("{name}: {fault}")),
+            Err(error) => status = output::print_failure(&format!("{name}: {error}")),
         }
     }
     status
@@ -97,7 +97,7 @@ fn place_of_url(url: &str) -> Result<BucketLocation, GatewayError> {
     BucketLocation::of_url(url, reader)
 }
 
-/// Checks one bucket and prints the findings as they come; `None` if the reader closed the pipe.
+/// Checks one bucket, and prints each finding at once. Returns `None` if the reader closed the pipe.
 fn check_bucket(
     name: &str,
     place: &BucketLocation,
@@ -181,7 +181,7 @@ fn describe_finding(finding: &BucketFinding) -> String {
     }
 }
 
-/// Shows the progress on a terminal, each second from the first on.
+/// Shows the progress on a terminal, once a second.
 fn show_progress() -> impl FnMut(u64, u64) {
     let terminal = std::io::stderr().is_terminal();
     let mut next = Instant::now() + Duration::from_secs(1);
@@ -214,13 +214,13 @@ fn check_file(path: &Path, json: bool) -> (bool, String) {
             );
             (true, text)
         }
-        Err(fault) if json => (
+        Err(error) if json => (
             false,
-            json!({ "file": shown.to_string(), "whole": false, "fault": fault.to_string() })
+            json!({ "file": shown.to_string(), "whole": false, "fault": error.to_string() })
                 .to_string(),
         ),
-        Err(fault) if fault.kind == ErrorClass::Invalid => (false, format!("{shown}: {fault}")),
+        Err(error) if error.kind == ErrorClass::Invalid => (false, format!("{shown}: {error}")),
         // The error names the file.
-        Err(fault) => (false, fault.to_string()),
+        Err(error) => (false, error.to_string()),
     }
 }

@@ -74,7 +74,7 @@ pub enum SettingKind {
     TimeZone,
 }
 
-/// A value in the form of its source.
+/// A value as its source has it, not yet parsed.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Raw {
     Text(String),
@@ -328,7 +328,8 @@ fn is_url(text: &str) -> bool {
         && oxrdf::NamedNode::new(text).is_ok()
 }
 
-/// With plain HTTP, anyone on the network path could read the client secret and forge the provider's keys.
+/// Whether this is an `https` URL, or an `http` URL on loopback. With plain HTTP, anyone on the network path could read
+/// the client secret and forge the provider's keys.
 fn is_endpoint(text: &str) -> bool {
     let Ok(url) = reqwest::Url::parse(text) else { return false };
     let is_loopback = url.host_str().is_some_and(|host| {
@@ -359,7 +360,8 @@ fn is_registration(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_lowercase())
 }
 
-/// The three words are the endpoints for several tenants, whose tokens name another issuer.
+/// Whether this names one tenant. The three refused words are the endpoints for several tenants, whose tokens name
+/// another issuer.
 fn is_tenant(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'.' || b == b'-')
@@ -386,7 +388,8 @@ fn is_gateway_id(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
-/// `EnvFilter` reads a single word that is no level as the name of a module, and then logs nothing else.
+/// Whether this is a valid filter. A single word must be a level, because `EnvFilter` reads any other word as the name
+/// of a module, and then logs nothing else.
 fn is_filter(text: &str) -> bool {
     const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
     text.split(',').all(|part| {

@@ -4,8 +4,9 @@
 //! - `name` defines the spellings of a name, `kind` the valid values.
 //! - `sources` reads the values with their origins; `yaml` and `properties` parse the files.
 //! - `load` merges and checks the values.
-//! - `build` creates [`Settings`], which the rest of the program uses; `security` does so for authentication and
+//! - `typed` builds [`Settings`], which the rest of the program uses; `security` builds the part for authentication and
 //!   authorization.
+//! - `window` parses times of day; `document` generates docs/configuration.md.
 //!
 //! The sources, from the lowest to the highest precedence:
 //! 1. the default;

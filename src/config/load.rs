@@ -17,7 +17,7 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// A value of a setting, and its origin.
+/// A value of a setting, not yet parsed, and its origin.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) setting: &'static Setting,
@@ -72,7 +72,7 @@ impl Entry {
     }
 }
 
-/// A value in force, parsed.
+/// The effective value of a setting, parsed.
 pub(super) struct Typed {
     pub(super) entry: Entry,
     pub(super) value: Value,
@@ -81,17 +81,17 @@ pub(super) struct Typed {
 /// Reads, merges and checks the configuration.
 ///
 /// # Errors
-/// Returns every fault found.
+/// Returns every error found.
 pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let found = read_sources(sources, &mut faults, &mut warnings);
-    let merged = merge_values(found, sources, &mut faults, &mut warnings);
-    let typed = parse_values(merged, &mut faults);
+    let found = read_sources(sources, &mut errors, &mut warnings);
+    let merged = merge_values(found, sources, &mut errors, &mut warnings);
+    let typed = parse_values(merged, &mut errors);
     warnings.extend(typed.iter().filter_map(|(name, typed)| typed.entry.describe_exposure(name)));
-    let mut settings = typed::build_settings(&typed, &mut faults, &mut warnings);
-    if !faults.is_empty() {
-        return Err(faults);
+    let mut settings = typed::build_settings(&typed, &mut errors, &mut warnings);
+    if !errors.is_empty() {
+        return Err(errors);
     }
     let effective = typed.into_iter().map(|(name, typed)| EffectiveValue {
         name,
@@ -103,27 +103,27 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
     Ok(Loaded { settings, warnings })
 }
 
-/// Checks one file, as far as that is possible without the other sources. Returns its faults and warnings.
+/// Checks one file, as far as that is possible without the other sources. Returns its errors and warnings.
 pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigError>, Vec<String>) {
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     let mut warnings = Vec::new();
-    let found = sources::parse_file(path, text, &mut faults);
-    let merged = merge_values(found, &Sources::default(), &mut faults, &mut warnings);
-    let typed = parse_values(merged, &mut faults);
-    typed::check_ids(&typed, &mut faults);
-    (faults, warnings)
+    let found = sources::parse_file(path, text, &mut errors);
+    let merged = merge_values(found, &Sources::default(), &mut errors, &mut warnings);
+    let typed = parse_values(merged, &mut errors);
+    typed::check_ids(&typed, &mut errors);
+    (errors, warnings)
 }
 
 /// Reads all sources. Later values override earlier ones.
 fn read_sources(
     sources: &Sources,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Vec<FoundValue> {
-    let mut found = sources::read_files(sources, None, faults, warnings);
+    let mut found = sources::read_files(sources, None, errors, warnings);
     let mut late = sources::read_environment(sources);
-    late.extend(sources::read_credentials(sources, faults));
-    late.extend(sources::read_arguments(sources, faults));
+    late.extend(sources::read_credentials(sources, errors));
+    late.extend(sources::read_arguments(sources, errors));
     let is_profiles = |found: &&FoundValue| {
         let known = match found.source {
             Source::Environment => name::resolve_variable(&found.name),
@@ -136,7 +136,7 @@ fn read_sources(
         profiles.map(|found| SettingKind::Profiles.parse(&found.value))
     {
         for profile in names {
-            let of_profile = sources::read_files(sources, Some(&profile), faults, warnings);
+            let of_profile = sources::read_files(sources, Some(&profile), errors, warnings);
             if of_profile.is_empty() && !SIGN_IN_PROFILES.contains(&profile.as_str()) {
                 warnings.push(format!(
                     "the profile {profile} is active, but there are no settings in an application-{profile}.yaml or .properties in {} or {}",
@@ -145,7 +145,7 @@ fn read_sources(
                 ));
             }
             if let Some(inner) = of_profile.iter().find(is_profiles) {
-                faults.push(ConfigError::of_source(
+                errors.push(ConfigError::of_source(
                     inner.origin.clone(),
                     "profiles.active has no effect in the file of a profile; list all profiles where the first one is set".into(),
                 ));
@@ -161,7 +161,7 @@ fn read_sources(
 fn merge_values(
     found: Vec<FoundValue>,
     sources: &Sources,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> BTreeMap<String, Entry> {
     let mut merged = list_defaults(sources);
@@ -173,7 +173,7 @@ fn merge_values(
     for found in found {
         let known = match found.source {
             Source::Environment => {
-                let known = find_variable_setting(&found, &ids, faults);
+                let known = find_variable_setting(&found, &ids, errors);
                 if known.is_none() {
                     warnings.extend(describe_unknown_variable(&found.name));
                     continue;
@@ -249,14 +249,14 @@ fn describe_unknown_variable(variable: &str) -> Option<String> {
 fn find_variable_setting(
     found: &FoundValue,
     ids: &[String],
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
 ) -> Option<KnownName<String>> {
     let known = name::resolve_variable(&found.name)?;
     let Some(spelled) = &known.id else { return Some(known) };
     match name::id_of_variable(spelled, ids.iter().map(String::as_str)) {
         Ok(id) => Some(KnownName { id: Some(id), ..known }),
         Err(several) => {
-            faults.push(ConfigError::of_source(
+            errors.push(ConfigError::of_source(
                 found.origin.clone(),
                 format!("it could mean any of {}; set it in a file", several.join(", ")),
             ));
@@ -324,14 +324,14 @@ fn list_defaults(sources: &Sources) -> BTreeMap<String, Entry> {
 /// Parses the values.
 fn parse_values(
     merged: BTreeMap<String, Entry>,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
 ) -> BTreeMap<String, Typed> {
     let mut typed = BTreeMap::new();
     for (name, entry) in merged {
         let value = match entry.setting.kind.parse(&entry.raw) {
             Ok(value) => value,
             Err(expected) => {
-                faults.push(entry.to_error(&name, format!("expected {expected}")));
+                errors.push(entry.to_error(&name, format!("expected {expected}")));
                 continue;
             }
         };

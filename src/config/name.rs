@@ -164,8 +164,8 @@ fn count_words(words: &[&str], expected: &str, from_back: bool) -> Option<usize>
     })
 }
 
-/// Finds the `<...>` that an environment variable means. A variable cannot contain `-` or `.`, so the match is one
-/// of the names in other sources. If none matches, the result is lower case with `-` for `_`.
+/// Finds the name that an environment variable has in place of the `<...>`. A variable cannot contain `-` or `.`, so
+/// this looks for a matching name in the other sources. If none matches, returns the lower-case form with `-` for `_`.
 ///
 /// # Errors
 /// Returns all matches if there are several.

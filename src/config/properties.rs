@@ -16,14 +16,14 @@ pub(super) struct Property {
 /// Returns the lines with a malformed `\u` escape, and the errors.
 pub(super) fn parse(text: &str) -> Result<Vec<Property>, Vec<(usize, String)>> {
     let mut found = Vec::new();
-    let mut faults = Vec::new();
+    let mut errors = Vec::new();
     for (line, logical) in logical_lines(text.strip_prefix('\u{feff}').unwrap_or(text)) {
         match parse_property(&logical) {
             Ok((name, value)) => found.push(Property { line, name, value }),
-            Err(fault) => faults.push((line, fault)),
+            Err(error) => errors.push((line, error)),
         }
     }
-    if faults.is_empty() { Ok(found) } else { Err(faults) }
+    if errors.is_empty() { Ok(found) } else { Err(errors) }
 }
 
 fn is_blank(c: char) -> bool {
@@ -162,8 +162,8 @@ mod tests {
                 ("g".to_owned(), "h".to_owned())
             ]
         );
-        let faults = parse("a=1\nb=\\u12\nc=\\ud800").unwrap_err();
-        assert_eq!(faults.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 3]);
+        let errors = parse("a=1\nb=\\u12\nc=\\ud800").unwrap_err();
+        assert_eq!(errors.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 3]);
         assert!(parse("a=\\ud800\\u0041").is_err());
         assert!(parse("a=\\ud800\\").is_err());
     }

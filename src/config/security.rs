@@ -51,10 +51,10 @@ pub(super) fn list_presets(given: impl Fn(&str) -> Option<String>) -> Vec<(Strin
 /// Builds the settings of authentication and authorization.
 pub(super) fn build_security(
     values: &Values<'_>,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Security {
-    let role_values = build_role_values(values, faults);
+    let role_values = build_role_values(values, errors);
     let session = SessionLimits {
         idle: values.get_duration("service.security.session.idle"),
         absolute: values.get_duration("service.security.session.absolute"),
@@ -62,13 +62,13 @@ pub(super) fn build_security(
     if session.absolute < session.idle {
         report_error(
             values,
-            faults,
+            errors,
             "service.security.session.absolute",
             "expected at least service.security.session.idle",
         );
     }
-    let oidc = build_sign_in(values, faults, warnings);
-    let mut resource_server = build_resource_server(values, &role_values, faults, warnings);
+    let oidc = build_sign_in(values, errors, warnings);
+    let mut resource_server = build_resource_server(values, &role_values, errors, warnings);
     if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
         && is_one_provider(oidc, server, values.get_text(TENANT).as_deref())
     {
@@ -93,7 +93,7 @@ pub(super) fn build_security(
             roles: values.get_list("service.security.claims.roles"),
         },
         role_values,
-        ca_file: check_ca_file(values, faults),
+        ca_file: check_ca_file(values, errors),
         session,
     }
 }
@@ -129,7 +129,7 @@ fn is_one_provider(oidc: &Oidc, server: &ResourceServer, tenant: Option<&str>) -
 /// Builds the settings of sign-in, which `security=oauth2` turns on together with one of its profiles.
 fn build_sign_in(
     values: &Values<'_>,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<Oidc> {
     let profiles = values.get_list("profiles.active");
@@ -137,7 +137,7 @@ fn build_sign_in(
     let has_mode = values.get_text(MODE).is_some();
     match (has_mode, has_profile) {
         (true, true) => {
-            build_registration(values, profiles.iter().any(|p| p == AZUREAD), faults, warnings)
+            build_registration(values, profiles.iter().any(|p| p == AZUREAD), errors, warnings)
         }
         (false, false) => {
             let unused = |name: &&String| {
@@ -152,13 +152,13 @@ fn build_sign_in(
         }
         (true, false) => {
             let message = "it needs the profile oauth2 (profiles.active=oauth2) or azuread";
-            report_error(values, faults, MODE, message);
+            report_error(values, errors, MODE, message);
             None
         }
         (false, true) => {
             // If another value is set, it has been reported already.
             let message = "it is missing: the profile oauth2 is active and needs security=oauth2";
-            report_missing(faults, MODE.to_owned(), message.to_owned());
+            report_missing(errors, MODE.to_owned(), message.to_owned());
             None
         }
     }
@@ -167,13 +167,13 @@ fn build_sign_in(
 fn build_registration(
     values: &Values<'_>,
     is_azuread: bool,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<Oidc> {
     let mut require = |name: String, why: &str| {
         let value = values.get_text(&name);
         if value.is_none() {
-            report_missing(faults, name, format!("it is missing: {why}"));
+            report_missing(errors, name, format!("it is missing: {why}"));
         }
         value
     };
@@ -215,14 +215,14 @@ fn build_registration(
     }
     if !scopes.iter().any(|scope| scope == "openid") {
         let message = "sign-in requires the scope openid";
-        report_error(values, faults, &registered("scope"), message);
+        report_error(values, errors, &registered("scope"), message);
     }
     let redirect_uri = of("registration", "redirect-uri").unwrap_or_default();
     let redirect_uri = redirect_uri.replace("{registrationId}", &id);
     if !redirect_uri.ends_with(&format!("/{id}")) {
         let message =
             format!("it must end with /login/oauth2/code/{id}, because {REGISTRATION} is {id}");
-        report_error(values, faults, &registered("redirect-uri"), &message);
+        report_error(values, errors, &registered("redirect-uri"), &message);
     }
     let is_foreign = |name: &&String| {
         name.strip_prefix(CLIENT_PREFIX)
@@ -250,12 +250,12 @@ fn build_registration(
 fn build_resource_server(
     values: &Values<'_>,
     roles: &RoleValues,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<ResourceServer> {
     let audiences = values.get_list(&format!("{JWT_PREFIX}audiences"));
     let jwk_set_uri = values.get_text(&format!("{JWT_PREFIX}jwk-set-uri"));
-    let default_role = find_default_role(values, roles, faults);
+    let default_role = find_default_role(values, roles, errors);
     let email_domain = values.get_text("service.security.serviceAccount.emailDomain");
     let Some(issuer_uri) = values.get_text(&format!("{JWT_PREFIX}issuer-uri")) else {
         for (name, is_given) in [
@@ -274,10 +274,10 @@ fn build_resource_server(
     };
     // With `azuread`, the missing value is the client id.
     let is_reported =
-        faults.iter().any(|f| f.name.as_deref().is_some_and(|name| name.ends_with(".client-id")));
+        errors.iter().any(|f| f.name.as_deref().is_some_and(|name| name.ends_with(".client-id")));
     if audiences.is_empty() && !is_reported {
         report_missing(
-            faults,
+            errors,
             format!("{JWT_PREFIX}audiences"),
             format!(
                 "it is missing: {JWT_PREFIX}issuer-uri is set, and tokens for other services must be refused (example: api://<client_id>)"
@@ -297,11 +297,11 @@ fn build_resource_server(
     })
 }
 
-/// Finds the role by the value that is mapped to it, or else by its name.
+/// Finds the default role of service accounts by the value that is mapped to it, or else by its name.
 fn find_default_role(
     values: &Values<'_>,
     roles: &RoleValues,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
 ) -> Option<Role> {
     let given = values.get_text(DEFAULT_ROLE)?;
     let named = [
@@ -318,12 +318,12 @@ fn find_default_role(
             "expected a role: Admin, Contributor, User, or a value that security.role.* maps to one ({}, {}, {})",
             roles.admin, roles.contributor, roles.user
         );
-        report_error(values, faults, DEFAULT_ROLE, &message);
+        report_error(values, errors, DEFAULT_ROLE, &message);
     }
     role.map(|(_, role)| role)
 }
 
-fn build_role_values(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> RoleValues {
+fn build_role_values(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> RoleValues {
     let value = |role: &str| values.get_text(&format!("security.role.{role}")).unwrap_or_default();
     let roles = RoleValues {
         admin: value("admin"),
@@ -337,26 +337,26 @@ fn build_role_values(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Role
     ] {
         if same {
             let message = format!("expected a value different from security.role.{other}");
-            report_error(values, faults, &format!("security.role.{role}"), &message);
+            report_error(values, errors, &format!("security.role.{role}"), &message);
         }
     }
     roles
 }
 
-fn check_ca_file(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Option<PathBuf> {
+fn check_ca_file(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<PathBuf> {
     let name = "service.security.ca-file";
     let path = PathBuf::from(values.get_text(name)?);
     match std::fs::read(&path).map(|bytes| reqwest::Certificate::from_pem_bundle(&bytes)) {
         Ok(Ok(certificates)) if !certificates.is_empty() => {}
-        Ok(_) => report_error(values, faults, name, "it contains no PEM certificate"),
-        Err(error) => report_error(values, faults, name, &format!("it cannot be read: {error}")),
+        Ok(_) => report_error(values, errors, name, "it contains no PEM certificate"),
+        Err(error) => report_error(values, errors, name, &format!("it cannot be read: {error}")),
     }
     Some(path)
 }
 
 /// Reports an error about a value, or about the default if no value is set.
-fn report_error(values: &Values<'_>, faults: &mut Vec<ConfigError>, name: &str, message: &str) {
-    faults.push(match values.0.get(name) {
+fn report_error(values: &Values<'_>, errors: &mut Vec<ConfigError>, name: &str, message: &str) {
+    errors.push(match values.0.get(name) {
         Some(Typed { entry, .. }) => entry.to_error(name, message.to_owned()),
         None => ConfigError::missing_value(name.to_owned(), message.to_owned()),
     });

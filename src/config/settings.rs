@@ -35,11 +35,11 @@ pub struct Settings {
     pub log_format: LogFormat,
     /// The warnings about the configuration, a sentence each.
     pub warnings: Vec<String>,
-    /// Every value in force, by name, with secrets masked.
+    /// Every effective value, by name, with secrets masked.
     pub effective: Vec<EffectiveValue>,
 }
 
-/// A value in force.
+/// An effective value: the one that overrides all others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveValue {
     /// The setting.
@@ -109,7 +109,7 @@ fn is_within(address: IpAddr, (network, bits): (IpAddr, u8)) -> bool {
 pub struct Tls {
     /// `certificate` and `certificate-private-key`, each a file or the PEM text; `None` for `self-signed`.
     pub certificate: Option<(String, String)>,
-    /// `trust-certificate`, where clients are asked for a certificate.
+    /// `trust-certificate`; `None` if clients are not asked for a certificate.
     pub client_authorities: Option<String>,
     /// `client-auth=need`
     pub client_certificate_needed: bool,
@@ -183,9 +183,9 @@ pub struct GraphqlLimits {
 }
 
 impl Limits {
-    /// Returns these limits, reduced to fit into `memory` bytes: a sixteenth for all concurrent bodies, half of that
-    /// for one body. A third is for the values of the running change, at a kilobyte each. The results are never
-    /// below those of a small gateway.
+    /// Returns these limits, reduced to fit into `memory` bytes. All concurrent bodies get a sixteenth, and one body
+    /// half of that. The values of the running change get a third, at a kilobyte each. The limits are never reduced
+    /// below 8 MiB, 4 MiB and 10,000 values.
     #[must_use]
     pub fn fit_into_memory(self, memory: u64) -> Self {
         let bodies = (memory / 16).max(8 << 20);
@@ -211,8 +211,8 @@ pub struct Events {
 /// The settings of authentication and authorization.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Security {
-    /// Sign-in through an OpenID provider (`security=oauth2` with a profile that has it). Without it, the gateway
-    /// uses its built-in accounts.
+    /// Sign-in through an OpenID provider (`security=oauth2` with the profile `oauth2` or `azuread`). Without it, the
+    /// gateway uses its built-in accounts.
     pub oidc: Option<Oidc>,
     /// The access tokens of machines; without `issuer-uri` they are refused.
     pub resource_server: Option<ResourceServer>,
@@ -308,8 +308,8 @@ pub struct ResourceServer {
     /// The client id of the registration, if access tokens have it as their audience: the profile `azuread` with the
     /// issuer of version 2.0.
     pub client_id_audience: Option<String>,
-    /// The issuer that users' accounts name, if users sign in at this provider. A token that such a user delegated
-    /// acts as that account.
+    /// The issuer in the accounts of users, if users sign in at this provider. A token that such a user delegated acts
+    /// as that user's account.
     pub sign_in_issuer: Option<String>,
     /// `service.security.defaultServiceAccountRole`
     pub default_role: Option<Role>,

@@ -71,11 +71,11 @@ pub(super) struct FoundValue {
     pub(super) value: Raw,
     /// The origin, for display.
     pub(super) origin: String,
-    /// The source; its kinds are declared in the order of reading.
+    /// The kind of the source.
     pub(super) source: Source,
 }
 
-/// The kind of a source. Later kinds override earlier ones.
+/// The kind of a source, in the order of reading. Later kinds override earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Source {
     File(PathBuf),
@@ -89,7 +89,7 @@ pub(super) enum Source {
 pub(super) fn read_files(
     sources: &Sources,
     profile: Option<&str>,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Vec<FoundValue> {
     let stem = profile.map_or("application".to_owned(), |p| format!("application-{p}"));
@@ -105,7 +105,7 @@ pub(super) fn read_files(
                 read_optional_file(&path).map_err(ReadError::from)
             };
             match read {
-                Ok(Some(text)) => found.extend(parse_file(&path, &text, faults)),
+                Ok(Some(text)) => found.extend(parse_file(&path, &text, errors)),
                 Ok(None) => {}
                 Err(ReadError::Untrusted(why)) => warnings.push(format!(
                     "{} was ignored: run by root, Penstock reads configuration in the working directory only if \
@@ -115,7 +115,7 @@ pub(super) fn read_files(
                     sources.system_dir.display(),
                 )),
                 Err(ReadError::Failed(why)) => {
-                    faults.push(ConfigError::of_source(display_path(&path), why));
+                    errors.push(ConfigError::of_source(display_path(&path), why));
                 }
             }
         }
@@ -127,14 +127,14 @@ pub(super) fn read_files(
 pub(super) fn parse_file(
     path: &Path,
     text: &str,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
 ) -> Vec<FoundValue> {
     let origin = display_path(path);
     let source = Source::File(path.to_owned());
     if path.extension().is_some_and(|e| e == "properties") {
         let properties =
             properties::parse(text).unwrap_or_else(|lines| {
-                faults.extend(lines.into_iter().map(|(line, why)| {
+                errors.extend(lines.into_iter().map(|(line, why)| {
                     ConfigError::of_source(format!("{origin}, line {line}"), why)
                 }));
                 Vec::new()
@@ -148,7 +148,7 @@ pub(super) fn parse_file(
         found.collect()
     } else {
         let pairs = yaml::parse(text).unwrap_or_else(|why| {
-            faults.push(ConfigError::of_source(origin.clone(), why));
+            errors.push(ConfigError::of_source(origin.clone(), why));
             Vec::new()
         });
         let found = pairs.into_iter().map(|(name, value)| FoundValue {
@@ -165,14 +165,14 @@ pub(super) fn parse_file(
 /// prefix `penstock_`. A trailing line end is not part of the value.
 pub(super) fn read_credentials(
     sources: &Sources,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
 ) -> Vec<FoundValue> {
     let Some(dir) = &sources.credentials_dir else { return Vec::new() };
     let entries = match std::fs::read_dir(dir) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Vec::new(),
         Err(error) => {
-            faults.push(ConfigError::of_source(display_path(dir), error.to_string()));
+            errors.push(ConfigError::of_source(display_path(dir), error.to_string()));
             return Vec::new();
         }
     };
@@ -196,7 +196,7 @@ pub(super) fn read_credentials(
                 source: Source::Credential,
             }),
             Ok(None) => {}
-            Err(error) => faults.push(ConfigError::of_source(origin, describe_read_error(&error))),
+            Err(error) => errors.push(ConfigError::of_source(origin, describe_read_error(&error))),
         }
     }
     found
@@ -214,7 +214,7 @@ pub(super) fn read_environment(sources: &Sources) -> Vec<FoundValue> {
 }
 
 /// Reads arguments of the form `--name=value`.
-pub(super) fn read_arguments(sources: &Sources, faults: &mut Vec<ConfigError>) -> Vec<FoundValue> {
+pub(super) fn read_arguments(sources: &Sources, errors: &mut Vec<ConfigError>) -> Vec<FoundValue> {
     let mut found = Vec::new();
     for argument in &sources.arguments {
         match argument.strip_prefix("--").and_then(|a| a.split_once('=')) {
@@ -224,7 +224,7 @@ pub(super) fn read_arguments(sources: &Sources, faults: &mut Vec<ConfigError>) -
                 origin: format!("--{name}"),
                 source: Source::Argument,
             }),
-            None => faults
+            None => errors
                 .push(ConfigError::of_source(argument.clone(), "expected --name=value".into())),
         }
     }

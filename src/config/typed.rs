@@ -16,16 +16,16 @@ use std::time::Duration;
 const TARGETS_PREFIX: &str = "service.export.targets.";
 const DEFAULT_TARGET_PREFIX: &str = "service.export.default.";
 
-/// Builds the settings. If there are faults already, defaults replace the missing values, and the caller discards
-/// the result.
+/// Builds the settings. If there are errors already, defaults replace the missing values, and the caller discards the
+/// result.
 pub(super) fn build_settings(
     typed: &BTreeMap<String, Typed>,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Settings {
     let values = Values(typed);
     let settings = Settings {
-        server: build_server(&values, faults),
+        server: build_server(&values, errors),
         data_dir: values.get_text("service.data-dir").unwrap_or_default().into(),
         base_url: values.get_text("service.base-url"),
         gateway_id: values.get_text("service.gateway-id"),
@@ -52,12 +52,12 @@ pub(super) fn build_settings(
                 fields: values.get_count("service.limits.graphql.fields"),
             },
         },
-        security: security::build_security(&values, faults, warnings),
+        security: security::build_security(&values, errors, warnings),
         events: Events {
             depth: values.get_count("service.events.depth"),
             listeners: values.get_count("service.events.listeners"),
         },
-        targets: build_targets(&values, faults, warnings),
+        targets: build_targets(&values, errors, warnings),
         log_level: values.get_text("service.log.level").unwrap_or_default(),
         log_format: match values.get_text("service.log.format").as_deref() {
             Some("json") => LogFormat::Json,
@@ -66,12 +66,12 @@ pub(super) fn build_settings(
         effective: Vec::new(),
         warnings: Vec::new(),
     };
-    check_together(&settings, &values, faults, warnings);
+    check_together(&settings, &values, errors, warnings);
     settings
 }
 
 /// Checks the names that replace a `<...>`.
-pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<ConfigError>) {
+pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, errors: &mut Vec<ConfigError>) {
     let mut seen = BTreeSet::new();
     for (name, Typed { entry, .. }) in typed {
         if entry.setting.name.starts_with(TARGETS_PREFIX)
@@ -79,7 +79,7 @@ pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<Config
             && seen.insert(id)
             && let Err(why) = check_bucket_name(id)
         {
-            faults.push(entry.to_error(name, format!("the bucketName {why}")));
+            errors.push(entry.to_error(name, format!("the bucketName {why}")));
         }
     }
 }
@@ -87,25 +87,25 @@ pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, faults: &mut Vec<Config
 fn check_together(
     settings: &Settings,
     values: &Values<'_>,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) {
-    check_ids(values.0, faults);
-    let mut fault = |name: &str, message: String| {
+    check_ids(values.0, errors);
+    let mut report = |name: &str, message: String| {
         if let Some(Typed { entry, .. }) = values.0.get(name) {
-            faults.push(entry.to_error(name, message));
+            errors.push(entry.to_error(name, message));
         }
     };
     let address = settings.server.address;
     if let Err(why) = settings.server.check_serving_address(address) {
-        fault("server.address", why);
+        report("server.address", why);
     } else if !address.is_loopback() && settings.server.tls.is_none() {
         warnings.push(format!(
             "plain HTTP is served on {address}: passwords and keys go over the network in the clear"
         ));
     }
     if settings.limits.in_flight < settings.limits.body {
-        fault(
+        report(
             "service.limits.in-flight",
             format!(
                 "expected at least service.limits.body, which is {} bytes",
@@ -122,7 +122,7 @@ fn check_together(
     }
 }
 
-fn build_server(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Server {
+fn build_server(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Server {
     Server {
         address: match values.get("server.address") {
             Some(Value::Address(address)) => address,
@@ -138,7 +138,7 @@ fn build_server(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Server {
             _ => Vec::new(),
         },
         cors_allowed_origins: values.get_list("server.cors.allowed-origins"),
-        tls: build_tls(values, faults),
+        tls: build_tls(values, errors),
         insecure_http: values.get_flag("server.insecure-http"),
         hsts_max_age: values.get_duration("server.hsts.max-age"),
         connections: values.get_count("server.connections"),
@@ -146,9 +146,9 @@ fn build_server(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Server {
     }
 }
 
-/// Builds `server.ssl.*`. Contradictory settings are faults, so that an operator never relies on protection that is
+/// Builds `server.ssl.*`. Contradictory settings are errors, so that an operator never relies on protection that is
 /// not active.
-fn build_tls(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Option<Tls> {
+fn build_tls(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Tls> {
     let certificate = values.get_text("server.ssl.certificate");
     let private_key = values.get_text("server.ssl.certificate-private-key");
     let self_signed = values.get_flag("server.ssl.self-signed");
@@ -157,43 +157,43 @@ fn build_tls(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Option<Tls> 
     let asks = client_auth != "none";
     match (&certificate, &private_key) {
         (Some(_), None) => report_missing(
-            faults,
+            errors,
             "server.ssl.certificate-private-key".to_owned(),
             "it is missing: server.ssl.certificate needs its private key".to_owned(),
         ),
         (None, Some(_)) => report_missing(
-            faults,
+            errors,
             "server.ssl.certificate".to_owned(),
             "it is missing: server.ssl.certificate-private-key needs it".to_owned(),
         ),
         _ => {}
     }
-    let mut fault = |name: &str, message: &str| {
+    let mut report = |name: &str, message: &str| {
         if let Some(Typed { entry, .. }) = values.0.get(name) {
-            faults.push(entry.to_error(name, message.to_owned()));
+            errors.push(entry.to_error(name, message.to_owned()));
         }
     };
     if certificate.is_some() && self_signed {
-        fault(
+        report(
             "server.ssl.self-signed",
             "server.ssl.certificate is set as well; remove one of them",
         );
     }
     let on = certificate.is_some() || self_signed;
     if asks && !on {
-        fault(
+        report(
             "server.ssl.client-auth",
             "it needs HTTPS: set server.ssl.certificate or server.ssl.self-signed",
         );
     }
     if asks && trust.is_none() {
-        fault(
+        report(
             "server.ssl.client-auth",
             "it needs server.ssl.trust-certificate: the authorities that issue the clients' certificates",
         );
     }
     if !asks && trust.is_some() {
-        fault(
+        report(
             "server.ssl.trust-certificate",
             "it has no effect while server.ssl.client-auth is none; set that to want or need",
         );
@@ -207,7 +207,7 @@ fn build_tls(values: &Values<'_>, faults: &mut Vec<ConfigError>) -> Option<Tls> 
 
 fn build_targets(
     values: &Values<'_>,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Targets {
     let entries = values.0.values().map(|typed| &typed.entry);
@@ -222,9 +222,9 @@ fn build_targets(
         } else {
             format!("{TARGETS_PREFIX}{name}.")
         };
-        named.extend(build_target(values, &prefix, faults, warnings).map(|target| (name, target)));
+        named.extend(build_target(values, &prefix, errors, warnings).map(|target| (name, target)));
     }
-    let default = build_target(values, DEFAULT_TARGET_PREFIX, faults, warnings);
+    let default = build_target(values, DEFAULT_TARGET_PREFIX, errors, warnings);
     Targets {
         named,
         default,
@@ -241,11 +241,11 @@ fn build_times(values: &Values<'_>) -> Option<DeliveryWindow> {
     Some(DeliveryWindow { window, zone })
 }
 
-/// Builds the target whose properties begin with `prefix`. Returns `None` if there are none, or if one has a fault.
+/// Builds the target whose properties begin with `prefix`. Returns `None` if there are none, or if one has an error.
 fn build_target(
     values: &Values<'_>,
     prefix: &str,
-    faults: &mut Vec<ConfigError>,
+    errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Option<Target> {
     let given: Vec<&str> = values.0.keys().filter_map(|name| name.strip_prefix(prefix)).collect();
@@ -255,7 +255,7 @@ fn build_target(
     let text = |property: &str| values.get_text(&format!("{prefix}{property}"));
     let Some(kind) = text("type") else {
         report_missing(
-            faults,
+            errors,
             format!("{prefix}type"),
             "it is missing: s3 or directory".to_owned(),
         );
@@ -279,7 +279,7 @@ fn build_target(
     };
     for property in required.iter().filter(|property| !given.contains(property)) {
         let message = format!("it is missing: an s3 target needs {}", required.join(", "));
-        report_missing(faults, format!("{prefix}{property}"), message);
+        report_missing(errors, format!("{prefix}{property}"), message);
     }
     for property in foreign.iter().filter(|property| given.contains(property)) {
         warnings.push(format!("{prefix}{property} does nothing: the target's type is {kind}"));
@@ -289,7 +289,7 @@ fn build_target(
         && let Err(error) = std::fs::File::open(path)
         && let Some(Typed { entry, .. }) = values.0.get(&format!("{prefix}ca-file"))
     {
-        faults.push(
+        errors.push(
             entry.to_error(&format!("{prefix}ca-file"), format!("it cannot be read: {error}")),
         );
     }
@@ -313,14 +313,14 @@ fn build_target(
     Some(Target { kind, prefix: text("prefix").unwrap_or_default() })
 }
 
-/// Reports a missing value, unless the name already has a fault.
-pub(super) fn report_missing(faults: &mut Vec<ConfigError>, name: String, message: String) {
-    if faults.iter().all(|fault| fault.name.as_ref() != Some(&name)) {
-        faults.push(ConfigError::missing_value(name, message));
+/// Reports a missing value, unless there is already an error about the name.
+pub(super) fn report_missing(errors: &mut Vec<ConfigError>, name: String, message: String) {
+    if errors.iter().all(|error| error.name.as_ref() != Some(&name)) {
+        errors.push(ConfigError::missing_value(name, message));
     }
 }
 
-/// The values by name. A name with a fault is absent and counts with its default.
+/// The values by name. If the value of a name has an error, the default replaces it.
 pub(super) struct Values<'a>(pub(super) &'a BTreeMap<String, Typed>);
 
 impl Values<'_> {

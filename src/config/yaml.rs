@@ -202,8 +202,8 @@ mod tests {
             ("a: !secret x\n", "tag"),
             ("a: 1\n---\nb: 2\n", "document"),
         ] {
-            let fault = parse(text).err().unwrap_or_default();
-            assert!(fault.contains(expected), "{text:?}: {fault}");
+            let error = parse(text).err().unwrap_or_default();
+            assert!(error.contains(expected), "{text:?}: {error}");
         }
     }
 }

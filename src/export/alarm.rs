@@ -3,12 +3,12 @@
 //! The scheduler checks the clock twice a second and starts due jobs. That is correct as long as the clock only
 //! moves forward. Other modules cover what the scheduler (0.15) does not handle:
 //! - Its cron jobs keep the UTC offset that their zone had when they were added. They are an hour off after
-//!   that offset changes. So `business_object::resource::Schedule` computes the due times.
-//! - After the clock is set back, it waits until the clock reaches the old time. After the clock is set ahead,
-//!   repeated jobs catch up tick by tick. `automatic` detects both and sets the timer again.
+//!   that offset changes. So `penstock_model::resource::Schedule` computes the due times.
+//! - After the clock is set back, the scheduler waits until the clock reaches the old time again. After the clock
+//!   is set ahead, repeated jobs catch up tick by tick. `automatic` detects both and sets the timer again.
 //! - It persists nothing. `schedule` does.
-//! - Its queues lose jobs when many are added or due at once. So there is only one job at a time, the next one
-//!   due.
+//! - Its queues lose jobs when many jobs are added or due at once. So this module adds only one job at a time: the
+//!   next one due.
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,9 +34,9 @@ impl Alarm {
         let Some(at) = at else { return Ok(()) };
         // The scheduler counts in whole seconds, and the timer must not fire early.
         let left = (at - Utc::now()).num_milliseconds().max(0).cast_unsigned().div_ceil(1000);
-        let rang = Arc::clone(&self.fired);
+        let fired = Arc::clone(&self.fired);
         let job = Job::new_one_shot_async(Duration::from_secs(left), move |_, _| {
-            rang.notify_one();
+            fired.notify_one();
             Box::pin(std::future::ready(()))
         })?;
         let scheduler = if let Some(scheduler) = &self.scheduler {

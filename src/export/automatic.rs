@@ -33,7 +33,7 @@ const MAX_RETRY_DELAY_NO_SPACE: Duration = Duration::from_hours(1);
 /// The planned automatic exports by Business Object id.
 #[derive(Default)]
 pub(super) struct ExportPlan {
-    /// The catalogue version that the plan was built from, `None` before the first.
+    /// The catalogue version that the plan was built from, or `None` if no plan was built yet.
     version: Option<u64>,
     by_id: BTreeMap<String, PlannedExports>,
 }
@@ -58,7 +58,7 @@ struct PlannedExports {
     had: Option<u64>,
 }
 
-/// The events to wait for before the next round.
+/// The events that start the next round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WakeConditions {
     clock: Option<DateTime<Utc>>,
@@ -82,15 +82,15 @@ pub(super) async fn run_automatic_exports(inner: Arc<Inner>, mut stop: watch::Re
     let mut clock = ClockWatch::now();
     let mut plan = ExportPlan::default();
     while !*stop.borrow_and_update() {
-        let moved = {
+        let round = {
             let inner = Arc::clone(&inner);
             task::spawn_blocking(move || {
                 let next = run_due_exports(&inner, &mut plan);
                 (plan, next)
             })
         };
-        let turned = tokio::select! {
-            turned = moved => turned,
+        let finished = tokio::select! {
+            finished = round => finished,
             _ = stop.wait_for(|stop| *stop) => {
                 // The export in progress stops at its next page and removes its files.
                 inner.stopping.store(true, Ordering::Relaxed);
@@ -98,8 +98,8 @@ pub(super) async fn run_automatic_exports(inner: Arc<Inner>, mut stop: watch::Re
             }
         };
         let next;
-        (plan, next) = match turned {
-            Ok(turned) => turned,
+        (plan, next) = match finished {
+            Ok(finished) => finished,
             Err(error) => {
                 tracing::error!(%error, "A task of the exporter failed.");
                 (
@@ -114,9 +114,9 @@ pub(super) async fn run_automatic_exports(inner: Arc<Inner>, mut stop: watch::Re
         if let Err(error) = alarm.set(next.clock).await {
             tracing::warn!(%error, "The scheduler failed; the gateway checks schedules every few seconds instead.");
         }
-        let look =
+        let check_at =
             (next.has_schedules || next.waits_for_room).then(|| Instant::now() + CHECK_INTERVAL);
-        let until = next.passed.into_iter().chain(look).min();
+        let until = next.passed.into_iter().chain(check_at).min();
         tokio::select! {
             () = watch.wait_for_mark() => {}
             () = alarm.wait_until_fired() => {}
@@ -182,9 +182,9 @@ pub(super) fn run_due_exports(inner: &Inner, plan: &mut ExportPlan) -> WakeCondi
             }
         }
     }
-    let is_asked = inner.waiting.take_retry_request();
+    let is_retry_requested = inner.waiting.take_retry_request();
     for (id, planned) in &mut plan.by_id {
-        if is_asked && inner.waiting.has_export_of(id) {
+        if is_retry_requested && inner.waiting.has_export_of(id) {
             planned.not_before = None;
         }
         if !inner.stopping.load(Ordering::Relaxed) {
@@ -207,10 +207,10 @@ impl ExportPlan {
     /// Ends the delays after failures.
     #[cfg(test)]
     pub(super) fn try_now(&mut self) {
-        let over = |planned: &mut PlannedExports| {
+        let end_delay = |planned: &mut PlannedExports| {
             planned.not_before = planned.not_before.map(|_| Instant::now());
         };
-        self.by_id.values_mut().for_each(over);
+        self.by_id.values_mut().for_each(end_delay);
     }
 
     /// Simulates that disk space was freed since the last attempt.
@@ -242,8 +242,8 @@ impl ExportPlan {
             }
             let automatic = match definition.parse_automatic() {
                 Ok(automatic) => automatic,
-                Err(wrong) => {
-                    let cause = wrong.first().map_or("", |wrong| wrong.cause.as_str());
+                Err(errors) => {
+                    let cause = errors.first().map_or("", |error| error.cause.as_str());
                     tracing::error!(
                         business_object = definition.name,
                         cause,
@@ -291,8 +291,8 @@ impl ExportPlan {
                 None if held_up => None,
                 None => planned.changes_due_at(watch.find_mark(id).as_ref()),
             };
-            let sweep = planned.retention.map(|_| planned.retention_check_at);
-            next.passed = next.passed.into_iter().chain(due).chain(sweep).min();
+            let retention_check = planned.retention.map(|_| planned.retention_check_at);
+            next.passed = next.passed.into_iter().chain(due).chain(retention_check).min();
             if !held_up {
                 next.clock = next.clock.into_iter().chain(planned.next).min();
             }
@@ -368,14 +368,14 @@ impl PlannedExports {
                     );
                 }
             }
-            Err(DelayReason::Fault(fault)) => {
+            Err(DelayReason::Fault(error)) => {
                 self.had = None;
                 self.delay_next_attempt(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
                 if self.failures.is_power_of_two() && !inner.stopping.load(Ordering::Relaxed) {
                     tracing::warn!(
                         business_object = name,
                         failures = self.failures,
-                        cause = %fault,
+                        cause = %error,
                         "An automatic export failed; the gateway retries it."
                     );
                 }
@@ -391,14 +391,14 @@ impl PlannedExports {
         self.not_before = Some(Instant::now() + wait);
     }
 
-    /// Returns whether the next attempt is still delayed. After a lack of disk space the delay also ends when
-    /// clearly more space is free.
+    /// Returns whether the next attempt is still delayed. After a lack of disk space, the delay ends early when
+    /// more space is free: an eighth more than before the last attempt.
     fn is_delayed(&self, inner: &Inner) -> bool {
-        let has_more_room = |had: u64| {
+        let has_more_space = |had: u64| {
             inner.options.disk.free_bytes().is_some_and(|free| free > had.saturating_add(had / 8))
         };
         self.not_before.is_some_and(|not_before| Instant::now() < not_before)
-            && !self.had.is_some_and(has_more_room)
+            && !self.had.is_some_and(has_more_space)
     }
 
     /// Removes objects past their retention if the check is due.
@@ -408,10 +408,10 @@ impl PlannedExports {
             return;
         }
         self.retention_check_at = Instant::now() + retention::check_interval(time);
-        if let Err(fault) = retention::remove_expired(inner, &self.business_object, time) {
+        if let Err(error) = retention::remove_expired(inner, &self.business_object, time) {
             tracing::warn!(
                 business_object = self.business_object.object.definition.name,
-                cause = %fault,
+                cause = %error,
                 "Objects past their retention could not be removed; the gateway retries."
             );
         }
@@ -428,8 +428,8 @@ impl PlannedExports {
         let id = object.id.as_str();
         let store = &inner.queue.store;
         let watch = inner.options.catalogue.watch();
-        let making = inner.export_lock(id);
-        let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
+        let export_lock = inner.export_lock(id);
+        let _one_at_a_time = export_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let lacking = match self.read_change_cursor(inner)? {
             Some(cursor) => make::targets_without_full(inner, &business_object, &cursor)?,
             None => Vec::new(),
@@ -448,10 +448,10 @@ impl PlannedExports {
         }
         let free = inner.options.disk.free_bytes().unwrap_or(u64::MAX);
         if is_due {
-            // Every commit that set the mark so far is visible to the reads that follow.
+            // The reads below see every commit that has set the mark so far.
             watch.unmark(id);
         }
-        let made = if full.is_empty() {
+        let created = if full.is_empty() {
             make::create_incremental_export(inner, &business_object)
                 .map(|exports| PushResult { exports, reason: None })
         } else {
@@ -470,16 +470,16 @@ impl PlannedExports {
                 },
             )
         };
-        if is_due && made.is_err() {
+        if is_due && created.is_err() {
             watch.mark_unless_marked(id);
         }
-        let made = made.map_err(|fault| match fault.kind {
+        let created = created.map_err(|error| match error.kind {
             error::ErrorClass::InsufficientStorage => {
-                DelayReason::NoSpace { kind, cause: fault.detail, had: Some(free) }
+                DelayReason::NoSpace { kind, cause: error.detail, had: Some(free) }
             }
-            _ => DelayReason::Fault(fault),
+            _ => DelayReason::Fault(error),
         });
-        if let Some(reason) = made?.reason
+        if let Some(reason) = created?.reason
             && is_run
         {
             tracing::info!(
@@ -497,7 +497,7 @@ impl PlannedExports {
         Ok(())
     }
 
-    /// Returns the cursor of the changes, or `None` if the Business Object does not export on change.
+    /// Returns the change cursor, or `None` if the Business Object does not export on change or has no cursor.
     fn read_change_cursor(&self, inner: &Inner) -> Result<Option<ExportCursor>, GatewayError> {
         let object = &self.business_object.object;
         if !object.definition.export_on_change {
@@ -525,8 +525,8 @@ enum DelayReason {
 }
 
 impl From<GatewayError> for DelayReason {
-    fn from(fault: GatewayError) -> Self {
-        Self::Fault(fault)
+    fn from(error: GatewayError) -> Self {
+        Self::Fault(error)
     }
 }
 

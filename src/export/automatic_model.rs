@@ -1,5 +1,5 @@
-//! Tests automatic exports against a model consumer that applies the files in sequence order. After any series
-//! of actions it has exactly what the view shows.
+//! Tests automatic exports with a model of a consumer, which applies the files in sequence order. After any series
+//! of actions, the consumer has exactly the objects that the view shows.
 mod empty_run;
 mod holders;
 mod reopened;
@@ -57,7 +57,7 @@ enum TestAction {
 }
 
 #[derive(Debug, Clone)]
-#[expect(clippy::struct_excessive_bools, reason = "it is what a definition may say")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is a member of the definition")]
 struct TestDefinition {
     on_change: bool,
     scheduled: bool,
@@ -68,7 +68,7 @@ struct TestDefinition {
 }
 
 impl TestDefinition {
-    /// Exports to these targets on each change.
+    /// Returns a definition that exports to these targets on each change.
     fn exporting_to(targets: &[usize]) -> Self {
         Self {
             on_change: true,
@@ -146,7 +146,7 @@ fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
                 targets: targets.into_iter().collect(),
             }
         });
-    let act = prop_oneof![
+    let action = prop_oneof![
         8 => (0..2usize, mode, objects).prop_map(|(of, mode, objects)| TestAction::Ingest { of, mode, objects }),
         3 => prop::collection::vec((any::<bool>(), 0..9usize, 0..3usize, 0..9usize), 1..4)
             .prop_map(|quads| TestAction::Load { quads }),
@@ -159,7 +159,7 @@ fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
         1 => (0..2usize).prop_map(|of| TestAction::Remove { of }),
         1 => Just(TestAction::Restart),
     ];
-    prop::collection::vec(act, 1..60)
+    prop::collection::vec(action, 1..60)
 }
 
 /// Returns the URI of a plant, a part or a maker.
@@ -174,13 +174,13 @@ struct Fixture {
     exporter: Exporter,
     plan: ExportPlan,
     consumer: Consumer,
-    /// The elapsed time in milliseconds that ages are measured with.
+    /// The elapsed time in milliseconds, from which ages are computed.
     elapsed: Arc<AtomicU64>,
     /// The maximum number of containing objects for which a change is recorded.
     most_holders: usize,
 }
 
-/// A consumer of all targets: the files it has read, by target, name and sequence.
+/// A consumer of all targets. It keeps the files that it has read, by target, name and sequence.
 #[derive(Default)]
 struct Consumer {
     files: BTreeMap<(String, String), Files>,
@@ -225,13 +225,13 @@ fn open_exporter(
 ) -> (Catalogue, Exporter) {
     let options = penstock_store::Options::default();
     let store = Store::open(&dir.join("store"), options, &mut |_| {}).unwrap();
-    let defaults = CatalogueSettings {
+    let settings = CatalogueSettings {
         base_url: Some("https://plant.example".to_owned()),
         gateway_id: "gateway-1".to_owned(),
         auto_create_namespaces: true,
     };
     let elapsed = Arc::clone(elapsed);
-    let catalogue = Catalogue::open(store.clone(), defaults)
+    let catalogue = Catalogue::open(store.clone(), settings)
         .unwrap()
         .with_elapsed(move || elapsed.load(Ordering::Relaxed))
         .with_max_holders(most_holders);
@@ -279,7 +279,7 @@ impl Fixture {
 
     fn define_object(&mut self, of: usize, definition: &TestDefinition) {
         let body = definition.to_json(of).to_string();
-        // Membership changes at random here.
+        // The definitions are random, so a new one may exclude many members. Only `force` allows that.
         let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
         self.catalogue.put(by, body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
     }
@@ -393,13 +393,13 @@ impl Fixture {
             .unwrap();
     }
 
-    fn apply_action(mut self, act: TestAction) -> Self {
-        match act {
+    fn apply_action(mut self, action: TestAction) -> Self {
+        match action {
             TestAction::Ingest { of, mode, objects } => self.ingest_objects(of, mode, &objects),
             TestAction::Load { quads } => self.load_quads(&quads),
             TestAction::Push { of } => {
                 if let Some(business_object) = self.catalogue.get(NAMES[of]) {
-                    // It may be disabled, without a target, or without spool capacity.
+                    // The push may fail: the Business Object is disabled or has no target, or the spool is full.
                     let _ = self.exporter.push(&business_object, ExportRequester::gateway());
                 }
                 self.consume_files();
@@ -498,19 +498,19 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: case_count(), ..ProptestConfig::default() })]
 
     #[test]
-    fn a_consumer_that_applies_the_files_in_order_matches_the_view(acts in arbitrary_actions()) {
-        assert_consumer_matches_view(Fixture::new(), acts);
+    fn a_consumer_that_applies_the_files_in_order_matches_the_view(actions in arbitrary_actions()) {
+        assert_consumer_matches_view(Fixture::new(), actions);
     }
 
     #[test]
-    fn the_consumer_matches_the_view_when_a_change_affects_more_objects_than_are_recorded(acts in arbitrary_actions()) {
-        assert_consumer_matches_view(Fixture::with_max_holders(1), acts);
+    fn the_consumer_matches_the_view_when_a_change_affects_more_objects_than_are_recorded(actions in arbitrary_actions()) {
+        assert_consumer_matches_view(Fixture::with_max_holders(1), actions);
     }
 }
 
-fn assert_consumer_matches_view(mut fixture: Fixture, acts: Vec<TestAction>) {
-    for act in acts {
-        fixture = fixture.apply_action(act);
+fn assert_consumer_matches_view(mut fixture: Fixture, actions: Vec<TestAction>) {
+    for action in actions {
+        fixture = fixture.apply_action(action);
     }
     fixture.settle_all();
     fixture.assert_consumers_match();

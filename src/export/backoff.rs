@@ -19,8 +19,8 @@ pub struct DeliveryTimings {
     pub idle: Duration,
     /// The interval of probes while the link is down, and the timeout of each probe.
     pub probe: Duration,
-    /// After a store request without a clear result, how long the gateway queries the server before it sends
-    /// the file again.
+    /// How long the gateway queries the server after an upload without a clear result, before it sends the file
+    /// again.
     pub settle_time: Duration,
     /// The interval of the cleanup of abandoned uploads.
     pub cleanup_interval: Duration,
@@ -53,16 +53,17 @@ impl DeliveryTimings {
     }
 }
 
-/// Limits the log lines about a failing target: the first failure, then at intervals that grow to a day. A week
-/// without a link is about a dozen lines.
+/// Limits the log lines about a failing target. The first failure is logged, and later ones at intervals that grow
+/// to a day. A week without a link adds about a dozen lines.
 #[derive(Debug, Default)]
 pub(super) struct FailureLogLimit {
-    /// The class logged last, when, and the number of lines logged so far.
+    /// The class of the last logged failure, its time, and the number of lines logged so far.
     last_logged: Option<(FailureClass, Instant, usize)>,
 }
 
 const SECONDS_PER_MINUTE: u64 = 60;
 const SECONDS_PER_HOUR: u64 = 60 * SECONDS_PER_MINUTE;
+/// The intervals between two log lines about the same class of failure. The last one repeats.
 const LOG_INTERVALS_SECONDS: [u64; 6] = [
     SECONDS_PER_MINUTE,
     5 * SECONDS_PER_MINUTE,
@@ -73,14 +74,16 @@ const LOG_INTERVALS_SECONDS: [u64; 6] = [
 ];
 
 impl FailureLogLimit {
-    /// Returns whether to log this failure. A different class is logged at most once a minute.
+    /// Returns whether to log this failure. A failure of another class than the last one is logged at most once a
+    /// minute.
     pub(super) fn should_log(&mut self, class: FailureClass, now: Instant) -> bool {
         let (due, times) = match self.last_logged {
             None => (true, 0),
-            Some((told, at, times)) => {
+            Some((logged_class, at, times)) => {
                 let interval =
                     LOG_INTERVALS_SECONDS.get(times - 1).or(LOG_INTERVALS_SECONDS.last()).copied();
-                let interval = if told == class { interval } else { Some(SECONDS_PER_MINUTE) };
+                let interval =
+                    if logged_class == class { interval } else { Some(SECONDS_PER_MINUTE) };
                 let interval = Duration::from_secs(interval.unwrap_or(SECONDS_PER_MINUTE));
                 (now.saturating_duration_since(at) >= interval, times)
             }
@@ -103,47 +106,47 @@ mod tests {
 
     #[test]
     fn waits_grow_up_to_five_minutes() {
-        let pace = DeliveryTimings::default();
+        let timings = DeliveryTimings::default();
         let (link, policy) = (
             DeliveryFailure::new(FailureClass::Broken, ""),
             DeliveryFailure::new(FailureClass::Policy, ""),
         );
         for failures in [1, 2, 5, 9, 10, 1_000, u64::MAX] {
-            let wait = pace.next_delay(&link, failures);
-            let cap = Duration::from_secs(1 << (failures - 1).min(9)).min(pace.max_delay);
+            let wait = timings.next_delay(&link, failures);
+            let cap = Duration::from_secs(1 << (failures - 1).min(9)).min(timings.max_delay);
             assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
-            let wait = pace.next_delay(&policy, failures);
-            let cap = Duration::from_secs(30 << (failures - 1).min(5)).min(pace.max_delay);
+            let wait = timings.next_delay(&policy, failures);
+            let cap = Duration::from_secs(30 << (failures - 1).min(5)).min(timings.max_delay);
             assert!(wait <= cap && wait >= cap / 21, "{failures}: {wait:?}");
         }
         let asked = DeliveryFailure { retry_after: Some(Duration::from_secs(7)), ..link };
-        assert!(pace.next_delay(&asked, 1) >= Duration::from_secs(7));
+        assert!(timings.next_delay(&asked, 1) >= Duration::from_secs(7));
     }
 
     #[test]
     fn a_week_offline_logs_about_a_dozen_lines() {
-        let mut announcements = FailureLogLimit::default();
+        let mut log_limit = FailureLogLimit::default();
         let begun = Instant::now();
         let week = 7 * 24 * 30;
         let lines = (0..week)
             .filter(|two_minutes| {
                 let now = begun + Duration::from_secs(two_minutes * 120);
-                announcements.should_log(FailureClass::Unreachable, now)
+                log_limit.should_log(FailureClass::Unreachable, now)
             })
             .count();
         assert!((8..=14).contains(&lines), "{lines}");
-        assert!(announcements.reset_after_success() && !announcements.reset_after_success());
+        assert!(log_limit.reset_after_success() && !log_limit.reset_after_success());
     }
 
     #[test]
     fn alternating_causes_do_not_flood_the_log() {
-        let mut announcements = FailureLogLimit::default();
+        let mut log_limit = FailureLogLimit::default();
         let begun = Instant::now();
         let lines = (0..3_600)
             .filter(|second| {
                 let class =
                     if second % 2 == 0 { FailureClass::Unreachable } else { FailureClass::Broken };
-                announcements.should_log(class, begun + Duration::from_secs(*second))
+                log_limit.should_log(class, begun + Duration::from_secs(*second))
             })
             .count();
         assert!(lines <= 60, "{lines}");

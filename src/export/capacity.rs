@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The exports that wait for spool capacity. Their content is not decided yet. They are only in memory, because
-/// the reason why they are due is durable.
+/// The exports that wait for spool capacity. Their content is not decided yet. They are only in memory: after a
+/// restart, the stored schedules and changes make them due again.
 #[derive(Debug, Default)]
 pub(super) struct WaitingExports {
     /// One entry for each target, by Business Object id.
@@ -25,8 +25,8 @@ pub(super) struct WaitingExports {
 /// Returns why the spool is full, or `None` if it has capacity.
 pub(super) fn spool_full_reason(inner: &Inner) -> Option<String> {
     let state = inner.queue.lock_state();
-    let (held, bound) = (state.undelivered_bytes(), inner.options.spool);
-    if held < bound {
+    let (undelivered, limit) = (state.undelivered_bytes(), inner.options.spool);
+    if undelivered < limit {
         return None;
     }
     let parked = match state.parked.len() {
@@ -36,13 +36,13 @@ pub(super) fn spool_full_reason(inner: &Inner) -> Option<String> {
     Some(format!(
         "the spool is full: {} MiB of exports are undelivered{parked}, and service.export.spool is {} MiB; \
          space becomes free when targets take them",
-        held >> 20,
-        bound >> 20
+        undelivered >> 20,
+        limit >> 20
     ))
 }
 
-/// Returns why no automatic export may be created now, or `None`. Besides the spool's own limit, exports must
-/// not use the disk reserve while others are undelivered.
+/// Returns why no automatic export may be created now, or `None` if one may. Besides the limit of the spool,
+/// automatic exports must not use the disk reserve while other exports are undelivered.
 pub(super) fn automatic_block_reason(inner: &Inner) -> Option<String> {
     spool_full_reason(inner).or_else(|| {
         let piles_up = inner.queue.lock_state().undelivered_bytes() > 0;

@@ -1,4 +1,4 @@
-//! Why a delivery failed: a cause for the operator and a class. The class decides how soon to retry, and
+//! The failure of a delivery: a cause for the operator, and a class. The class decides how soon to retry, and
 //! whether to probe the link in the meantime.
 use serde::Serialize;
 use std::time::Duration;
@@ -31,7 +31,7 @@ pub enum FailureClass {
     Gateway,
     /// The server refuses for a reason that the gateway does not recognize.
     Refused,
-    /// Not a failure: the delivery window closed.
+    /// Not a failure: the delivery window closed, or the gateway stops.
     Closed,
 }
 
@@ -59,14 +59,13 @@ impl FailureClass {
 /// The failure of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeliveryFailure {
-    /// The class.
     pub(super) class: FailureClass,
     /// The cause and what to do about it, as text without secrets.
     pub(super) cause: String,
     /// The server's `Retry-After`.
     pub(super) retry_after: Option<Duration>,
-    /// Whether the server received the whole file but the result is unknown or not recorded. The object may
-    /// exist or appear later.
+    /// Whether the server received the whole file, but the result is unknown or was not recorded. Then the object
+    /// may exist, or appear later.
     pub(super) outcome_unknown: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Delivery. Each target with queued entries has one worker, which delivers the oldest entry and retries until
-//! it succeeds.
+//! Delivery. Each target with queued entries has one worker. The worker delivers the first entry of the queue and
+//! retries until that succeeds.
 use super::backoff::FailureLogLimit;
 use super::cause::{DeliveryFailure, FailureClass};
 use super::delivery::Delivery;
@@ -24,8 +24,8 @@ const WINDOW_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 pub(super) async fn run_deliveries(inner: Arc<Inner>, mut stop: watch::Receiver<bool>) {
     let mut workers = JoinSet::new();
     let mut targets: HashMap<task::Id, String> = HashMap::new();
-    let mut sweeping = JoinSet::new();
-    sweeping.spawn(sweep::run_cleanup(Arc::clone(&inner)));
+    let mut cleanup = JoinSet::new();
+    cleanup.spawn(sweep::run_cleanup(Arc::clone(&inner)));
     while !*stop.borrow_and_update() {
         let waiting = run_blocking(&inner, |inner| Ok(inner.queue.list_queued_targets())).await;
         for target in waiting.unwrap_or_default() {
@@ -57,7 +57,8 @@ struct DeliveryWorker {
     inner: Arc<Inner>,
     name: String,
     stop: watch::Receiver<bool>,
-    /// Reopened after each failure, so that fixes (a certificate, a DNS address) take effect.
+    /// The open target. The worker reopens it after each failure, so that fixes (a certificate, a DNS address)
+    /// take effect.
     opened: Option<OpenTarget>,
     announcements: FailureLogLimit,
 }
@@ -82,9 +83,9 @@ impl DeliveryWorker {
                 Ok(None) => return,
                 Err(fault) => {
                     tracing::error!(target_name = self.name, %fault, "The export queue could not be read.");
-                    let longest = self.inner.options.pace.max_delay;
+                    let max_delay = self.inner.options.pace.max_delay;
                     if !wait_for_retry(
-                        longest,
+                        max_delay,
                         &wake,
                         &mut self.stop,
                         None::<std::future::Ready<()>>,
@@ -113,11 +114,11 @@ impl DeliveryWorker {
             };
             let seconds = started.elapsed().as_secs_f64();
             metrics::count_delivery(&self.name, result.is_ok(), job.entry.bytes, seconds);
-            let noted = match result {
+            let recorded = match result {
                 Ok(()) => self.record_delivery(job.order).await,
                 Err(failure) => Err(failure),
             };
-            match noted {
+            match recorded {
                 Ok(entry) => self.log_delivery(&entry, started.elapsed()).await,
                 Err(failure) => {
                     if !self.handle_failure(&job, failure, &wake).await {
@@ -158,7 +159,7 @@ impl DeliveryWorker {
         let target = self.opened.insert(target);
         let file =
             self.inner.queue.spool.open_file(&super::record::file_name(&entry.id), entry.bytes);
-        let parcel = Delivery {
+        let delivery = Delivery {
             entry,
             file,
             unclear: job.unclear,
@@ -166,19 +167,19 @@ impl DeliveryWorker {
             uploads: &self.inner.uploads,
             uplink: &self.inner.uplink,
         };
-        target.deliver(parcel).await
+        target.deliver(delivery).await
     }
 
     /// Commits that the export is delivered.
     async fn record_delivery(&self, order: u64) -> Result<ExportEntry, DeliveryFailure> {
-        let noted = run_blocking(&self.inner, move |inner| {
+        let recorded = run_blocking(&self.inner, move |inner| {
             let entry = inner.queue.record_delivery(order, inner.current_stamp())?;
             inner.uploads.remove_sent_files(&entry.id);
             Ok(entry)
         });
-        noted.await.map_err(|fault| {
+        recorded.await.map_err(|error| {
             let cause =
-                format!("the target stored the file, but recording the delivery failed: {fault}");
+                format!("the target stored the file, but recording the delivery failed: {error}");
             DeliveryFailure { outcome_unknown: true, ..DeliveryFailure::of_gateway(cause) }
         })
     }
@@ -232,9 +233,9 @@ impl DeliveryWorker {
         }
         let link = self.opened.as_ref().filter(|_| class.is_link());
         let probing = link.map(|target| wait_until_reachable(target, pace.probe));
-        let goes_on = wait_for_retry(time, wake, &mut self.stop, probing).await;
+        let continues = wait_for_retry(time, wake, &mut self.stop, probing).await;
         self.opened = None;
-        goes_on
+        continues
     }
 
     async fn interrupt_delivery(&self, entry: &ExportEntry, why: &str) {
@@ -263,23 +264,23 @@ impl DeliveryWorker {
     }
 }
 
-/// Probes the target and returns once it answers again after it was unreachable.
+/// Probes the target until it answers after at least one probe without an answer.
 async fn wait_until_reachable(target: &OpenTarget, every: Duration) {
-    let mut away = false;
+    let mut was_unreachable = false;
     loop {
-        let asked = Instant::now();
+        let started = Instant::now();
         if target.is_reachable().await {
-            if away {
+            if was_unreachable {
                 return;
             }
         } else {
-            away = true;
+            was_unreachable = true;
         }
-        tokio::time::sleep(every.saturating_sub(asked.elapsed()).max(every / 4)).await;
+        tokio::time::sleep(every.saturating_sub(started.elapsed()).max(every / 4)).await;
     }
 }
 
-/// Waits until the time is over, an attempt is requested, or the link is back. Returns false if the gateway
+/// Waits until the time is over, a retry is requested, or the link is back. Returns false if the gateway
 /// stops.
 async fn wait_for_retry(
     time: Duration,

@@ -10,7 +10,7 @@ use std::io::{self, Seek as _, SeekFrom};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The default compression levels. Higher levels take many times longer for a few per cent.
+/// The default compression levels. Higher levels take many times longer and save only a few per cent.
 const GZIP_LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 
@@ -20,7 +20,7 @@ pub(super) struct Delivery<'a> {
     pub(super) entry: &'a ExportEntry,
     /// The spool file, or the reason why it is not usable.
     pub(super) file: Result<File, String>,
-    /// Whether an earlier attempt may have stored it ([`super::queue::DeliveryJob::unclear`]).
+    /// Whether an earlier attempt may have stored the object ([`super::queue::DeliveryJob::unclear`]).
     pub(super) unclear: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unanswered: Option<Instant>,
@@ -28,14 +28,14 @@ pub(super) struct Delivery<'a> {
     pub(super) uplink: &'a Arc<Uplink>,
 }
 
-/// The content of an object.
+/// The content of an object in the bucket.
 #[derive(Debug)]
 pub(super) struct ObjectContent {
     pub(super) file: Arc<File>,
     pub(super) length: u64,
     /// SHA-256 of these bytes, lowercase hex.
     pub(super) sha256: String,
-    /// `Content-Encoding`
+    /// The value of the `Content-Encoding` header, if the content is compressed.
     pub(super) encoding: Option<&'static str>,
 }
 
@@ -61,8 +61,8 @@ pub(super) fn missing_file_failure(cause: &str) -> DeliveryFailure {
 }
 
 impl Delivery<'_> {
-    /// Reads the file once, checks its SHA-256, and compresses it if configured. Only the bytes that were
-    /// rendered may be sent.
+    /// Reads the file once, checks its SHA-256, and compresses it if configured. The check ensures that only the
+    /// bytes that were rendered are sent.
     pub(super) async fn prepare_content(
         self,
         compression: Compression,
@@ -115,8 +115,8 @@ impl Delivery<'_> {
 }
 
 /// Compresses a file into the folder of the upload records. The same program compresses the same file to the
-/// same bytes. A newer version may produce other bytes; then the upload record no longer matches and the upload
-/// starts again.
+/// same bytes. A newer version of the gateway may produce other bytes. Then the upload record no longer matches, and
+/// the upload starts again.
 fn compress_file(
     mut source: File,
     uploads: &UploadFolder,

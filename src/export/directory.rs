@@ -24,26 +24,27 @@ impl Directory {
         Self { root }
     }
 
-    /// Checks whether files can be written to the folder, or whether the folder can be created.
+    /// Checks whether the gateway can write to the folder, or create it. Returns a remark if it does not exist yet.
     pub(super) fn test_access(&self) -> Result<Option<&'static str>, DeliveryFailure> {
-        let there = self.root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
-        if !there.is_dir() {
+        let existing =
+            self.root.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+        if !existing.is_dir() {
             return Err(DeliveryFailure::of_gateway(
                 "the path of the directory is a file; remove it or change the target's `path`",
             ));
         }
-        access(there, AccessFlags::W_OK | AccessFlags::X_OK)
+        access(existing, AccessFlags::W_OK | AccessFlags::X_OK)
             .map_err(|errno| to_failure(&io::Error::from(errno)))?;
-        if disk::free_bytes_of(there) == Some(0) {
+        if disk::free_bytes_of(existing) == Some(0) {
             return Err(to_failure(&io::ErrorKind::StorageFull.into()));
         }
-        let is_made = there == self.root;
-        Ok((!is_made).then_some("the directory does not exist yet; the first delivery creates it"))
+        let exists = existing == self.root;
+        Ok((!exists).then_some("the directory does not exist yet; the first delivery creates it"))
     }
 
     /// Copies the file under a temporary name, syncs it, and renames it. Dropping the future cancels the copy.
-    pub(super) async fn deliver(&self, parcel: Delivery<'_>) -> Result<(), DeliveryFailure> {
-        let entry = parcel.entry;
+    pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
+        let entry = delivery.entry;
         if Path::new(&entry.key).components().any(|part| !matches!(part, Component::Normal(_))) {
             return Err(DeliveryFailure::of_gateway(format!(
                 "the key `{}` leads out of the directory; correct the target's `prefix`",
@@ -56,10 +57,10 @@ impl Directory {
             path: self.root.join(&entry.key),
             id: entry.id.clone(),
             sha256: entry.sha256.clone(),
-            uplink: Arc::clone(parcel.uplink),
+            uplink: Arc::clone(delivery.uplink),
             cancelled,
         };
-        let file = parcel.file;
+        let file = delivery.file;
         let task = tokio::task::spawn_blocking(move || copying.copy_unless_stored(file));
         task.await.unwrap_or_else(|error| Err(to_failure(&io::Error::other(error))))
     }
@@ -67,7 +68,7 @@ impl Directory {
 
 /// Converts an I/O error into a failure with a hint for the operator.
 fn to_failure(error: &io::Error) -> DeliveryFailure {
-    let (class, mend) = match error.kind() {
+    let (class, hint) = match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (FailureClass::Quota, "; free space there")
         }
@@ -82,7 +83,7 @@ fn to_failure(error: &io::Error) -> DeliveryFailure {
         ),
         _ => (FailureClass::Broken, ""),
     };
-    DeliveryFailure::new(class, format!("writing to the directory failed: {error}{mend}"))
+    DeliveryFailure::new(class, format!("writing to the directory failed: {error}{hint}"))
 }
 
 struct CancelOnDrop(Arc<AtomicBool>);
@@ -134,7 +135,7 @@ impl FileCopy {
         };
         let same = file::digest_to_end(&mut file)?.1 == self.sha256;
         if same {
-            // A crash may have happened between the rename and the sync of the folder.
+            // The gateway may have crashed between the rename and the sync of the folder.
             self.path.parent().map_or(Ok(()), files::sync_folder)?;
         }
         Ok(Some(same))

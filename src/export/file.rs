@@ -1,7 +1,8 @@
 //! The export file of the specification (2.4), written as a stream.
 //!
-//! `metadata` comes first and contains the count and the checksum of the data after it. So its space is
-//! reserved, filled at the end, and padded with white space after its last field. The data is written once.
+//! `metadata` comes first in the file, but contains the count and the checksum of the data after it. So the writer
+//! reserves space for it, fills it at the end, and pads it with white space after its last field. The data is
+//! written only once.
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -114,10 +115,10 @@ impl FileWriter {
     }
 
     fn flush_buffer(&mut self) -> io::Result<()> {
-        let mut waiting = std::mem::take(&mut self.buffered);
-        self.write_data(&waiting)?;
-        waiting.clear();
-        self.buffered = waiting;
+        let mut buffered = std::mem::take(&mut self.buffered);
+        self.write_data(&buffered)?;
+        buffered.clear();
+        self.buffered = buffered;
         Ok(())
     }
 

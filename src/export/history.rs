@@ -27,12 +27,12 @@ impl HistoryRemovals {
         let mut all = state.delivered.clone();
         all.insert(order, bytes);
         let mut total: u64 = all.values().sum();
-        let mut fallen = Self::default();
+        let mut removals = Self::default();
         while all.len() > limits.records.max(1)
             && let Some((oldest, bytes)) = all.pop_first()
         {
             total -= bytes;
-            fallen.records.push(oldest);
+            removals.records.push(oldest);
         }
         for (order, bytes) in all {
             if total <= limits.bytes {
@@ -40,10 +40,10 @@ impl HistoryRemovals {
             }
             if bytes > 0 {
                 total -= bytes;
-                fallen.files.push(order);
+                removals.files.push(order);
             }
         }
-        fallen
+        removals
     }
 
     /// Adds the removals to the commit.
@@ -64,7 +64,8 @@ impl HistoryRemovals {
         Ok(())
     }
 
-    /// Applies the removals in memory after the commit. Returns the names of the files to remove.
+    /// Removes the same entries and files from the state in memory, after the commit. Returns the names of the files
+    /// to remove.
     pub(super) fn apply_in_memory(self, state: &mut QueueState) -> Vec<String> {
         for order in self.records {
             state.remove_from_history(order);
@@ -91,20 +92,20 @@ mod tests {
     #[test]
     fn the_oldest_are_removed_first() {
         let state = history_state(&[(1, 10), (2, 0), (3, 10), (4, 10)]);
-        let fallen =
+        let removals =
             HistoryRemovals::find_removals(&state, HistoryLimits { records: 3, bytes: 15 }, 5, 5);
-        assert_eq!(fallen.records, [1, 2]);
-        assert_eq!(fallen.files, [3]);
+        assert_eq!(removals.records, [1, 2]);
+        assert_eq!(removals.files, [3]);
     }
 
     #[test]
     fn nothing_is_removed_within_the_limits() {
         let state = history_state(&[(1, 10), (2, 10)]);
-        let fallen =
+        let removals =
             HistoryRemovals::find_removals(&state, HistoryLimits { records: 3, bytes: 25 }, 3, 5);
-        assert_eq!((fallen.records.len(), fallen.files.len()), (0, 0));
-        let fallen =
+        assert_eq!((removals.records.len(), removals.files.len()), (0, 0));
+        let removals =
             HistoryRemovals::find_removals(&state, HistoryLimits { records: 3, bytes: 24 }, 3, 5);
-        assert_eq!(fallen.files, [1]);
+        assert_eq!(removals.files, [1]);
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `file`, `render`, `verify`, `tokens` | the export file: writing, filling from the store, verifying. |
+//! | `file`, `render`, `verify`, `tokens` | the export file: the format, rendering from the store, verifying. |
 //! | `spool` | the folder with the files. |
 //! | `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
 //! | `operate`, `history` | retry, park and replay; how long delivered entries are kept. |
@@ -11,13 +11,16 @@
 //! | `pushes` | limits concurrent pushes. |
 //! | `automatic`, `schedule`, `alarm` | automatic exports: when they are due, and a timer for them. |
 //! | `retention` | removes objects once every target has them. |
-//! | `room` | the capacity of the spool, and the exports that wait for capacity. |
+//! | `capacity` | the capacity of the spool, and the exports that wait for capacity. |
 //! | `deliver`, `backoff`, `cause`, `uplink` | the delivery worker of each target, retries, errors, bandwidth. |
 //! | `delivery`, `uploads`, `sweep` | one delivery, recorded multipart uploads, and their cleanup. |
 //! | `target`, `directory`, `s3` | the target that a bucketName refers to. |
 //! | `probe` | tests whether a target would accept files. |
 //! | `targets` | the state of each target. |
 //! | `walk` | checks a bucket as a consumer would. |
+//!
+//! `record` explains the three numbers of an entry (order, place, sequence), and `penstock_model::change_feed` the
+//! generations of changes.
 
 mod alarm;
 mod automatic;
@@ -120,8 +123,8 @@ struct Inner {
     queue: ExportQueue,
     uplink: Arc<Uplink>,
     uploads: UploadFolder,
-    /// One lock for each Business Object id. Its exports are created one after the other, so that sequences
-    /// follow the content.
+    /// One lock for each Business Object id. With it, the exports of a Business Object are created one after the
+    /// other, so that a later sequence never has older content.
     export_locks: Mutex<HashMap<String, Arc<Mutex<()>>>>,
     pushes: PushLimiter,
     waiting: WaitingExports,
@@ -132,8 +135,8 @@ struct Inner {
 impl Inner {
     /// Returns the lock to hold while an export of this Business Object is created.
     fn export_lock(&self, id: &str) -> Arc<Mutex<()>> {
-        let mut making = self.export_locks.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(making.entry(id.to_owned()).or_default())
+        let mut locks = self.export_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(id.to_owned()).or_default())
     }
 }
 
@@ -177,7 +180,7 @@ pub struct SpoolUsage {
     pub parked: u64,
 }
 
-/// The content of an export's file.
+/// An entry with its open spool file.
 #[derive(Debug)]
 pub struct OpenedExport {
     /// The entry.
@@ -215,13 +218,14 @@ impl Exporter {
         target::check_target(&self.inner.options, bucket_name)
     }
 
-    /// Renders all members of the Business Object and queues the export for each of its targets. When it
-    /// returns, the files and the entries are on disk. Blocking. Callers with many concurrent requests first
-    /// acquire a push permit.
+    /// Renders all members of the Business Object and queues the export for each of its targets. When this returns,
+    /// the files and the entries are on disk. Blocking. Callers with many concurrent requests first acquire a push
+    /// permit ([`Self::acquire_push_permit`]).
     ///
     /// # Errors
-    /// `ErrorClass::Conflict` if the Business Object is disabled or has no target. `ErrorClass::Invalid` if a bucketName no
-    /// longer refers to a target. `ErrorClass::InsufficientStorage` if the disk or the spool is full.
+    /// `ErrorClass::Conflict` if the Business Object is disabled or has no target. `ErrorClass::Invalid` if a
+    /// bucketName no longer refers to a target. `ErrorClass::InsufficientStorage` if the disk or the spool is full.
+    /// `ErrorClass::Unavailable` if the gateway stops.
     pub fn push(
         &self,
         business_object: &Compiled,
@@ -229,8 +233,8 @@ impl Exporter {
     ) -> Result<PushResult, GatewayError> {
         let inner = &*self.inner;
         make::check_exportable(inner, business_object)?;
-        let making = inner.export_lock(&business_object.object.id);
-        let _one_at_a_time = making.lock().unwrap_or_else(PoisonError::into_inner);
+        let export_lock = inner.export_lock(&business_object.object.id);
+        let _one_at_a_time = export_lock.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked under the lock, so that exports created in the meantime count.
         if let Some(cause) = capacity::spool_full_reason(inner) {
             return Err(GatewayError::new(error::ErrorClass::InsufficientStorage, cause));
@@ -245,8 +249,8 @@ impl Exporter {
         tokio::join!(automatic, deliver::run_deliveries(Arc::clone(&self.inner), stop));
     }
 
-    /// Lists entries, newest first, starting after the entry with the id `after`. Exports that wait for spool
-    /// capacity come before all others.
+    /// Lists entries, newest first, starting after the entry with the id `after`. The exports that wait for spool
+    /// capacity come first.
     pub fn list(
         &self,
         after: Option<&str>,
@@ -313,8 +317,8 @@ impl Exporter {
     /// Parks a queued entry, so that the entries behind it can be delivered.
     ///
     /// # Errors
-    /// `ErrorClass::NotFound` if there is no such entry, `ErrorClass::Conflict` if it is being delivered, delivered, or
-    /// parked.
+    /// `ErrorClass::NotFound` if there is no such entry. `ErrorClass::Conflict` if it is being delivered, is delivered
+    /// or parked already, or still waits for spool capacity.
     pub fn park(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
         if let Some(entry) = self.inner.waiting.find_entry(id) {
             let why =
@@ -330,8 +334,8 @@ impl Exporter {
     /// Queues a delivered file again under the same key.
     ///
     /// # Errors
-    /// `ErrorClass::NotFound` if there is no such entry. `ErrorClass::Conflict` if it is not delivered, or if its file is
-    /// no longer kept.
+    /// `ErrorClass::NotFound` if there is no such entry. `ErrorClass::Conflict` if it is not delivered, or if its file
+    /// is no longer kept.
     pub fn replay(&self, check: &dyn CommitCheck, id: &str) -> Result<ExportEntry, GatewayError> {
         self.inner.queue.replay(check, id)
     }

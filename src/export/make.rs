@@ -85,13 +85,14 @@ pub(super) fn targets_without_full(
     Ok(lacking)
 }
 
-/// Renders all members and queues the export for these targets. The caller holds the Business Object's lock.
+/// Renders all members and queues the export for these targets, or returns the reason why there is nothing to
+/// export. The caller holds the Business Object's lock.
 pub(super) fn create_full_export(
     inner: &Inner,
     business_object: &Compiled,
     targets: &[String],
     by: ExportRequester<'_>,
-    also: ExportCommitHook<'_>,
+    hook: ExportCommitHook<'_>,
 ) -> Result<PushResult, GatewayError> {
     let started = Instant::now();
     let id = business_object.object.id.as_str();
@@ -113,12 +114,12 @@ pub(super) fn create_full_export(
         Some(cursor) => Some((0, cursor.open - 1)),
         None => None,
     };
-    let mut making = ExportBuilder::new(inner, business_object, targets, instance);
-    making.by = by;
-    let path = making.add_file();
-    let rendered = making.new_rendering().render_full(&path)?;
+    let mut builder = ExportBuilder::new(inner, business_object, targets, instance);
+    builder.by = by;
+    let path = builder.add_file();
+    let rendered = builder.new_rendering().render_full(&path)?;
     let mut queued = |t: &mut Transaction<'_>, _: &[ExportEntry]| {
-        also(t)?;
+        hook(t)?;
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         if is_for_all {
             cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
@@ -129,18 +130,22 @@ pub(super) fn create_full_export(
         cursor.exports += 1;
         change_feed::write_cursor(t, id, &cursor)
     };
-    // A target that still lacks its full export would block the changes for the others.
-    let holds_up = match &cursor {
+    // If there are changes, the file is queued even without objects: a target that still lacks its full export
+    // would block the changes for the other targets.
+    let has_pending_changes = match &cursor {
         Some(cursor) if !is_for_all => change_feed::has_changes(&store.read(), id, cursor)?,
         _ => false,
     };
-    if rendered.0.objects == 0 && !holds_up && !inner.queue.may_have_objects(targets, name)? {
+    if rendered.0.objects == 0
+        && !has_pending_changes
+        && !inner.queue.may_have_objects(targets, name)?
+    {
         let reason = render::explain_no_members(store, business_object)?;
-        // No consumer has an object of it, so there is nothing to report. A target still gets a full export
-        // first, once there are objects.
+        // No consumer has an object of this Business Object, so there is nothing to report. Once there are
+        // objects, each target still gets a full export first.
         commit::<_, GatewayError>(store, by.check, |t| {
-            making.check_instance(t)?;
-            also(t)?;
+            builder.check_instance(t)?;
+            hook(t)?;
             let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
             if is_for_all {
                 cursor.done = covers.map_or(cursor.done, |(_, to)| to.max(cursor.done));
@@ -149,12 +154,12 @@ pub(super) fn create_full_export(
         })?;
         return Ok(PushResult { exports: Vec::new(), reason: Some(reason) });
     }
-    let exports = making.enqueue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
+    let exports = builder.enqueue(vec![(Kind::Full, rendered)], covers, &mut queued, started)?;
     Ok(PushResult { exports, reason: None })
 }
 
-/// Renders the changes of the oldest unfinished generation and queues them for all targets, each of which has
-/// received everything before. The caller holds the Business Object's lock.
+/// Renders the changes of the oldest unfinished generation and queues them for all targets. No target may still
+/// need a full export. The caller holds the Business Object's lock.
 pub(super) fn create_incremental_export(
     inner: &Inner,
     business_object: &Compiled,
@@ -178,16 +183,16 @@ pub(super) fn create_incremental_export(
         }
     }
     if cursor.needs_full_export() {
-        // So much has changed since the last check that a full export is due instead.
+        // Since the last check, more has changed than is recorded. So a full export is due instead.
         return Ok(Vec::new());
     }
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);
-    let mut making = ExportBuilder::new(inner, business_object, &targets, instance);
-    let (changed, gone) = (making.add_file(), making.add_file());
-    let (changed, gone) =
-        making.new_rendering().render_changes(generation, cursor.exports, &changed, &gone)?;
-    let mut also = |t: &mut Transaction<'_>, entries: &[ExportEntry]| {
+    let mut builder = ExportBuilder::new(inner, business_object, &targets, instance);
+    let (changed, removed) = (builder.add_file(), builder.add_file());
+    let (changed, removed) =
+        builder.new_rendering().render_changes(generation, cursor.exports, &changed, &removed)?;
+    let mut hook = |t: &mut Transaction<'_>, entries: &[ExportEntry]| {
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         cursor.done = cursor.done.max(generation);
         if !entries.is_empty() {
@@ -198,19 +203,19 @@ pub(super) fn create_incremental_export(
         }
         change_feed::write_cursor(t, id, &cursor)
     };
-    making.drop_empty_files([changed.is_some(), gone.is_some()]);
-    let files: Vec<(Kind, Rendered)> = [(Kind::Incremental, changed), (Kind::Deleted, gone)]
+    builder.drop_empty_files([changed.is_some(), removed.is_some()]);
+    let files: Vec<(Kind, Rendered)> = [(Kind::Incremental, changed), (Kind::Deleted, removed)]
         .into_iter()
         .filter_map(|(kind, rendered)| Some((kind, rendered?)))
         .collect();
     if files.is_empty() {
         store.transact::<_, Error>(|t| {
-            making.check_instance(t)?;
-            also(t, &[])
+            builder.check_instance(t)?;
+            hook(t, &[])
         })?;
         return Ok(Vec::new());
     }
-    making.enqueue(files, Some((generation - 1, generation)), &mut also, started)
+    builder.enqueue(files, Some((generation - 1, generation)), &mut hook, started)
 }
 
 /// Records that these targets have everything up to their last sequence.
@@ -230,7 +235,7 @@ fn mark_targets_current(
     Ok(())
 }
 
-/// Returns a digest of what determines the content and the name of a full export.
+/// Returns a digest of everything in the definition that determines the content and the name of a full export.
 fn view_digest(business_object: &Compiled) -> String {
     let definition = &business_object.object.definition;
     let conditions = business_object.expand_conditions();
@@ -241,14 +246,14 @@ fn view_digest(business_object: &Compiled) -> String {
 /// An export that is being created. Its files are removed unless it is queued.
 pub(super) struct ExportBuilder<'a> {
     inner: &'a Inner,
-    /// The index instance that it is rendered from.
+    /// The instance of the store's index that the export is rendered from.
     instance: u64,
     business_object: &'a Compiled,
     targets: &'a [String],
     begun: Stamp,
     export_date: String,
     by: ExportRequester<'a>,
-    /// The ids of the first target's entries. They name the rendered files.
+    /// The ids of the first target's entries, one for each file. The rendered files are named after them.
     ids: Vec<String>,
     files: UnqueuedFiles<'a>,
 }
@@ -293,7 +298,7 @@ impl<'a> ExportBuilder<'a> {
         path
     }
 
-    /// Removes the files that are empty.
+    /// Removes the files for which `keep` is false, because they would be empty.
     fn drop_empty_files(&mut self, keep: [bool; 2]) {
         let mut keep = keep.into_iter();
         let ids = std::mem::take(&mut self.ids);
@@ -317,7 +322,7 @@ impl<'a> ExportBuilder<'a> {
         mut self,
         rendered: Vec<(Kind, Rendered)>,
         covers: Option<(u64, u64)>,
-        also: queue::EntriesCommitHook<'_>,
+        hook: queue::EntriesCommitHook<'_>,
         started: Instant,
     ) -> Result<Vec<ExportEntry>, GatewayError> {
         let queue = &self.inner.queue;
@@ -343,7 +348,7 @@ impl<'a> ExportBuilder<'a> {
         };
         let targets: Vec<QueueTarget> = self.targets.iter().map(to).collect();
         let name = self.business_object.object.definition.name.as_str();
-        let made = self.inner.current_stamp();
+        let stamp = self.inner.current_stamp();
         let new = NewExports {
             business_object: &self.business_object.object.id,
             name,
@@ -352,20 +357,20 @@ impl<'a> ExportBuilder<'a> {
             targets: &targets,
             covers,
             by: self.by,
-            made: Stamp { doubt: made.doubt.or(self.begun.doubt), ..made },
+            made: Stamp { doubt: stamp.doubt.or(self.begun.doubt), ..stamp },
         };
         let added = queue.enqueue_files(&new, &mut |t, entries| {
             self.check_instance(t)?;
-            also(t, entries)
+            hook(t, entries)
         });
-        let none_remains = added.as_ref().is_err_and(|error| match error {
+        let is_not_committed = added.as_ref().is_err_and(|error| match error {
             AddError::Refused(_) | AddError::Store(Error::TooLarge { .. } | Error::Reopening) => {
                 true
             }
             AddError::Store(error) => error.is_disk_full() && queue.store.poison_cause().is_none(),
         });
-        // After any other error the commit may still be there after the next start, and then needs the files.
-        if !none_remains {
+        // After any other error, the next start may find the commit, whose entries need the files.
+        if !is_not_committed {
             self.files.names.clear();
         }
         let entries = added?;

@@ -1,5 +1,5 @@
-//! Tests the queue against a small model. Any series of pushes, deliveries, failures, operator actions and
-//! restarts keeps the order of each target, the sequences, and exactly the files that are needed.
+//! Tests the queue against a small model, with random pushes, deliveries, failures, operator actions and restarts.
+//! Each target keeps its order and its sequences, and the spool has exactly the files that are needed.
 use super::ExportRequester;
 use super::cause::{DeliveryFailure, FailureClass};
 use super::entry::{Kind, Status};
@@ -35,7 +35,7 @@ struct KnownEntry {
     kept: bool,
 }
 
-/// The expected state: entries by creation order, queued ones by their places.
+/// The expected state: all entries by their order, and the orders of the queued ones by place.
 #[derive(Debug, Default)]
 struct Model {
     entries: BTreeMap<u64, (String, KnownEntry)>,
@@ -78,7 +78,7 @@ impl Model {
 }
 
 fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
-    let act = prop_oneof![
+    let action = prop_oneof![
         4 => (0..2usize, prop::collection::btree_set(0..3usize, 1..3))
             .prop_map(|(name, targets)| TestAction::Push { name, targets: targets.into_iter().collect() }),
         4 => (0..3usize).prop_map(|target| TestAction::Deliver { target }),
@@ -88,7 +88,7 @@ fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
         1 => (0..100usize).prop_map(|nth| TestAction::Replay { nth }),
         1 => any::<bool>().prop_map(|orphan| TestAction::Restart { orphan }),
     ];
-    prop::collection::vec(act, 1..40)
+    prop::collection::vec(action, 1..40)
 }
 
 fn open_queue(store: &Store, dir: &std::path::Path) -> ExportQueue {
@@ -127,11 +127,17 @@ fn assert_queue_matches(queue: &ExportQueue, model: &Model) {
             .copied()
             .collect();
         let state = queue.lock_state();
-        let line = state.queues.get(&target);
-        let found: Vec<u64> =
-            line.iter().flat_map(|line| line.waiting.values()).map(|(order, _)| *order).collect();
+        let target_queue = state.queues.get(&target);
+        let found: Vec<u64> = target_queue
+            .iter()
+            .flat_map(|target_queue| target_queue.waiting.values())
+            .map(|(order, _)| *order)
+            .collect();
         assert_eq!(found, waiting);
-        assert_eq!(line.map_or(0, |line| line.bytes), waiting.len() as u64 * BYTES);
+        assert_eq!(
+            target_queue.map_or(0, |target_queue| target_queue.bytes),
+            waiting.len() as u64 * BYTES
+        );
     }
 }
 
@@ -139,14 +145,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queue_does_what_the_model_does(acts in arbitrary_actions()) {
+    fn the_queue_does_what_the_model_does(actions in arbitrary_actions()) {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("store"), penstock_store::Options::default(), &mut |_| ()).unwrap();
         let mut queue = open_queue(&store, dir.path());
         let mut model = Model::default();
         let finished = FinishedFile { objects: 1, bytes: BYTES, data_checksum: String::new(), sha256: String::new() };
-        for act in acts {
-            match act {
+        for action in actions {
+            match action {
                 TestAction::Push { name, targets } => {
                     let name = format!("name-{name}");
                     let first = model.next;
@@ -155,7 +161,7 @@ proptest! {
                         .map(|(order, target)| (format!("id-{order}"), format!("target-{target}"), String::new()))
                         .collect();
                     let ids: Vec<String> = targets.iter().map(|(id, ..)| id.clone()).collect();
-                    let lines: Vec<_> = targets
+                    let queue_targets: Vec<_> = targets
                         .iter()
                         .map(|(_, name, prefix)| QueueTarget { name: name.clone(), prefix: prefix.clone(), place: None })
                         .collect();
@@ -169,7 +175,7 @@ proptest! {
                         name: &name,
                         export_date: "20260301T120000Z",
                         files: &[file],
-                        targets: &lines,
+                        targets: &queue_targets,
                         covers: None,
                         by: ExportRequester::gateway(),
                         made: Stamp::of_system(),
@@ -190,11 +196,11 @@ proptest! {
                     prop_assert_eq!(job.as_ref().map(|job| job.order), model.head_of(&target));
                     let Some(job) = job else { continue };
                     prop_assert!(queue.park(&NoClient, &job.entry.id).is_err());
-                    if matches!(act, TestAction::Deliver { .. }) {
+                    if matches!(action, TestAction::Deliver { .. }) {
                         queue.record_delivery(job.order, Stamp::of_system()).unwrap();
                         model.deliver_entry(job.order);
                     } else {
-                        let failure = DeliveryFailure::new(FailureClass::Unreachable, "it is away");
+                        let failure = DeliveryFailure::new(FailureClass::Unreachable, "the target is unreachable");
                         queue.record_failure(&target, job.order, &failure, |_| std::time::Duration::ZERO);
                         prop_assert_eq!(queue.list(None, 1000).unwrap().iter().find(|e| e.id == job.entry.id).unwrap().status, Status::Blocked);
                     }
@@ -232,7 +238,7 @@ proptest! {
                     }
                     drop(queue);
                     queue = open_queue(&store, dir.path());
-                    // Numbers that are no longer in use may be assigned again.
+                    // The restart may assign orders again that no entry uses any more.
                     model.next = queue.lock_state().next_order;
                 }
             }

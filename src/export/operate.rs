@@ -60,9 +60,9 @@ impl ExportQueue {
         }
         record.entry = ExportEntry { status: Status::Parked, ..entry };
         self.commit_checked(check, |t| record::put_record(t, order, &record))?;
-        let line = state.queues.entry(record.entry.target.clone()).or_default();
-        line.remove(order, &record);
-        line.wake.notify_one();
+        let target_queue = state.queues.entry(record.entry.target.clone()).or_default();
+        target_queue.remove(order, &record);
+        target_queue.wake.notify_one();
         state.parked.insert(order, record.entry.bytes);
         self.publish_entry(&record.entry);
         Ok(record.entry)
@@ -82,7 +82,7 @@ impl ExportQueue {
         if !record.kept {
             return Err(conflict_error(
                 &entry,
-                "is no longer kept: its file fell out of the history",
+                "cannot be replayed: its file was removed from the history",
             ));
         }
         self.spool
@@ -104,19 +104,19 @@ impl ExportQueue {
     pub(super) fn open_content(&self, id: &str) -> Result<(ExportEntry, File), GatewayError> {
         let state = self.lock_state();
         let (_, record, entry) = self.find_required(&state, id)?;
-        let gone = |cause: &str| {
+        let no_content = |cause: &str| {
             GatewayError::new(
                 ErrorClass::NotFound,
                 format!("the export `{id}` has no content: {cause}"),
             )
         };
         if !record.kept {
-            return Err(gone("it was delivered, and its file is no longer kept"));
+            return Err(no_content("it was delivered, and its file is no longer kept"));
         }
         let file = self
             .spool
             .open_file(&record.spool_file_name(), entry.bytes)
-            .map_err(|cause| gone(&cause))?;
+            .map_err(|cause| no_content(&cause))?;
         Ok((entry, file))
     }
 

@@ -1,4 +1,4 @@
-//! A test whether a target would accept files, without writing one.
+//! Tests whether a target would accept files, without writing one.
 use super::Exporter;
 use super::cause::{DeliveryFailure, FailureClass};
 use super::target::{self, OpenTarget};

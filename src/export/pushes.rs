@@ -1,6 +1,6 @@
-//! Limits concurrent pushes. A push renders on a blocking thread, of which there are few. So pushes wait for a
-//! permit without occupying a thread, in order of arrival for each Business Object. A waiting push is dropped
-//! when its client disconnects.
+//! Limits concurrent pushes. A push renders on a blocking thread, and there are only a few of these. So pushes wait
+//! for a permit without occupying a thread. Those of one Business Object get it in order of arrival. A waiting push
+//! is dropped when its client disconnects.
 use super::{Exporter, render};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::resource::Compiled;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The maximum number of concurrent pushes, each of another Business Object.
+/// The maximum number of concurrent pushes. A Business Object has at most one of them.
 const MAX_CONCURRENT_PUSHES: usize = 3;
 /// The maximum number of pushes that run or wait.
 const MAX_PENDING_PUSHES: usize = 64;
@@ -67,9 +67,9 @@ impl Exporter {
         business_object: &Compiled,
     ) -> Result<PushPermit, GatewayError> {
         let inner = &*self.inner;
-        let turn = inner.pushes.acquire_permit(&business_object.object.id).await;
+        let permit = inner.pushes.acquire_permit(&business_object.object.id).await;
         render::check_not_stopping(&inner.stopping)?;
-        turn.ok_or_else(|| {
+        permit.ok_or_else(|| {
             GatewayError::new(
                 ErrorClass::Unavailable(PUSH_RETRY_AFTER),
                 format!(

@@ -4,9 +4,10 @@
 //! Invariants:
 //! - An entry is committed only after its spool file and the spool's folder are synced, in one commit with its
 //!   sequence number. So every queued entry can be delivered, and no sequence is lost.
-//! - A record says `kept` before its file can be read, and stops saying so before the file is removed. So after
-//!   a crash a file without a `kept` record is not needed.
-//! - `delivering` and the failures since the start are only in memory, so retries do not write to the disk.
+//! - A record is marked as `kept` before its file can be read, and no longer marked before the file is removed. So
+//!   after a crash, a file without a `kept` record is not needed.
+//! - The status `delivering` and the failures since the start are only in memory, so retries do not write to the
+//!   disk.
 use super::ExportRequester;
 use super::cause::DeliveryFailure;
 use super::entry::{ExportEntry, Kind, Status};
@@ -58,9 +59,8 @@ pub(super) struct NewExports<'a> {
     /// In sequence order.
     pub(super) files: &'a [NewFile],
     pub(super) targets: &'a [QueueTarget],
-    /// The generations of changes that the files contain.
+    /// The generations of changes that the files contain ([`Record::covers`]).
     pub(super) covers: Option<(u64, u64)>,
-    /// The requester.
     pub(super) by: ExportRequester<'a>,
     /// When the files were created.
     pub(super) made: Stamp,
@@ -72,7 +72,7 @@ pub(super) struct QueueTarget {
     pub(super) name: String,
     /// The prefix of its keys.
     pub(super) prefix: String,
-    /// [`Record::made_for`]
+    /// The configured target as text ([`Record::made_for`]).
     pub(super) place: Option<String>,
 }
 
@@ -95,10 +95,11 @@ pub(super) struct NewFile {
 pub(super) struct DeliveryJob {
     pub(super) order: u64,
     pub(super) entry: ExportEntry,
-    /// [`Record::made_for`]
+    /// The configured target when the export was created ([`Record::made_for`]).
     pub(super) made_for: Option<String>,
-    /// Whether an earlier attempt may have stored the object unnoticed. The target may not have answered, or
-    /// the gateway may have crashed during the attempt. Or the entry was parked or replayed after an attempt.
+    /// Whether an earlier attempt may have stored the object although no delivery is recorded. The target may not
+    /// have answered, the gateway may have crashed during the attempt, or the entry was parked or replayed after an
+    /// attempt.
     pub(super) unclear: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unanswered: Option<Instant>,
@@ -166,10 +167,10 @@ impl ExportQueue {
                  data directory written by a newer version?"
             );
         }
-        for (target, line) in &mut state.queues {
-            let Some((_, &(head, _))) = line.waiting.first_key_value() else { continue };
-            line.unanswered.insert(head, Instant::now());
-            let (exports, bytes) = (line.waiting.len(), line.bytes);
+        for (target, target_queue) in &mut state.queues {
+            let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
+            target_queue.unanswered.insert(head, Instant::now());
+            let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
             tracing::info!(
                 target_name = target,
                 exports,
@@ -195,11 +196,11 @@ impl ExportQueue {
     }
 
     /// Queues files for their targets. One commit writes the entries, the sequences, the object counts of the
-    /// consumers, and what `also` adds. The files must be synced already.
+    /// consumers, and what `hook` adds. The files must be synced already.
     pub(super) fn enqueue_files(
         &self,
         new: &NewExports<'_>,
-        also: EntriesCommitHook<'_>,
+        hook: EntriesCommitHook<'_>,
     ) -> Result<Vec<ExportEntry>, AddError> {
         let mut state = self.lock_state();
         let first = state.next_order;
@@ -212,7 +213,7 @@ impl ExportQueue {
                     t.put_document(record::EXPORT_IDS, id.as_bytes(), &order.to_be_bytes())?;
                     record::put_record(t, order, &record)?;
                     records.push((order, record));
-                    let held = match file.kind {
+                    let count = match file.kind {
                         Kind::Full => file.finished.objects,
                         Kind::Incremental => {
                             record::read_object_count(t, &to.name, new.name)?
@@ -221,19 +222,19 @@ impl ExportQueue {
                         Kind::Deleted => continue,
                     };
                     let key = record::sequence_key(&to.name, new.name);
-                    t.put_document(record::EXPORT_OBJECT_COUNTS, &key, &held.to_be_bytes())?;
+                    t.put_document(record::EXPORT_OBJECT_COUNTS, &key, &count.to_be_bytes())?;
                 }
             }
             let entries: Vec<ExportEntry> =
                 records.iter().map(|(_, record): &(u64, Record)| record.entry.clone()).collect();
-            also(t, &entries)?;
+            hook(t, &entries)?;
             Ok(records)
         })?;
         for (order, record) in &records {
             state.add_record(*order, record);
             self.publish_entry(&record.entry);
         }
-        // The backoff of a blocked target continues: a further entry behind its head does not help.
+        // This does not end the backoff of a blocked target, because only the head of its queue is delivered.
         self.entry_added.notify_one();
         Ok(records.into_iter().map(|(_, record)| record.entry).collect())
     }
@@ -287,15 +288,15 @@ impl ExportQueue {
         limit: usize,
     ) -> Result<(Vec<ExportEntry>, usize), GatewayError> {
         let state = self.lock_state();
-        let Some(line) = state.queues.get(target) else { return Ok((Vec::new(), 0)) };
+        let Some(target_queue) = state.queues.get(target) else { return Ok((Vec::new(), 0)) };
         let read = self.store.read();
         let mut entries = Vec::new();
-        for &(order, _) in line.waiting.values().take(limit) {
+        for &(order, _) in target_queue.waiting.values().take(limit) {
             if let Some(record) = record::read_by_order(&read, order)? {
                 entries.push(state.current_entry(order, record.entry));
             }
         }
-        Ok((entries, line.waiting.len()))
+        Ok((entries, target_queue.waiting.len()))
     }
 
     /// Finds an entry in its current state, with its order and record.
@@ -314,8 +315,9 @@ impl ExportQueue {
     /// Returns the targets with queued entries.
     pub(super) fn list_queued_targets(&self) -> Vec<String> {
         let state = self.lock_state();
-        let lines = state.queues.iter().filter(|(_, line)| !line.waiting.is_empty());
-        lines.map(|(target, _)| target.clone()).collect()
+        let queued =
+            state.queues.iter().filter(|(_, target_queue)| !target_queue.waiting.is_empty());
+        queued.map(|(target, _)| target.clone()).collect()
     }
 
     /// Returns the notification that ends the backoff of this target.
@@ -323,23 +325,25 @@ impl ExportQueue {
         Arc::clone(&self.lock_state().queues.entry(target.to_owned()).or_default().wake)
     }
 
-    /// Starts the delivery of a target's oldest entry. Returns `None` if its queue is empty.
+    /// Starts the delivery of the first entry in a target's queue. Returns `None` if the queue is empty.
     pub(super) fn begin_delivery(&self, target: &str) -> Result<Option<DeliveryJob>, GatewayError> {
         let mut state = self.lock_state();
-        let line = state.queues.entry(target.to_owned()).or_default();
-        let Some((_, &(order, _))) = line.waiting.first_key_value() else { return Ok(None) };
+        let target_queue = state.queues.entry(target.to_owned()).or_default();
+        let Some((_, &(order, _))) = target_queue.waiting.first_key_value() else {
+            return Ok(None);
+        };
         let record = record::read_by_order(&self.store.read(), order)?.ok_or_else(|| {
             GatewayError::new(
                 error::ErrorClass::Internal,
                 format!("the record of export number {order} is missing"),
             )
         })?;
-        line.delivering = Some(order);
-        if line.failing.as_ref().is_some_and(|failing| failing.order != order) {
-            line.failing = None;
+        target_queue.delivering = Some(order);
+        if target_queue.failing.as_ref().is_some_and(|failing| failing.order != order) {
+            target_queue.failing = None;
         }
-        let attempts = line.failing.as_ref().map_or(0, |failing| failing.failures);
-        let unanswered = line.unanswered.get(&order).copied();
+        let attempts = target_queue.failing.as_ref().map_or(0, |failing| failing.failures);
+        let unanswered = target_queue.unanswered.get(&order).copied();
         let mut entry = record.entry;
         let unclear = unanswered.is_some() || entry.attempts > 0;
         entry.attempts += attempts;
@@ -350,8 +354,8 @@ impl ExportQueue {
         Ok(Some(DeliveryJob { order, entry, made_for: record.made_for, unclear, unanswered }))
     }
 
-    /// Records that the delivery in progress failed. Returns the number of failures and the delay that `wait`
-    /// computes from it.
+    /// Records that the delivery in progress failed. Returns the number of failures, and the delay that `wait`
+    /// computes from that number.
     pub(super) fn record_failure(
         &self,
         target: &str,
@@ -360,17 +364,17 @@ impl ExportQueue {
         wait: impl FnOnce(u64) -> Duration,
     ) -> (u64, Duration) {
         let mut state = self.lock_state();
-        let line = state.queues.entry(target.to_owned()).or_default();
-        line.delivering = None;
-        line.reachable = failure.class.target_reached().or(line.reachable);
-        let before = line.failing.take().filter(|failing| failing.order == order);
+        let target_queue = state.queues.entry(target.to_owned()).or_default();
+        target_queue.delivering = None;
+        target_queue.reachable = failure.class.target_reached().or(target_queue.reachable);
+        let before = target_queue.failing.take().filter(|failing| failing.order == order);
         let failures = before.as_ref().map_or(0, |failing| failing.failures) + 1;
-        let is_news = before.as_ref().is_none_or(|failing| failing.class != failure.class);
+        let is_new_class = before.as_ref().is_none_or(|failing| failing.class != failure.class);
         let wait = wait(failures);
         if failure.outcome_unknown {
-            line.unanswered.insert(order, Instant::now());
+            target_queue.unanswered.insert(order, Instant::now());
         }
-        line.failing = Some(FailingEntry {
+        target_queue.failing = Some(FailingEntry {
             order,
             failures,
             error: failure.cause.clone(),
@@ -378,20 +382,20 @@ impl ExportQueue {
             since: before.map_or_else(time::now_rfc3339, |failing| failing.since),
             next: time::rfc3339_after(wait),
         });
-        if is_news && let Ok(Some(record)) = record::read_by_order(&self.store.read(), order) {
+        if is_new_class && let Ok(Some(record)) = record::read_by_order(&self.store.read(), order) {
             self.publish_entry(&state.current_entry(order, record.entry));
         }
         (failures, wait)
     }
 
-    /// Puts the entry whose delivery was interrupted back into the queue.
+    /// Marks the entry whose delivery was interrupted as queued again.
     pub(super) fn interrupt_delivery(&self, target: &str) {
-        if let Some(line) = self.lock_state().queues.get_mut(target) {
-            line.delivering = None;
+        if let Some(target_queue) = self.lock_state().queues.get_mut(target) {
+            target_queue.delivering = None;
         }
     }
 
-    /// Commits that the entry is delivered, together with the removals from the history.
+    /// Records that the entry is delivered. The same commit removes the oldest entries from the history.
     pub(super) fn record_delivery(
         &self,
         order: u64,
@@ -409,19 +413,19 @@ impl ExportQueue {
         record.entry.attempts += 1;
         record.entry.last_error = None;
         record.entry.delivered_at = Some(at.to_rfc3339());
-        let mut fallen =
+        let mut removals =
             HistoryRemovals::find_removals(&state, self.limits, order, record.entry.bytes);
         self.store.transact::<_, Error>(|t| {
             record::put_record(t, order, &record)?;
-            fallen.add_to_commit(t)
+            removals.add_to_commit(t)
         })?;
-        let line = state.queues.entry(record.entry.target.clone()).or_default();
-        line.remove(order, &record);
-        line.reachable = Some(true);
-        line.last_delivery.clone_from(&record.entry.delivered_at);
+        let target_queue = state.queues.entry(record.entry.target.clone()).or_default();
+        target_queue.remove(order, &record);
+        target_queue.reachable = Some(true);
+        target_queue.last_delivery.clone_from(&record.entry.delivered_at);
         state.add_to_history(order, record.entry.bytes);
         self.publish_entry(&record.entry);
-        for file in fallen.apply_in_memory(&mut state) {
+        for file in removals.apply_in_memory(&mut state) {
             self.spool.remove(&file);
         }
         self.capacity_freed.notify_one();
@@ -429,7 +433,7 @@ impl ExportQueue {
     }
 }
 
-/// The error of queueing exports.
+/// The reason why exports were not queued.
 #[derive(Debug)]
 pub(super) enum AddError {
     /// The requester is no longer authorized; nothing was committed.
@@ -439,8 +443,8 @@ pub(super) enum AddError {
 }
 
 impl From<GatewayError> for AddError {
-    fn from(fault: GatewayError) -> Self {
-        Self::Refused(fault)
+    fn from(error: GatewayError) -> Self {
+        Self::Refused(error)
     }
 }
 
@@ -453,7 +457,7 @@ impl From<Error> for AddError {
 impl From<AddError> for GatewayError {
     fn from(error: AddError) -> Self {
         match error {
-            AddError::Refused(fault) => fault,
+            AddError::Refused(error) => error,
             AddError::Store(error) => error.into(),
         }
     }

@@ -1,11 +1,15 @@
 //! The stored form of queue entries: documents of the store, committed together with their sequences.
 //!
+//! An entry has three numbers. Its *order* identifies it, and grows with each new entry of any target. Its *place*
+//! is its position in its target's queue. Its *sequence* is for the consumer: it numbers the exports of one Business
+//! Object for one target.
+//!
 //! | collection | key | value |
 //! |---|---|---|
 //! | `exports` | order (u64, big endian) | [`Record`] as JSON. |
 //! | `export-ids` | id | order. |
 //! | `export-sequences` | target, 0, Business Object name | the last assigned sequence (u64, big endian). |
-//! | `export-held` | as for its sequence | objects in the last full and later incremental exports (u64, big endian). |
+//! | `export-held` | as for its sequence | objects of the last full export and all incremental ones since (u64, big endian). |
 use super::entry::ExportEntry;
 use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
@@ -16,10 +20,10 @@ pub(super) const EXPORT_IDS: &str = "export-ids";
 pub const EXPORT_SEQUENCES: &str = "export-sequences";
 pub(super) const EXPORT_OBJECT_COUNTS: &str = "export-held";
 
-/// Records per page.
+/// The maximum number of records read at a time.
 const RECORDS_PER_PAGE: usize = 200;
 
-/// An entry with the queue's own data.
+/// An entry with the data that only the queue uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The entry as the API shows it.
@@ -28,7 +32,7 @@ pub(super) struct Record {
     pub(super) place: u64,
     /// Whether the spool still has its file.
     pub(super) kept: bool,
-    /// The generations of changes that it contains: after the first number, up to and including the second.
+    /// The generations of changes that the export contains: after the first number, up to and including the second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) covers: Option<(u64, u64)>,
     /// The configured target when the export was created, as text. Absent for the embedded default.

@@ -1,7 +1,7 @@
 //! Rendering: writes the members of a Business Object, or their changes, into export files in bounded memory.
 //!
-//! No reader lives longer than one page or one object takes, so that commits continue. An object is always
-//! rendered completely, in its state at that moment.
+//! A reader of the store is held only for one page or one object, so that commits can continue. An object is always
+//! rendered completely, in its state at one moment.
 use super::file::{FileWriter, FinishedFile};
 use super::spool;
 use oxrdf::NamedNode;
@@ -14,13 +14,13 @@ use penstock_store::{ListedSubject, Pattern, Read, Store, SubjectQuads};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// URIs per page.
+/// The maximum number of URIs read at a time.
 const URIS_PER_PAGE: usize = 500;
 /// The maximum number of warnings stored with an export.
 const MAX_WARNINGS: usize = 20;
 /// The maximum length of a warning in characters.
 const MAX_WARNING_CHARS: usize = 400;
-/// The bytes of a file between two checks of the free disk space. A smaller file is no danger to the reserve.
+/// The bytes written to a file between two checks of the free disk space. The reserve has space for smaller files.
 const SPACE_CHECK_BYTES: u64 = 4 << 20;
 
 /// The inputs of rendering, and the flag that cancels it.
@@ -37,9 +37,9 @@ pub(super) struct Rendering<'a> {
 /// An object to write.
 #[derive(Debug, Clone, Copy)]
 enum RenderItem<'a> {
-    /// It was a member as of this commit.
+    /// A listed object, which was a member at the commit with this sequence.
     Listed(&'a ListedSubject, u64),
-    /// It may be a member.
+    /// A changed object, which may be a member.
     Changed(&'a NamedNode),
 }
 
@@ -59,22 +59,22 @@ struct RenderedFile {
 pub(super) type Rendered = (FinishedFile, Vec<String>);
 
 impl Rendering<'_> {
-    /// Writes the export file of all members in URI order. An object that stopped being a member since its page
-    /// was read is left out.
+    /// Writes the export file of all members in URI order. It leaves out objects that are no longer members when
+    /// they are rendered.
     pub(super) fn render_full(&self, path: &Path) -> Result<Rendered, GatewayError> {
         let mut file = RenderedFile::create(path.to_owned(), self)?;
         let mut after: Option<NamedNode> = None;
         loop {
             self.check_not_stopping()?;
             let from = after.as_ref().map(NamedNode::as_str);
-            let (page, seen) = members::list_members_to_read(
+            let (page, sequence) = members::list_members_to_read(
                 self.store,
                 self.business_object,
                 from,
                 URIS_PER_PAGE,
             )?;
             for one in &page {
-                self.render_object(&mut file, RenderItem::Listed(one, seen))?;
+                self.render_object(&mut file, RenderItem::Listed(one, sequence))?;
             }
             match page.into_iter().last() {
                 Some(last) => after = Some(last.iri),
@@ -84,17 +84,17 @@ impl Rendering<'_> {
     }
 
     /// Writes the changes of a generation in URI order. The first file gets the changed members, the second the
-    /// URIs of removed objects. A file is only created if it has content. A removed object is left out if no
-    /// consumer can know it: `exports` has not changed since it became a member.
+    /// URIs of removed objects. A file without content is `None`. A removed object is left out if no consumer can
+    /// have it, because no export was created since it became a member (`exports` has not changed).
     pub(super) fn render_changes(
         &self,
         generation: u64,
         exports: u64,
         objects: &Path,
-        gone: &Path,
+        removed: &Path,
     ) -> Result<(Option<Rendered>, Option<Rendered>), GatewayError> {
         let id = self.business_object.object.id.as_str();
-        let (mut changed_file, mut gone_file): (Option<RenderedFile>, Option<RenderedFile>) =
+        let (mut changed_file, mut removed_file): (Option<RenderedFile>, Option<RenderedFile>) =
             (None, None);
         let mut after: Option<String> = None;
         loop {
@@ -110,16 +110,16 @@ impl Rendering<'_> {
                 let uri = NamedNode::new_unchecked(uri);
                 let file = match &mut changed_file {
                     Some(file) => file,
-                    // A file that stays without objects is removed later.
+                    // If no object is written to the file, it is removed later.
                     none => none.insert(RenderedFile::create(objects.to_owned(), self)?),
                 };
                 if self.render_object(file, RenderItem::Changed(&uri))? || *new_at == Some(exports)
                 {
                     continue;
                 }
-                let file = match &mut gone_file {
+                let file = match &mut removed_file {
                     Some(file) => file,
-                    none => none.insert(RenderedFile::create(gone.to_owned(), self)?),
+                    none => none.insert(RenderedFile::create(removed.to_owned(), self)?),
                 };
                 file.append_removed(&uri)?;
             }
@@ -129,27 +129,27 @@ impl Rendering<'_> {
             }
         }
         let changed_file = changed_file.map(RenderedFile::finish).transpose()?;
-        let gone_file = gone_file.map(RenderedFile::finish).transpose()?;
-        Ok((changed_file.filter(|(finished, _)| finished.objects > 0), gone_file))
+        let removed_file = removed_file.map(RenderedFile::finish).transpose()?;
+        Ok((changed_file.filter(|(finished, _)| finished.objects > 0), removed_file))
     }
 
     /// Writes one object if it is a member. Returns whether it is.
     fn render_object(
         &self,
         file: &mut RenderedFile,
-        wanted: RenderItem<'_>,
+        item: RenderItem<'_>,
     ) -> Result<bool, GatewayError> {
         file.object.clear();
         let mut findings = Vec::new();
-        let uri = match wanted {
+        let uri = match item {
             RenderItem::Listed(ListedSubject { iri, .. }, _) | RenderItem::Changed(iri) => iri,
         };
         {
             let read = self.store.read();
-            let is_known = match wanted {
-                RenderItem::Listed(listed, seen) => {
+            let is_known = match item {
+                RenderItem::Listed(listed, sequence) => {
                     read.read_listed(listed, &mut file.about)?;
-                    seen == read.sequence()
+                    sequence == read.sequence()
                 }
                 RenderItem::Changed(uri) => {
                     read.read_subject(uri.as_ref().into(), &mut file.about)?;
@@ -219,7 +219,7 @@ impl RenderedFile {
         Ok(Self { path, writer, checked_at_bytes: 0, object, about, warnings, more_warnings })
     }
 
-    /// Appends `object`.
+    /// Appends the rendered object in the field `object`.
     fn append_object(&mut self) -> Result<(), GatewayError> {
         let written = self.writer.append_object(&self.object);
         written.map_err(|error| spool::spool_error("writing", &self.path, &error))
@@ -251,7 +251,7 @@ impl RenderedFile {
     }
 }
 
-/// Explains why there are no members: names the condition that matches nothing.
+/// Explains why there are no members. Names the condition that no stored object satisfies, if there is one.
 pub(super) fn explain_no_members(
     store: &Store,
     business_object: &Compiled,

@@ -1,12 +1,12 @@
 //! Retention: removes objects that have not changed for a time and that every target has.
 //!
-//! Ages are measured with the gateway's elapsed time, never with the clock: a clock set a year ahead removes
+//! Ages are computed from the gateway's elapsed time, never from the clock. So setting the clock a year ahead removes
 //! nothing. The age of an object starts with its last change. If the object existed before the retention was
 //! set, it starts with the first check.
 //!
-//! A target has the current state of an object once no undelivered export could be the first to contain its
-//! last change. Each export records which generations of changes it contains, and each object in which of them
-//! it changed last. A parked export keeps its objects.
+//! Each export records which generations of changes it contains, and each object the generation of its last change.
+//! A target has the current state of an object once no undelivered export can be the first to contain that change.
+//! Objects in a parked export are not removed.
 //!
 //! Consumers are not notified and keep what they have. A later full export contains the remaining objects.
 use super::entry::Status;
@@ -22,12 +22,12 @@ use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// URIs per page, and objects removed in one commit.
+/// The maximum number of URIs read at a time, and of objects removed in one commit.
 const URIS_PER_PAGE: usize = 200;
-/// A flag in the generation of an object that existed before its retention was set: it changed last in that
-/// generation or an earlier one.
+/// A flag in the recorded generation of an object that existed before its retention was set. It means that the last
+/// change of the object is in that generation or an earlier one.
 const OR_BEFORE_FLAG: u64 = 1 << 63;
-/// The caller in the records of these removals.
+/// The caller in the ingestion records of these removals.
 const RETENTION_CALLER: &str = "retention";
 
 /// Returns the interval between two checks for objects past their retention.
@@ -43,7 +43,7 @@ pub(super) fn remove_expired(
 ) -> Result<(), GatewayError> {
     let store = &inner.queue.store;
     let id = business_object.object.id.as_str();
-    let (mut after, mut had): (Option<NamedNode>, Option<DeliveredState>) = (None, None);
+    let (mut after, mut delivered): (Option<NamedNode>, Option<DeliveredState>) = (None, None);
     while !inner.stopping.load(Ordering::Relaxed) {
         let instance = store.read().instance();
         let from = after.as_ref().map(NamedNode::as_str);
@@ -52,25 +52,30 @@ pub(super) fn remove_expired(
         let Some(last) = page.last().cloned() else { return Ok(()) };
         after = Some(last);
         let Some(cursor) = read_cursor(inner, business_object)? else { return Ok(()) };
-        if had.is_none() {
-            had = DeliveredState::read_undelivered(inner, id, cursor, instance)?;
+        if delivered.is_none() {
+            delivered = DeliveredState::read_undelivered(inner, id, cursor, instance)?;
         }
-        let Some(had) = had.as_ref().filter(|had| had.instance == instance) else { return Ok(()) };
+        let Some(delivered) = delivered.as_ref().filter(|delivered| delivered.instance == instance)
+        else {
+            return Ok(());
+        };
         let now = inner.options.catalogue.watch().elapsed();
-        let (mut unknown, mut over) = (Vec::new(), Vec::new());
+        let (mut without_age, mut expired) = (Vec::new(), Vec::new());
         let read = store.read();
         for uri in page {
             match change_feed::read_age(&read, id, uri.as_str())? {
-                None => unknown.push(uri),
-                Some(age) if had.is_expired(age, now, retention) => over.push(uri),
+                None => without_age.push(uri),
+                Some(age) if delivered.is_expired(age, now, retention) => expired.push(uri),
                 Some(_) => {}
             }
         }
         drop(read);
-        if !unknown.is_empty() {
-            start_ages(inner, id, &unknown, now)?;
+        if !without_age.is_empty() {
+            start_ages(inner, id, &without_age, now)?;
         }
-        if !over.is_empty() && !remove_objects(inner, business_object, retention, had, &over)? {
+        if !expired.is_empty()
+            && !remove_objects(inner, business_object, retention, delivered, &expired)?
+        {
             return Ok(());
         }
     }
@@ -93,13 +98,13 @@ fn start_ages(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(
     Ok(())
 }
 
-/// Removes these objects if they are still past their retention. Returns false if the definition was replaced;
-/// then the new one decides.
+/// Removes those of these objects that are still past their retention. Returns false if the definition was replaced,
+/// because then the new one applies.
 pub(super) fn remove_objects(
     inner: &Inner,
     business_object: &Compiled,
     retention: Duration,
-    had: &DeliveredState,
+    delivered: &DeliveredState,
     uris: &[NamedNode],
 ) -> Result<bool, GatewayError> {
     let id = business_object.object.id.as_str();
@@ -131,18 +136,18 @@ pub(super) fn remove_objects(
         &request,
         uris,
         &mut |t, uri| {
-            // A delivery whose commit was cut off when the store was reopened did not happen.
-            if t.instance() != had.instance {
+            // The store was reopened, which may have cut off the commit of a delivery that the state counts.
+            if t.instance() != delivered.instance {
                 return Ok(false);
             }
-            // It may have changed since the check.
+            // The object may have changed since the check.
             let age = change_feed::read_age(t, id, uri.as_str())?;
-            Ok(age.is_some_and(|age| had.is_expired(age, watch.elapsed(), retention)))
+            Ok(age.is_some_and(|age| delivered.is_expired(age, watch.elapsed(), retention)))
         },
     )
 }
 
-/// Returns the cursor of the exported changes, or `None` while a target has not received everything.
+/// Returns the change cursor, or `None` if there is no target or cursor, or if a target still needs a full export.
 pub(super) fn read_cursor(
     inner: &Inner,
     business_object: &Compiled,
@@ -158,9 +163,10 @@ pub(super) fn read_cursor(
     Ok(has_all.then_some(cursor))
 }
 
-/// What every target has. It may be out of date: later exports belong to later generations than the cursor's.
+/// What every target has. The state may be out of date, because exports created later are for later generations than
+/// the cursor's.
 pub(super) struct DeliveredState {
-    /// The index instance that all of this was read from.
+    /// The instance of the store's index that the state was read from.
     instance: u64,
     cursor: ExportCursor,
     /// The generations that each undelivered export contains.
@@ -168,8 +174,8 @@ pub(super) struct DeliveredState {
 }
 
 impl DeliveredState {
-    /// Collects the state for a cursor that was read before from the index of `instance`. Returns `None` if
-    /// queue records cannot be read.
+    /// Collects the state. `cursor` was read before, from the index with this `instance`. Returns `None` if there are
+    /// unreadable queue records.
     pub(super) fn read_undelivered(
         inner: &Inner,
         id: &str,
@@ -185,7 +191,7 @@ impl DeliveredState {
                     Some(record) if record.entry.business_object != id => {}
                     Some(record) if record.entry.status == Status::Delivered => {}
                     Some(record) => undelivered.push(record.covers.unwrap_or((0, u64::MAX))),
-                    // It has been delivered since and was removed from the history.
+                    // The entry was delivered in the meantime and removed from the history.
                     None => {}
                 }
             }
@@ -194,12 +200,12 @@ impl DeliveredState {
     }
 
     /// Returns whether an object is old enough and every target has it.
-    fn is_expired(&self, (at, noted): (u64, u64), now: u64, retention: Duration) -> bool {
-        let (generation, or_before) = (noted & !OR_BEFORE_FLAG, noted & OR_BEFORE_FLAG != 0);
-        let may_bring =
+    fn is_expired(&self, (at, flagged): (u64, u64), now: u64, retention: Duration) -> bool {
+        let (generation, or_before) = (flagged & !OR_BEFORE_FLAG, flagged & OR_BEFORE_FLAG != 0);
+        let may_be_first =
             |&(from, to): &(u64, u64)| from < generation && (or_before || generation <= to);
         Duration::from_millis(now.saturating_sub(at)) >= retention
             && generation <= self.cursor.done
-            && !self.undelivered.iter().any(may_bring)
+            && !self.undelivered.iter().any(may_be_first)
     }
 }

@@ -1,11 +1,11 @@
 //! An S3-compatible bucket as a target.
 //!
 //! A file of up to 8 MiB is one PUT. A longer one is a multipart upload, which continues after an
-//! interruption. Both are read from the disk while they are sent. The gateway queries the bucket first,
-//! whatever an earlier attempt did. An export that is already there is not sent again, and a foreign object is
+//! interruption. Both are read from the disk while they are sent. The gateway always queries the bucket first,
+//! whatever the result of an earlier attempt. An export that is already there is not sent again, and a foreign object is
 //! never overwritten. `If-None-Match: *` covers the time between the query and the PUT, if the server supports
-//! it. Afterwards the gateway checks that the bucket has the file. Write-only credentials do not need
-//! permission for that.
+//! it. Afterwards the gateway checks that the bucket has the file. Write-only credentials are sufficient: if they do
+//! not permit the queries, the gateway delivers without them.
 
 mod explain;
 pub(super) mod list;
@@ -49,8 +49,8 @@ pub(super) struct Bucket {
     may_query: AtomicBool,
 }
 
-/// Returns whether an answer leaves open if the object was stored: a proxy lost the result, or the server does
-/// not know it.
+/// Returns whether an answer with this status does not show if the object was stored: a proxy may have lost the
+/// result, or the server may not know it.
 fn is_outcome_unknown(status: u16) -> bool {
     matches!(status, 500 | 502 | 504)
 }
@@ -82,12 +82,12 @@ impl Bucket {
         target: &TargetKind,
         bucket_name: &str,
         gateway_id: &str,
-        pace: &DeliveryTimings,
+        timings: &DeliveryTimings,
     ) -> Result<Self, DeliveryFailure> {
-        let patience =
-            RequestTimeouts { connect: pace.connect, idle: pace.idle, probe: pace.probe };
+        let timeouts =
+            RequestTimeouts { connect: timings.connect, idle: timings.idle, probe: timings.probe };
         let requests =
-            S3Client::open(target, bucket_name, patience).map_err(DeliveryFailure::of_gateway)?;
+            S3Client::open(target, bucket_name, timeouts).map_err(DeliveryFailure::of_gateway)?;
         let (endpoint, bucket, compression) = match target {
             TargetKind::S3 { endpoint, bucket, compression, .. } => {
                 (endpoint.clone(), bucket.clone(), *compression)
@@ -101,7 +101,7 @@ impl Bucket {
             target: bucket_name.to_owned(),
             gateway_id: gateway_id.to_owned(),
             compression,
-            settle_time: pace.settle_time,
+            settle_time: timings.settle_time,
             conditional: AtomicBool::new(true),
             may_query: AtomicBool::new(true),
         })
@@ -113,10 +113,10 @@ impl Bucket {
     }
 
     /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
-    pub(super) async fn deliver(&self, parcel: Delivery<'_>) -> Result<(), DeliveryFailure> {
-        let (entry, unclear) = (parcel.entry, parcel.unclear);
-        let (uploads, uplink) = (parcel.uploads, parcel.uplink);
-        let before = self.query_until_settled(entry, parcel.unanswered).await?;
+    pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
+        let (entry, unclear) = (delivery.entry, delivery.unclear);
+        let (uploads, uplink) = (delivery.uploads, delivery.uplink);
+        let before = self.query_until_settled(entry, delivery.unanswered).await?;
         match &before {
             StoredObject::SameExport => {
                 let _ = self.clean_up_uploads(&entry.id, uploads).await;
@@ -125,15 +125,15 @@ impl Bucket {
             StoredObject::Foreign(whose) => return Err(self.conflict_failure(entry, whose)),
             StoredObject::Damaged | StoredObject::Missing | StoredObject::Unreadable => {}
         }
-        let content = parcel.prepare_content(self.compression).await?;
+        let content = delivery.prepare_content(self.compression).await?;
         let stored = if content.length > MULTIPART_THRESHOLD_BYTES {
             self.put_in_parts(&content, entry, &before, uploads, uplink).await?
         } else {
             self.put_object(&content, entry, before == StoredObject::Damaged, uplink).await?
         };
         // The object may be stored even if this check gets no answer.
-        let unheard = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
-        match self.query_object(entry).await.map_err(unheard)? {
+        let unconfirmed = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
+        match self.query_object(entry).await.map_err(unconfirmed)? {
             StoredObject::SameExport => {
                 let _ = self.clean_up_uploads(&entry.id, uploads).await;
                 Ok(())
@@ -158,21 +158,21 @@ impl Bucket {
         }
     }
 
-    /// Sends the file in one request. Returns false if there is an object under its key.
+    /// Sends the file in one request. Returns false if the key already has an object.
     async fn put_object(
         &self,
         content: &ObjectContent,
         entry: &ExportEntry,
-        over: bool,
+        overwrite: bool,
         uplink: &Arc<super::uplink::Uplink>,
     ) -> Result<bool, DeliveryFailure> {
         loop {
-            let mut ask = S3Request::new(Method::PUT, &entry.key);
-            ask.headers = self.build_headers(entry, content)?;
-            let conditional = self.add_precondition(&mut ask.headers, over);
+            let mut request = S3Request::new(Method::PUT, &entry.key);
+            request.headers = self.build_headers(entry, content)?;
+            let conditional = self.add_precondition(&mut request.headers, overwrite);
             let whole = 0..content.length;
-            ask.body = RequestBody::File(&content.file, whole, content.sha256.clone(), uplink);
-            let answer = self.send_whole(ask).await?;
+            request.body = RequestBody::File(&content.file, whole, content.sha256.clone(), uplink);
+            let answer = self.send_whole(request).await?;
             match answer.status {
                 200..=299 => return Ok(true),
                 412 if conditional => return Ok(false),
@@ -187,10 +187,10 @@ impl Bucket {
         }
     }
 
-    /// Asks the server to refuse if an object exists. Returns false if the server does not support that or
-    /// `over` allows overwriting.
-    fn add_precondition(&self, headers: &mut HeaderMap, over: bool) -> bool {
-        let conditional = !over && self.conditional.load(Ordering::Relaxed);
+    /// Adds the header that makes the server refuse to overwrite an object, unless `overwrite` allows that. Returns
+    /// whether it was added: a server that does not support the header gets none.
+    fn add_precondition(&self, headers: &mut HeaderMap, overwrite: bool) -> bool {
+        let conditional = !overwrite && self.conditional.load(Ordering::Relaxed);
         if conditional {
             headers.insert(HeaderName::from_static("if-none-match"), HeaderValue::from_static("*"));
         }
@@ -245,7 +245,7 @@ impl Bucket {
             200..=299 => Ok(self.classify_object(&answer, entry)),
             404 => Ok(StoredObject::Missing),
             429 | 500..=599 => Err(self.refused_failure(&answer)),
-            // The answer to a HEAD has no body. The answer to the PUT will have the error.
+            // The answer to a HEAD has no body with a cause. The answer to the PUT will have one.
             _ => Ok(StoredObject::Unreadable),
         }
     }
@@ -260,33 +260,33 @@ impl Bucket {
         unanswered: Option<Instant>,
     ) -> Result<StoredObject, DeliveryFailure> {
         loop {
-            let held = self.query_object(entry).await?;
+            let stored_object = self.query_object(entry).await?;
             let left = unanswered.map(|at| self.settle_time.saturating_sub(at.elapsed()));
-            match left.filter(|left| held == StoredObject::Missing && !left.is_zero()) {
-                None => return Ok(held),
+            match left.filter(|left| stored_object == StoredObject::Missing && !left.is_zero()) {
+                None => return Ok(stored_object),
                 Some(left) => tokio::time::sleep(left.min(self.settle_time / 10)).await,
             }
         }
     }
 
     fn classify_object(&self, answer: &S3Response, entry: &ExportEntry) -> StoredObject {
-        let said = |name: &str| answer.header(name);
-        let Some(id) = said("x-amz-meta-export-id") else {
+        let header = |name: &str| answer.header(name);
+        let Some(id) = header("x-amz-meta-export-id") else {
             return StoredObject::Foreign("an object that no gateway put there".to_owned());
         };
         if id != entry.id {
-            let gateway = said("x-amz-meta-gateway-id").unwrap_or_default();
+            let gateway = header("x-amz-meta-gateway-id").unwrap_or_default();
             return StoredObject::Foreign(if gateway == self.gateway_id {
                 format!("another export ({id}) of this gateway")
             } else {
                 format!("an export of the gateway `{gateway}`")
             });
         }
-        let encoding = said("content-encoding").filter(|encoding| !encoding.is_empty());
-        let length = said("content-length").and_then(|length| length.parse::<u64>().ok());
+        let encoding = header("content-encoding").filter(|encoding| !encoding.is_empty());
+        let length = header("content-length").and_then(|length| length.parse::<u64>().ok());
         // A compressed object has another length than the file, but the same SHA-256.
         let fits = encoding.is_some() || length.is_none_or(|length| length == entry.bytes);
-        if fits && said("x-amz-meta-sha256") == Some(&entry.sha256) {
+        if fits && header("x-amz-meta-sha256") == Some(&entry.sha256) {
             StoredObject::SameExport
         } else {
             StoredObject::Damaged
@@ -294,18 +294,17 @@ impl Bucket {
     }
 
     /// Sends a request. An answer with any status is a success.
-    async fn send(&self, ask: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
-        self.requests.send(ask).await.map_err(|lost| self.lost_failure(&lost))
+    async fn send(&self, request: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
+        self.requests.send(request).await.map_err(|lost| self.lost_failure(&lost))
     }
 
-    /// Sends a request that stores the object. A failure records whether the object may have been stored
-    /// anyway.
-    async fn send_whole(&self, ask: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
+    /// Sends a request that stores the object. A failure says whether the object may have been stored anyway.
+    async fn send_whole(&self, request: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
         let lost = |lost: LostRequest| DeliveryFailure {
             outcome_unknown: lost.fully_sent,
             ..self.lost_failure(&lost)
         };
-        self.requests.send(ask).await.map_err(lost)
+        self.requests.send(request).await.map_err(lost)
     }
 
     fn lost_failure(&self, lost: &LostRequest) -> DeliveryFailure {

@@ -1,13 +1,13 @@
-//! When the next run of each schedule is due, also after restarts and clock changes. A document records up to
-//! when a Business Object's runs are done.
+//! Computes when the next run of each schedule is due, also after restarts and clock changes. A document records up
+//! to which time the runs of a Business Object are done.
 //!
 //! Missed runs are replaced by one run, whether the gateway was off or busy or the clock was set ahead. After
-//! the clock is set back by more than 5 minutes, the schedule restarts at the clock's time. After a smaller
-//! step nothing runs until the clock has caught up, so that no run happens twice.
+//! the clock is set back by more than 5 minutes, the schedule restarts at the new time. After a smaller step, nothing
+//! runs until the clock reaches the old time again, so that no run happens twice.
 //!
 //! | collection | key | value |
 //! |---|---|---|
-//! | `schedules` | Business Object id | the schedule and up to when its runs are done, as JSON |
+//! | `schedules` | Business Object id | `ScheduleProgress` as JSON |
 use chrono::{DateTime, TimeDelta, Utc};
 use penstock_model::resource::{Definition, Schedule};
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
@@ -18,12 +18,12 @@ const SCHEDULES: &str = "schedules";
 /// How far the clock may be set back without restarting the schedule.
 const MAX_CLOCK_SETBACK: TimeDelta = TimeDelta::minutes(5);
 
-/// The record of how far the runs of a schedule are done.
+/// A schedule, and up to which time its runs are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct ScheduleProgress {
     schedule: String,
     timezone: Option<String>,
-    /// Seconds since 1970.
+    /// All runs up to this time are done, in seconds since 1970.
     done: i64,
 }
 
@@ -36,12 +36,14 @@ pub(super) fn next_run(
     schedule: &Schedule,
     now: DateTime<Utc>,
 ) -> Result<Option<DateTime<Utc>>, Error> {
-    let kept = store.read().read_document(SCHEDULES, id.as_bytes())?;
-    let kept: Option<ScheduleProgress> = kept.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let kept = kept.filter(|kept| {
-        Some(&kept.schedule) == definition.schedule.as_ref() && kept.timezone == definition.timezone
+    let progress = store.read().read_document(SCHEDULES, id.as_bytes())?;
+    let progress: Option<ScheduleProgress> =
+        progress.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let progress = progress.filter(|progress| {
+        Some(&progress.schedule) == definition.schedule.as_ref()
+            && progress.timezone == definition.timezone
     });
-    let done = kept.and_then(|kept| DateTime::from_timestamp(kept.done, 0));
+    let done = progress.and_then(|progress| DateTime::from_timestamp(progress.done, 0));
     let done = match done {
         Some(done) if done - now <= MAX_CLOCK_SETBACK => done,
         before => {
@@ -65,29 +67,30 @@ pub(super) fn record_runs(
     definition: &Definition,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let kept = ScheduleProgress {
+    let progress = ScheduleProgress {
         schedule: definition.schedule.clone().unwrap_or_default(),
         timezone: definition.timezone.clone(),
         done: now.timestamp(),
     };
-    let value = serde_json::to_vec(&kept).expect("it has only strings and a number");
+    let value = serde_json::to_vec(&progress).expect("it has only strings and a number");
     transaction.put_document(SCHEDULES, id.as_bytes(), &value)
 }
 
-/// Removes the records of all other Business Objects: a disabled or removed one misses no runs.
+/// Removes the records of the Business Objects for which `keep` returns false. So the runs that were due while one
+/// is disabled or removed do not count as missed.
 pub(super) fn retain_schedules(store: &Store, keep: impl Fn(&str) -> bool) -> Result<(), Error> {
     let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let kept = store.read().read_documents(SCHEDULES, range)?;
-    let gone: Vec<Vec<u8>> = kept
+    let records = store.read().read_documents(SCHEDULES, range)?;
+    let removed: Vec<Vec<u8>> = records
         .into_iter()
         .map(|(key, _)| key)
         .filter(|key| std::str::from_utf8(key).is_ok_and(|id| !keep(id)))
         .collect();
-    if gone.is_empty() {
+    if removed.is_empty() {
         return Ok(());
     }
     store.transact::<_, Error>(|t| {
-        gone.iter().try_for_each(|key| t.delete_document(SCHEDULES, key))
+        removed.iter().try_for_each(|key| t.delete_document(SCHEDULES, key))
     })?;
     Ok(())
 }
@@ -134,7 +137,7 @@ mod tests {
     fn missed_runs_are_replaced_by_one_run() {
         let fixture = Fixture::new("0 * * * *");
         assert_eq!(fixture.next("2026-03-01T10:30:00Z"), parse_utc("2026-03-01T11:00:00Z"));
-        // Off for a week: the run of 11:00 is due, then the next regular one.
+        // The gateway was off for a week. The run of 11:00 is due, then the next regular one.
         assert_eq!(fixture.next("2026-03-08T10:30:00Z"), parse_utc("2026-03-01T11:00:00Z"));
         fixture.run_at("2026-03-08T10:30:00Z");
         assert_eq!(fixture.next("2026-03-08T10:30:01Z"), parse_utc("2026-03-08T11:00:00Z"));

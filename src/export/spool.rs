@@ -1,4 +1,4 @@
-//! The spool: the folder that keeps each export's file until its targets have taken it.
+//! The spool: the folder with the files of undelivered exports, and of delivered ones in the history.
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::files;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ pub(super) struct Spool {
 impl Spool {
     /// Opens the folder, and creates it if it does not exist.
     pub(super) fn open(folder: PathBuf) -> Result<Self, GatewayError> {
-        files::create_folders(&folder).map_err(|e| spool_error("making", &folder, &e))?;
+        files::create_folders(&folder).map_err(|e| spool_error("creating", &folder, &e))?;
         Ok(Self { folder })
     }
 
@@ -80,7 +80,7 @@ impl Spool {
     }
 }
 
-/// Returns the error of a disk operation. The path is in the log but not in the error.
+/// Logs and returns the error of a disk operation. Only the log contains the path.
 pub(super) fn spool_error(action: &str, path: &Path, error: &io::Error) -> GatewayError {
     if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
         return GatewayError::new(

@@ -1,7 +1,7 @@
-//! The state of the queue in memory: the place of each queued entry, and how its delivery is going.
+//! The state of the queue in memory: the place of each queued entry, and the progress of its delivery.
 //!
-//! Invariant: under the queue's lock this state agrees with the committed records. It takes some tens of bytes
-//! per entry and never contains the entries themselves, so that a long queue costs little.
+//! Invariant: under the queue's lock, this state agrees with the committed records. It needs some tens of bytes for
+//! each entry and never contains the entries themselves, so that a long queue uses little memory.
 use super::cause::FailureClass;
 use super::entry::{ExportEntry, Status};
 use super::record::Record;
@@ -34,8 +34,8 @@ pub(super) struct TargetQueue {
     pub(super) bytes: u64,
     /// The order of the entry that is being delivered.
     pub(super) delivering: Option<u64>,
-    /// Entries whose storing by the target had no clear result, by order, with the time of that attempt's end.
-    /// At the start this includes the head, since the gateway may have crashed during its delivery.
+    /// When the last attempt without a clear result ended, by order. The target may have stored these entries. After
+    /// a start, the head of the queue is one of them, because the gateway may have crashed during its delivery.
     pub(super) unanswered: HashMap<u64, Instant>,
     /// The entry whose last attempt failed.
     pub(super) failing: Option<FailingEntry>,
@@ -51,7 +51,7 @@ pub(super) struct TargetQueue {
 #[derive(Debug, Clone)]
 pub(super) struct FailingEntry {
     pub(super) order: u64,
-    /// Failures since it became the head of the queue, or since the start.
+    /// The number of failures since it became the head of the queue, or since the start.
     pub(super) failures: u64,
     pub(super) error: String,
     pub(super) class: FailureClass,
@@ -65,11 +65,11 @@ impl QueueState {
     /// Adds a record from the store.
     pub(super) fn add_record(&mut self, order: u64, record: &Record) {
         self.next_order = self.next_order.max(order + 1).max(record.place + 1);
-        let line = self.queues.entry(record.entry.target.clone()).or_default();
+        let target_queue = self.queues.entry(record.entry.target.clone()).or_default();
         if let Some(at) = &record.entry.delivered_at
-            && line.last_delivery.as_ref().is_none_or(|last| last < at)
+            && target_queue.last_delivery.as_ref().is_none_or(|last| last < at)
         {
-            line.last_delivery = Some(at.clone());
+            target_queue.last_delivery = Some(at.clone());
         }
         match record.entry.status {
             Status::Delivered => {
@@ -79,7 +79,7 @@ impl QueueState {
                 self.parked.insert(order, record.entry.bytes);
             }
             Status::Queued | Status::Delivering | Status::Blocked | Status::Waiting => {
-                line.add(order, record);
+                target_queue.add(order, record);
                 self.parked.remove(&order);
             }
         }
@@ -87,13 +87,13 @@ impl QueueState {
 
     /// Returns the bytes of all undelivered files. A file counts once for each target.
     pub(super) fn undelivered_bytes(&self) -> u64 {
-        let waiting: u64 = self.queues.values().map(|line| line.bytes).sum();
+        let waiting: u64 = self.queues.values().map(|target_queue| target_queue.bytes).sum();
         waiting + self.parked.values().sum::<u64>()
     }
 
     /// Returns the orders of all undelivered entries, or `None` if there are unreadable records.
     pub(super) fn undelivered_orders(&self) -> Option<Vec<u64>> {
-        let waiting = self.queues.values().flat_map(|line| line.waiting.values());
+        let waiting = self.queues.values().flat_map(|target_queue| target_queue.waiting.values());
         let orders = waiting.map(|(order, _)| *order).chain(self.parked.keys().copied());
         (!self.has_unreadable).then(|| orders.collect())
     }
@@ -110,13 +110,15 @@ impl QueueState {
 
     /// Returns the entry in its current state.
     pub(super) fn current_entry(&self, order: u64, mut entry: ExportEntry) -> ExportEntry {
-        let Some(line) = self.queues.get(&entry.target) else { return entry };
-        if let Some(failing) = line.failing.as_ref().filter(|failing| failing.order == order) {
+        let Some(target_queue) = self.queues.get(&entry.target) else { return entry };
+        if let Some(failing) =
+            target_queue.failing.as_ref().filter(|failing| failing.order == order)
+        {
             entry.attempts += failing.failures;
             entry.last_error = Some(failing.error.clone());
             entry.status = Status::Blocked;
         }
-        if line.delivering == Some(order) {
+        if target_queue.delivering == Some(order) {
             entry.status = Status::Delivering;
         }
         entry

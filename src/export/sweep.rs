@@ -1,5 +1,5 @@
-//! Cleanup of multipart uploads: of parked exports, and of stored exports whose completion a broken connection
-//! left unclear. Their parts use space in the bucket.
+//! The cleanup of multipart uploads, whose parts use space in the bucket. These are uploads of parked exports, and of
+//! stored exports if a broken connection left the completion unclear.
 use super::Inner;
 use super::deliver::run_blocking;
 use super::entry::Status;
@@ -7,11 +7,11 @@ use super::target::OpenTarget;
 use super::uploads::UploadRecord;
 use std::sync::Arc;
 
-/// Runs the cleanup at intervals, without end.
+/// Runs the cleanup periodically, until the task is aborted.
 pub(super) async fn run_cleanup(inner: Arc<Inner>) {
     loop {
-        let left = run_blocking(&inner, find_abandoned).await;
-        for AbandonedUpload { id, begun, delivered } in left.unwrap_or_default() {
+        let abandoned = run_blocking(&inner, find_abandoned).await;
+        for AbandonedUpload { id, begun, delivered } in abandoned.unwrap_or_default() {
             let ended = match OpenTarget::open(&inner.options, &begun.target) {
                 Ok(OpenTarget::S3(bucket)) if delivered => {
                     bucket.clean_up_uploads(&id, &inner.uploads).await
@@ -46,7 +46,7 @@ struct AbandonedUpload {
 fn find_abandoned(
     inner: &Inner,
 ) -> Result<Vec<AbandonedUpload>, penstock_base::error::GatewayError> {
-    let mut left = Vec::new();
+    let mut abandoned = Vec::new();
     for id in inner.uploads.list_export_ids() {
         let entry =
             inner.queue.find_entry(&inner.queue.lock_state(), &id)?.map(|(_, _, entry)| entry);
@@ -57,8 +57,12 @@ fn find_abandoned(
         inner.uploads.remove_sent_files(&id);
         if let Some((begun, _)) = inner.uploads.read_upload(&id) {
             // An entry that was removed from the history was delivered.
-            left.push(AbandonedUpload { id, begun, delivered: status != Some(Status::Parked) });
+            abandoned.push(AbandonedUpload {
+                id,
+                begun,
+                delivered: status != Some(Status::Parked),
+            });
         }
     }
-    Ok(left)
+    Ok(abandoned)
 }

@@ -36,10 +36,10 @@ impl OpenTarget {
     }
 
     /// Delivers one file. Returns once the target has stored it.
-    pub(super) async fn deliver(&self, parcel: Delivery<'_>) -> Result<(), DeliveryFailure> {
+    pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
         match self {
-            Self::Directory(directory) => directory.deliver(parcel).await,
-            Self::S3(bucket) => bucket.deliver(parcel).await,
+            Self::Directory(directory) => directory.deliver(delivery).await,
+            Self::S3(bucket) => bucket.deliver(delivery).await,
         }
     }
 
@@ -116,7 +116,7 @@ pub(super) fn type_name(options: &ExportOptions, bucket_name: &str) -> &'static 
 }
 
 /// Describes the configured target of a bucketName without file system paths. Returns `None` for the embedded
-/// default and for a directory target without a path, which is in the same place.
+/// default, and for a directory target without a path, because both use the same directory.
 pub(super) fn describe_place(targets: &Targets, bucket_name: &str) -> Option<String> {
     match resolve_kind(targets, bucket_name) {
         Ok(None | Some(TargetKind::Directory { path: None })) | Err(_) => None,
@@ -128,8 +128,8 @@ pub(super) fn describe_place(targets: &Targets, bucket_name: &str) -> Option<Str
     }
 }
 
-/// Refuses to deliver an export for a configured target into the embedded directory. A start without the
-/// configuration of the targets must not count the queue as delivered.
+/// Fails if an export for a configured target would be delivered into the embedded directory. Otherwise a start
+/// without the configuration of the targets would deliver the whole queue there.
 pub(super) fn check_embedded(
     targets: &Targets,
     bucket_name: &str,

@@ -43,7 +43,7 @@ pub struct TargetState {
 }
 
 impl Exporter {
-    /// Lists every target that the configuration, a Business Object or the queue names, by name.
+    /// Lists the targets that the configuration, a Business Object or the queue names, sorted by name.
     pub fn list_targets(&self) -> Result<Vec<TargetState>, GatewayError> {
         let Inner { options, queue, .. } = &*self.inner;
         let mut names: BTreeSet<String> = options.targets.named.keys().cloned().collect();
@@ -59,12 +59,12 @@ impl Inner {
     /// Returns the state of the target with this name.
     pub(super) fn target_state(&self, name: String) -> Result<TargetState, GatewayError> {
         let Self { options, queue, .. } = self;
-        let wrong = target::check_target(options, &name).err();
+        let cause = target::check_target(options, &name).err();
         let mut target = TargetState {
             kind: target::type_name(options, &name).to_owned(),
             reachable: None,
-            blocked_by: wrong.as_ref().map(|_| FailureClass::Gateway),
-            blocked: wrong,
+            blocked_by: cause.as_ref().map(|_| FailureClass::Gateway),
+            blocked: cause,
             blocked_since: None,
             attempts: 0,
             next_attempt: None,
@@ -78,19 +78,20 @@ impl Inner {
             name,
         };
         let state = queue.lock_state();
-        let Some(line) = state.queues.get(&target.name) else { return Ok(target) };
-        target.reachable = line.reachable;
-        target.depth = line.waiting.len() as u64;
-        target.bytes = line.bytes;
-        target.last_delivery.clone_from(&line.last_delivery);
-        if let Some(failing) = &line.failing {
+        let Some(target_queue) = state.queues.get(&target.name) else { return Ok(target) };
+        target.reachable = target_queue.reachable;
+        target.depth = target_queue.waiting.len() as u64;
+        target.bytes = target_queue.bytes;
+        target.last_delivery.clone_from(&target_queue.last_delivery);
+        if let Some(failing) = &target_queue.failing {
             target.blocked = Some(failing.error.clone());
             target.blocked_by = Some(failing.class);
             target.blocked_since = Some(failing.since.clone());
             target.attempts = failing.failures;
-            target.next_attempt = Some(failing.next.clone()).filter(|_| line.delivering.is_none());
+            target.next_attempt =
+                Some(failing.next.clone()).filter(|_| target_queue.delivering.is_none());
         }
-        if let Some((_, (order, _))) = line.waiting.first_key_value() {
+        if let Some((_, (order, _))) = target_queue.waiting.first_key_value() {
             let head = record::read_by_order(&queue.store.read(), *order)?;
             target.oldest = head.map(|record| record.entry.created_at);
             target.oldest_age_seconds = target.oldest.as_deref().map(|at| self.age_seconds(at));

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use std::io::{self, Read};
 
 const BUFFER_BYTES: usize = 64 << 10;
-/// The maximum bytes of a string or number in memory. The metadata has no longer ones.
+/// The maximum bytes of a string or number in memory. No string or number of the metadata is longer.
 const MAX_TOKEN_BYTES: usize = 64 << 10;
 /// The maximum nesting depth.
 const MAX_DEPTH: usize = 1 << 20;
@@ -322,6 +322,9 @@ impl<R: Read> Tokenizer<R> {
     }
 
     /// Returns the error that `what` was expected instead of the next byte.
+    ///
+    /// # Errors
+    /// If the next byte cannot be read.
     pub(super) fn unexpected_token(&mut self, what: &str) -> Result<ParseError, ParseError> {
         let (at, found) = (self.offset(), self.describe_next()?);
         Ok(ParseError::Unexpected { at, what: format!("expected {what}, found {found}") })
@@ -361,8 +364,8 @@ mod tests {
             let text = parts.concat();
             let mut tokens = Tokenizer::new(text.as_bytes());
             let taken = tokens.skip_value().and_then(|()| tokens.peek());
-            let whole = matches!(taken, Ok(None));
-            prop_assert_eq!(whole, serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{}", text);
+            let is_accepted = matches!(taken, Ok(None));
+            prop_assert_eq!(is_accepted, serde_json::from_str::<IgnoredAny>(&text).is_ok(), "{}", text);
         }
     }
 }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// The maximum chunk size in bytes.
 const MAX_CHUNK_BYTES: usize = 64 << 10;
-/// The minimum chunk size in bytes. Four chunks a second keep a server from timing out.
+/// The minimum chunk size in bytes.
 const MIN_CHUNK_BYTES: usize = 1 << 10;
+/// The number of chunks per second at a limited rate, so that the pauses do not make a server time out.
 const CHUNKS_PER_SECOND: u64 = 4;
 
 /// The uplink, shared by all targets.
@@ -15,7 +16,7 @@ const CHUNKS_PER_SECOND: u64 = 4;
 pub(super) struct Uplink {
     bytes_per_second: Option<u64>,
     times: Option<DeliveryWindow>,
-    /// When the bytes granted so far have been sent.
+    /// When the bytes reserved so far will have been sent.
     free_at: Mutex<Instant>,
 }
 
@@ -132,10 +133,10 @@ mod tests {
         let window = format!("{later:02}:00-{later:02}:30");
         let uplink = Uplink::new(None, Some(times(&window, "UTC")));
         assert!(!uplink.is_open());
-        let told = uplink.pause_reason().unwrap();
+        let reason = uplink.pause_reason().unwrap();
         assert!(
-            told.contains("it opens at 20") && told.contains(&format!(" {later:02}:00")),
-            "{told}"
+            reason.contains("it opens at 20") && reason.contains(&format!(" {later:02}:00")),
+            "{reason}"
         );
     }
 }

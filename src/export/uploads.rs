@@ -1,5 +1,5 @@
-//! Records of multipart uploads on the disk: the upload's id and the parts that the server has. With them an
-//! upload continues after a broken connection, a closed window or a crash.
+//! Records of multipart uploads on the disk: the upload's id and the parts that the server has. With them, an upload
+//! continues after a broken connection, a closed delivery window or a crash.
 //!
 //! Each upload has one file, `<export id>.upload` in `<data-dir>/uploads`. The first line is the upload as
 //! JSON, each further line a part. A line that a crash cut off is ignored, and the part is sent again. The
@@ -31,7 +31,7 @@ pub(super) struct UploadRecord {
     pub(super) upload: String,
     /// The size in bytes of every part except the last.
     pub(super) part_size: u64,
-    /// The total bytes to send.
+    /// The number of bytes to send.
     pub(super) length: u64,
     /// SHA-256 of the bytes to send.
     pub(super) sha256: String,
@@ -70,18 +70,18 @@ impl UploadFolder {
     pub(super) fn read_upload(&self, id: &str) -> Option<(UploadRecord, Vec<UploadedPart>)> {
         let text = fs::read_to_string(self.file_path(id, RECORD_EXTENSION)).ok()?;
         let mut lines = text.lines();
-        let begun = serde_json::from_str(lines.next()?).ok()?;
+        let record = serde_json::from_str(lines.next()?).ok()?;
         let mut parts: Vec<UploadedPart> =
             lines.filter_map(|line| serde_json::from_str(line).ok()).collect();
         parts.sort_by_key(|part| part.number);
         parts.dedup_by_key(|part| part.number);
-        Some((begun, parts))
+        Some((record, parts))
     }
 
-    /// Records an upload. After it returns, a crash leaves no unrecorded upload.
-    pub(super) fn record_upload(&self, id: &str, begun: &UploadRecord) -> io::Result<()> {
+    /// Records an upload. Once this returns, a crash does not lose the id of the upload.
+    pub(super) fn record_upload(&self, id: &str, record: &UploadRecord) -> io::Result<()> {
         self.create_folder()?;
-        let mut line = serde_json::to_vec(begun)?;
+        let mut line = serde_json::to_vec(record)?;
         line.push(b'\n');
         files::write_atomically(&self.file_path(id, RECORD_EXTENSION), &line)
     }
@@ -94,7 +94,7 @@ impl UploadFolder {
         OpenOptions::new().append(true).open(self.file_path(id, RECORD_EXTENSION))?.write_all(&line)
     }
 
-    /// Syncs the records of the parts. The cleanup after the parts were assembled needs all of them.
+    /// Syncs the records of the parts. The cleanup after the completion needs all of them.
     pub(super) fn sync_record(&self, id: &str) -> io::Result<()> {
         File::open(self.file_path(id, RECORD_EXTENSION))?.sync_data()
     }
@@ -104,14 +104,14 @@ impl UploadFolder {
         remove_file(&self.file_path(id, RECORD_EXTENSION));
     }
 
-    /// Removes the files kept for sending. The record of the upload stays until the upload is completed or
-    /// aborted.
+    /// Removes the compressed form of the export's file. The record of the upload stays until the upload is completed
+    /// or aborted.
     pub(super) fn remove_sent_files(&self, id: &str) {
-        let noted = self.file_path(id, RECORD_EXTENSION);
+        let record_path = self.file_path(id, RECORD_EXTENSION);
         for path in self
             .list_files()
             .into_iter()
-            .filter(|path| export_id_of(path) == Some(id) && *path != noted)
+            .filter(|path| export_id_of(path) == Some(id) && *path != record_path)
         {
             remove_file(&path);
         }
@@ -164,7 +164,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let uploads = UploadFolder::new(dir.path().join("uploads"));
         assert!(uploads.read_upload("a").is_none() && uploads.list_export_ids().is_empty());
-        let begun = UploadRecord {
+        let record = UploadRecord {
             target: "plant".to_owned(),
             place: "https://s3.example/plant".to_owned(),
             key: "Pump/1.json".to_owned(),
@@ -173,7 +173,7 @@ mod tests {
             length: 12 << 20,
             sha256: "00".to_owned(),
         };
-        uploads.record_upload("a", &begun).unwrap();
+        uploads.record_upload("a", &record).unwrap();
         let part = |number, etag: &str| UploadedPart { number, etag: etag.to_owned() };
         uploads.record_part("a", &part(1, "\"x\"")).unwrap();
         let mut file =
@@ -181,7 +181,7 @@ mod tests {
         file.write_all(b"{\"number\":2,\"et").unwrap();
         uploads.record_part("a", &part(3, "\"z\"")).unwrap();
         let (found, parts) = uploads.read_upload("a").unwrap();
-        assert_eq!((found, parts), (begun, vec![part(1, "\"x\""), part(3, "\"z\"")]));
+        assert_eq!((found, parts), (record, vec![part(1, "\"x\""), part(3, "\"z\"")]));
 
         create_private_file(&uploads.file_path("a", ".gz")).unwrap();
         uploads.remove_sent_files("a");

@@ -23,7 +23,8 @@ pub struct VerifiedFile {
 /// Reads an export file as a stream and checks its form, count and checksum.
 ///
 /// # Errors
-/// `ErrorClass::Invalid` with the expected and found values, `ErrorClass::NotFound` if the file does not exist.
+/// `ErrorClass::Invalid` with the expected and found values. `ErrorClass::NotFound` if the file does not exist,
+/// `ErrorClass::Internal` if it cannot be read.
 pub fn verify_file(path: &Path) -> Result<VerifiedFile, GatewayError> {
     let file = File::open(path).map_err(|error| {
         let kind = match error.kind() {
@@ -32,18 +33,18 @@ pub fn verify_file(path: &Path) -> Result<VerifiedFile, GatewayError> {
         };
         GatewayError::new(kind, format!("{} cannot be read: {error}", path.display()))
     })?;
-    read_file(file).map_err(|broken| match broken {
+    read_file(file).map_err(|error| match error {
         ParseError::Unreadable(error) => GatewayError::new(
             ErrorClass::Internal,
             format!("{} cannot be read: {error}", path.display()),
         ),
-        broken => to_fault(broken),
+        error => to_fault(error),
     })
 }
 
-/// Converts the reason why a file is not valid.
-pub(super) fn to_fault(broken: ParseError) -> GatewayError {
-    match broken {
+/// Converts the reason why a file is not valid into an error for the user.
+pub(super) fn to_fault(error: ParseError) -> GatewayError {
+    match error {
         ParseError::Unreadable(error) => {
             GatewayError::new(ErrorClass::Internal, format!("it cannot be read: {error}"))
         }
@@ -109,7 +110,7 @@ pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseE
     tokens.expect_end()?;
 
     let mut findings = Vec::new();
-    let mut untrue = |pointer: &str, said: String, found: String| {
+    let mut compare = |pointer: &str, said: String, found: String| {
         if said != found {
             findings.push(Finding::at_pointer(
                 pointer,
@@ -117,8 +118,8 @@ pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseE
             ));
         }
     };
-    untrue("/metadata/object_count", digits, objects.to_string());
-    untrue("/metadata/data_checksum", data_checksum.clone(), to_hex(&digest));
+    compare("/metadata/object_count", digits, objects.to_string());
+    compare("/metadata/data_checksum", data_checksum.clone(), to_hex(&digest));
     if findings.is_empty() {
         Ok(VerifiedFile { export_date, object_type, object_count, data_checksum })
     } else {

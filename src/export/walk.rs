@@ -1,7 +1,7 @@
 //! Checks a bucket as its consumer would: every sequence exists once, every file is valid, no object is
 //! foreign.
 //!
-//! Objects are read as streams, one after the other, with one bit of memory for each export. So the memory use
+//! Objects are read as streams, one after the other. Each export needs only one bit of memory, so the memory use
 //! hardly depends on the size of the bucket.
 
 mod key;
@@ -53,7 +53,7 @@ pub enum BucketFinding {
         /// Its key.
         key: String,
     },
-    /// An export of another gateway than the other exports of the folder.
+    /// An export of another gateway than the first export of the folder.
     Mixed {
         /// Its key.
         key: String,
@@ -93,8 +93,8 @@ pub struct WalkSummary {
 /// Receives the number of objects and bytes read so far, after each object.
 pub type ProgressCallback<'a> = &'a mut dyn FnMut(u64, u64);
 
-/// Checks every object of a bucket and passes each finding to `found` immediately; gaps come last. With
-/// `keys_only` no object is read.
+/// Checks every object of a bucket and passes each finding to `found` immediately, gaps at the end. With
+/// `keys_only`, only the keys are checked and no object is read.
 ///
 /// # Errors
 /// If the bucket cannot be read.
@@ -105,44 +105,44 @@ pub fn walk_bucket(
     found: &mut dyn FnMut(&BucketFinding),
 ) -> Result<WalkSummary, GatewayError> {
     let mut folders: BTreeMap<String, FolderState> = BTreeMap::new();
-    let mut walked = WalkSummary::default();
+    let mut summary = WalkSummary::default();
     let mut findings = 0;
-    let mut tell = |finding: &BucketFinding| {
+    let mut report = |finding: &BucketFinding| {
         findings += 1;
         found(finding);
     };
     place.for_each_key(&mut |path| {
-        walked.objects += 1;
+        summary.objects += 1;
         let Some(key) = ExportKey::parse(path) else {
-            tell(&BucketFinding::Foreign { key: path.to_owned() });
+            report(&BucketFinding::Foreign { key: path.to_owned() });
             return Ok(());
         };
-        let known = folders.entry(key.folder.to_owned()).or_default();
-        if !known.sequences.insert(key.sequence) {
-            tell(&BucketFinding::Double { key: path.to_owned(), sequence: key.sequence });
+        let state = folders.entry(key.folder.to_owned()).or_default();
+        if !state.sequences.insert(key.sequence) {
+            report(&BucketFinding::Double { key: path.to_owned(), sequence: key.sequence });
         }
         if !keys_only {
             let CheckedObject { gateway, contents } = check_object(place, path, &key)?;
             match contents {
-                Ok(bytes) => walked.bytes += bytes,
-                Err(cause) => tell(&BucketFinding::Damaged { key: path.to_owned(), cause }),
+                Ok(bytes) => summary.bytes += bytes,
+                Err(cause) => report(&BucketFinding::Damaged { key: path.to_owned(), cause }),
             }
-            if let Some(finding) = known.check_gateway(path, gateway) {
-                tell(&finding);
+            if let Some(finding) = state.check_gateway(path, gateway) {
+                report(&finding);
             }
         }
-        progress(walked.objects, walked.bytes);
+        progress(summary.objects, summary.bytes);
         Ok(())
     })?;
-    for (folder, known) in folders {
-        for (from, to) in known.sequences.missing_ranges() {
-            tell(&BucketFinding::Gap { folder: folder.clone(), from, to });
+    for (folder, state) in folders {
+        for (from, to) in state.sequences.missing_ranges() {
+            report(&BucketFinding::Gap { folder: folder.clone(), from, to });
         }
-        let (exports, last) = (known.sequences.len(), known.sequences.last());
-        walked.folders.push(FolderSummary { folder, exports, last, gateway: known.gateway });
+        let (exports, last) = (state.sequences.len(), state.sequences.last());
+        summary.folders.push(FolderSummary { folder, exports, last, gateway: state.gateway });
     }
-    walked.findings = findings;
-    Ok(walked)
+    summary.findings = findings;
+    Ok(summary)
 }
 
 /// The state for the exports of one Business Object.
@@ -180,32 +180,33 @@ fn check_object(
     path: &str,
     key: &ExportKey<'_>,
 ) -> Result<CheckedObject, GatewayError> {
-    let mut tries = 0;
+    let mut attempts = 0;
     loop {
-        tries += 1;
+        attempts += 1;
         let Some(mut object) = place.open_object(path)? else {
             let contents = Err("it was listed but no longer exists".to_owned());
             return Ok(CheckedObject { gateway: None, contents });
         };
         let gateway = object.gateway.take();
-        let broken = match check_contents(object, key) {
+        let read_error = match check_contents(object, key) {
             Ok(contents) => return Ok(CheckedObject { gateway, contents }),
             Err(ParseError::Unreadable(error)) => error,
-            Err(broken) => {
-                let contents = Err(verify::to_fault(broken).to_string());
+            Err(error) => {
+                let contents = Err(verify::to_fault(error).to_string());
                 return Ok(CheckedObject { gateway, contents });
             }
         };
-        // An error of the decoder is not a connection error.
-        if matches!(broken.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) {
-            let contents = Err(format!("its Content-Encoding does not fit: {broken}"));
+        // An error of the decoder is no connection error, so a retry would not help.
+        if matches!(read_error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) {
+            let contents =
+                Err(format!("it cannot be decoded as its Content-Encoding says: {read_error}"));
             return Ok(CheckedObject { gateway, contents });
         }
-        if tries == MAX_ATTEMPTS {
-            let text = format!("{path} could not be read: {broken}");
+        if attempts == MAX_ATTEMPTS {
+            let text = format!("{path} could not be read: {read_error}");
             return Err(GatewayError::new(ErrorClass::Internal, text));
         }
-        std::thread::sleep(std::time::Duration::from_secs(1 << tries));
+        std::thread::sleep(std::time::Duration::from_secs(1 << attempts));
     }
 }
 
@@ -226,7 +227,7 @@ fn check_contents(
         Some(other) => return Ok(Err(format!("its Content-Encoding `{other}` is not supported"))),
     };
     let mut hashed = HashingReader { body, hash: Sha256::new(), bytes: 0 };
-    let said = verify::read_file(&mut hashed)?;
+    let verified = verify::read_file(&mut hashed)?;
     let found = to_hex(&hashed.hash.finalize());
     let pairs = [
         ("the SHA-256 of the file and `sha256` of its metadata", Some(found), sha256),
@@ -235,11 +236,15 @@ fn check_contents(
             Some(key.sequence.to_string()),
             sequence,
         ),
-        ("the name in its key and `object_type`", Some(key.name.clone()), Some(said.object_type)),
+        (
+            "the name in its key and `object_type`",
+            Some(key.name.clone()),
+            Some(verified.object_type),
+        ),
         (
             "the date in its key and `export_date`",
             Some(key.date.to_owned()),
-            Some(said.export_date),
+            Some(verified.export_date),
         ),
     ];
     for (what, one, other) in pairs {

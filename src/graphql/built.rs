@@ -1,7 +1,8 @@
 //! Builds the schema of one version of the catalogue.
 //!
-//! The model names every type. A field takes some kilobytes in the library's schema, so that schema has only the
-//! Business Objects that a document names. Only introspection and the SDL need all of them.
+//! The model has the name of every type. The library needs a schema of its own (`dynamic::Schema`), in which a field
+//! takes some kilobytes. So the library's schema has only the Business Objects that a document names. Only
+//! introspection and the SDL need all of them.
 use super::model::Model;
 use super::{system, types};
 use async_graphql::dynamic;
@@ -31,9 +32,10 @@ pub(super) struct Built {
     pub(super) model: Model,
     /// The cached library schema, with the Business Objects that recent documents named.
     kept: Mutex<Option<CachedSchema>>,
-    /// Held while a schema is used that is too large for the cache.
+    /// Locked while a schema that is too large for the cache is in use.
     large: Mutex<()>,
-    /// The schemas for API keys that are limited to one Business Object, the newest first, by its id.
+    /// The schemas for API keys that are limited to one Business Object, by the id of the Business Object, newest
+    /// first.
     key_schemas: Mutex<VecDeque<(String, Arc<Built>)>>,
 }
 
@@ -51,8 +53,13 @@ pub(super) struct Lease<'b> {
 
 impl Built {
     /// Builds the schema of the given Business Objects: all of them, or the ones that an API key may see.
-    pub(super) fn new(version: u64, all: Vec<Arc<Compiled>>, fields: usize, whole: bool) -> Self {
-        let model = Model::new(&all, fields, whole);
+    pub(super) fn new(
+        version: u64,
+        all: Vec<Arc<Compiled>>,
+        max_fields: usize,
+        whole: bool,
+    ) -> Self {
+        let model = Model::new(&all, max_fields, whole);
         for left in &model.left_out {
             tracing::warn!(
                 id = left.id,
@@ -71,15 +78,15 @@ impl Built {
     }
 
     /// Returns the schema with only one Business Object.
-    pub(super) fn limit_to_business_object(&self, id: &str, fields: usize) -> Arc<Self> {
-        let mut own = self.key_schemas.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, built)) = own.iter().find(|(of, _)| of == id) {
+    pub(super) fn limit_to_business_object(&self, id: &str, max_fields: usize) -> Arc<Self> {
+        let mut schemas = self.key_schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, built)) = schemas.iter().find(|(of, _)| of == id) {
             return Arc::clone(built);
         }
         let all = self.all.iter().filter(|one| one.object.id == *id).cloned().collect();
-        let built = Arc::new(Self::new(self.version, all, fields, false));
-        own.push_front((id.to_owned(), Arc::clone(&built)));
-        own.truncate(MAX_KEY_SCHEMAS);
+        let built = Arc::new(Self::new(self.version, all, max_fields, false));
+        schemas.push_front((id.to_owned(), Arc::clone(&built)));
+        schemas.truncate(MAX_KEY_SCHEMAS);
         built
     }
 
@@ -109,8 +116,8 @@ impl Built {
     /// needed.
     ///
     /// # Errors
-    /// `ErrorClass::Unavailable` when memory is too short for a large schema; `ErrorClass::Internal` when the types are
-    /// inconsistent.
+    /// `ErrorClass::Unavailable` when there is not enough memory for a large schema; `ErrorClass::Internal` when the
+    /// types are inconsistent.
     fn lease_types(
         &self,
         needed: BTreeSet<usize>,
@@ -136,7 +143,7 @@ impl Built {
         Ok(Lease { dynamic, _only: None })
     }
 
-    /// Builds the library's schema and omits each Business Object whose types are invalid.
+    /// Builds the library's schema. Omits Business Objects whose types are invalid.
     fn build_valid_schema(
         &self,
         of: BTreeSet<usize>,

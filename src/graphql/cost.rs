@@ -1,10 +1,10 @@
 //! Computes the cost of a document before it is executed.
 //!
-//! The library's own limits expand every fragment. A short document in which each fragment spreads the next one
-//! twice would keep it busy for years. This module counts each fragment once.
+//! The library's own limits expand every fragment. A short document in which each fragment spreads the next one twice
+//! would take it years. This module measures each fragment once.
 //!
-//! `check_document` examines the document before validation, by its text and selections. [`Cost`] is the cost of a valid
-//! operation according to the schema.
+//! `check_document` examines the document before validation, by its text and selections. [`Cost`] is the cost of a
+//! valid operation according to the schema.
 use super::document::Document;
 use super::input;
 use super::model::{FieldRole, Model, RootField};
@@ -93,7 +93,7 @@ pub(super) fn check_document(document: &ExecutableDocument, depth: usize) -> Res
             MAX_SELECTION_LEVELS,
         )?)?;
     }
-    // It also validates fragments that no operation spreads.
+    // The library also validates fragments that no operation spreads.
     for (name, fragment) in &document.fragments {
         if !known.contains_key(name) {
             add(measure_selection(
@@ -107,8 +107,8 @@ pub(super) fn check_document(document: &ExecutableDocument, depth: usize) -> Res
     Ok(())
 }
 
-/// Measures a selection. `None` in `known` marks a fragment that is being measured; finding it again means that the
-/// fragment spreads itself.
+/// Measures a selection. `known` has the sizes of fragments. `None` marks a fragment that is being measured: if a
+/// selection spreads it again, the fragment spreads itself.
 fn measure_selection<'a>(
     set: &'a SelectionSet,
     document: &'a ExecutableDocument,
@@ -165,7 +165,8 @@ fn measure_selection<'a>(
 /// The cost of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Cost {
-    /// The number of fields. Fields below a page count once for each item, those below a list [`ASSUMED_LIST_ITEMS`] times.
+    /// The number of fields. Fields below a page count once for each item, those below a list [`ASSUMED_LIST_ITEMS`]
+    /// times.
     pub(super) complexity: u64,
     /// The number of items of all pages. The items of a nested page count once for each item of the outer page.
     pub(super) rows: u64,
@@ -179,9 +180,9 @@ impl Cost {
     /// # Errors
     /// Describes which limit introspection exceeds, or what is wrong with `first`.
     pub(super) fn of_document(model: &Model, document: &Document<'_>) -> Result<Self, String> {
-        let mut telling =
+        let mut calculator =
             CostCalculator { model, document, known: HashMap::new(), introspections: 0 };
-        telling.compute_selection_cost(QUERY_TYPE, &document.operation.selection_set.node)
+        calculator.compute_selection_cost(QUERY_TYPE, &document.operation.selection_set.node)
     }
 
     fn combine_with(self, other: Self) -> Self {
@@ -273,7 +274,7 @@ impl<'t> CostCalculator<'t> {
             Cardinality::List => (ASSUMED_LIST_ITEMS, 0),
             Cardinality::Page => {
                 let first = input::parse_first(&self.document.resolve_arguments(field));
-                let first = first.map_err(|fault| fault.detail)? as u64;
+                let first = first.map_err(|error| error.detail)? as u64;
                 (first.max(1), first)
             }
         };

@@ -24,7 +24,8 @@ pub(super) struct Selected<'d> {
 pub(super) struct Arguments(Vec<(Name, Value)>);
 
 impl<'d> Document<'d> {
-    /// Returns `None` when the operation does not exist, or when a document with several operations names none.
+    /// Selects the operation of this name, or the only one. Returns `None` if there is no such operation, or if the
+    /// name is missing and there are several.
     pub(super) fn new(
         document: &'d ExecutableDocument,
         name: Option<&str>,
@@ -42,7 +43,7 @@ impl<'d> Document<'d> {
     }
 
     /// Collects the fields selected for an object, in the order of their first occurrence (GraphQL, 6.3.2). `is`
-    /// tells whether the object has the type that a fragment is for.
+    /// decides whether a fragment on the type of this name applies to the object.
     pub(super) fn collect(
         &self,
         sets: &[&'d SelectionSet],

@@ -73,7 +73,7 @@ impl<'d> Execution<'d> {
                 "__schema" | "__type" => Ok(get_introspected_member(introspected, &key)),
                 name => self.answer_root_field(name, &selected),
             };
-            (key, out.unwrap_or_else(|fault| Out::Failed(Box::new(fault))))
+            (key, out.unwrap_or_else(|error| Out::Failed(Box::new(error))))
         });
         Out::Object(members.collect())
     }

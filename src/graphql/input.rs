@@ -63,7 +63,7 @@ fn parse_object_filter(
         Value::List(items) => {
             items.iter().map(|item| parse_object_filter(model, object, item)).collect()
         }
-        // A single value is read as a list of one (GraphQL, 3.11).
+        // A single value counts as a list of one (GraphQL, 3.11).
         one => Ok(vec![parse_object_filter(model, object, one)?]),
     };
     let mut all = Vec::new();
@@ -129,7 +129,7 @@ fn parse_tests(
     Ok(if all.len() == 1 { all.swap_remove(0) } else { Filter::All(all) })
 }
 
-/// Returns a value in the form that the view shows.
+/// Returns a value as the text that the view shows for an equal stored value.
 fn to_comparable_text(name: &str, value: &Value) -> Result<String, GatewayError> {
     match value {
         Value::String(text) => Ok(text.clone()),

@@ -8,15 +8,15 @@ use async_graphql::parser::types::{
 };
 use async_graphql::{Name, Positioned, Value};
 
-/// The description of this schema. The library would describe what a schema is.
+/// The description of this schema. The library's own text only explains what a schema is.
 const SCHEMA_DESCRIPTION: &str =
     "The data of this gateway: the objects of its Business Objects, and its own state.";
 
 const SCHEMA_TYPE: &str = "__Schema";
 const DIRECTIVE_TYPE: &str = "__Directive";
 
-/// Replaces fields of directives that the library would reject as unknown: they ask for the name instead.
-/// [`complete_answer`] replaces the answer.
+/// Replaces the fields of directives that the library does not know and would reject, by the field `name` under the
+/// same key. [`complete_answer`] then replaces the values.
 pub(super) fn adapt_document(mut document: ExecutableDocument) -> ExecutableDocument {
     let operations: Vec<_> = match &mut document.operations {
         DocumentOperations::Single(only) => vec![only],
@@ -67,7 +67,7 @@ fn adapt_selection(set: &mut SelectionSet, type_name: &str) {
     }
 }
 
-/// Adds to the library's answer what it does not know.
+/// Completes the library's answer: the description of the schema, and the fields of directives that it does not know.
 pub(super) fn complete_answer(document: &Document<'_>, data: &mut Value) {
     let Value::Object(data) = data else { return };
     let sets = [&document.operation.selection_set.node];

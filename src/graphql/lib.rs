@@ -11,9 +11,9 @@
 //! | `execute`, `plan`, `objects`, `pages`, `out` | the answer: planned, read level by level, written. |
 //! | `user` | the account that sent the query. |
 //!
-//! The schema is built at run time from the current catalogue. A request gets the schema when it begins and keeps it
-//! until it ends. The next request sees what has changed. The schema is built on demand and dropped when it is
-//! unused for a while, so that a gateway without GraphQL clients does not keep it in memory.
+//! The schema is built on demand from the current catalogue. A request gets the schema when it begins and keeps it
+//! until it ends, so a changed Business Object is visible from the next request on. An unused schema is dropped within
+//! two minutes, so that a gateway without GraphQL clients does not keep it in memory.
 //!
 //! This layer is independent of HTTP; `http/graphql.rs` puts it on the wire.
 

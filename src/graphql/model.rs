@@ -10,7 +10,8 @@ use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The maximum number of fields of one Business Object. More would cost more memory than their types are worth.
+/// The maximum number of fields of one Business Object. A larger one gets no type, because its types would take too
+/// much memory.
 const MAX_FIELDS_PER_BUSINESS_OBJECT: usize = 1_000;
 
 /// Names of fields that every object or filter has, or that an enum must not contain.
@@ -89,12 +90,13 @@ pub(super) struct Field {
     pub(super) role: FieldRole,
 }
 
-/// What a field shows. The first number is the index of a field in the shape.
+/// What a field shows. The first number is the index of a field in the shape. The flag of each variant says whether
+/// there may be several values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FieldRole {
     /// The object's URI.
     Uri,
-    /// Values; the flag tells whether there may be many.
+    /// Values of this type.
     Leaf(usize, LeafType, bool),
     /// Nested objects, and their type as an index into [`Model::objects`].
     Nested(usize, usize, bool),
@@ -166,7 +168,7 @@ impl LeafType {
 }
 
 impl ObjectType {
-    /// Whether it is the type of a Business Object's own objects, not of nested ones.
+    /// Returns whether it is the type of a Business Object's own objects, not of nested ones.
     pub(super) fn is_root(&self) -> bool {
         self.path.is_empty()
     }
@@ -183,9 +185,9 @@ impl ObjectType {
 }
 
 impl Model {
-    /// Builds the types. Omits the newest Business Objects that do not fit into `most` fields.
-    pub(super) fn new(all: &[Arc<Compiled>], most: usize, whole: bool) -> Self {
-        let (fitting, left_out) = select_fitting(all, most);
+    /// Builds the types. Omits the newest Business Objects that do not fit into `max_fields` fields.
+    pub(super) fn new(all: &[Arc<Compiled>], max_fields: usize, whole: bool) -> Self {
+        let (fitting, left_out) = select_fitting(all, max_fields);
         let mut model = Self { left_out, whole, ..Self::default() };
         let mut types = UsedNames::from_names(&system::list_type_names());
         let mut roots = UsedNames::from_names(&system::SHARED_QUERY_FIELDS);
@@ -326,14 +328,14 @@ impl Model {
         orders.collect()
     }
 
-    /// Whether an object has values of this type.
+    /// Returns whether a field of any object has values of this type.
     pub(super) fn has_leaf(&self, type_name: &str) -> bool {
         self.objects.iter().flat_map(|object| &object.fields).any(
             |field| matches!(field.role, FieldRole::Leaf(_, leaf, _) if leaf.type_name() == type_name),
         )
     }
 
-    /// Whether a type of Business Objects is an input type.
+    /// Returns whether this is the name of an input type of a Business Object, or of [`system::OBJECT_TYPE`].
     pub(super) fn is_input(&self, name: &str) -> bool {
         let object = |ending: &str| self.by_name.get(name.strip_suffix(ending)?);
         let root = |place: &usize| self.objects.get(*place).is_some_and(ObjectType::is_root);
@@ -371,15 +373,15 @@ impl Model {
 /// Business Objects, each with its number of fields.
 type CountedBusinessObjects<'a> = Vec<(&'a Arc<Compiled>, usize)>;
 
-/// Selects the Business Objects that fit into `most` fields in total, the oldest first.
+/// Selects the Business Objects that fit into `max_fields` fields in total, the oldest first.
 pub(super) fn select_fitting(
     all: &[Arc<Compiled>],
-    most: usize,
+    max_fields: usize,
 ) -> (CountedBusinessObjects<'_>, Vec<LeftOut>) {
     let mut oldest_first: Vec<_> = all.iter().collect();
     // Ids are ordered by time, so a new Business Object never takes the name of an older one.
     oldest_first.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
-    let mut left = most;
+    let mut left = max_fields;
     let (mut fitting, mut left_out) = (Vec::new(), Vec::new());
     for compiled in oldest_first {
         let fields = count_fields(&compiled.mapping.root, MAX_FIELDS_PER_BUSINESS_OBJECT + 1);
@@ -389,7 +391,7 @@ pub(super) fn select_fitting(
             )
         } else if fields > left {
             format!(
-                "the Business Objects together have more than {most} fields (service.limits.graphql.fields)"
+                "the Business Objects together have more than {max_fields} fields (service.limits.graphql.fields)"
             )
         } else {
             left -= fields;
@@ -443,16 +445,16 @@ fn connection_field_name(one: &str) -> String {
     format!("{one}Connection")
 }
 
-/// Counts the fields of a shape and of everything nested in it, up to `most`.
-fn count_fields(shape: &Shape, most: usize) -> usize {
+/// Counts the fields of a shape and of everything nested in it, up to `max_fields`.
+fn count_fields(shape: &Shape, max_fields: usize) -> usize {
     let mut fields = 1;
     for field in &shape.fields {
         fields += 1;
         if let FieldKind::Property(Property { value: Value::Object(nested), .. }) = &field.kind {
-            fields += count_fields(nested, most.saturating_sub(fields));
+            fields += count_fields(nested, max_fields.saturating_sub(fields));
         }
-        if fields >= most {
-            return most;
+        if fields >= max_fields {
+            return max_fields;
         }
     }
     fields

@@ -19,7 +19,7 @@ use penstock_store::Read;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-/// The number of objects read with one reader. A reader keeps commits waiting.
+/// The number of objects read with one reader. Commits wait while a reader is open.
 const OBJECTS_PER_READER: usize = 16;
 
 /// The quads about the objects of a batch and those nested in them.
@@ -40,11 +40,11 @@ impl<'d> Execution<'d> {
         let Some(business) = self.planner.model.business.get(business) else { return Ok(objects) };
         let shape = &business.compiled.mapping.root;
         let uris: Vec<NamedNode> = uris.iter().map(NamedNode::new_unchecked).collect();
-        for some in uris.chunks(OBJECTS_PER_READER) {
-            self.bounds.count_examined(some.len())?;
-            let (quads, there) = self.read_quads(&business.compiled, plan, some)?;
+        for chunk in uris.chunks(OBJECTS_PER_READER) {
+            self.bounds.count_examined(chunk.len())?;
+            let (quads, present) = self.read_quads(&business.compiled, plan, chunk)?;
             self.resolve_references(plan)?;
-            for uri in there {
+            for uri in present {
                 let out =
                     self.build_object(plan, shape, &NestingPath { uri, above: None }, &quads)?;
                 objects.insert(uri.as_str().to_owned(), Rc::new(out));
@@ -53,7 +53,8 @@ impl<'d> Execution<'d> {
         Ok(objects)
     }
 
-    /// Reads the quads that the plan needs of the objects that belong to the Business Object, with one reader.
+    /// Selects the URIs whose objects belong to the Business Object. Reads the quads that the plan needs of these
+    /// objects. Uses one reader.
     fn read_quads<'u>(
         &self,
         compiled: &Compiled,
@@ -61,16 +62,16 @@ impl<'d> Execution<'d> {
         uris: &'u [NamedNode],
     ) -> Result<(Quads, Vec<&'u NamedNode>), GatewayError> {
         let read = self.sources.store.read();
-        let mut there = Vec::new();
+        let mut present = Vec::new();
         for uri in uris {
             if members::is_member(&read, compiled, uri)? {
-                there.push(uri);
+                present.push(uri);
             }
         }
         let mut quads = Quads::new();
         let root = &compiled.mapping.root;
         let mut level: Vec<PlannedObject<'_, 'd>> =
-            there.iter().map(|uri| ((*uri).clone(), root, plan)).collect();
+            present.iter().map(|uri| ((*uri).clone(), root, plan)).collect();
         let mut seen = HashSet::new();
         while !level.is_empty() {
             level.sort_by(|(a, ..), (b, ..)| a.cmp(b));
@@ -98,7 +99,7 @@ impl<'d> Execution<'d> {
             }
             level = next;
         }
-        Ok((quads, there))
+        Ok((quads, present))
     }
 
     /// Resolves the references in either direction of the objects that were read.
@@ -117,14 +118,14 @@ impl<'d> Execution<'d> {
     fn resolve_follow(&self, follow: &Follow<'d>) -> Result<(), GatewayError> {
         let mut wanted = std::mem::take(&mut *follow.wanted.borrow_mut());
         wanted.retain(|uri| !follow.known.borrow().contains_key(uri));
-        let mut of: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        let mut uris_by_business: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for uri in &wanted {
             if let Some(business) = self.find_business_object(uri, follow.business)? {
-                of.entry(business).or_default().insert(uri.clone());
+                uris_by_business.entry(business).or_default().insert(uri.clone());
             }
         }
         let mut found = HashMap::new();
-        for (business, uris) in of {
+        for (business, uris) in uris_by_business {
             let plan = follow.nodes.plan_for(&self.planner, business)?;
             found.extend(self.read_objects(business, &plan, &uris)?);
         }
@@ -136,7 +137,7 @@ impl<'d> Execution<'d> {
         Ok(())
     }
 
-    /// Finds the Business Object that an object belongs to, the first by name.
+    /// Finds the first Business Object, by name, that an object belongs to. With `only`, considers only this one.
     pub(super) fn find_business_object(
         &self,
         uri: &str,
@@ -164,7 +165,7 @@ impl<'d> Execution<'d> {
         Ok(())
     }
 
-    /// Finds the objects that refer to each of these.
+    /// Finds the objects that refer to each of these URIs. Returns a page for each of them.
     pub(super) fn find_referrers(
         &self,
         refer: &Referrers<'d>,
@@ -312,7 +313,7 @@ impl<'d> Execution<'d> {
     }
 }
 
-/// Returns the approximate number of bytes of a value that occurs several times.
+/// Returns the approximate number of bytes of a shared value.
 fn count_value_bytes(out: &Out) -> usize {
     match out {
         Out::Raw(text) | Out::Text(text) => text.len() + 3,
@@ -326,7 +327,7 @@ fn count_value_bytes(out: &Out) -> usize {
 }
 
 impl Plan<'_> {
-    /// Whether the quads about an object have to be read.
+    /// Returns whether the quads about an object have to be read.
     fn needs_quads(&self) -> bool {
         self.steps.iter().any(|(_, step)| match step {
             Step::Leaf(..) | Step::Nested(..) | Step::Follow(Some(_), _) => true,
@@ -335,7 +336,7 @@ impl Plan<'_> {
     }
 }
 
-/// Collects the references of an object.
+/// Collects the references that the plan needs of an object.
 fn collect_references(plan: &Plan<'_>, uri: &NamedNode, shape: &Shape, owned: &FieldValues<'_>) {
     for (_, step) in &plan.steps {
         match step {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 /// The maximum number of errors of one answer.
 const MAX_ERRORS: usize = 100;
 
-/// A value of the result. Numbers are kept as text, so that they keep their digits.
+/// A value of the result. Numbers are text, so that they keep all their digits.
 #[derive(Debug)]
 pub(super) enum Out {
     Null,
@@ -17,7 +17,7 @@ pub(super) enum Out {
     Object(Vec<(Name, Out)>),
     /// A value that occurs several times.
     Shared(Rc<Out>),
-    /// `null`, and the error.
+    /// A value that could not be read: `null`, and an entry in `errors`.
     Failed(Box<GatewayError>),
 }
 
@@ -43,7 +43,7 @@ impl Out {
         }
     }
 
-    /// Writes the result as JSON. Returns it with the errors, each with its path.
+    /// Writes the result as JSON. Also returns the errors, each with its path, up to [`MAX_ERRORS`].
     pub(super) fn write_json(&self) -> (String, Vec<ServerError>) {
         let mut writer = Writer { out: String::new(), path: Vec::new(), errors: Vec::new() };
         writer.write_value(self);
@@ -90,10 +90,10 @@ impl Writer {
                 }
                 self.out.push('}');
             }
-            Out::Failed(fault) => {
+            Out::Failed(cause) => {
                 self.out.push_str("null");
                 if self.errors.len() < MAX_ERRORS {
-                    let mut error = ServerError::new(fault.to_string(), None);
+                    let mut error = ServerError::new(cause.to_string(), None);
                     error.path.clone_from(&self.path);
                     self.errors.push(error);
                 }

@@ -17,11 +17,12 @@ pub(super) struct PageItem {
     pub(super) path: Option<String>,
 }
 
-/// The objects of a page, for each part of the page that shows them. The key is the address of the part.
+/// The objects of pages, for each part of a page that shows objects. The key is the address of the part's [`Nodes`].
+/// The inner key is the Business Object and the URI.
 pub(super) type LoadedObjects = HashMap<*const (), HashMap<(usize, String), Rc<Out>>>;
 
 impl<'d> Execution<'d> {
-    /// Reads the objects of pages with the same selection, each once for each part.
+    /// Reads the objects of all pages with this selection. An object on several pages is read once for each part.
     pub(super) fn load_page<'i>(
         &self,
         page: &Page<'d>,
@@ -52,12 +53,12 @@ impl<'d> Execution<'d> {
         nodes: &Nodes<'d>,
         items: impl Iterator<Item = &'i PageItem>,
     ) -> Result<HashMap<(usize, String), Rc<Out>>, GatewayError> {
-        let mut of: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        let mut uris_by_business: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for item in items {
-            of.entry(item.business).or_default().insert(item.uri.clone());
+            uris_by_business.entry(item.business).or_default().insert(item.uri.clone());
         }
         let mut loaded = HashMap::new();
-        for (business, uris) in of {
+        for (business, uris) in uris_by_business {
             let plan = nodes.plan_for(&self.planner, business)?;
             let objects = self.read_objects(business, &plan, &uris)?;
             loaded.extend(objects.into_iter().map(|(uri, out)| ((business, uri), out)));
@@ -103,7 +104,7 @@ impl<'d> Execution<'d> {
                     Out::Object(fields.collect())
                 }
                 PagePart::TotalCount => {
-                    total().unwrap_or_else(|fault| Out::Failed(Box::new(fault)))
+                    total().unwrap_or_else(|error| Out::Failed(Box::new(error)))
                 }
             };
             if !matches!(part, PagePart::Nodes(_)) {

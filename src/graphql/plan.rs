@@ -1,5 +1,5 @@
-//! Plans what to read of an object, once for all objects of its type. What many objects need can then be collected
-//! and read together.
+//! Plans what to read of an object, once for all objects of its type. What many objects need is then collected and read
+//! together.
 use super::document::{Arguments, Document, Selected};
 use super::input;
 use super::model::{FieldRole, LeafType, Model};
@@ -19,20 +19,21 @@ pub(super) struct Plan<'d> {
     pub(super) steps: Vec<(Name, Step<'d>)>,
 }
 
-/// What one field of the answer shows.
+/// What one field of the answer shows. Each number is the index of a field in the shape.
 pub(super) enum Step<'d> {
     TypeName,
     Uri,
     Leaf(usize, LeafType, bool),
     Nested(usize, bool, Plan<'d>),
-    /// The objects that a field refers to, or the nested object as an object of its own Business Object.
+    /// The objects that the field at this index refers to. Without an index: the nested object as an object of its own
+    /// Business Object. The flag says whether the field may have several values.
     Follow(Option<(usize, bool)>, Follow<'d>),
     ReferredBy(Referrers<'d>),
 }
 
 /// References to objects of Business Objects, resolved by URI.
 pub(super) struct Follow<'d> {
-    /// The Business Object to read them as; `None` for the first that they belong to.
+    /// The Business Object to read them as; `None` for the first, by name, that they belong to.
     pub(super) business: Option<usize>,
     pub(super) nodes: Nodes<'d>,
     /// The URIs to resolve.
@@ -117,12 +118,13 @@ impl<'d> Planner<'d> {
         object: usize,
         sets: &[&'d SelectionSet],
     ) -> Result<Plan<'d>, GatewayError> {
-        let of = self.model.objects.get(object).ok_or_else(unimplemented_field_error)?;
-        let is = |name: &str| name == of.name || (of.is_root() && name == NODE_TYPE);
+        let object_type = self.model.objects.get(object).ok_or_else(unimplemented_field_error)?;
+        let is =
+            |name: &str| name == object_type.name || (object_type.is_root() && name == NODE_TYPE);
         let mut steps = Vec::new();
         for Selected { key, field, sets } in self.document.collect(sets, &is) {
             let name = field.node.name.node.as_str();
-            let role = of.find_field(name).map(|field| field.role);
+            let role = object_type.find_field(name).map(|field| field.role);
             let arguments = || self.document.resolve_arguments(&field.node);
             let step = match (name, role) {
                 ("__typename", _) => Step::TypeName,
@@ -144,7 +146,7 @@ impl<'d> Planner<'d> {
             };
             steps.push((key.clone(), step));
         }
-        Ok(Plan { type_name: Name::new(&of.name), steps })
+        Ok(Plan { type_name: Name::new(&object_type.name), steps })
     }
 
     /// Plans references, with the type that the argument `as` names.

@@ -56,7 +56,7 @@ struct Inner {
 struct Current {
     built: Option<Arc<Built>>,
     used: Instant,
-    /// Whether a task is running that drops it.
+    /// Whether a task is running that drops the unused schema.
     is_watched: bool,
 }
 
@@ -111,7 +111,8 @@ impl Schema {
     /// Returns the schema that the caller may see, in the schema definition language. Blocking.
     ///
     /// # Errors
-    /// `ErrorClass::Internal` when the types are inconsistent; `ErrorClass::Unavailable` when memory is too short.
+    /// `ErrorClass::Internal` when the types are inconsistent; `ErrorClass::Unavailable` when there is not enough
+    /// memory.
     pub fn render_sdl(&self, caller: &Caller) -> Result<String, GatewayError> {
         let options = SDLExportOptions::new().include_specified_by();
         let built = self.0.schema_for_caller(caller);
@@ -140,18 +141,18 @@ impl Schema {
             Ok(Err(refused)) => return refused,
             Err(answer) => return answer,
         };
-        let turn = if prepared.reads {
-            let Some(turn) = self.0.permits.acquire().await else {
+        let permit = if prepared.reads {
+            let Some(permit) = self.0.permits.acquire().await else {
                 let busy = Answer::refused("too many queries are running; try again");
                 return Answer { is_busy: true, ..busy };
             };
-            Some(turn)
+            Some(permit)
         } else {
             None
         };
         let (inner, who) = (Arc::clone(&self.0), caller.clone());
         let answer = run_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             prepared.execute_query(&inner, &who)
         });
         answer.await.unwrap_or_else(|answer| answer)
@@ -276,7 +277,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the current schema, limited to what the caller may see.
+    /// Returns the current schema, limited to what the caller may see: for an API key of one Business Object, only this
+    /// one.
     fn schema_for_caller(self: &Arc<Self>, caller: &Caller) -> Arc<Built> {
         let whole = self.current_schema();
         let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
@@ -288,12 +290,12 @@ impl Inner {
     fn current_schema(self: &Arc<Self>) -> Arc<Built> {
         let mut current = self.lock_current();
         current.used = Instant::now();
-        // Read the version before the entries, so that the next request sees a change in between.
+        // The version is read before the Business Objects. If one changes in between, the next request builds again.
         let version = self.sources.catalogue.version();
         if let Some(built) = current.built.as_ref().filter(|built| built.version == version) {
             return Arc::clone(built);
         }
-        // Drop the old schema first, so that not both are in memory, unless a query still uses the old one.
+        // Drop the old schema first, so that both are in memory only while a query still uses the old one.
         current.built = None;
         let all = self.sources.catalogue.list();
         let built = Arc::new(Built::new(version, all, self.limits.fields, true));
@@ -333,9 +335,9 @@ impl Answer {
     }
 
     /// Creates the answer for a query that was not executed because building the schema failed.
-    fn from_error(fault: GatewayError) -> Self {
-        let is_busy = matches!(fault.kind, ErrorClass::Unavailable(_));
-        Self { is_busy, ..Self::refused(fault.detail) }
+    fn from_error(error: GatewayError) -> Self {
+        let is_busy = matches!(error.kind, ErrorClass::Unavailable(_));
+        Self { is_busy, ..Self::refused(error.detail) }
     }
 
     fn with_errors(errors: Vec<ServerError>) -> Self {
@@ -343,8 +345,8 @@ impl Answer {
     }
 }
 
-/// Converts variables. The library would read them through serde, which turns numbers of `serde_json` into objects,
-/// because they keep all digits here.
+/// Converts variables. Numbers of `serde_json` keep all their digits here, and the library's own conversion through
+/// serde would turn such numbers into objects.
 fn convert_variables(values: serde_json::Map<String, serde_json::Value>) -> Variables {
     let mut variables = Variables::default();
     variables

@@ -243,7 +243,7 @@ const TESTS: &[(&str, &str)] = &[
     ("exists", "There is a value, or with `false` there is none."),
 ];
 
-/// Returns the names of all types here and of GraphQL's built-in types.
+/// Returns the names of all types that Business Objects cannot use: those here, and GraphQL's own.
 pub(super) fn list_type_names() -> Vec<&'static str> {
     let built_in = ["Int", "Float", "String", "Boolean", "ID", "Mutation", "Subscription"];
     let shared = [QUERY_TYPE, NODE_TYPE, OBJECT_TYPE, REFERRERS_TYPE, "ReferrerEdge"];
@@ -257,7 +257,7 @@ pub(super) fn list_type_names() -> Vec<&'static str> {
         .collect()
 }
 
-/// Whether a type is an input type of the schema.
+/// Returns whether a type of this module, or of GraphQL itself, is an input type of the schema.
 pub(super) fn is_input(model: &Model, name: &str) -> bool {
     let here = SCALARS.iter().any(|(scalar, ..)| *scalar == name)
         || ENUMS.iter().any(|(items, ..)| *items == name)
@@ -265,7 +265,7 @@ pub(super) fn is_input(model: &Model, name: &str) -> bool {
     ["Int", "Float", "String", "Boolean", "ID"].contains(&name) || here && is_used(model, name)
 }
 
-/// Whether something refers to an input type. Introspection and the SDL omit the others.
+/// Returns whether the schema uses a scalar, enum or filter. Introspection and the SDL omit the others.
 fn is_used(model: &Model, name: &str) -> bool {
     match (name, name.strip_suffix("Filter")) {
         ("Direction" | "IDFilter", _) => !model.business.is_empty(),
@@ -354,7 +354,7 @@ pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
     query
 }
 
-/// Creates a field of the schema. `execute` provides its value, because it sees the whole selection at once.
+/// Creates a field of the schema. The library never resolves it: the module `execute` provides its value.
 pub(super) fn build_field(
     name: impl Into<String>,
     kind: TypeRef,

@@ -203,12 +203,12 @@ fn build_object_type(
         (true, description) => description.to_owned(),
         (false, _) => format!("An object of the namespace {}.", shape.namespace),
     };
-    let mut made = Object::new(&object.name).description(to_single_line(&about));
+    let mut built = Object::new(&object.name).description(to_single_line(&about));
     if object.is_root() {
-        made = made.implement(NODE_TYPE);
+        built = built.implement(NODE_TYPE);
     }
     for own in &object.fields {
-        made = made.field(match own.role {
+        built = built.field(match own.role {
             FieldRole::Uri => build_field(&own.name, type_ref("ID!"), "Its URI."),
             FieldRole::Leaf(place, leaf, many) => build_field(
                 &own.name,
@@ -240,13 +240,13 @@ fn build_object_type(
             ),
         });
     }
-    made
+    built
 }
 
 /// Builds the filter for a type of objects.
 fn build_filter_type(model: &Model, object: &ObjectType) -> InputObject {
     let own = filter_type_name(&object.name);
-    let mut made = InputObject::new(&own)
+    let mut built = InputObject::new(&own)
         .description(format!(
             "A filter for an object of type {}. All given filters must match.",
             object.name
@@ -269,16 +269,16 @@ fn build_filter_type(model: &Model, object: &ObjectType) -> InputObject {
             },
             FieldRole::Followed(..) | FieldRole::AsObject | FieldRole::ReferredBy => continue,
         };
-        made = made.field(InputValue::new(&field.name, TypeRef::named(kind)));
+        built = built.field(InputValue::new(&field.name, TypeRef::named(kind)));
     }
-    made
+    built
 }
 
 fn list_or_single(name: &str, many: bool) -> TypeRef {
     if many { TypeRef::named_nn_list(name) } else { TypeRef::named(name) }
 }
 
-/// Describes a field according to its mapping.
+/// Describes a field of a shape, as the mapping defines it.
 fn describe_field(shape: &Shape, place: usize) -> String {
     let Some(field) = shape.fields.get(place) else { return String::new() };
     let FieldKind::Property(Property { predicate, required, value, .. }) = &field.kind else {
@@ -294,7 +294,7 @@ fn describe_field(shape: &Shape, place: usize) -> String {
     to_single_line(&format!("`{}`: <{}>{kind}{required}", field.name, predicate.as_str()))
 }
 
-/// Returns a text as one line that means the same in a block string and in introspection.
+/// Returns a text as one line, without characters that change in a block string of the SDL.
 fn to_single_line(text: &str) -> String {
     let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words: Vec<&str> = spaced.split_whitespace().collect();
@@ -306,7 +306,7 @@ fn to_single_line(text: &str) -> String {
 }
 
 impl LeafType {
-    /// Whether GraphQL's own type allows only values of that type.
+    /// Returns whether the GraphQL type allows no other values, so that another stored value is an error.
     pub(super) fn is_strict(self) -> bool {
         self == Self::Boolean
     }

@@ -68,16 +68,16 @@ impl BoundKeyAccess {
     }
 }
 
-/// The end of the path of the only route whose POST changes nothing.
+/// The end of the path of GraphQL, the only route of the API whose POST only reads the store.
 pub(super) const READ_ONLY_POST_SUFFIX: &str = "graphql";
 
 /// Whether requests of a route change or trigger something.
 pub(super) fn has_side_effects(method: &Method, path: &str) -> bool {
-    // A GET that acts, as the specification requires.
+    // The specification requires that a GET of `push` exports.
     !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
 }
 
-/// Passes authorized requests on to the route's handler, which finds the caller in the depot.
+/// Passes authorized requests on to the route's handler, and puts the caller into the depot for it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allow {
     minimum_role: MinimumRole,
@@ -101,8 +101,8 @@ impl Allow {
         }
     }
 
-    /// Creates the check of a page's route. A form carries the session's token in a field, which
-    /// `admin::form` reads.
+    /// Creates the check of a page's route. It does not check which page sent a form, because the session's
+    /// token is in a field of the body: `admin::form::FormReader` does.
     pub(super) fn for_page(minimum_role: MinimumRole) -> Self {
         Self {
             minimum_role,
@@ -117,8 +117,8 @@ impl Allow {
         Self::for_page(MinimumRole::User)
     }
 
-    /// Returns the authorized caller, or `None` where anyone may use the route. Of an unauthenticated request
-    /// only the credential is looked at.
+    /// Returns the authorized caller, or `None` if the route requires no credential. Nothing is read from the
+    /// body, and no name is looked up, before the credential is checked.
     pub(super) async fn authorize(
         self,
         req: &Request,
@@ -146,7 +146,7 @@ impl Allow {
         if let Some(why) = origin(depot).host_error() {
             return Err(Problem::malformed(why).into());
         }
-        let least = match self.minimum_role {
+        let required_role = match self.minimum_role {
             MinimumRole::Anyone => {
                 if !self.accepts_any_host {
                     page::check_host(depot)?;
@@ -181,20 +181,20 @@ impl Allow {
                 page::check_session_sender(req, depot, None)?;
             }
         }
-        let least = match (self.minimum_role, caller.role) {
+        let required_role = match (self.minimum_role, caller.role) {
             (MinimumRole::Metrics, Role::Metrics) => Role::Metrics,
-            _ => least,
+            _ => required_role,
         };
         if caller.credential == Credential::Local {
             return Ok(Some(Authorized::local()));
         }
-        let caller = match state.gateway()?.auth.authorize(caller, least) {
+        let caller = match state.gateway()?.auth.authorize(caller, required_role) {
             Ok(authorized) => authorized,
             Err(caller) => {
                 let detail = format!(
-                    "this request needs the role {least}, and the credential has {}; {}",
+                    "this request needs the role {required_role}, and the credential has {}; {}",
                     caller.role,
-                    how_to_get_role(depot, least)
+                    how_to_get_role(depot, required_role)
                 );
                 return Err(record_forbidden(req, depot, &caller, detail).into());
             }
@@ -219,7 +219,7 @@ impl Allow {
         if bound == BoundKeyAccess::Graphql {
             return Ok(());
         }
-        let asked = run_blocking(move || {
+        let requested = run_blocking(move || {
             Ok(match bound {
                 BoundKeyAccess::Never | BoundKeyAccess::Graphql => None,
                 BoundKeyAccess::BusinessObject => {
@@ -233,7 +233,7 @@ impl Allow {
                 }
             })
         });
-        if asked.await?.as_ref() == Some(own) {
+        if requested.await?.as_ref() == Some(own) {
             return Ok(());
         }
         let detail = "this API key is for one Business Object: it can read the definition, \
@@ -309,8 +309,8 @@ fn wants_page(req: &Request) -> bool {
     *req.method() == Method::GET && accept.is_some_and(|types| types.contains("text/html"))
 }
 
-/// Checks that every percent sign begins an escape and that the escapes are UTF-8. Otherwise two clients
-/// could mean different things with one address.
+/// Checks that every percent sign begins an escape and that the escapes are UTF-8. Otherwise two programs
+/// could read one address differently.
 fn check_percent_encoding(part: &str) -> Result<(), Problem> {
     let escapes_are_whole = part.split('%').skip(1).all(|escape| {
         let mut digits = escape.bytes();
@@ -343,34 +343,34 @@ pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
 }
 
 /// Describes where a credential with this role comes from.
-fn how_to_get_role(depot: &Depot, least: Role) -> String {
+fn how_to_get_role(depot: &Depot, required_role: Role) -> String {
     format!(
         "a user with that role can create such an API key on the page {}/admin/keys, and \
-         `penstock api-key create --role {least}` creates one on the gateway's machine",
+         `penstock api-key create --role {required_role}` creates one on the gateway's machine",
         origin(depot).prefix
     )
 }
 
-/// Checks again that the sender of a request may use its route, after its body has arrived. That may have
-/// taken minutes. From then on the caller has its current role. On public routes nothing is checked.
+/// Checks again that the caller may use the route, now that the body has arrived, which may have taken
+/// minutes. Updates the caller in the depot to its current role. Does nothing on public routes.
 ///
 /// # Errors
 /// 401 when the credential has ended; 403 when its role no longer suffices.
 pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
     let Some(caller) = caller_if_known(depot) else { return Ok(()) };
-    let renewed = caller.with_current_role().map_err(|fault| {
-        if fault.kind == ErrorClass::Forbidden {
-            return record_forbidden(req, depot, caller, fault.detail);
+    let renewed = caller.with_current_role().map_err(|error| {
+        if error.kind == ErrorClass::Forbidden {
+            return record_forbidden(req, depot, caller, error.detail);
         }
-        let detail = format!("{} /{}: {}", req.method(), req.matched_path(), fault.detail);
+        let detail = format!("{} /{}: {}", req.method(), req.matched_path(), error.detail);
         caller::record_refusal(&state(depot), depot, Some(caller), detail);
-        Problem::from(fault)
+        Problem::from(error)
     })?;
     depot.insert_typed(renewed);
     Ok(())
 }
 
-/// 403: the caller is known and not allowed. Records it in the audit trail.
+/// 403: the caller is authenticated and may not do this. Records the refusal in the audit trail.
 fn record_forbidden(req: &Request, depot: &Depot, who: &Caller, detail: String) -> Problem {
     let route = req.matched_path();
     let method = req.method();

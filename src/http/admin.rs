@@ -5,14 +5,15 @@
 //! calls. Then it redirects with [`frame::redirect_with_notice`], or shows the form again with its [`form::FormErrors`].
 //!
 //! - `frame`: what every page has: navigation, the caller, a notice, the response headers
-//! - `form`: the fields of a form, the check of its origin, and its errors
-//! - `fault`: the page in place of a problem
-//! - `assets`: scripts and styles, under addresses that change with them
+//! - `form`: the fields of a form, the check of the page that sent it, and its errors
+//! - `fault`: the error page, instead of a problem document
+//! - `assets`: scripts and styles, whose addresses change with their content
 //! - `words`: numbers, sizes and times in readable form
 //! - `pager`: the links to further pages of a list
 //! - `overview`, `health`, `plot`: the state of the gateway, and what is wrong
 //! - `business_objects`: the list, one Business Object, export, delete
-//! - `editor`, `draft`, `check`, `samples`: create and change one, its form, its check with a sample, and deriving one
+//! - `editor`, `draft`, `check`, `samples`: creating and changing a Business Object, the content of that form, its
+//!   check with a sample, and deriving a mapping
 //! - `objects`: search, and the page of one object
 //! - `exports`, `targets`, `query`: the queue and its files; the targets; GraphQL
 //! - `users`, `profile`, `keys`, `audit`: accounts, API keys and the audit trail

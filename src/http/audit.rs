@@ -29,7 +29,8 @@ pub(super) async fn list_audit(req: &mut Request, depot: &mut Depot) -> ReplyRes
     page_reply(items, limit, |event: &shapes::AuditEvent| &event.id)
 }
 
-/// Returns the events for `account` and `what` from `cursor` on, and one more than `limit` if there are more.
+/// Returns the events that match the parameters `account` and `what`, starting at `cursor`. If there are more
+/// than `limit`, it returns one more than `limit`.
 pub(super) async fn query_events(
     query: &Query,
     gateway: Gateway,

@@ -1,4 +1,4 @@
-//! `/control/backup`, only for the control socket: the content of the store as a stream.
+//! `/control/backup`, only over the control socket: the content of the store as a stream.
 use super::query::Query;
 use super::reply::{Reply, ReplyResult};
 use super::state::gateway;
@@ -12,10 +12,11 @@ use salvo::{Depot, Request, handler};
 use std::io::{self, Write};
 use tokio::sync::mpsc::{Sender, channel};
 
-/// The maximum pieces that wait for a slow reader; each is about 100 KiB.
+/// The maximum number of pieces that wait for a slow reader; each has about 100 KiB.
 const MAX_PENDING_PIECES: usize = 4;
 
-/// Streams a backup. If it fails, the connection breaks and the stream lacks its end.
+/// Streams a backup. If the backup fails, the gateway breaks the connection, so that the stream is visibly
+/// incomplete.
 #[handler]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
@@ -25,7 +26,7 @@ pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     }))
 }
 
-/// Returns a stream of what `write` writes, on a thread that may block.
+/// Runs `write` on a thread that may block. Returns what it writes as a stream.
 pub(super) fn stream_written(
     media_type: &'static str,
     write: impl FnOnce(&mut Pieces) + Send + 'static,
@@ -56,7 +57,7 @@ fn write_backup(store: &ReadStore, audit: &Audit, pieces: &mut Pieces) {
     }
 }
 
-/// Passes on what is written, waiting while the reader is behind.
+/// Passes on what is written. Writing blocks while the reader is behind.
 pub(super) struct Pieces(Sender<io::Result<Bytes>>);
 
 impl Pieces {

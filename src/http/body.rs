@@ -1,4 +1,4 @@
-//! Request bodies: which are accepted, their size limits, and how much memory all of them use at once.
+//! Request bodies: the accepted media types, the size limits, and the memory that all bodies may use at once.
 use super::access::check_after_body;
 use super::origin::Origin;
 use super::problem::Problem;
@@ -21,44 +21,49 @@ use tokio::time::{Instant, timeout, timeout_at};
 const BODY_TIMEOUT: Duration = Duration::from_mins(10);
 /// The maximum time for a small body.
 const SMALL_BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum bytes of a small body, which has a few fields.
+/// The maximum number of bytes of a small body, which has a few fields.
 const MAX_SMALL_BODY_BYTES: u64 = 64 << 10;
-/// The maximum bytes of a small form, where three characters may encode one.
+/// The maximum number of bytes of a small form, where percent-encoding may need three characters for one byte.
 const MAX_FORM_BYTES: u64 = 3 * MAX_SMALL_BODY_BYTES;
-/// The bytes of all small bodies at once, of authenticated and of unauthenticated clients.
+/// The maximum number of bytes of all concurrent small bodies of authenticated clients.
 const AUTHENTICATED_QUOTA_BYTES: u64 = 4 << 20;
+/// The maximum number of bytes of all concurrent bodies of unauthenticated clients.
 const UNAUTHENTICATED_QUOTA_BYTES: u64 = 1 << 20;
-/// The maximum bytes of a body of an unauthenticated client: an email, a password and a return path,
-/// percent-encoded.
+/// The maximum number of bytes of a body of an unauthenticated client: an email, a password and a return
+/// path, percent-encoded.
 const MAX_UNAUTHENTICATED_BODY_BYTES: u64 = 10 << 10;
-/// Concurrent request bodies of unauthenticated clients, per address (for IPv6 per /64) and in total.
-/// Together they fit into their quota, so that none is refused because of the size of others.
+/// The maximum number of concurrent request bodies of unauthenticated clients from one address (for IPv6,
+/// from one /64).
 const MAX_BODIES_PER_ADDRESS: usize = 8;
+/// The maximum number of concurrent request bodies of all unauthenticated clients. Together they fit into
+/// their quota, so that none is refused because of the size of others.
 const MAX_UNAUTHENTICATED_BODIES: usize = 96;
-/// The maximum bytes of a body that is accepted while memory is short.
+/// The maximum number of bytes of a body that is accepted while memory is short.
 const MAX_BODY_BYTES_WHEN_MEMORY_SHORT: u64 = 1 << 20;
-/// How long the rest of a refused body is read and discarded, so that its sender can read the answer instead
-/// of a connection reset.
+/// How long the rest of a refused body is read and discarded. Without that, its sender would get a connection
+/// reset instead of the response.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Limits the bytes of all bodies of one kind that are in memory at once.
 #[derive(Debug)]
 pub(super) struct BodyQuota {
-    /// One permit is [`BodyQuota::PERMIT_BYTES`] bytes.
+    /// One permit stands for [`BodyQuota::PERMIT_BYTES`] bytes.
     permits: Arc<Semaphore>,
     /// The number of permits.
     total_permits: usize,
-    /// `None` for a quota so small that it does not count while memory is short.
+    /// `None` for a quota so small that its bodies are accepted even while memory is short.
     memory: Option<Memory>,
 }
 
-/// The quotas for bodies. Small bodies and those of unauthenticated clients have quotas of their own, so that
-/// they never take the place of data.
+/// The quotas for bodies. Small bodies, and those of unauthenticated clients, have separate quotas, so that
+/// they never use up the quota of data.
 #[derive(Debug)]
 pub(super) struct BodyQuotas {
     /// For data and definitions (`service.limits.in-flight`).
     pub(super) data: BodyQuota,
+    /// For small bodies of authenticated clients.
     authenticated: BodyQuota,
+    /// For bodies of unauthenticated clients.
     unauthenticated: BodyQuota,
     incoming: IncomingBodies,
 }
@@ -66,12 +71,12 @@ pub(super) struct BodyQuotas {
 impl BodyQuotas {
     /// Creates the quotas, with this many bytes for data, for a process with this memory limit.
     pub(super) fn new(data: u64, memory: &Memory) -> Self {
-        let room = |bytes| BodyQuota::new(bytes, memory.clone());
+        let quota = |bytes| BodyQuota::new(bytes, memory.clone());
         Self {
-            data: room(data),
-            authenticated: room(AUTHENTICATED_QUOTA_BYTES),
-            // Users must be able to sign in when memory is short and another body is arriving.
-            unauthenticated: BodyQuota { memory: None, ..room(UNAUTHENTICATED_QUOTA_BYTES) },
+            data: quota(data),
+            authenticated: quota(AUTHENTICATED_QUOTA_BYTES),
+            // Users must be able to sign in even while memory is short and other bodies are arriving.
+            unauthenticated: BodyQuota { memory: None, ..quota(UNAUTHENTICATED_QUOTA_BYTES) },
             incoming: IncomingBodies::default(),
         }
     }
@@ -90,8 +95,8 @@ impl BodyQuota {
 
     /// Creates a quota of this many bytes for a process with this memory limit.
     pub(super) fn new(bytes: u64, memory: Memory) -> Self {
-        let units = usize::try_from(bytes / Self::PERMIT_BYTES).unwrap_or(usize::MAX);
-        let total_permits = units.clamp(1, Semaphore::MAX_PERMITS);
+        let permits = usize::try_from(bytes / Self::PERMIT_BYTES).unwrap_or(usize::MAX);
+        let total_permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             permits: Arc::new(Semaphore::new(total_permits)),
             total_permits,
@@ -99,8 +104,8 @@ impl BodyQuota {
         }
     }
 
-    /// Returns a permit for a body of this many bytes, or 503. While memory is short, small bodies are
-    /// accepted one at a time, so that they still make progress.
+    /// Returns a permit for a body of this many bytes, or 503. While memory is short, it accepts only bodies of
+    /// up to [`MAX_BODY_BYTES_WHEN_MEMORY_SHORT`], one at a time, so that clients still make progress.
     pub(super) fn try_acquire(&self, bytes: u64) -> Result<BodyPermit, Problem> {
         let is_alone = self.permits.available_permits() == self.total_permits;
         if is_memory_short(self.memory.as_ref())
@@ -108,7 +113,7 @@ impl BodyQuota {
         {
             return Err(memory_short_problem());
         }
-        // A body of unknown length takes at least one unit.
+        // A body of unknown length takes at least one permit.
         let units = u32::try_from(bytes.div_ceil(Self::PERMIT_BYTES).max(1)).unwrap_or(u32::MAX);
         let held = self
             .permits
@@ -158,49 +163,49 @@ fn memory_short_problem() -> Problem {
     )
 }
 
-/// The bodies of unauthenticated clients that are arriving. A new one always gets a slot: if its address, or
-/// all of them, use all slots, the oldest body is cut off. So slow clients never prevent others from signing
-/// in, from however many addresses they send.
+/// The bodies of unauthenticated clients that are arriving. A new body always gets a slot. If all slots of its
+/// address, or of all clients, are in use, the oldest of these bodies is cut off. So slow clients never prevent
+/// others from signing in, however many addresses they use.
 #[derive(Debug, Default)]
 struct IncomingBodies(Mutex<IncomingSlots>);
 
 #[derive(Debug, Default)]
 struct IncomingSlots {
     next: u64,
-    /// In the order in which they began. Dropping the sender cuts the body off.
+    /// The bodies in the order in which they began, each with its address. Dropping the sender cuts the body off.
     bodies: BTreeMap<u64, (Option<IpAddr>, oneshot::Sender<()>)>,
 }
 
-/// The slot of one such body. Dropping it frees the slot.
+/// The slot of one such body. Dropping this value frees the slot.
 struct IncomingSlot<'a> {
     arriving: &'a IncomingBodies,
     id: u64,
 }
 
 impl IncomingBodies {
-    /// Takes a slot. The receiver ends when another body takes the slot.
+    /// Takes a slot. The receiver resolves when another body takes the slot away.
     fn take_slot(&self, from: Option<IpAddr>) -> (IncomingSlot<'_>, oneshot::Receiver<()>) {
         let from = from.map(network::network_of);
         let (keep, cut_off) = oneshot::channel();
-        let mut places = self.lock_slots();
-        let mut own = places.bodies.iter().filter(|(_, (address, _))| *address == from);
+        let mut slots = self.lock_slots();
+        let mut own = slots.bodies.iter().filter(|(_, (address, _))| *address == from);
         let slowest = match (own.next(), own.count() + 1) {
             (Some((id, _)), count) if count >= MAX_BODIES_PER_ADDRESS => Some(*id),
-            _ if places.bodies.len() >= MAX_UNAUTHENTICATED_BODIES => {
-                places.bodies.keys().next().copied()
+            _ if slots.bodies.len() >= MAX_UNAUTHENTICATED_BODIES => {
+                slots.bodies.keys().next().copied()
             }
             _ => None,
         };
         if let Some(id) = slowest {
-            places.bodies.remove(&id);
+            slots.bodies.remove(&id);
         }
-        let id = places.next;
-        places.next += 1;
-        places.bodies.insert(id, (from, keep));
+        let id = slots.next;
+        slots.next += 1;
+        slots.bodies.insert(id, (from, keep));
         (IncomingSlot { arriving: self, id }, cut_off)
     }
 
-    // Nothing panics while they are held.
+    // No code panics while it holds the lock.
     fn lock_slots(&self) -> MutexGuard<'_, IncomingSlots> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -220,8 +225,8 @@ pub(super) struct BufferedBody {
 }
 
 impl BufferedBody {
-    /// Returns the bytes, only borrowed. So the code that processes them holds the permit as long as the bytes, on
-    /// any thread, even if the client has disconnected.
+    /// Borrows the bytes. They cannot be taken out, so the code that processes them also keeps the permit, even
+    /// on another thread and after the client has disconnected.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -236,8 +241,8 @@ pub(super) enum MediaType {
     NdJson,
 }
 
-/// Returns which of the `taken` media types the request declares. There is no default, so that no browser
-/// form can reach a route.
+/// Returns which of the accepted media types the request declares. There is no default, so that no form in a
+/// browser can be sent to a route of the API.
 pub(super) fn check_media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType, Problem> {
     if let Some(coding) = req.headers().get(CONTENT_ENCODING)
         && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
@@ -296,8 +301,8 @@ struct BodyLimits<'a> {
     quota: &'a BodyQuota,
     limit: u64,
     read_timeout: Duration,
-    /// Whether the whole body needs its permit before it arrives. Otherwise the permit grows with what has
-    /// arrived.
+    /// Whether the permit for the whole body is acquired before the body arrives. Otherwise the permit grows
+    /// with the bytes that have arrived.
     reserves_quota: bool,
 }
 
@@ -316,17 +321,17 @@ pub(super) async fn read_json_body(
     read_whole_body(req, depot).await
 }
 
-/// Reads a whole body whose media type was checked.
+/// Reads the whole body of a request, up to `service.limits.body`. The media type must be checked before.
 pub(super) async fn read_whole_body(
     req: &mut Request,
     depot: &mut Depot,
 ) -> Result<BufferedBody, Problem> {
     let state = state(depot);
-    let (room, limit) = (&state.body_quotas.data, state.settings.limits.body);
+    let (quota, limit) = (&state.body_quotas.data, state.settings.limits.body);
     read_caller_body(
         req,
         depot,
-        BodyLimits { quota: room, limit, read_timeout: BODY_TIMEOUT, reserves_quota: true },
+        BodyLimits { quota, limit, read_timeout: BODY_TIMEOUT, reserves_quota: true },
     )
     .await
 }
@@ -360,13 +365,13 @@ pub(super) async fn read_small_form(
     .await
 }
 
-/// Reads a whole body of a caller, who must still be allowed to use the route when the body has arrived.
+/// Reads the whole body of a caller. The caller must still be allowed to use the route when it has arrived.
 async fn read_caller_body(
     req: &mut Request,
     depot: &mut Depot,
-    terms: BodyLimits<'_>,
+    limits: BodyLimits<'_>,
 ) -> Result<BufferedBody, Problem> {
-    let whole = read_within_limits(req, terms).await?;
+    let whole = read_within_limits(req, limits).await?;
     check_after_body(req, depot)?;
     Ok(whole)
 }
@@ -377,11 +382,11 @@ pub(super) async fn read_unauthenticated_body(
     state: &State,
     origin: &Origin,
 ) -> Result<BufferedBody, Problem> {
-    let rooms = &state.body_quotas;
-    let (_place, cut_off) = rooms.incoming.take_slot(origin.client);
+    let quotas = &state.body_quotas;
+    let (_slot, cut_off) = quotas.incoming.take_slot(origin.client);
     tokio::select! {
         biased;
-        whole = read_within_limits(req, BodyLimits::small(&rooms.unauthenticated, MAX_UNAUTHENTICATED_BODY_BYTES)) => whole,
+        whole = read_within_limits(req, BodyLimits::small(&quotas.unauthenticated, MAX_UNAUTHENTICATED_BODY_BYTES)) => whole,
         _ = cut_off => Err(Problem::unavailable(
             1,
             "the body was cut off because it arrived slowly and newer requests without a session needed its \
@@ -392,39 +397,39 @@ pub(super) async fn read_unauthenticated_body(
 
 async fn read_within_limits(
     req: &mut Request,
-    terms: BodyLimits<'_>,
+    limits: BodyLimits<'_>,
 ) -> Result<BufferedBody, Problem> {
     let mut body = req.take_body();
-    match buffer_body(&mut body, terms).await {
+    match buffer_body(&mut body, limits).await {
         Ok(whole) => Ok(whole),
         Err(problem) => {
-            // `discard_unread_body` discards the rest of it.
+            // Puts the body back, so that `discard_unread_body` can discard the rest.
             req.replace_body(body);
             Err(problem)
         }
     }
 }
 
-async fn buffer_body(body: &mut ReqBody, terms: BodyLimits<'_>) -> Result<BufferedBody, Problem> {
+async fn buffer_body(body: &mut ReqBody, limits: BodyLimits<'_>) -> Result<BufferedBody, Problem> {
     use salvo::hyper::body::Body;
     let declared = body.size_hint().exact();
-    if declared.is_some_and(|bytes| bytes > terms.limit) {
-        return Err(body_too_large(terms.limit));
+    if declared.is_some_and(|bytes| bytes > limits.limit) {
+        return Err(body_too_large(limits.limit));
     }
-    let expected = declared.filter(|_| terms.reserves_quota).unwrap_or_default();
-    let mut room = terms.quota.try_acquire(expected)?;
+    let expected = declared.filter(|_| limits.reserves_quota).unwrap_or_default();
+    let mut permit = limits.quota.try_acquire(expected)?;
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(usize::MAX));
-    let deadline = Instant::now() + terms.read_timeout;
+    let deadline = Instant::now() + limits.read_timeout;
     while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(|_| body_too_slow())? {
         if let Ok(data) = frame.map_err(|error| body_read_error(&error))?.into_data() {
-            if (bytes.len() + data.len()) as u64 > terms.limit {
-                return Err(body_too_large(terms.limit));
+            if (bytes.len() + data.len()) as u64 > limits.limit {
+                return Err(body_too_large(limits.limit));
             }
-            room.grow_to(bytes.len() + data.len())?;
+            permit.grow_to(bytes.len() + data.len())?;
             bytes.extend_from_slice(&data);
         }
     }
-    Ok(BufferedBody { bytes, _room: room })
+    Ok(BufferedBody { bytes, _room: permit })
 }
 
 /// 413: a line of NDJSON exceeds the limit.
@@ -462,9 +467,9 @@ fn body_too_slow() -> Problem {
     Problem::new(StatusCode::REQUEST_TIMEOUT, "the body arrived too slowly; send it again")
 }
 
-/// Discards what a handler has not read of the body, for a limited time, in parallel to the response.
+/// Discards the part of the body that the handler has not read, for a limited time, while the response is sent.
 pub(super) fn discard_unread_body(req: &mut Request) {
-    // Reading after `Expect: 100-continue` would request the body that was refused.
+    // With `Expect: 100-continue`, reading would ask the client for the body that was refused.
     if req.method() != Method::GET && !req.headers().contains_key(EXPECT) {
         discard_body(req.take_body());
     }
@@ -502,14 +507,14 @@ mod tests {
 
     #[test]
     fn the_quota_of_all_bodies_is_limited() {
-        let admission = BodyQuota::new(10 * 1024, Memory::new(None));
-        let mut first = admission.try_acquire(6 * 1024).unwrap();
-        assert!(admission.try_acquire(5 * 1024).is_err());
+        let quota = BodyQuota::new(10 * 1024, Memory::new(None));
+        let mut first = quota.try_acquire(6 * 1024).unwrap();
+        assert!(quota.try_acquire(5 * 1024).is_err());
         first.grow_to(10 * 1024).unwrap();
         assert!(first.grow_to(10 * 1024 + 1).is_err());
-        assert!(admission.try_acquire(1).is_err());
+        assert!(quota.try_acquire(1).is_err());
         drop(first);
-        admission.try_acquire(10 * 1024).unwrap();
+        quota.try_acquire(10 * 1024).unwrap();
     }
 
     /// A body that declares its length and sends only one byte.
@@ -544,47 +549,47 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_body_takes_the_quota_of_what_has_arrived_and_times_out_soon() {
-        let admission = BodyQuota::new(2 * 1024, Memory::new(None));
-        let terms = BodyLimits {
+        let quota = BodyQuota::new(2 * 1024, Memory::new(None));
+        let limits = BodyLimits {
             read_timeout: Duration::from_millis(50),
-            ..BodyLimits::small(&admission, MAX_SMALL_BODY_BYTES)
+            ..BodyLimits::small(&quota, MAX_SMALL_BODY_BYTES)
         };
         let (mut one, mut other) = (stuck(MAX_SMALL_BODY_BYTES), stuck(MAX_SMALL_BODY_BYTES));
-        // They would exceed the quota together, and each one on its own.
+        // Each of them declares more than the quota.
         let (one, other) =
-            tokio::join!(buffer_body(&mut one, terms), buffer_body(&mut other, terms));
+            tokio::join!(buffer_body(&mut one, limits), buffer_body(&mut other, limits));
         for refused in [one, other] {
             assert_eq!(refused.unwrap_err().status(), StatusCode::REQUEST_TIMEOUT);
         }
-        let refused = buffer_body(&mut stuck(MAX_SMALL_BODY_BYTES + 1), terms).await.unwrap_err();
+        let refused = buffer_body(&mut stuck(MAX_SMALL_BODY_BYTES + 1), limits).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::PAYLOAD_TOO_LARGE);
         // A body of data needs its whole quota in advance.
-        let data = BodyLimits { reserves_quota: true, ..terms };
+        let data = BodyLimits { reserves_quota: true, ..limits };
         let refused = buffer_body(&mut stuck(MAX_SMALL_BODY_BYTES), data).await.unwrap_err();
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
 
     #[tokio::test]
     async fn a_new_body_of_an_unauthenticated_client_always_gets_a_slot() {
-        let arriving = IncomingBodies::default();
+        let incoming = IncomingBodies::default();
         let address = |n: usize| Some(IpAddr::V4(u32::try_from(n).unwrap().into()));
         let mut held: Vec<_> =
-            (0..MAX_UNAUTHENTICATED_BODIES).map(|n| arriving.take_slot(address(n))).collect();
+            (0..MAX_UNAUTHENTICATED_BODIES).map(|n| incoming.take_slot(address(n))).collect();
         assert!(held.iter_mut().all(|(_, cut_off)| cut_off.try_recv() == Err(Empty)));
-        let (place, mut cut_off) = arriving.take_slot(address(1000));
+        let (slot, mut cut_off) = incoming.take_slot(address(1000));
         assert_eq!(held[0].1.try_recv(), Err(Closed));
         assert_eq!((held[1].1.try_recv(), cut_off.try_recv()), (Err(Empty), Err(Empty)));
         // Dropping a slot that was cut off frees no second slot.
         held.remove(0);
-        assert_eq!(arriving.lock_slots().bodies.len(), MAX_UNAUTHENTICATED_BODIES);
-        drop((place, held));
-        assert!(arriving.lock_slots().bodies.is_empty());
+        assert_eq!(incoming.lock_slots().bodies.len(), MAX_UNAUTHENTICATED_BODIES);
+        drop((slot, held));
+        assert!(incoming.lock_slots().bodies.is_empty());
 
         // One address cuts off only its own bodies.
-        let (_other, mut others) = arriving.take_slot(address(1));
+        let (_other, mut others) = incoming.take_slot(address(1));
         let network = |n: usize| Some(format!("2001:db8::{n:x}").parse().unwrap());
         let mut own: Vec<_> =
-            (0..=MAX_BODIES_PER_ADDRESS).map(|n| arriving.take_slot(network(n))).collect();
+            (0..=MAX_BODIES_PER_ADDRESS).map(|n| incoming.take_slot(network(n))).collect();
         assert_eq!((own[0].1.try_recv(), own[1].1.try_recv()), (Err(Closed), Err(Empty)));
         assert_eq!(others.try_recv(), Err(Empty));
         assert!(
@@ -595,22 +600,22 @@ mod tests {
 
     #[tokio::test]
     async fn users_can_sign_in_while_memory_is_short() {
-        let rooms = BodyQuotas::new(64 << 20, &Memory::new(Some(1)));
-        let _slow = rooms.unauthenticated.try_acquire(MAX_UNAUTHENTICATED_BODY_BYTES).unwrap();
-        rooms.unauthenticated.try_acquire(MAX_UNAUTHENTICATED_BODY_BYTES).unwrap();
-        let _known = rooms.authenticated.try_acquire(1).unwrap();
-        assert!(rooms.authenticated.try_acquire(1).is_err());
+        let quotas = BodyQuotas::new(64 << 20, &Memory::new(Some(1)));
+        let _slow = quotas.unauthenticated.try_acquire(MAX_UNAUTHENTICATED_BODY_BYTES).unwrap();
+        quotas.unauthenticated.try_acquire(MAX_UNAUTHENTICATED_BODY_BYTES).unwrap();
+        let _known = quotas.authenticated.try_acquire(1).unwrap();
+        assert!(quotas.authenticated.try_acquire(1).is_err());
     }
 
     #[test]
     fn accepts_small_bodies_one_at_a_time_while_memory_is_short() {
-        let admission = BodyQuota::new(64 << 20, Memory::new(Some(1)));
-        assert!(admission.try_acquire(MAX_BODY_BYTES_WHEN_MEMORY_SHORT + 1).is_err());
-        let mut alone = admission.try_acquire(10).unwrap();
-        assert!(admission.try_acquire(10).is_err());
+        let quota = BodyQuota::new(64 << 20, Memory::new(Some(1)));
+        assert!(quota.try_acquire(MAX_BODY_BYTES_WHEN_MEMORY_SHORT + 1).is_err());
+        let mut alone = quota.try_acquire(10).unwrap();
+        assert!(quota.try_acquire(10).is_err());
         alone.grow_to(1 << 20).unwrap();
         assert!(alone.grow_to((1 << 20) + 1024).is_err());
         drop(alone);
-        admission.try_acquire(MAX_BODY_BYTES_WHEN_MEMORY_SHORT).unwrap();
+        quota.try_acquire(MAX_BODY_BYTES_WHEN_MEMORY_SHORT).unwrap();
     }
 }

@@ -122,7 +122,7 @@ pub(super) async fn put_business_object(req: &mut Request, depot: &mut Depot) ->
     let only_if_new = is_create_only(req)?;
     let one_at_a_time = state.creation_lock.lock().await;
     // The catalogue refuses a body without a name, and reports all errors in it.
-    let asked = match read_definition_name(body.bytes()) {
+    let if_match = match read_definition_name(body.bytes()) {
         Some(name) => {
             let there = gateway.catalogue.get(&name).map(|there| there.object.clone());
             let there = there.filter(|there| there.definition.name == name);
@@ -141,7 +141,7 @@ pub(super) async fn put_business_object(req: &mut Request, depot: &mut Depot) ->
     let by = caller(depot).clone();
     let defined = move || {
         let (compiled, created) =
-            define_business_object(&gateway, &by, force, body.bytes(), asked)?;
+            define_business_object(&gateway, &by, force, body.bytes(), if_match)?;
         Ok((business_object_reply(&gateway, &compiled)?, compiled, created))
     };
     let (reply, compiled, created) = run_blocking(defined).await?;
@@ -155,20 +155,20 @@ pub(super) async fn put_business_object(req: &mut Request, depot: &mut Depot) ->
     Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
-/// Creates the Business Object that a definition names, or replaces it. Returns true if it was created.
-/// Blocking.
+/// Creates the Business Object of this definition, or replaces the one of the same name. Returns whether it was
+/// created. Blocking.
 pub(super) fn define_business_object(
     gateway: &Gateway,
     by: &Authorized,
     force: bool,
     body: &[u8],
-    asked: IfMatch,
+    if_match: IfMatch,
 ) -> Result<(Arc<Compiled>, bool), GatewayError> {
     gateway.disk.check_reserve()?;
     gateway.auth.audit.flush();
     let audited = audit_hook(gateway, by);
     let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
-    gateway.catalogue.put(by, body, asked, &|bucket| gateway.exporter.check_target(bucket))
+    gateway.catalogue.put(by, body, if_match, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// Replaces the Business Object of this id or name. Blocking.
@@ -178,13 +178,15 @@ pub(super) fn redefine_business_object(
     force: bool,
     id: &str,
     body: &[u8],
-    asked: IfMatch,
+    if_match: IfMatch,
 ) -> Result<Arc<Compiled>, GatewayError> {
     gateway.disk.check_reserve()?;
     gateway.auth.audit.flush();
     let audited = audit_hook(gateway, by);
     let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
-    gateway.catalogue.replace(by, id, body, asked, &|bucket| gateway.exporter.check_target(bucket))
+    gateway
+        .catalogue
+        .replace(by, id, body, if_match, &|bucket| gateway.exporter.check_target(bucket))
 }
 
 /// Deletes the Business Object of this id or name. Its objects stay. Blocking.
@@ -192,16 +194,17 @@ pub(super) fn remove_business_object(
     gateway: &Gateway,
     by: &Authorized,
     id: &str,
-    asked: IfMatch,
+    if_match: IfMatch,
 ) -> Result<(), GatewayError> {
     gateway.auth.audit.flush();
     let audited = audit_hook(gateway, by);
     let by = Requester { on_commit: Some(&audited), ..Requester::new(by, by.id()) };
-    gateway.catalogue.delete(by, id, asked)
+    gateway.catalogue.delete(by, id, if_match)
 }
 
-/// Adds the audit events of a change to its commit: one for the Business Object, and one for all namespaces
-/// that it creates or changes, since a mapping may name a thousand of them.
+/// Returns the hook that adds the audit events of a change to its commit: one for the Business Object, one for
+/// all created namespaces and one for all changed ones. A mapping may name a thousand namespaces, so they have
+/// no events of their own.
 fn audit_hook<'a>(
     gateway: &'a Gateway,
     by: &'a Caller,
@@ -233,7 +236,7 @@ fn audit_hook<'a>(
     }
 }
 
-/// Returns the `name` in a definition, if it can be parsed that far.
+/// Returns the `name` in a definition, if the definition can be parsed that far.
 fn read_definition_name(body: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Named {
@@ -274,11 +277,11 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
     let force = Query::read(req, &["force"])?.read_flag("force")?;
     let gateway = gateway(depot)?;
     let body = body::read_json_body(req, depot).await?;
-    let asked = check_if_match(req, &gateway)?;
+    let if_match = check_if_match(req, &gateway)?;
     let id = path_parameter(req, "id").to_owned();
     let by = caller(depot).clone();
     let redefined = move || {
-        let compiled = redefine_business_object(&gateway, &by, force, &id, body.bytes(), asked)?;
+        let compiled = redefine_business_object(&gateway, &by, force, &id, body.bytes(), if_match)?;
         business_object_reply(&gateway, &compiled)
     };
     run_blocking(redefined).await
@@ -297,14 +300,17 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
 pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let asked = check_if_match(req, &gateway)?;
+    let if_match = check_if_match(req, &gateway)?;
     let id = path_parameter(req, "id").to_owned();
     let by = caller(depot).clone();
-    run_blocking(move || Ok(remove_business_object(&gateway, &by, &id, asked)?)).await?;
+    run_blocking(move || Ok(remove_business_object(&gateway, &by, &id, if_match)?)).await?;
     Ok(Reply::no_content())
 }
 
-/// Returns the condition of `If-Match` for the Business Object that the path names.
+/// Returns the condition of `If-Match` for the Business Object in the path.
+///
+/// # Errors
+/// 404 if it does not exist; 412 if it has another version.
 fn check_if_match(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
     if !req.headers().contains_key(IF_MATCH) {
         return Ok(IfMatch::Any);

@@ -1,4 +1,4 @@
-//! Who sent a request: authenticated once, by `access`, before the route's handler runs.
+//! Authenticates the sender of a request. `access` does so once, before the route's handler runs.
 use super::access;
 use super::credential::{self, HeaderCredential};
 use super::problem::{BearerError, Problem};
@@ -9,24 +9,24 @@ use penstock_auth::sessions::Sessions;
 use penstock_auth::{AuthError, Authorized, Caller};
 use salvo::{Depot, Request};
 
-/// The header of requests that a page sends automatically.
+/// The header that marks requests which a page sends automatically.
 const LIVE_HEADER: &str = "x-penstock-live";
 
-/// Returns who sent this request, with the check that goes into each commit on its behalf. Only for handlers
-/// of routes that require a role.
+/// Returns the caller, with the check that each commit on its behalf passes. Only for handlers of routes that
+/// require a role.
 pub(super) fn caller(depot: &Depot) -> &Authorized {
     depot
         .get_typed::<Authorized>()
-        .expect("no handler of a route that asks for a role runs without it")
+        .expect("`access` inserts it before the handler of a route that requires a role")
 }
 
-/// Returns who sent this request, or `None` where no credential is required.
+/// Returns the caller, or `None` on routes that require no credential.
 pub(super) fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
     depot.get_typed::<Authorized>().ok()
 }
 
-/// Returns the owner of this request's session, for pages that anyone may see. `None` while the gateway
-/// opens.
+/// Returns the owner of this request's session, for pages that anyone may see. `None` without a valid session,
+/// and while the gateway opens.
 pub(super) fn find_visitor(req: &Request, depot: &Depot) -> Option<Caller> {
     let state = state(depot);
     let id = credential::session_id(req, &origin(depot).scheme)?;
@@ -72,34 +72,34 @@ pub(super) async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<
                 found => found.map(Some),
             },
         },
-        Err(refusal) => Err(refusal),
+        Err(error) => Err(error),
     };
     found
         .map(|found| found.map(|caller| Caller { from: origin.client, ..caller }))
-        .map_err(|refusal| refuse_credential(refusal, &state, depot))
+        .map_err(|error| refuse_credential(error, &state, depot))
 }
 
-/// Returns the response to a refused credential, after recording it in the audit trail.
-fn refuse_credential(mut refusal: AuthError, state: &State, depot: &Depot) -> Problem {
-    let error = match &refusal {
+/// Returns the response to a refused credential, and records the refusal in the audit trail.
+fn refuse_credential(mut error: AuthError, state: &State, depot: &Depot) -> Problem {
+    let bearer_error = match &error {
         AuthError::Invalid(_) => Some(BearerError::InvalidToken),
         AuthError::Malformed(_) => Some(BearerError::InvalidRequest),
         AuthError::Forbidden(_) => Some(BearerError::InsufficientScope),
         _ => None,
     };
-    let Some(error) = error else { return refusal.into() };
-    record_refusal(state, depot, None, refusal.to_string());
-    if error == BearerError::InvalidToken {
+    let Some(bearer_error) = bearer_error else { return error.into() };
+    record_refusal(state, depot, None, error.to_string());
+    if bearer_error == BearerError::InvalidToken {
         let help = access::how_to_get_credentials(depot);
-        refusal = AuthError::Invalid(format!("{refusal}; {help}"));
+        error = AuthError::Invalid(format!("{error}; {help}"));
     }
-    if error != BearerError::InsufficientScope
+    if bearer_error != BearerError::InsufficientScope
         && let Some(wait) = state.failed_authentications.record_failure(origin(depot).client)
     {
-        refusal = AuthError::TooMany(wait);
-        return refusal.into();
+        error = AuthError::TooMany(wait);
+        return error.into();
     }
-    Problem::from(refusal).with_challenge(Some(error))
+    Problem::from(error).with_challenge(Some(bearer_error))
 }
 
 /// Builds the audit event of a change by this caller.

@@ -1,18 +1,18 @@
-//! `/control/clock`, only for the control socket: the gateway's clock.
+//! `/control/clock`, only over the control socket: the gateway's clock.
 use super::caller::caller;
 use super::query::Query;
 use super::reply::{Reply, ReplyResult};
 use super::state::{gateway, run_blocking};
 use salvo::{Depot, Request, handler};
 
-/// Returns what is known of the time.
+/// Returns the state of the clock.
 #[handler]
 pub(super) async fn get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     Reply::json(&gateway(depot)?.clock.report())
 }
 
-/// Forgets when the clock was last known to be right.
+/// Resets the clock: forgets when it was last known to be right.
 #[handler]
 pub(super) async fn reset(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;

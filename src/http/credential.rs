@@ -1,4 +1,4 @@
-//! The credential of a request.
+//! Finds the credential of a request: in a header, or a session in a cookie.
 use penstock_auth::AuthError;
 use penstock_auth::keys::ApiKeys;
 use salvo::Request;
@@ -9,22 +9,22 @@ use salvo::http::header::{AUTHORIZATION, COOKIE};
 pub(super) enum HeaderCredential<'a> {
     /// An API key.
     ApiKey(&'a str),
-    /// Any other value after `Bearer`: an access token.
+    /// An access token: a value after `Bearer` that is no API key.
     Bearer(&'a str),
 }
 
-/// Returns the name of the session cookie. With HTTPS its prefix makes browsers refuse a cookie that another
-/// name or path of the domain set (RFC 6265bis, 4.1.3.2).
+/// Returns the name of the session cookie. With HTTPS it has a prefix, so that browsers refuse such a cookie
+/// from another host of the domain or for another path (RFC 6265bis, 4.1.3.2).
 pub(super) fn cookie_name(scheme: &str) -> &'static str {
     if scheme == "https" { "__Host-penstock_session" } else { "penstock_session" }
 }
 
-/// Returns the credential in `Authorization` or `Apikey`. Other schemes of `Authorization` belong to others,
-/// such as a proxy, and are ignored.
+/// Returns the credential in `Authorization` or `Apikey`. Ignores other schemes of `Authorization`, which may be
+/// for a proxy.
 ///
 /// # Errors
-/// `AuthError::Malformed` for an empty credential or more than one; `AuthError::Invalid` for a key of another
-/// form.
+/// `AuthError::Malformed` if a credential is empty or there is more than one; `AuthError::Invalid` if a key has
+/// not the form of this gateway's keys.
 pub(super) fn find_header_credential(
     req: &Request,
 ) -> Result<Option<HeaderCredential<'_>>, AuthError> {

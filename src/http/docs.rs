@@ -13,8 +13,8 @@ use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-/// Responds with the document. Building it takes 5 MB, so only its JSON is kept, from the first request on:
-/// its members, which all responses share.
+/// Responds with the OpenAPI document. The first request builds it, which takes 5 MB of memory. Only its JSON is
+/// kept, without the opening brace: all responses share these members, and put their own `servers` before them.
 #[derive(Default)]
 pub(super) struct Document(OnceLock<Bytes>);
 
@@ -34,7 +34,7 @@ impl Document {
     }
 }
 
-/// A file of the page.
+/// A file of the Swagger UI.
 struct File {
     name: &'static str,
     media_type: &'static str,
@@ -46,8 +46,8 @@ enum Content {
     Gzip(PackedFile),
 }
 
-/// A compressed file, unpacked for clients that do not accept gzip. All responses at the same time share one
-/// copy, since anybody may request it any number of times.
+/// A compressed file, unpacked for clients that do not accept gzip. Concurrent responses share one unpacked copy,
+/// because any client may request the file any number of times.
 struct PackedFile {
     bytes: &'static [u8],
     unpacked: Mutex<Weak<Vec<u8>>>,
@@ -59,7 +59,7 @@ impl PackedFile {
     }
 
     fn unpack(&self) -> Bytes {
-        // Other requests wait for it instead of unpacking it too.
+        // While one request unpacks the file, others wait for it.
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         let plain = unpacked.upgrade().unwrap_or_else(|| {
             let mut plain = Vec::new();
@@ -82,7 +82,7 @@ impl AsRef<[u8]> for SharedBytes {
     }
 }
 
-/// All files of the page; `templates/swagger/README.md` says where they are from.
+/// All files of the Swagger UI; `templates/swagger/README.md` says where they are from.
 static FILES: [File; 4] = [
     File {
         name: "",
@@ -110,7 +110,7 @@ static FILES: [File; 4] = [
     },
 ];
 
-/// Serves the page's files. Their addresses are relative, so that any prefix works.
+/// Serves the files of the Swagger UI. They refer to each other by relative addresses, so that any prefix works.
 #[handler]
 pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Response) {
     let path = req.params().tail().unwrap_or_default();

@@ -10,7 +10,10 @@ pub(super) fn format_etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// Returns the condition of `If-Match`, where `current` is the present version.
+/// Returns the condition of `If-Match` for a resource whose version is `current`.
+///
+/// # Errors
+/// 412 if the resource has another version or does not exist; 400 if the header is malformed.
 pub(super) fn read_if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
     let Some(tags) = read_tags(req, &IF_MATCH)? else { return Ok(IfMatch::Any) };
     if tags.contains(&Tag::Any) {

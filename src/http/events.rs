@@ -25,8 +25,8 @@ pub(super) const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 /// A listener that reads nothing for this long is disconnected.
 const SEND_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum time of a stream with an access token, whose end is not known here. The client reconnects with
-/// a new token.
+/// The maximum time of a stream with an access token. The stream does not know when the token expires, so the
+/// client has to reconnect with a valid one.
 const MAX_TOKEN_STREAM_TIME: Duration = Duration::from_mins(15);
 /// How long a client waits before it reconnects.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
@@ -90,9 +90,9 @@ pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> Re
 
 /// Sends events until the client disconnects or the listener is no longer authorized.
 async fn send_events(mut listener: Listener, sender: &Sender<Bytes>, still: impl Fn() -> bool) {
-    let mut told = listener.last_id();
-    // An id without data would do (HTML Standard, 9.2.6), but some clients dispatch that as an event without
-    // data.
+    let mut reported_id = listener.last_id();
+    // By the HTML Standard (9.2.6) a block with only an id sets the position, but some clients dispatch it as an
+    // event without data. So the position is an event of its own.
     let mut piece = format!(
         "retry: {}\n{}",
         RETRY_DELAY.as_millis(),
@@ -107,9 +107,9 @@ async fn send_events(mut listener: Listener, sender: &Sender<Bytes>, still: impl
         }
         piece = tokio::select! {
             biased;
-            _ = beat.tick() => heartbeat(&mut told, &listener),
+            _ = beat.tick() => heartbeat(&mut reported_id, &listener),
             events = listener.next() => {
-                told = events.last().map_or(told, |event| event.id);
+                reported_id = events.last().map_or(reported_id, |event| event.id);
                 format_events(&events)
             }
         };
@@ -119,13 +119,13 @@ async fn send_events(mut listener: Listener, sender: &Sender<Bytes>, still: impl
     }
 }
 
-/// Returns a comment, or the position if events that were not asked for have moved it. So the client does not
-/// get them as lost events later.
-fn heartbeat(told: &mut u64, listener: &Listener) -> String {
-    if *told == listener.last_id() {
+/// Returns a comment, or a position event if events that the client did not select have moved the position. So
+/// these events do not count as lost when the client reconnects.
+fn heartbeat(reported_id: &mut u64, listener: &Listener) -> String {
+    if *reported_id == listener.last_id() {
         return ":\n\n".to_owned();
     }
-    *told = listener.last_id();
+    *reported_id = listener.last_id();
     format_events(&[listener.position_event()])
 }
 

@@ -18,7 +18,7 @@ use salvo::{Depot, Request};
 use tokio::fs::File;
 use tokio::io::AsyncReadExt;
 
-/// The bytes of a file that are in memory at once.
+/// The bytes of one piece of a file: what one response holds in memory.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Lists the exports, newest first: waiting and delivered ones.

@@ -1,26 +1,26 @@
-//! Limits bad credentials per source. Good credentials are never affected: a credential is checked first, and
-//! only the response to a bad one changes. Credentials cannot be guessed. The limit is for clients that retry
-//! without end, so it allows what a plant with one expired token sends.
+//! Limits bad credentials per source. Good credentials are never affected: the gateway checks a credential first,
+//! and only the response to a bad one changes. The limit is not against guessing, because credentials cannot be
+//! guessed. It slows down clients that retry without end, so it allows what a plant with one expired token sends.
 use penstock_base::network;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The failures that one source may have at once.
+/// The maximum number of failures of one source at once.
 const MAX_FAILURE_BURST: u32 = 1000;
 /// The time after which one more failure is allowed.
 const FAILURE_INTERVAL: Duration = Duration::from_millis(100);
-/// The maximum number of remembered sources.
+/// The maximum number of sources whose failures are counted.
 const MAX_SOURCES: usize = 4096;
 
-/// The recent failures by source.
+/// The recent failures by source: an address, or an IPv6 network.
 #[derive(Debug, Default)]
 pub(super) struct FailedAuthentications(Mutex<HashMap<Option<IpAddr>, Source>>);
 
 #[derive(Debug)]
 struct Source {
-    /// Failures that are not forgotten yet.
+    /// The number of failures that are not forgotten yet.
     count: u32,
     since: Instant,
 }
@@ -28,19 +28,19 @@ struct Source {
 impl Source {
     /// Forgets one failure for each interval that has passed.
     fn forget_expired(&mut self, now: Instant) {
-        let pauses = now.duration_since(self.since).as_millis() / FAILURE_INTERVAL.as_millis();
-        let pauses = u32::try_from(pauses).unwrap_or(u32::MAX);
-        if pauses >= self.count {
+        let intervals = now.duration_since(self.since).as_millis() / FAILURE_INTERVAL.as_millis();
+        let intervals = u32::try_from(intervals).unwrap_or(u32::MAX);
+        if intervals >= self.count {
             (self.count, self.since) = (0, now);
         } else {
-            self.count -= pauses;
-            self.since += FAILURE_INTERVAL * pauses;
+            self.count -= intervals;
+            self.since += FAILURE_INTERVAL * intervals;
         }
     }
 }
 
 impl FailedAuthentications {
-    /// Records a failure. Returns how long to wait if there were too many.
+    /// Records a failure. If the source has too many, returns how long it has to wait.
     pub(super) fn record_failure(&self, from: Option<IpAddr>) -> Option<Duration> {
         self.record_failure_at(from, Instant::now())
     }

@@ -13,8 +13,9 @@ use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use serde_json::{Map, Value};
 
-/// The media type with separate statuses for documents that were not executed.
+/// The newer media type. With it, the status of a document that was not executed is 400, not 200.
 const RESPONSE_MEDIA_TYPE: &str = "application/graphql-response+json";
+/// The older media type.
 const JSON_MEDIA_TYPE: &str = "application/json";
 
 /// Executes a GraphQL document.
@@ -28,11 +29,11 @@ const JSON_MEDIA_TYPE: &str = "application/json";
     ),
 )]
 pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let form = ResponseType::negotiate_type(req.headers())?;
+    let response_type = ResponseType::negotiate_type(req.headers())?;
     let body = body::read_small_json(req, depot).await?;
     match read_body(body.bytes()) {
-        Ok(query) => execute_query(depot, query, form).await,
-        Err(why) => form.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
+        Ok(query) => execute_query(depot, query, response_type).await,
+        Err(why) => response_type.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
     }
 }
 
@@ -52,7 +53,7 @@ pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyR
     ),
 )]
 pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let form = ResponseType::negotiate_type(req.headers())?;
+    let response_type = ResponseType::negotiate_type(req.headers())?;
     let parameters = Parameters::read(req, &["query", "operationName", "variables", "extensions"])?;
     if req.uri().query().is_some_and(|query| query.len() > MAX_DOCUMENT_BYTES) {
         return Err(too_long());
@@ -69,13 +70,13 @@ pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyRe
             Ok(value) => members.insert(name.to_owned(), value),
             Err(error) => {
                 let refused = Answer::refused(format!("{name} is not JSON: {error}"));
-                return form.build_reply(&refused, StatusCode::BAD_REQUEST);
+                return response_type.build_reply(&refused, StatusCode::BAD_REQUEST);
             }
         };
     }
     match parse_members(members) {
-        Ok(query) => execute_query(depot, Query { reads_only: true, ..query }, form).await,
-        Err(why) => form.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
+        Ok(query) => execute_query(depot, Query { reads_only: true, ..query }, response_type).await,
+        Err(why) => response_type.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
     }
 }
 
@@ -92,7 +93,7 @@ pub(super) async fn get_graphql_schema(req: &mut Request, depot: &mut Depot) -> 
     Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
 }
 
-/// Executes the query of a form of the administration interface.
+/// Executes the query of the administration interface's query page.
 pub(super) async fn execute_form(
     depot: &Depot,
     by: &Caller,
@@ -108,16 +109,17 @@ pub(super) async fn execute_form(
     }
 }
 
-async fn execute_query(depot: &Depot, query: Query, form: ResponseType) -> ReplyResult {
+async fn execute_query(depot: &Depot, query: Query, response_type: ResponseType) -> ReplyResult {
     let answer = state(depot).graphql()?.execute(query, caller(depot)).await;
     let status = match answer.data {
         _ if answer.would_change => StatusCode::METHOD_NOT_ALLOWED,
         _ if answer.is_busy => StatusCode::SERVICE_UNAVAILABLE,
-        // With the older media type, proxies may send any other status: 200 shows that it is the gateway's.
-        None if form == ResponseType::Response => StatusCode::BAD_REQUEST,
+        // With the older media type, any other status may come from a proxy. Only 200 tells the client that the
+        // response is the gateway's.
+        None if response_type == ResponseType::Response => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
-    let reply = form.build_reply(&answer, status)?;
+    let reply = response_type.build_reply(&answer, status)?;
     Ok(match status {
         StatusCode::METHOD_NOT_ALLOWED => reply.with_header(ALLOW, Method::POST.as_str()),
         StatusCode::SERVICE_UNAVAILABLE => reply.with_header(RETRY_AFTER, "1"),
@@ -133,8 +135,8 @@ enum ResponseType {
 }
 
 impl ResponseType {
-    /// Returns the type that the request prefers. For requests that accept any type it is the older one,
-    /// since every client can read it.
+    /// Returns the type that the request prefers. If the request accepts any type, that is the older one, which
+    /// every client can read.
     fn negotiate_type(headers: &HeaderMap) -> Result<Self, Problem> {
         let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
         let ranges: Vec<_> =
@@ -178,7 +180,7 @@ impl ResponseType {
 /// One range of `Accept` (RFC 9110, 12.5.1).
 struct AcceptRange {
     name: String,
-    /// In thousandths.
+    /// The weight in thousandths.
     weight: u16,
 }
 
@@ -222,7 +224,7 @@ fn read_body(text: &[u8]) -> Result<Query, String> {
     }
 }
 
-/// Parses the parameters. Others than those of the specification are ignored, as it requires.
+/// Parses the parameters of a request. Ignores unknown ones, as the specification requires.
 fn parse_members(mut members: Map<String, Value>) -> Result<Query, String> {
     let document = match members.remove("query") {
         Some(Value::String(document)) => document,

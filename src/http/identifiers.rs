@@ -1,4 +1,4 @@
-//! Minted URIs that lead to this gateway: the object in the form that the client accepts.
+//! Minted URIs whose address is this gateway: they return their object in the form that the client accepts.
 use super::accept::{MediaRange, accepted_ranges, media_type_weight};
 use super::problem::Problem;
 use super::reply::{Reply, ReplyResult};
@@ -16,7 +16,7 @@ use salvo::http::header::VARY;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// A form in which an object is offered.
+/// A form in which the gateway offers an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ObjectForm {
     Json,
@@ -79,7 +79,8 @@ async fn find_object(req: &Request, depot: &Depot) -> ReplyResult {
     .await
 }
 
-/// Returns the URIs that the address may stand for, as text on the wire: minted URIs are stored escaped.
+/// Returns the URIs that a request to this path may mean. The path stays percent-encoded, as minted URIs are
+/// stored.
 fn candidate_uris(path: &str, depot: &Depot, gateway: &Gateway) -> Vec<NamedNode> {
     let origin = origin(depot);
     let mut texts = Vec::new();
@@ -179,7 +180,7 @@ fn nested_shape(read: &impl Read, shape: &Shape, quads: &[Quad]) -> Result<Optio
     Ok(None)
 }
 
-/// Whether some quad is in the graph of this namespace.
+/// Whether any of these quads is in the graph of this namespace.
 fn is_in_namespace(read: &impl Read, name: &str, quads: &[Quad]) -> Result<bool, Problem> {
     let Some(namespace) = namespace::get(read, name)? else { return Ok(false) };
     let graph = GraphName::from(namespace.graph_name());
@@ -194,7 +195,7 @@ pub(super) fn to_turtle(quads: &[Quad]) -> Result<String, Problem> {
 
 fn write_rdf(format: RdfFormat, quads: &[Quad]) -> Result<Vec<u8>, Problem> {
     let mut writer = RdfSerializer::from_format(format).for_writer(Vec::new());
-    // Formats without graphs merge them, as the views do.
+    // These formats have no graphs, so the triples of all graphs are merged, as in the views.
     let written = quads.iter().try_for_each(|quad| {
         writer.serialize_triple(oxrdf::TripleRef::new(
             quad.subject.as_ref(),

@@ -39,8 +39,8 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Ingests this body, if its sender is still allowed to. It uses the Business Object as it is now, since
-    /// a body takes minutes to arrive and a stream any time. Blocking.
+    /// Ingests this body, if the caller still may. Uses the Business Object as it is now, not as it was when the
+    /// request began: a body may take minutes to arrive, and a stream any time. Blocking.
     pub(super) fn ingest_body(&self, body: Body<'_>) -> Result<Answer, Problem> {
         let admitted = self.check_admission();
         let business_object = admitted.inspect_err(|problem| self.log_refusal(problem))?;
@@ -75,7 +75,7 @@ impl Job {
         log_refusal(&self.business_object_name, self.mode.name(), self.caller.id(), problem);
     }
 
-    /// Returns the current Business Object, if the request may ingest into it now.
+    /// Returns the current Business Object, if the caller may ingest into it now and there is capacity for it.
     fn check_admission(&self) -> Result<Arc<Compiled>, Problem> {
         self.caller.with_current_role()?;
         self.state.unsent_responses.check_capacity(&self.caller)?;
@@ -120,7 +120,7 @@ pub(super) async fn ingest_objects(req: &mut Request, depot: &mut Depot) -> Repl
     ingest_unprefixed(req, depot).await.map_err(|problem| problem.with_prefix("Ingestion failed: "))
 }
 
-/// The API key that the caller sent, if it sent one.
+/// Returns the API key of the caller, if it has one.
 fn api_key(caller: &Caller) -> Option<ApiKey<'_>> {
     match &caller.credential {
         Credential::ApiKey { id, business_object } => {

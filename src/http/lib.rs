@@ -1,7 +1,7 @@
 //! HTTP: the routes, the shapes on the wire, and errors as problem details (RFC 9457).
 //!
 //! `router` is the table of contents: every route with its minimum role, its handler and the problems it can
-//! answer. There is one file per resource.
+//! answer. Each resource has a file of its own.
 //!
 //! Every request passes `service` before its route. `caller` authenticates it by its `credential`, and
 //! `access` authorizes it. `page` refuses requests that pages of other sites send. `accept`, `body`, `query`,

@@ -46,7 +46,7 @@ fn accepted_format(headers: &HeaderMap) -> Format {
 }
 
 fn collect_gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> {
-    let (stats, room) = (gateway.store.stats(), gateway.exporter.spool_usage());
+    let (stats, spool) = (gateway.store.stats(), gateway.exporter.spool_usage());
     Ok(Gauges {
         quads: stats.quads,
         sequence: stats.sequence,
@@ -59,8 +59,8 @@ fn collect_gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> 
         memory_level: gateway.memory.current_level() as u8,
         clock_synchronised: is_synchronised(),
         certificate_expiry_seconds: metrics::certificate_expiry(),
-        spool_bytes: (room.waiting, room.limit),
-        parked: room.parked,
+        spool_bytes: (spool.waiting, spool.limit),
+        parked: spool.parked,
         waiting: gateway.exporter.list_waiting_names(),
         poisoned: gateway.store.poison_cause().is_some(),
         targets: gateway.exporter.list_targets()?.into_iter().map(target_gauges).collect(),

@@ -38,7 +38,7 @@ fn namespace_reply(
     Reply::json(&with_warnings(namespace, &all, has_default_base))
 }
 
-/// Returns a namespace with its warnings; `all` are the existing namespaces.
+/// Returns a namespace with its warnings. `all` are the existing namespaces.
 fn with_warnings<'a>(
     namespace: &'a Namespace,
     all: &[Namespace],
@@ -139,7 +139,7 @@ pub(super) async fn put_namespace(req: &mut Request, depot: &mut Depot) -> Reply
     Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
 }
 
-/// Creates or changes a namespace from this body. Returns true if it was created. Blocking.
+/// Creates or changes a namespace from this body. Returns whether it was created. Blocking.
 pub(super) fn define_namespace(
     gateway: &Gateway,
     by: &Authorized,

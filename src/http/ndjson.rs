@@ -1,4 +1,5 @@
-//! Ingestion of a stream of lines, with bounded memory for any length and one response line for each chunk.
+//! Ingestion of a stream of lines. A stream of any length takes bounded memory. Each chunk has one line in the
+//! response.
 use super::body::{self, BodyPermit};
 use super::ingest::Job;
 use super::problem::Problem;
@@ -14,15 +15,16 @@ use std::convert::Infallible;
 use tokio::sync::{Semaphore, mpsc};
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
-/// The maximum objects of a chunk.
+/// The maximum number of objects of a chunk.
 const MAX_CHUNK_OBJECTS: usize = 1000;
-/// The bytes after which a chunk ends with the current line.
+/// A chunk ends with the line in which it reaches this number of bytes.
 const CHUNK_END_BYTES: usize = 1 << 20;
-/// The maximum response lines that wait for a client that asked for every object. Without objects the lines
-/// are small, and one may wait for each chunk: a client may send everything before it reads.
+/// The maximum number of response lines that wait for the client, if it requested the result of each object.
+/// Otherwise the lines are small and their number is not limited, so that a client may send the whole stream
+/// before it reads.
 const MAX_PENDING_LARGE_LINES: usize = 4;
 
-/// Ingests the stream. The status waits for the first chunk.
+/// Ingests the stream. The result of the first chunk determines the status, so the response begins after it.
 pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
     let mut chunks = Chunks::new(body, job)?;
     // In a task of its own: a chunk that is being ingested keeps its permit even if the client disconnects.
@@ -44,7 +46,7 @@ pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
     tokio::spawn(async move {
         let mut line = first;
         loop {
-            // The client no longer reads the response. Ingesting more would happen unseen.
+            // The client no longer reads the response, so it would not learn the result of further chunks.
             if lines.send(line).await.is_err() {
                 return;
             }
@@ -98,16 +100,16 @@ struct Chunks {
     job: Job,
     cutter: LineChunker,
     room: BodyPermit,
-    /// The number of objects in the chunks before.
+    /// The index of the chunk's first object: the number of objects in the chunks before it.
     first: usize,
     ended: bool,
 }
 
 impl Chunks {
     fn new(body: ReqBody, job: Job) -> Result<Self, Problem> {
-        let room = job.state.body_quotas.data.try_acquire(CHUNK_END_BYTES as u64);
-        let room = room.inspect_err(|problem| job.log_refusal(problem))?;
-        Ok(Self { body, job, cutter: LineChunker::default(), room, first: 0, ended: false })
+        let permit = job.state.body_quotas.data.try_acquire(CHUNK_END_BYTES as u64);
+        let permit = permit.inspect_err(|problem| job.log_refusal(problem))?;
+        Ok(Self { body, job, cutter: LineChunker::default(), room: permit, first: 0, ended: false })
     }
 
     /// Ingests the next chunk and returns its line of the response.
@@ -123,7 +125,8 @@ impl Chunks {
         let (first, objects) = (self.first, chunk.objects);
         let job = self.job.clone();
         let done = run_blocking(move || {
-            // Chunks depend only on the bytes: the same stream has the same chunks under its key.
+            // Chunks depend only on the bytes. So if the same stream is sent again with its `Idempotency-Key`, it
+            // has the same chunks.
             let body = Body::Lines { text: &chunk.text, first };
             Ok(answer_line(&job.ingest_body(body)?, first, objects, job.objects))
         });
@@ -197,11 +200,11 @@ struct Chunk {
 #[derive(Debug, Default)]
 struct LineChunker {
     text: Vec<u8>,
-    /// Where the first line begins that was not processed.
+    /// The start of the first line that is not in `objects` yet.
     line_start: usize,
-    /// The position up to which that line has no end.
+    /// The position up to which that line was searched for its end.
     searched: usize,
-    /// The number of lines before it.
+    /// The number of lines before it, each of which is an object.
     objects: usize,
 }
 
@@ -255,14 +258,14 @@ mod tests {
     use super::*;
 
     fn chunks(pieces: impl IntoIterator<Item = Vec<u8>>) -> Vec<Chunk> {
-        let (mut cutter, mut chunks) = (LineChunker::default(), Vec::new());
+        let (mut chunker, mut chunks) = (LineChunker::default(), Vec::new());
         for piece in pieces {
-            cutter.text.extend_from_slice(&piece);
-            while let Some(chunk) = cutter.next_chunk(false) {
+            chunker.text.extend_from_slice(&piece);
+            while let Some(chunk) = chunker.next_chunk(false) {
                 chunks.push(chunk);
             }
         }
-        while let Some(chunk) = cutter.next_chunk(true) {
+        while let Some(chunk) = chunker.next_chunk(true) {
             chunks.push(chunk);
         }
         chunks

@@ -44,12 +44,12 @@ pub(super) async fn list_objects(req: &mut Request, depot: &mut Depot) -> ReplyR
     }
     run_blocking(move || {
         let store = &gateway.store;
-        let (listed, seen) =
+        let (listed, listed_at) =
             members::list_members_to_read(store, &business_object, after.as_deref(), limit + 1)?;
-        let mut about = SubjectQuads::default();
+        let mut quads = SubjectQuads::default();
         let mut out = br#"{"items":["#.to_vec();
         let mut last = None;
-        let mut some = false;
+        let mut has_items = false;
         for one in listed.iter().take(limit) {
             if out.len() > PAGE_BYTES {
                 break;
@@ -57,18 +57,18 @@ pub(super) async fn list_objects(req: &mut Request, depot: &mut Depot) -> ReplyR
             last = Some(one);
             // A new reader for each object, so that commits do not wait for the page.
             let read = store.read();
-            read.read_listed(one, &mut about)?;
-            if read.sequence() != seen
-                && !members::is_member_by_quads(&read, &business_object, &about)?
+            read.read_listed(one, &mut quads)?;
+            if read.sequence() != listed_at
+                && !members::is_member_by_quads(&read, &business_object, &quads)?
             {
                 continue;
             }
-            if some {
+            if has_items {
                 out.push(b',');
             }
-            some = true;
+            has_items = true;
             let shape = &business_object.mapping.root;
-            view::render_subject(&read, shape, &one.iri, &about, &mut out, &mut Vec::new())?;
+            view::render_subject(&read, shape, &one.iri, &quads, &mut out, &mut Vec::new())?;
         }
         out.extend_from_slice(br#"],"next":"#);
         match last {
@@ -106,8 +106,8 @@ fn object_reply(gateway: &Gateway, business_object: &Compiled, uri: &str) -> Rep
     let node = NamedNode::new(uri)
         .map_err(|error| Problem::malformed(format!("{uri:?} is not an IRI: {error}")))?;
     let work = |read: &Reader<'_>| render_member(read, business_object, &node);
-    // A flat object needs few blocks, most of them in memory, which takes less time than a thread switch. An
-    // object with nested objects may need many.
+    // Reading a flat object takes less time than a thread switch: it needs few blocks, most of which are in
+    // memory. An object with nested objects may need many.
     let is_flat = !business_object.mapping.root.fields.iter().any(Field::contains_objects);
     match gateway.store.try_read().filter(|_| is_flat) {
         Some(read) => work(&read),
@@ -116,9 +116,9 @@ fn object_reply(gateway: &Gateway, business_object: &Compiled, uri: &str) -> Rep
 }
 
 fn render_member(read: &Reader<'_>, business_object: &Compiled, uri: &NamedNode) -> ReplyResult {
-    let mut about = SubjectQuads::default();
-    read.read_subject(uri.as_ref().into(), &mut about)?;
-    if !members::is_member_by_quads(read, business_object, &about)? {
+    let mut quads = SubjectQuads::default();
+    read.read_subject(uri.as_ref().into(), &mut quads)?;
+    if !members::is_member_by_quads(read, business_object, &quads)? {
         return Err(Problem::not_found(format!(
             "no stored object {} belongs to {:?}",
             uri.as_str(),
@@ -127,6 +127,6 @@ fn render_member(read: &Reader<'_>, business_object: &Compiled, uri: &NamedNode)
     }
     let mut out = Vec::with_capacity(1 << 10);
     let shape = &business_object.mapping.root;
-    view::render_subject(read, shape, uri, &about, &mut out, &mut Vec::new())?;
+    view::render_subject(read, shape, uri, &quads, &mut out, &mut Vec::new())?;
     Ok(Reply::bytes("application/json", out))
 }

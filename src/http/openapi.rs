@@ -24,9 +24,8 @@ pub(super) fn build_document(settings: &Settings) -> Value {
     json
 }
 
-/// Moves descriptions to where they belong. salvo writes a described reference as `allOf: [{"$ref": …},
-/// {"description": …}]`, which client generators cannot use. In OpenAPI 3.1 a description may be beside
-/// `$ref`.
+/// Moves each description next to its `$ref`, as OpenAPI 3.1 allows. salvo writes a described reference as
+/// `allOf: [{"$ref": …}, {"description": …}]`, which client generators cannot use.
 fn unwrap_descriptions(json: &mut Value) {
     match json {
         Value::Array(items) => items.iter_mut().for_each(unwrap_descriptions),
@@ -139,13 +138,13 @@ fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     }
 }
 
-/// Describes the page's form besides JSON. The response to a form is a page.
+/// Adds the form of the sign-in page, as an alternative to JSON. The response to a form is a page.
 fn describe_sign_in(operation: &mut Operation) {
     add_form(operation, "Credentials");
     add_page_responses(operation, &["401", "403", "429", "503"]);
 }
 
-/// Adds pages as a second form of these problems.
+/// Adds a page as an alternative to the problem document, for these statuses.
 fn add_page_responses(operation: &mut Operation, statuses: &[&str]) {
     for status in statuses {
         if let Some(RefOr::Type(refused)) = operation.responses.get_mut(*status) {
@@ -155,7 +154,7 @@ fn add_page_responses(operation: &mut Operation, statuses: &[&str]) {
     }
 }
 
-/// Adds the form of a page to the request body of an operation.
+/// Adds a form to the request body of an operation, as an alternative to JSON.
 fn add_form(operation: &mut Operation, schema: &str) {
     let form = Content::new(Ref::from_schema_name(schema));
     let body = operation.request_body.get_or_insert_default();
@@ -173,8 +172,8 @@ fn describe_graphql(operation: &mut Operation) {
     }
 }
 
-/// Adds NDJSON to an ingestion. Only words describe a line, since OpenAPI 3.1 has no schema for the items of
-/// a stream.
+/// Adds NDJSON to an ingestion. OpenAPI 3.1 has no schema for the items of a stream, so only the operation's
+/// description explains a line.
 fn describe_stream(operation: &mut Operation) {
     let lines = || Content::new(Object::new().schema_type(BasicType::String));
     let media_type = "application/x-ndjson";
@@ -224,7 +223,9 @@ fn describe_status(status: StatusCode) -> &'static str {
         415 => "The media type, charset or coding of the body is not supported.",
         406 => "None of the media types in Accept is offered.",
         422 => "The request is well-formed and invalid; every finding has its place.",
-        429 => "Too many failed attempts, or changes of one's own account and its API keys.",
+        429 => {
+            "Too many failed attempts, or too many changes of the caller's own account and API keys."
+        }
         503 => {
             "Temporarily unavailable: the store is opening or accepts no changes, or too many requests are in flight."
         }
@@ -267,8 +268,8 @@ mod tests {
                 assert!(answers.contains_key(&status.to_string()), "{status} {}", route.path);
             }
             let is_guarded = route.minimum_role != MinimumRole::Anyone;
-            let tells_strangers = is_guarded || route.problems.contains(&401);
-            assert_eq!(answers.contains_key("401"), tells_strangers, "{method} {}", route.path);
+            let has_401 = is_guarded || route.problems.contains(&401);
+            assert_eq!(answers.contains_key("401"), has_401, "{method} {}", route.path);
             assert_eq!(operation["security"].is_array(), is_guarded, "{method} {}", route.path);
             for requirement in operation["security"].as_array().into_iter().flatten() {
                 for name in requirement.as_object().unwrap().keys() {

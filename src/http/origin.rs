@@ -1,4 +1,4 @@
-//! The client's address and the address that a request was sent to, as far as they can be trusted.
+//! The address of the client, and the address that the request was sent to, as far as they can be trusted.
 use penstock_config::{ForwardHeaders, Settings};
 use salvo::Request;
 use salvo::http::Version;
@@ -13,7 +13,7 @@ pub(super) struct Origin {
     pub(super) scheme: String,
     /// The `Host` that the client sent, with its port.
     pub(super) host: Option<String>,
-    /// The path before the gateway's own, without a slash at its end: that of the proxy, otherwise of
+    /// The path before the gateway's own paths, without a slash at its end: the proxy's, otherwise that of
     /// `service.base-url`.
     pub(super) prefix: String,
     /// The client's address: that of the connection, or the one that trusted proxies name.
@@ -28,7 +28,7 @@ pub(super) struct Origin {
     host_error: Option<String>,
 }
 
-/// What is known from a trusted proxy.
+/// Whether the forwarded headers of a request count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ForwardedTrust {
     /// The connection is not from a trusted proxy.
@@ -65,22 +65,22 @@ impl Origin {
     }
 
     fn apply_forwarded(&mut self, req: &Request, settings: &Settings) {
-        let (standard, usual) =
+        let (forwarded, x_forwarded) =
             (ForwardedInfo::from_forwarded(req), ForwardedInfo::from_x_forwarded(req));
-        // A proxy that writes one of them passes on what a client wrote into the other.
-        if let (Some(standard), Some(usual)) = (&standard, &usual)
-            && !standard.agrees_with(usual, settings)
+        // A proxy that writes only one of them may pass on what a client wrote into the other.
+        if let (Some(forwarded), Some(x_forwarded)) = (&forwarded, &x_forwarded)
+            && !forwarded.agrees_with(x_forwarded, settings)
         {
             self.forwarded = ForwardedTrust::Contradictory;
             return;
         }
         self.forwarded = ForwardedTrust::Trusted;
-        if let Some(told) = standard.or(usual) {
-            self.client = told.client_address(settings).or(self.client);
-            self.scheme = told.scheme.unwrap_or_else(|| self.scheme.clone());
-            self.host = told.host.or_else(|| self.host.take());
+        if let Some(info) = forwarded.or(x_forwarded) {
+            self.client = info.client_address(settings).or(self.client);
+            self.scheme = info.scheme.unwrap_or_else(|| self.scheme.clone());
+            self.host = info.host.or_else(|| self.host.take());
         }
-        // RFC 7239 has no parameter for it.
+        // RFC 7239 has no parameter for the prefix.
         if let Some(prefix) = last_element(req, "x-forwarded-prefix")
             && is_path(&prefix)
         {
@@ -94,7 +94,7 @@ impl Origin {
         self.forwarded == ForwardedTrust::Contradictory
     }
 
-    /// Returns why the request's host is malformed, if it is. Two parsers could read such a request as for
+    /// Returns why the request's host is malformed, if it is. Two programs could read such a request as one for
     /// different hosts.
     pub(super) fn host_error(&self) -> Option<&str> {
         self.host_error.as_deref()
@@ -124,9 +124,12 @@ impl Origin {
     }
 }
 
-/// Whether the request was sent to one of this gateway's own names. A page of another site can make its name
-/// resolve to this gateway (DNS rebinding), but never an address or a loopback name. The names come from
-/// `service.base-url` or a trusted proxy. A gateway beyond loopback without a configured name accepts any.
+/// Whether the request was sent to one of this gateway's own names. A page of another site can make its own name
+/// resolve to this gateway (DNS rebinding), so only these hosts are accepted:
+/// - an IP address or a loopback name, which no other site can have
+/// - the host in `service.base-url`
+/// - any host on the control socket or from a trusted proxy
+/// - any host, if `service.base-url` is not set and the gateway listens beyond loopback
 pub(super) fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
     if origin.control || origin.forwarded == ForwardedTrust::Trusted {
         return true;
@@ -143,8 +146,8 @@ pub(super) fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
 }
 
 /// Whether the response tells browsers to use only HTTPS for this host (RFC 6797). The request must have come over
-/// HTTPS, and the host must have a name with a certificate that browsers trust. The gateway's self-signed
-/// certificate is not trusted, and everything on `localhost` shares that name.
+/// HTTPS, and the host must be a name with a certificate that browsers trust. They do not trust the gateway's
+/// self-signed certificate. `localhost` is excluded, because all programs on a machine share that name.
 pub(super) fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
     let is_self_signed = settings.server.tls.as_ref().is_some_and(|tls| tls.certificate.is_none());
     origin.scheme == "https"
@@ -182,7 +185,7 @@ fn find_host_error(req: &Request, host: Option<&str>) -> Option<String> {
         }
         lines => return Some(format!("the request has {} Host lines; send one", lines.len())),
     }
-    // The host in use may come from the target or from a proxy.
+    // The host in use may come from the request target or from a proxy.
     let host = host.filter(|host| !is_host(host))?;
     Some(format!("{host:?} is not a host with an optional port"))
 }
@@ -217,11 +220,11 @@ fn is_forwarded(req: &Request) -> bool {
     })
 }
 
-/// What the proxies report of the request as the client sent it.
+/// What the proxies report about the request as the client sent it.
 #[derive(Debug, Default)]
 struct ForwardedInfo {
-    /// The addresses that each proxy received the request from, the first proxy's first. `None` for a value
-    /// that is not an address.
+    /// The addresses from which the proxies received the request, that of the first proxy first. `None` for a
+    /// value that is not an address.
     senders: Vec<Option<IpAddr>>,
     scheme: Option<String>,
     host: Option<String>,
@@ -232,41 +235,40 @@ impl ForwardedInfo {
     /// proxy wrote.
     fn from_forwarded(req: &Request) -> Option<Self> {
         let lines = header_lines(req, FORWARDED.as_str())?;
-        let mut told = Self::default();
+        let mut info = Self::default();
         for element in lines.iter().flat_map(|line| line.split(',')) {
-            (told.scheme, told.host) = (None, None);
+            (info.scheme, info.host) = (None, None);
             let mut client = None;
             for pair in element.split(';') {
                 let Some((name, value)) = pair.split_once('=') else { continue };
                 let value = value.trim().trim_matches('"');
                 match name.trim().to_ascii_lowercase().as_str() {
                     "for" if client.is_none() => client = Some(parse_address(value)),
-                    "proto" => told.scheme = Some(value.to_owned()),
-                    "host" => told.host = Some(value.to_owned()),
+                    "proto" => info.scheme = Some(value.to_owned()),
+                    "host" => info.host = Some(value.to_owned()),
                     _ => {}
                 }
             }
-            told.senders.push(client.flatten());
+            info.senders.push(client.flatten());
         }
-        Some(told)
+        Some(info)
     }
 
     /// Reads the headers that most proxies send.
     fn from_x_forwarded(req: &Request) -> Option<Self> {
-        let asked_by = header_lines(req, "x-forwarded-for");
+        let senders = header_lines(req, "x-forwarded-for");
         let (scheme, host) =
             (last_element(req, "x-forwarded-proto"), last_element(req, "x-forwarded-host"));
-        if asked_by.is_none() && scheme.is_none() && host.is_none() {
+        if senders.is_none() && scheme.is_none() && host.is_none() {
             return None;
         }
-        let asked_by = asked_by.unwrap_or_default();
-        let asked_by =
-            asked_by.iter().flat_map(|line| line.split(',')).map(parse_address).collect();
-        Some(Self { senders: asked_by, scheme, host })
+        let senders = senders.unwrap_or_default();
+        let senders = senders.iter().flat_map(|line| line.split(',')).map(parse_address).collect();
+        Some(Self { senders, scheme, host })
     }
 
-    /// Returns the client's address. Each proxy adds its sender, so the last one that is not a trusted proxy
-    /// is the client.
+    /// Returns the client's address. Each proxy adds the address of its sender, so the last address that is not
+    /// a trusted proxy is the client's.
     fn client_address(&self, settings: &Settings) -> Option<IpAddr> {
         let mut client = None;
         for address in self.senders.iter().rev() {
@@ -307,15 +309,14 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     Some(address.parse::<IpAddr>().ok()?.to_canonical())
 }
 
-/// Returns the last element of a list header, which the proxy that is connected to the gateway wrote.
+/// Returns the last element of a list header. The proxy that is connected to the gateway wrote it.
 fn last_element(req: &Request, name: &str) -> Option<String> {
     let line = req.headers().get_all(name).iter().next_back()?.to_str().ok()?;
     let element = line.rsplit(',').next()?.trim();
     (!element.is_empty()).then(|| element.to_owned())
 }
 
-/// Whether a prefix is a path and nothing else. It goes into `Location`, where `//host` would lead to another
-/// site.
+/// Whether a prefix is only a path. It becomes part of `Location`, where `//host` would lead to another site.
 fn is_path(prefix: &str) -> bool {
     prefix.starts_with('/')
         && !prefix.starts_with("//")
@@ -362,12 +363,12 @@ mod tests {
             penstock_config::load(&sources).unwrap().settings
         };
         let (own, plain) = (load("--server.ssl.self-signed=true"), load("--server.port=1"));
-        let of = |host: &str, scheme: &str, word| Origin {
+        let of = |host: &str, scheme: &str, trust| Origin {
             scheme: scheme.to_owned(),
-            forwarded: word,
+            forwarded: trust,
             ..origin(host)
         };
-        for (host, scheme, word, settings, wanted) in [
+        for (host, scheme, trust, settings, wanted) in [
             ("gw.example", "https", ForwardedTrust::Trusted, &plain, true),
             ("gw.example:8443", "https", ForwardedTrust::Trusted, &own, true),
             ("gw.example", "https", ForwardedTrust::None, &own, false),
@@ -377,8 +378,8 @@ mod tests {
             ("localhost:8443", "https", ForwardedTrust::Trusted, &plain, false),
             ("a.LOCALHOST", "https", ForwardedTrust::Trusted, &plain, false),
         ] {
-            let found = wants_https_only(&of(host, scheme, word), settings);
-            assert_eq!(found, wanted, "{scheme}://{host} {word:?}");
+            let found = wants_https_only(&of(host, scheme, trust), settings);
+            assert_eq!(found, wanted, "{scheme}://{host} {trust:?}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Checks which page sent a request, as browsers report it. This prevents requests that a page of another
-//! site makes a browser send (CSRF), and names that such a page resolves to this gateway (DNS rebinding).
+//! Checks which page sent a request, as browsers report it. This prevents two attacks: a page of another site
+//! makes a browser send a request to this gateway (CSRF), or makes its own name resolve to it (DNS rebinding).
 use super::credential;
 use super::origin::{self, Origin};
 use super::problem::Problem;
@@ -13,16 +13,16 @@ use salvo::{Depot, Request};
 /// The header that carries a session's CSRF token. In a form it is the field `_csrf`.
 const CSRF_HEADER: &str = "x-csrf-token";
 
-/// Where a request comes from.
+/// The page that sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SenderPage {
     /// A page of this gateway.
     Own,
-    /// No page: a typed address, a bookmark, another program.
+    /// No page: the user typed the address, or opened a bookmark or a link in another program.
     Typed,
     /// A page of another site.
     Foreign,
-    /// The client does not report it. Programs do not.
+    /// Unknown: the client does not report it. Browsers do, other programs do not.
     Unreported,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
     ))
 }
 
-/// Refuses what a page of another site sent, for a request that acts and needs no sign-in.
+/// Refuses a request with side effects on a public route, if a page of another site sent it.
 pub(super) fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), Problem> {
     if SenderPage::of_request(req, origin(depot)) == SenderPage::Foreign {
         return Err(Problem::new(
@@ -74,9 +74,9 @@ pub(super) fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), 
     Ok(())
 }
 
-/// Refuses a request that acts with a session, unless it comes from a page of this gateway. It may also carry
-/// the session's CSRF token, in the header or as `field` of a form. A browser sends its cookie with any
-/// request that a page causes.
+/// Refuses a request with a session and side effects, unless a page of this gateway sent it or it carries the
+/// session's CSRF token, in the header or as `field` of a form. A browser sends the session's cookie with
+/// requests that any page causes, so the cookie is not enough.
 pub(super) fn check_session_sender(
     req: &Request,
     depot: &Depot,
@@ -85,9 +85,10 @@ pub(super) fn check_session_sender(
     let is_get = *req.method() == Method::GET;
     let mode = req.headers().get("sec-fetch-mode").and_then(|mode| mode.to_str().ok());
     match SenderPage::of_request(req, origin(depot)) {
-        // A GET that acts is for scripts. After sign-in, users are redirected to the address of a link.
+        // A GET with side effects must come from a script, not from a navigation: a link can lead through the
+        // sign-in, and the redirect after it counts as from a page of this gateway.
         SenderPage::Own if !(is_get && mode == Some("navigate")) => return Ok(()),
-        // A link in an e-mail counts as typed, so it must not act.
+        // A link in an e-mail counts as typed, so it must not have side effects.
         SenderPage::Typed if !is_get => return Ok(()),
         _ => {}
     }

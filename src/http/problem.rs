@@ -31,12 +31,12 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// 404.
+    /// 404: there is no such resource.
     pub(super) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// 503: the client may retry after this many seconds.
+    /// 503, with `Retry-After` in seconds.
     pub(super) fn unavailable(seconds: u64, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             .with_header(RETRY_AFTER, HeaderValue::from(seconds))
@@ -48,8 +48,8 @@ impl Problem {
         self
     }
 
-    /// Adds the challenge that tells which credentials are accepted, and what was wrong with those in the
-    /// request (RFC 6750, 3). Without credentials there is no error.
+    /// Adds the challenge: which credentials are accepted, and what was wrong with those in the request (RFC 6750,
+    /// 3). `error` is `None` for a request without credentials.
     pub(super) fn with_challenge(self, error: Option<BearerError>) -> Self {
         let mut challenge = r#"Bearer realm="penstock""#.to_owned();
         if let Some(error) = error {
@@ -58,7 +58,7 @@ impl Problem {
                 BearerError::InvalidToken => "invalid_token",
                 BearerError::InsufficientScope => "insufficient_scope",
             };
-            // The characters that a description may have. Quotes and backslashes are not allowed.
+            // A description may have only these characters, no quotes and no backslashes.
             let description: String = self
                 .detail
                 .chars()
@@ -105,7 +105,7 @@ impl Problem {
         self.headers
     }
 
-    /// Returns the members that a line of an NDJSON response shares with the document.
+    /// Returns the members that the problem document shares with the line of a failed chunk of NDJSON.
     pub(super) fn to_members(&self) -> serde_json::Map<String, Value> {
         let mut members = serde_json::Map::new();
         members.insert("type".into(), json!("about:blank"));
@@ -118,7 +118,7 @@ impl Problem {
         members
     }
 
-    /// Writes it as the response: as a page if a person asked for one, otherwise as the document.
+    /// Writes the problem as the response: as a page if a browser asked for one, otherwise as the problem document.
     pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
         if fault::accepts_page(req, depot) {
             fault::show_error_page(self, req, depot, res);
@@ -127,7 +127,7 @@ impl Problem {
         }
     }
 
-    /// Writes the document as the response to the request of this path.
+    /// Writes the problem document as the response to a request for this path.
     pub(super) fn write_document(self, path: &str, res: &mut Response) {
         let mut members = self.to_members();
         members.insert("instance".into(), json!(path));
@@ -163,8 +163,8 @@ pub(super) fn finding_to_json(finding: &Finding) -> Value {
 }
 
 impl From<GatewayError> for Problem {
-    fn from(fault: GatewayError) -> Self {
-        let status = match fault.kind {
+    fn from(error: GatewayError) -> Self {
+        let status = match error.kind {
             ErrorClass::Malformed => StatusCode::BAD_REQUEST,
             ErrorClass::Unauthorized => StatusCode::UNAUTHORIZED,
             ErrorClass::Forbidden => StatusCode::FORBIDDEN,
@@ -179,9 +179,9 @@ impl From<GatewayError> for Problem {
             ErrorClass::InsufficientStorage => StatusCode::INSUFFICIENT_STORAGE,
             ErrorClass::Internal | ErrorClass::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let mut problem = Self::new(status, fault.detail);
-        problem.errors = fault.errors;
-        match fault.kind {
+        let mut problem = Self::new(status, error.detail);
+        problem.errors = error.errors;
+        match error.kind {
             ErrorClass::Unavailable(after) | ErrorClass::TooManyRequests(after) => {
                 problem.with_header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)))
             }
@@ -192,8 +192,8 @@ impl From<GatewayError> for Problem {
 }
 
 impl From<AuthError> for Problem {
-    fn from(refusal: AuthError) -> Self {
-        GatewayError::from(refusal).into()
+    fn from(error: AuthError) -> Self {
+        GatewayError::from(error).into()
     }
 }
 
@@ -226,7 +226,7 @@ impl EndpointOutRegister for Problem {
     fn register(_components: &mut Components, _operation: &mut Operation) {}
 }
 
-/// Turns every error response of the framework itself into a problem.
+/// Turns every error response of the framework into a problem.
 #[handler]
 pub(super) async fn catch(
     req: &mut Request,
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn problems_keep_findings_and_their_places() {
-        let fault = GatewayError::with_findings(
+        let error = GatewayError::with_findings(
             ErrorClass::Invalid,
             "Ingestion failed: two findings",
             vec![
@@ -270,7 +270,7 @@ mod tests {
                 Finding::at_line(2, 3, "no such type"),
             ],
         );
-        let members = Problem::from(fault).to_members();
+        let members = Problem::from(error).to_members();
         assert_eq!(
             Value::Object(members),
             json!({

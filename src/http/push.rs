@@ -1,4 +1,4 @@
-//! `/api/v1/business-objects/{id}/push`: exports everything now.
+//! `/api/v1/business-objects/{id}/push`: exports all objects of a Business Object now.
 use super::business_objects::find_business_object;
 use super::caller::caller;
 use super::problem::Problem;
@@ -46,20 +46,21 @@ impl<'a> From<&'a ExportEntry> for PushedExport<'a> {
     }
 }
 
-/// Exports everything of a Business Object on behalf of this request's caller.
+/// Exports all objects of a Business Object on behalf of the caller. The outer error is one of the task, the inner
+/// one is of the export.
 pub(super) async fn push_all(
     depot: &Depot,
     gateway: Gateway,
     business_object: Arc<Compiled>,
 ) -> Result<Result<export::PushResult, GatewayError>, Problem> {
     let (caller, trace) = (caller(depot).clone(), trace(depot).to_string());
-    let turn = match gateway.exporter.acquire_push_permit(&business_object).await {
-        Ok(turn) => turn,
-        Err(fault) => return Ok(Err(fault)),
+    let permit = match gateway.exporter.acquire_push_permit(&business_object).await {
+        Ok(permit) => permit,
+        Err(error) => return Ok(Err(error)),
     };
     run_blocking(move || {
         // The permit is held until the thread is done, even if the client has disconnected.
-        let _turn = turn;
+        let _permit = permit;
         let by = ExportRequester {
             check: &caller,
             account: Some(caller.id()),
@@ -84,8 +85,8 @@ async fn push_and_reply(req: &mut Request, depot: &mut Depot) -> ReplyResult {
 
 /// Exports everything now to every push target. The files contain the state at the time of the response.
 ///
-/// This GET acts, as the specification requires. With a session it is accepted only from this gateway's own
-/// pages.
+/// This GET has side effects, as the specification requires. With a session it is accepted only from this
+/// gateway's own pages.
 #[endpoint(
     operation_id = "pushByGet",
     tags("Exports"),

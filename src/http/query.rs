@@ -6,13 +6,13 @@ use salvo::Request;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The items of a page by default.
+/// The default number of items of a page.
 const DEFAULT_LIMIT: usize = 100;
-/// The maximum items of a page.
+/// The maximum number of items of a page.
 const MAX_LIMIT: usize = 1000;
 
-/// The query parameters of one request. An unknown or repeated parameter is refused: a misspelt `mode` must
-/// not become an `ADD`.
+/// The query parameters of one request. An unknown or repeated parameter is an error, so that a request with a
+/// misspelt `mode` does not become an `ADD`.
 #[derive(Debug)]
 pub(super) struct Query(BTreeMap<String, String>);
 
@@ -60,7 +60,7 @@ impl Query {
         }
     }
 
-    /// Returns `limit`: the maximum items of a page.
+    /// Returns `limit`: the maximum number of items of the page.
     pub(super) fn read_limit(&self) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(DEFAULT_LIMIT) };
         match text.parse() {
@@ -83,7 +83,7 @@ impl Query {
         })
     }
 
-    /// Returns `cursor` where keys are UUIDs.
+    /// Returns `cursor` of a list whose keys are UUIDs.
     pub(super) fn read_uuid_cursor(&self) -> Result<Option<String>, Problem> {
         let cursor = self.read_cursor()?;
         match &cursor {
@@ -100,8 +100,8 @@ pub(super) fn cursor_after(key: &str) -> String {
     encode_cursor(&[Some(key)])
 }
 
-/// Returns one page of a list. `items` has one item more than `limit` if there are more pages; `key` returns
-/// the key after which the next page starts.
+/// Responds with one page of a list. `items` has one item more than `limit` if there are more pages. `key`
+/// returns the key of an item, after which the next page begins.
 pub(super) fn page_reply<T: Serialize>(
     mut items: Vec<T>,
     limit: usize,

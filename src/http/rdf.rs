@@ -1,4 +1,4 @@
-//! `/control/dump` and `/control/load`, only for the control socket: the graph as RDF, as a stream.
+//! `/control/dump` and `/control/load`, only over the control socket: the graph as a stream of RDF.
 use super::backup::{Pieces, stream_written};
 use super::caller::caller;
 use super::problem::Problem;
@@ -19,21 +19,21 @@ use std::io::{self, BufWriter, Read, Write};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// The maximum pieces of a body that wait for the store.
+/// The maximum number of pieces of a body that wait for the store.
 const MAX_PENDING_PIECES: usize = 4;
 
-/// Streams a dump. If it fails, the connection breaks.
+/// Streams a dump. If the dump fails, the gateway breaks the connection.
 #[handler]
 pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["format", "graph"])?;
     let format = query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?;
     let graph = query.get("graph").map(rdf::parse_graph).transpose().map_err(Problem::malformed)?;
     let gateway = gateway(depot)?;
-    let what = DumpOptions { format, graph };
+    let options = DumpOptions { format, graph };
     Ok(stream_written("application/octet-stream", move |pieces| {
         let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
-        let result = rdf::write_dump(&gateway.store, &what, out, &mut |_| {});
-        gateway.auth.audit.record_event(data_events::dump_event(&what, &result));
+        let result = rdf::write_dump(&gateway.store, &options, out, &mut |_| {});
+        gateway.auth.audit.record_event(data_events::dump_event(&options, &result));
         match result {
             Ok(quads) => tracing::info!(quads, "The graph was dumped."),
             Err(cause) => {
@@ -51,7 +51,7 @@ pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let iri =
         |name: &str| query.get(name).map(rdf::parse_iri).transpose().map_err(Problem::malformed);
     let graph = query.get("graph").map(rdf::parse_graph).transpose().map_err(Problem::malformed)?;
-    let what = LoadOptions {
+    let options = LoadOptions {
         format: query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?,
         graph: graph.unwrap_or(GraphName::DefaultGraph),
         base: iri("base")?,
@@ -63,7 +63,7 @@ pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let body = IncomingBody { frames, piece: Bytes::new(), ended: false };
     let by = caller(depot).clone();
     Ok(stream_written("application/x-ndjson", move |pieces| {
-        let last = match load_body(&state, (&gateway, &by), &what, body, pieces) {
+        let last = match load_body(&state, (&gateway, &by), &options, body, pieces) {
             Ok(loaded) => progress_json(loaded, json!({"done": true})),
             Err(LoadError { fault, loaded }) => {
                 progress_json(loaded, json!({"fault": fault.to_string()}))
@@ -77,7 +77,7 @@ pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> ReplyResult {
 fn load_body(
     state: &State,
     (gateway, by): (&Gateway, &Authorized),
-    what: &LoadOptions,
+    options: &LoadOptions,
     body: IncomingBody,
     pieces: &mut Pieces,
 ) -> Result<LoadProgress, LoadError> {
@@ -87,16 +87,16 @@ fn load_body(
         disk: &gateway.disk,
         watch: gateway.catalogue.watch(),
     };
-    let result = rdf::load_document(&target, what, body, &mut |loaded| {
+    let result = rdf::load_document(&target, options, body, &mut |loaded| {
         if state.is_stopping() {
             let later = ErrorClass::Unavailable(Duration::from_secs(5));
             return Err(GatewayError::new(later, "the gateway is stopping"));
         }
-        // Loading continues even if the client does not read the progress.
+        // Loading continues even if the client has disconnected.
         let _ = writeln!(pieces, "{}", progress_json(loaded, json!({})));
         Ok(())
     });
-    gateway.auth.audit.record_event(data_events::load_event(what, &result));
+    gateway.auth.audit.record_event(data_events::load_event(options, &result));
     match &result {
         Ok(LoadProgress { quads, added, commits }) => {
             tracing::info!(quads, added, commits, "A document was loaded.");
@@ -118,10 +118,10 @@ fn progress_json(loaded: LoadProgress, mut members: Value) -> Value {
     members
 }
 
-/// Passes on the pieces of a body, then its end. If the receiver is gone, it reads and drops the rest,
-/// because a client that is still sending would lose the response with the connection.
+/// Passes on the pieces of a body, then its end. If the receiver is gone, reads and drops the rest: a client that
+/// is still sending would otherwise get a connection reset instead of the response.
 async fn forward_body(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>>>) {
-    let mut is_taken = true;
+    let mut is_received = true;
     loop {
         let piece = match body.frame().await {
             None => Ok(None),
@@ -131,15 +131,15 @@ async fn forward_body(mut body: ReqBody, sender: Sender<io::Result<Option<Bytes>
                 Err(_) => continue,
             },
         };
-        let goes_on = matches!(piece, Ok(Some(_)));
-        is_taken = is_taken && sender.send(piece).await.is_ok();
-        if !goes_on {
+        let continues = matches!(piece, Ok(Some(_)));
+        is_received = is_received && sender.send(piece).await.is_ok();
+        if !continues {
             return;
         }
     }
 }
 
-/// A body as it arrives, for a thread that may wait for it.
+/// A body that is read while it arrives, on a thread that may block.
 struct IncomingBody {
     frames: Receiver<io::Result<Option<Bytes>>>,
     piece: Bytes,

@@ -20,7 +20,7 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    /// 200 with a value as JSON.
+    /// Creates a 200 with a value as JSON.
     pub(super) fn json(value: &impl Serialize) -> ReplyResult {
         match serde_json::to_vec(value) {
             Ok(bytes) => Ok(Self::bytes("application/json", bytes)),
@@ -34,17 +34,17 @@ impl Reply {
         }
     }
 
-    /// 200 with these bytes.
+    /// Creates a 200 with these bytes.
     pub(super) fn bytes(media_type: &'static str, bytes: impl Into<Bytes>) -> Self {
         Self::stream(media_type, ResBody::Once(bytes.into()))
     }
 
-    /// 200 with this body.
+    /// Creates a 200 with this body.
     pub(super) fn stream(media_type: &'static str, body: ResBody) -> Self {
         Self { status: StatusCode::OK, media_type, headers: Vec::new(), body }
     }
 
-    /// 204.
+    /// Creates a 204, without a body.
     pub(super) fn no_content() -> Self {
         let status = StatusCode::NO_CONTENT;
         Self { status, media_type: "", headers: Vec::new(), body: ResBody::None }

@@ -1,11 +1,11 @@
-//! Limits the responses that are not sent yet: their memory, and how long a client may leave them unread.
+//! Limits responses that are not sent yet: the memory they take, and how long a client may leave them unread.
 //!
-//! [`UnsentResponses`] counts the bytes in memory for callers, until the kernel has the last byte. Responses to
-//! unauthenticated clients are small, or part of the program.
+//! [`UnsentResponses`] counts the bytes in memory of each caller's responses, until the kernel has the last byte.
+//! Responses to unauthenticated clients are not counted: they are small, or part of the program.
 //!
 //! [`watch_reader`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
-//! (a write that waits, see `app.rs`). HTTP/2 has a window for each stream: a client that opens none can
-//! still reply to pings and keep everything in memory.
+//! (a write that waits, see `src/cli/app.rs`). HTTP/2 has a window for each stream: a client that never opens it
+//! can still reply to pings, and so keep the whole response in memory.
 use super::access::READ_ONLY_POST_SUFFIX;
 use super::caller::caller_if_known;
 use super::events::EVENT_STREAM_MEDIA_TYPE;
@@ -28,13 +28,13 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
-/// The maximum time that a response may stay unread, from one piece to the next.
+/// The maximum time from one piece of a response to the next, while the client leaves it unread.
 pub(super) const MAX_UNREAD_TIME: Duration = Duration::from_mins(5);
-/// Bytes of one piece, the unit in which progress is measured.
+/// The bytes of one piece, the unit in which progress is measured.
 const PIECE_BYTES: usize = 16 << 10;
-/// The maximum bytes of a response that is not counted.
+/// The maximum number of bytes of a response that is not counted.
 const MAX_UNCOUNTED_BYTES: usize = 1 << 10;
-/// The bytes that a stream counts for: the pieces that wait in it and below it.
+/// The bytes that a streamed response counts as: the pieces that wait in the stream and in the layers below it.
 const STREAM_SHARE_BYTES: u64 = 256 << 10;
 
 /// The bytes of responses that are not sent yet.
@@ -47,12 +47,17 @@ pub(super) struct UnsentResponses {
 }
 
 impl UnsentResponses {
-    /// Allows this many bytes of each kind for all callers together, and half of them for each.
-    pub(super) fn new(most: u64) -> Self {
-        Self { reads: SharedLimit::new(most, most / 2), changes: SharedLimit::new(most, most / 2) }
+    /// Allows this many bytes for all callers together, separately for reads and changes. One caller may use half
+    /// of them.
+    pub(super) fn new(total_bytes: u64) -> Self {
+        Self {
+            reads: SharedLimit::new(total_bytes, total_bytes / 2),
+            changes: SharedLimit::new(total_bytes, total_bytes / 2),
+        }
     }
 
-    /// Refuses callers that leave so many results of changes unread that no capacity is left for another one.
+    /// Returns 503 if there is no capacity for the result of another change, because the caller or all callers
+    /// leave too many of them unread.
     pub(super) fn check_capacity(&self, caller: &Caller) -> Result<(), Problem> {
         if self.changes.has_capacity(&share_owner(caller), 0) {
             Ok(())
@@ -62,7 +67,8 @@ impl UnsentResponses {
     }
 }
 
-/// Returns the owner of a response's share. Each key has its own, not that of its creator.
+/// Returns the id under which a response is counted. Each API key has a share of its own, apart from that of its
+/// owner.
 fn share_owner(caller: &Caller) -> String {
     match &caller.credential {
         Credential::ApiKey { id, .. } => id.clone(),
@@ -70,7 +76,7 @@ fn share_owner(caller: &Caller) -> String {
     }
 }
 
-/// Bytes that hold a value for as long as one of them is in memory.
+/// Bytes that keep a value alive while any of them is in memory.
 struct Held<T> {
     bytes: Bytes,
     _until_sent: T,
@@ -94,12 +100,12 @@ fn unread_problem() -> Problem {
     )
 }
 
-/// Counts the response to a caller. Without capacity, a read gets 503 instead. The result of a change must
-/// always be sent.
+/// Counts the response to a caller. If there is no capacity, replaces the result of a read by 503. The result of
+/// a change is always sent.
 pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
     let Some(caller) = caller_if_known(depot).filter(|_| !origin(depot).control) else { return };
     let is_get = *req.method() == Method::GET;
-    let has_bound_of_its_own = || {
+    let has_own_limit = || {
         let kind = res.headers().get(CONTENT_TYPE);
         !is_get || kind.is_some_and(|kind| kind == EVENT_STREAM_MEDIA_TYPE)
     };
@@ -107,16 +113,16 @@ pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
         ResBody::Once(bytes) if bytes.len() <= MAX_UNCOUNTED_BYTES => return,
         ResBody::Once(bytes) => bytes.len() as u64,
         ResBody::None | ResBody::Error(_) => return,
-        _ if has_bound_of_its_own() => return,
+        _ if has_own_limit() => return,
         _ => STREAM_SHARE_BYTES,
     };
     let only_reads = res.status_code == Some(StatusCode::OK)
         && (is_get || req.matched_path().ends_with(READ_ONLY_POST_SUFFIX));
-    let (unread, who) = (&state(depot).unsent_responses, share_owner(caller));
+    let (unsent, who) = (&state(depot).unsent_responses, share_owner(caller));
     let counted = if only_reads {
-        unread.reads.try_acquire(&who, bytes)
+        unsent.reads.try_acquire(&who, bytes)
     } else {
-        Some(unread.changes.force_acquire(&who, bytes))
+        Some(unsent.changes.force_acquire(&who, bytes))
     };
     let Some(counted) = counted else {
         for header in [CONTENT_LENGTH, CONTENT_DISPOSITION, ETAG] {
@@ -128,7 +134,7 @@ pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
     let body = match res.take_body() {
         ResBody::Once(bytes) => ResBody::Once(hold_until_sent(bytes, counted)),
         stream => boxed_body(stream.map_frame(move |frame| {
-            // Moved in here so that it is dropped with the stream.
+            // The closure owns `counted`, so that it is dropped with the stream.
             let _ = &counted;
             frame
         })),
@@ -144,7 +150,7 @@ where
 }
 
 /// Ends an HTTP/2 connection when the response stays unread for this long.
-pub(super) fn watch_reader(req: &Request, res: &mut Response, patience: Duration) {
+pub(super) fn watch_reader(req: &Request, res: &mut Response, max_unread_time: Duration) {
     let Some(connection) = req.extensions().get::<ConnCtrl>() else { return };
     if req.version() != Version::HTTP_2 || res.body.is_none() || res.body.is_error() {
         return;
@@ -156,7 +162,7 @@ pub(super) fn watch_reader(req: &Request, res: &mut Response, patience: Duration
         source_waits: false,
     });
     let progress = Arc::new(Progress { state, _alive: alive });
-    tokio::spawn(end_unread(Arc::downgrade(&progress), gone, connection.clone(), patience));
+    tokio::spawn(end_unread(Arc::downgrade(&progress), gone, connection.clone(), max_unread_time));
     let body = WatchedBody { inner: res.take_body(), rest: Bytes::new(), progress };
     res.replace_body(boxed_body(body));
 }
@@ -165,14 +171,14 @@ async fn end_unread(
     progress: Weak<Progress>,
     mut gone: oneshot::Receiver<()>,
     connection: ConnCtrl,
-    patience: Duration,
+    max_unread_time: Duration,
 ) {
-    let mut until = Instant::now() + patience;
+    let mut until = Instant::now() + max_unread_time;
     while timeout_at(until, &mut gone).await.is_err() {
         let Some(last) = progress.upgrade().map(|progress| progress.last_progress()) else {
             return;
         };
-        until = last + patience;
+        until = last + max_unread_time;
         if until <= Instant::now() {
             tracing::debug!("Ended a connection because the client did not read a response on it.");
             connection.abort();
@@ -189,14 +195,14 @@ struct Progress {
 
 struct ProgressState {
     last_moved: Instant,
-    /// Pieces that were passed on and are still in memory.
+    /// The number of pieces that were passed on and are still in memory.
     unsent_pieces: usize,
     /// Whether the source of the response has no data at the moment.
     source_waits: bool,
 }
 
 impl Progress {
-    /// Returns when it last moved, or now if it does not wait for the client.
+    /// Returns the time of the last progress; now, if the response waits for its source and not for the client.
     fn last_progress(&self) -> Instant {
         let state = self.lock_state();
         if state.unsent_pieces == 0 && state.source_waits {
@@ -233,7 +239,7 @@ impl Drop for UnsentPiece {
     }
 }
 
-/// A response in pieces, which show whether it is read.
+/// A response that is sent in pieces, which show whether the client reads it.
 struct WatchedBody {
     inner: ResBody,
     /// The rest of the last frame.

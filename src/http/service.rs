@@ -1,4 +1,4 @@
-//! What every request passes, whatever its route.
+//! The service: the routes, and what is done for every request before and after its route.
 use super::access::Allow;
 use super::body;
 use super::origin::{self, Origin};
@@ -26,7 +26,7 @@ use tracing::field::Empty;
 pub fn build_service(state: Arc<State>) -> Service {
     let settings = state.settings.clone();
     let mut root = Router::new();
-    // Proxies may pass the prefix on or strip it. Both work.
+    // A proxy may pass the prefix on or strip it, so the routes exist with and without it.
     let prefix = origin::base_path(settings.base_url.as_deref()).trim_matches('/').to_owned();
     if !prefix.is_empty() {
         root = root.push(router::build_router().path(prefix));
@@ -43,7 +43,7 @@ pub fn build_service(state: Arc<State>) -> Service {
     service.hoop(elsewhere)
 }
 
-/// Puts what the handlers need into the depot.
+/// Puts the trace, the origin and the shared state into the depot, for the handlers.
 struct RequestContext {
     state: Arc<State>,
 }
@@ -55,7 +55,7 @@ impl RequestContext {
         // Of several `traceparent` headers none is valid (W3C Trace Context, 3.2).
         let header = named.next().filter(|_| named.next().is_none());
         let trace = Trace::from_header(header.and_then(|header| header.to_str().ok()));
-        // The problem that may be the response needs it.
+        // A problem document contains the trace id.
         res.extensions.insert(trace);
         depot.insert_typed(trace);
         depot.insert_typed(Origin::from_request(req, &self.state.settings));
@@ -73,7 +73,7 @@ pub(super) fn origin(depot: &Depot) -> &Origin {
     depot.get_typed::<Origin>().expect("the service injects it before any handler runs")
 }
 
-/// Sets the headers of every response, counts it, and discards the rest of the request body.
+/// Sets the common headers of every response, counts the response, and discards the rest of the request body.
 #[handler]
 async fn every_answer(
     req: &mut Request,
@@ -115,7 +115,7 @@ fn cors_handler(origins: &Vec<String>) -> impl salvo::Handler {
     Cors::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])
-        // Pages of other sites send a token or key; cookies are not allowed.
+        // Pages of the allowed origins authenticate with a token or key. Cookies are not allowed.
         .allow_headers([
             AUTHORIZATION,
             CONTENT_TYPE,
@@ -135,7 +135,7 @@ fn cors_handler(origins: &Vec<String>) -> impl salvo::Handler {
         .into_handler()
 }
 
-/// Refuses unauthenticated clients where there is no route. `access` does so for existing routes.
+/// Refuses unauthenticated clients if the request has no route. On existing routes `access` does that.
 #[handler]
 async fn elsewhere(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
     let has_no_route =

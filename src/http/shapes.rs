@@ -1,7 +1,7 @@
 //! The shapes on the wire, as the OpenAPI document describes them.
 //!
-//! The layers below write most of them themselves. The contract tests (`tests/schemathesis`) compare the
-//! responses with these shapes.
+//! Most responses are serialized by the layers below, not from these types. The contract tests
+//! (`tests/schemathesis`) compare the responses with these shapes.
 #![expect(
     dead_code,
     clippy::struct_field_names,

@@ -3,7 +3,7 @@
 //!
 //! - `password`: `GET` and `POST /login`: sign-in with a password, or the link to the provider
 //! - `provider`: `/oauth2/authorization/{id}` and `/login/oauth2/code/{id}`: sign-in at an OpenID provider
-//! - `home`: `GET /`: redirects to the administration interface
+//! - `home`: `GET /`: redirects to the administration interface, or to the sign-in
 //! - `logout`: `POST /logout`, and the page after it
 //! - `pages`: the templates, and what every page has
 //! - `session`: the session and its cookies
@@ -28,7 +28,7 @@ use super::service::origin;
 use back::ReturnPath;
 use salvo::Depot;
 
-/// Returns the address to sign in at, which returns to `to` (a path with its query) afterwards.
+/// Returns the address of the sign-in page. After the sign-in, the browser returns to `to`, a path with its query.
 pub(super) fn sign_in_location(depot: &Depot, to: &str) -> String {
     let back = ReturnPath::from_request(Some(to));
     format!("{}/login{}", origin(depot).prefix, back.to_query())

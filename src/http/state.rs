@@ -25,7 +25,7 @@ pub struct State {
     /// The responses to callers that are not sent yet.
     pub(super) unsent_responses: UnsentResponses,
     pub(super) failed_authentications: FailedAuthentications,
-    /// Serializes creations with `If-None-Match: *`, which check first and then put.
+    /// Serializes creations: each first checks that there is no such Business Object, and then puts it.
     pub(super) creation_lock: tokio::sync::Mutex<()>,
     opened_parts: OnceLock<(Gateway, Schema)>,
     replayed_frames: AtomicU64,
@@ -57,7 +57,7 @@ impl State {
         })
     }
 
-    /// The configuration.
+    /// Returns the settings.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
@@ -70,13 +70,13 @@ impl State {
 
     /// Makes the gateway available to requests.
     pub fn set_gateway(&self, gateway: Gateway) {
-        // A gateway is opened once; a second one would be ignored.
         let graphql = Schema::new(&gateway);
+        // A gateway is opened only once; a second one would be ignored.
         let _ = self.opened_parts.set((gateway, graphql));
         self.opened.notify_one();
     }
 
-    /// Resolves once after [`Self::opened`], for one waiting task.
+    /// Waits for [`Self::set_gateway`]. Only for one task.
     pub async fn wait_until_opened(&self) {
         self.opened.notified().await;
     }
@@ -95,7 +95,7 @@ impl State {
         format!("the store is opening: {done} of {total} journal frames replayed")
     }
 
-    /// Makes streams end after their current chunk.
+    /// Makes streams end: ingestions after their current chunk, and events at once.
     pub fn stop(&self) {
         self.stopping.send_replace(true);
     }
@@ -109,7 +109,7 @@ impl State {
     pub(super) fn wait_for_stop(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.subscribe();
         async move {
-            // A state that was dropped has no reason to keep waiting.
+            // An error means that the state was dropped, which ends the wait, too.
             let _ = stopping.wait_for(|stopping| *stopping).await;
         }
     }
@@ -124,7 +124,7 @@ impl State {
         (self.replayed_frames.load(Ordering::Relaxed), self.total_frames.load(Ordering::Relaxed))
     }
 
-    /// Whether opening waits for something. It continues automatically.
+    /// Whether opening waits for something. It continues automatically when that is there.
     pub fn is_waiting(&self) -> bool {
         self.wait_reason.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -134,7 +134,7 @@ impl State {
         self.opened_parts().map(|(gateway, _)| gateway)
     }
 
-    /// GraphQL over the gateway, once it is open.
+    /// Returns the GraphQL schema, or 503 until the gateway is open.
     pub(super) fn graphql(&self) -> Result<&Schema, Problem> {
         self.opened_parts().map(|(_, graphql)| graphql)
     }
@@ -175,11 +175,11 @@ pub(super) async fn run_blocking<T: Send + 'static>(
         .unwrap_or_else(|error| Err(task_ended_problem(&error)))
 }
 
-/// Runs a short read of the store on this thread, while the runtime's other tasks continue on other threads.
-/// This avoids two thread switches, which are most of the time of such a request.
+/// Runs a short read of the store on this thread. The runtime moves its other tasks to other threads meanwhile.
+/// This avoids two thread switches, which take most of the time of such a request.
 pub(super) fn run_in_place<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
-        // This runtime has no other thread; `block_in_place` would panic.
+        // This runtime has no other thread, so `block_in_place` would panic.
         RuntimeFlavor::CurrentThread => work(),
         _ => tokio::task::block_in_place(work),
     }

@@ -196,8 +196,8 @@ async fn change_and_reply(
     account: Arc<Account>,
     edit: AccountEdit,
 ) -> ReplyResult {
-    let asked = read_if_match(req, Some(account.version))?;
-    account_reply(&*change_account(&gateway, caller(depot), &account.id, asked, edit).await?)
+    let if_match = read_if_match(req, Some(account.version))?;
+    account_reply(&*change_account(&gateway, caller(depot), &account.id, if_match, edit).await?)
 }
 
 /// Changes an account on behalf of this caller.
@@ -205,11 +205,11 @@ pub(super) async fn change_account(
     gateway: &Gateway,
     by: &Authorized,
     id: &str,
-    asked: IfMatch,
+    if_match: IfMatch,
     edit: AccountEdit,
 ) -> Result<Arc<Account>, Problem> {
     let (accounts, by, id) = (gateway.auth.accounts.clone(), by.clone(), id.to_owned());
-    run_blocking(move || Ok(accounts.change(&by, &id, asked, edit)?)).await
+    run_blocking(move || Ok(accounts.change(&by, &id, if_match, edit)?)).await
 }
 
 /// Sets the password of an account and ends its sessions.
@@ -267,7 +267,7 @@ pub(super) async fn set_password(
             ));
         };
         let confirmed = accounts.confirm_password(account, &current, origin(depot).client).await;
-        confirmed.map_err(|refusal| match refusal {
+        confirmed.map_err(|error| match error {
             AuthError::Invalid(_) => wrong_password("it is not the current password"),
             other => other.into(),
         })?;
@@ -302,8 +302,8 @@ pub(super) async fn delete_user(req: &mut Request, depot: &mut Depot) -> ReplyRe
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let account = find_account(req, &gateway)?;
-    let asked = read_if_match(req, Some(account.version))?;
-    delete_account(gateway, caller(depot), &account.id, asked).await?;
+    let if_match = read_if_match(req, Some(account.version))?;
+    delete_account(gateway, caller(depot), &account.id, if_match).await?;
     Ok(Reply::no_content())
 }
 
@@ -312,8 +312,8 @@ pub(super) async fn delete_account(
     gateway: Gateway,
     by: &Authorized,
     id: &str,
-    asked: IfMatch,
+    if_match: IfMatch,
 ) -> Result<(), Problem> {
     let (by, id) = (by.clone(), id.to_owned());
-    run_blocking(move || Ok(gateway.auth.delete_account(&by, &id, asked)?)).await
+    run_blocking(move || Ok(gateway.auth.delete_account(&by, &id, if_match)?)).await
 }

@@ -74,14 +74,13 @@ impl Catalogue {
         &self.watch
     }
 
-    /// Returns the same catalogue with a source of elapsed time, in milliseconds that never go back, from which ages
-    /// are counted.
+    /// Returns the same catalogue with another clock for ages. `elapsed` returns milliseconds and never goes back.
     #[must_use]
     pub fn with_elapsed(self, elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self { watch: Watch::new(elapsed), ..self }
     }
 
-    /// Returns the same catalogue with this limit of holders for which one change is recorded.
+    /// Returns the same catalogue with another maximum number of objects that one change is recorded for.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn with_max_holders(self, most: usize) -> Self {
@@ -104,7 +103,8 @@ impl Catalogue {
         self.read_entries().iter_by_name().filter_map(|entry| entry.compiled.clone()).collect()
     }
 
-    /// Returns a number that grows with each change. Everything derived from all Business Objects is rebuilt then.
+    /// Returns a number that grows with each change. Anything derived from all Business Objects is rebuilt
+    /// when this number has changed.
     pub fn version(&self) -> u64 {
         self.read_entries().version
     }
@@ -114,9 +114,11 @@ impl Catalogue {
     /// the stored one changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
-    /// Returns the errors of `Definition::read`. `ErrorClass::Invalid` for a bucketName without a target or an unknown
-    /// namespace, `ErrorClass::PreconditionFailed` for `if_match`, and `ErrorClass::Conflict` for another base of a namespace in
-    /// use. `ErrorClass::Unconfirmed` if it would remove many objects from the Business Object.
+    /// - The errors of [`Definition::read_body_with`]
+    /// - `ErrorClass::Invalid` for a bucketName without a target, or an unknown namespace
+    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`
+    /// - `ErrorClass::Conflict` for another base of a namespace that is in use
+    /// - `ErrorClass::Unconfirmed` if the definition would remove many objects from the Business Object
     pub fn put(
         &self,
         by: Requester<'_>,
@@ -322,12 +324,13 @@ impl Catalogue {
         Ok(found)
     }
 
-    /// Runs `work` in a transaction in which the namespaces of a Business Object are defined and created as in
-    /// [`Self::put`]. The transaction is never committed. Returns the warnings of a `put` too.
+    /// Runs `work` in a transaction that is never committed. Before, it defines and creates the namespaces of the
+    /// Business Object as [`Self::put`] does. Returns the result of `work` and the warnings about the definition.
     ///
     /// # Errors
-    /// `ErrorClass::Invalid` if namespaces are missing and are not created automatically, `ErrorClass::Conflict` for another base
-    /// of a namespace in use, and the errors of `work`.
+    /// - `ErrorClass::Invalid` if namespaces are missing and are not created automatically
+    /// - `ErrorClass::Conflict` for another base of a namespace that is in use
+    /// - The errors of `work`
     pub fn dry_run<T>(
         &self,
         compiled: &Compiled,
@@ -348,7 +351,7 @@ impl Catalogue {
         });
         match rehearsed {
             Err(DryRunEnd::Done(done)) => Ok(done),
-            Err(DryRunEnd::Failed(fault)) => Err(fault),
+            Err(DryRunEnd::Failed(error)) => Err(error),
             Ok(_) => {
                 unreachable!("the transaction always ends with an error, so it is not committed")
             }
@@ -370,7 +373,7 @@ impl Catalogue {
         })
     }
 
-    // Poisoned locks are usable, because the entries change by single calls and are never left half changed.
+    // A poisoned lock is still usable: a single call makes each change of the entries, so none is ever half done.
     fn lock_writer(&self) -> MutexGuard<'_, ()> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }

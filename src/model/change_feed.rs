@@ -2,8 +2,8 @@
 //! state is in no export. For each with a retention, it has the time of each object's last change.
 //!
 //! [`note`] runs in every commit that changes the graph. So no change is missed, and no change is recorded that was
-//! not committed. A Business Object with neither setting has no cost. If none has one of them, each commit looks up
-//! one document.
+//! not committed. A Business Object with neither setting costs nothing. If no Business Object has one of them, each
+//! commit only looks up one document.
 //!
 //! A change counts for the members that show it: the subject itself, and all objects that hold it nested, at any
 //! depth of the mapping. It is enough to follow the links as they are after the commit: a link that the commit
@@ -23,9 +23,9 @@
 //! changes, and the generation survives a crash. A cleanup later removes generations that are done.
 //!
 //! If thousands of objects hold a changed object nested, the change is not recorded for each of them. Otherwise the
-//! memory of the commit would depend on what is stored and not on the request. Instead, the cursor has the generation
-//! of that change ([`ExportCursor::anew`]), and until it is done only full exports run: a full export contains everything
-//! that a consumer lacks. All objects then have the age of that change.
+//! memory of the commit would depend on what is stored and not on the request. Instead, the cursor stores the
+//! generation of that change ([`ExportCursor::anew`]). Until that generation is done, only full exports run, because a
+//! full export contains everything that a consumer lacks. All objects then have the age of that change.
 
 mod cursor;
 mod holders;

@@ -9,9 +9,10 @@
 //! - Arrays are `array` of the type of their elements.
 //! - The field `uri`, otherwise `@id`, `id` or `iri`, is `id` if all its values are IRIs.
 //!
-//! The property of a field is its name in one vocabulary, the same in every object. The values at one place of all
-//! samples are examined together. If their types differ, the mapping has the most frequent one, and a note says
-//! which values do not fit. Without such notes the samples can be ingested, and the view returns them unchanged.
+//! The property of a field is its name in one vocabulary, the same in every object. Values at the same position in
+//! the samples are examined together. If their types differ, the mapping has the most frequent one, and a note says
+//! which values do not fit. If there are no such notes, the samples can be ingested, and the view returns them
+//! unchanged.
 
 mod seen;
 mod write;
@@ -63,8 +64,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// line. From a text that exceeds the limits of a sample, it takes objects at even distances.
 ///
 /// # Errors
-/// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` if there is no object, or something that is not an object;
-/// `ErrorClass::TooLarge` if a single object exceeds the limits of a sample.
+/// - `ErrorClass::Malformed` as [`json::parse`]
+/// - `ErrorClass::Invalid` if there is no object, or something that is not an object
+/// - `ErrorClass::TooLarge` if a single object exceeds the limits of a sample
 pub fn read_samples(text: &str, nesting: usize) -> Result<Sample, GatewayError> {
     let limits =
         SampleLimits { nesting, elements: MAX_OBJECTS, values: MAX_VALUES, bytes: MAX_BYTES };
@@ -152,7 +154,7 @@ pub fn derive_mapping(
     }
 }
 
-/// Returns whether an object has a value besides its URI.
+/// Returns whether an object has a value other than its URI.
 fn has_value(object: &Json, id: Option<&str>) -> bool {
     let Json::Object(members) = object else { return false };
     members.iter().any(|(name, value)| {

@@ -5,12 +5,12 @@
 //! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
-//! Only one object of the request is in memory at a time. `dry_run` is the dry run of a definition that is not stored
-//! yet.
+//! Only one object of the request is in memory at a time. `dry_run` shows what sample data would become with a
+//! definition that is not stored yet.
 //!
 //! Rules for the JSON of one object:
-//! - `null` is no value, in an array too. An empty array is no value either, except to UPDATE, which then clears the
-//!   field.
+//! - `null` means that there is no value, also inside an array. An empty array means the same, except in UPDATE, where
+//!   it clears the field.
 //! - `uri` and the mapping's `id` field both name the object. A nested object with only its `uri` is a reference: the
 //!   link is created, and the object itself does not change.
 //! - A single nested object without a URI is the one that its parent links to. Elements of an array without a URI are

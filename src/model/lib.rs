@@ -3,13 +3,15 @@
 //! - `resource` has the definitions that clients send
 //! - `mapping` compiles the YAML of a definition
 //! - `derive` derives a mapping from samples
+//! - `namespace` stores the namespaces, and mints identifiers in them
 //! - `catalogue` stores the definitions, and keeps them compiled in memory
 //! - `ingest` converts JSON into quads
 //! - `view` converts quads into JSON
-//! - `members` decides which objects belong
-//! - `search` finds some of them
+//! - `members` decides which objects belong to a Business Object
+//! - `search` finds members by their values, and the objects that refer to an object
 //! - `change_feed` records changes for automatic exports
 //! - `warnings` finds what is probably unintended in a definition
+//! - `rdf` dumps and loads the whole graph
 
 pub mod catalogue;
 pub mod change_feed;

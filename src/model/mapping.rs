@@ -10,16 +10,16 @@
 //! and `xsd` need no declaration.
 //! Every field is a definition:
 //!
-//! | `type` | in JSON | in the graph | takes besides `type` |
+//! | `type` | in JSON | in the graph | other keys |
 //! |---|---|---|---|
 //! | `id` | the object's own URI | the subject | nothing |
-//! | `string` | a string | `xsd:string`, or as `datatype` or `language` say | `path`, `required`, `datatype`, `language` |
+//! | `string` | a string | `xsd:string`, or the given `datatype` or `language` | `path`, `required`, `datatype`, `language` |
 //! | `number` | a number | `xsd:decimal`; `xsd:double` when it has an exponent | `path`, `required` |
 //! | `integer`, `boolean` | a number, a boolean | `xsd:integer`, `xsd:boolean` | `path`, `required` |
 //! | `date`, `dateTime` | a string | `xsd:date`, `xsd:dateTime` | `path`, `required` |
 //! | `resource` | an IRI as a string | the IRI | `path`, `required` |
 //! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields` |
-//! | `array` | an array of one of these, but `id` | a value or link for each element | `path`, `required`, `elements` |
+//! | `array` | an array of any other type except `id` | a value or link for each element | `path`, `required`, `elements` |
 //!
 //! An array without `elements` is an array of strings, and takes `datatype` or `language` itself. Elements with single
 //! values may be given by the name of their type (`elements: number`).
@@ -61,7 +61,7 @@ pub struct Mapping {
     pub root: Shape,
     /// The prefixes, which also apply to the conditions of the Business Object.
     pub prefixes: Prefixes,
-    /// The warnings: what is valid in the text and probably unintended, each with line and column.
+    /// Warnings about what is valid in the text but probably unintended, each with line and column.
     pub warnings: Vec<Finding>,
 }
 
@@ -72,8 +72,8 @@ pub struct Shape {
     pub namespace: String,
     /// The fields, in the mapping's order, in which they are also written.
     pub fields: Vec<Field>,
-    /// The prefix of these objects' URIs. [`Mapping::resolve_namespaces`] sets it if several fields of the parent have the
-    /// property that leads here: the URI of each object then determines its field.
+    /// The prefix of these objects' URIs. [`Mapping::resolve_namespaces`] sets it if several fields of the parent have
+    /// the property that leads here. The URI of each object then determines its field.
     pub uri_prefix: Option<String>,
 }
 
@@ -160,9 +160,9 @@ impl Mapping {
         names
     }
 
-    /// Looks up the namespaces that decide between fields of objects with the same property. Until then such objects
-    /// belong to the first of these fields. It runs once, because the base of a namespace does not change while a
-    /// mapping names it.
+    /// Looks up the namespaces that decide between fields of objects with the same property. Without it, such objects
+    /// belong to the first of these fields. It needs to run only once, because the base of a namespace does not change
+    /// while a mapping names it.
     pub fn resolve_namespaces(&mut self, read: &impl Read) -> Result<(), Error> {
         self.root.resolve_namespaces(read)
     }
@@ -174,7 +174,7 @@ impl Shape {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Returns whether a field of this name, or `uri`, contains the object's URI.
+    /// Returns whether the member of this name is the object's own URI: `uri`, or a field of type `id`.
     pub fn is_id(&self, name: &str) -> bool {
         name == "uri" || self.find_field(name).is_some_and(|field| field.kind == FieldKind::Id)
     }

@@ -6,7 +6,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Error, ListedSubject, Pattern, Read, ReadStore, SubjectFilter, SubjectQuads};
 use std::fmt;
 
-/// The number of lost objects that is always too large.
+/// The number of lost objects from which a loss is always large.
 const LARGE_LOSS_OBJECTS: usize = 10_000;
 
 /// The number of objects that are checked in one read of the store.
@@ -22,8 +22,8 @@ pub fn list_members(
     Ok(read.list_subjects(&build_member_filter(read, business_object)?, after, limit)?)
 }
 
-/// Returns a page of members while the store takes commits, and the sequence of the newest commit when the page was
-/// begun. An object that has changed since then may no longer belong.
+/// Returns a page of members, and the sequence of the newest commit when the listing began. Commits continue meanwhile,
+/// so an object that has changed since then may no longer belong.
 pub fn list_members_with_sequence(
     store: &ReadStore,
     business_object: &Compiled,
@@ -90,12 +90,12 @@ fn satisfies_filter(
     Ok(true)
 }
 
-/// The objects that belong to a Business Object and would not with another definition.
+/// The number of objects that would no longer belong to a Business Object with another definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Loss {
     /// The number of objects that would no longer belong, counted up to [`LARGE_LOSS_OBJECTS`].
     lost: usize,
-    /// The number of present members, as far as they were counted.
+    /// The number of current members, as far as they were counted.
     members: usize,
 }
 

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 pub const COLLECTION: &str = "namespaces";
 
 /// The collection of documents with the last number issued: URI base to a big-endian `u64`.
-/// A counter belongs to the base and is kept when a namespace is deleted, so that no PID is ever issued twice.
+/// A counter belongs to the base and is kept when a namespace is deleted, so that no identifier is ever issued twice.
 pub const COUNTERS: &str = "counters";
 
 /// The characters of a name that are percent-encoded in a URI: all but the unreserved ones (RFC 3986, 2.3).
@@ -112,7 +112,7 @@ impl Namespace {
         format!("{}{}", self.uri_base, self.separator())
     }
 
-    /// Returns whether a URI is in this namespace: it is the base, or begins as the identifiers do.
+    /// Returns whether a URI is in this namespace: it is the base, or begins like the identifiers.
     pub fn contains(&self, uri: NamedNodeRef<'_>) -> bool {
         uri.as_str()
             .strip_prefix(&self.uri_base)
@@ -230,8 +230,9 @@ pub fn list(read: &impl Read, after: Option<&str>, limit: usize) -> Result<Vec<N
 /// content again has no effect, even if the namespace is used.
 ///
 /// # Errors
-/// `ErrorClass::Invalid` for an invalid name or base; `ErrorClass::Conflict` for a change of a used namespace, or a base that gives
-/// the identifiers of another namespace.
+/// - `ErrorClass::Invalid` for an invalid name or base
+/// - `ErrorClass::Conflict` for a change of a used namespace, or a base that gives the same identifiers as another
+///   namespace
 pub fn put(
     transaction: &mut Transaction<'_>,
     namespace: Namespace,
@@ -292,7 +293,7 @@ fn put_for(
         .into_iter()
         .find(|other| other.mints_same_as(&namespace) && other.name != namespace.name);
     if let Some(owner) = owner {
-        let and_so = if owner.uri_base == namespace.uri_base {
+        let explanation = if owner.uri_base == namespace.uri_base {
             String::new()
         } else {
             format!(", which gives the same identifiers as {:?}", namespace.uri_base)
@@ -300,7 +301,7 @@ fn put_for(
         return Err(GatewayError::new(
             ErrorClass::Conflict,
             format!(
-                "the namespace {:?} has the base {:?} already{and_so}; each namespace needs its own base",
+                "the namespace {:?} has the base {:?} already{explanation}; each namespace needs its own base",
                 owner.name, owner.uri_base
             ),
         ));
@@ -395,7 +396,7 @@ pub fn mint_identifier(
 /// Checks the name of a namespace.
 ///
 /// # Errors
-/// Why it is not valid.
+/// Returns the reason why the name is not valid.
 pub fn check_name(name: &str) -> Result<(), String> {
     const FORBIDDEN: &[char] = &['<', '>', ':', '/', '"', '{', '}', '|', '^', '`', '\\'];
     let why = if name.is_empty() {
@@ -440,8 +441,8 @@ fn find_other_use(
     if let Some(why) = find_other_holder(read, namespace, business_object)? {
         return Ok(Some(why));
     }
-    let moved = read.read_document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
-    Ok(moved.then(|| "its counter has issued numbers".to_owned()))
+    let has_counter = read.read_document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
+    Ok(has_counter.then(|| "its counter has issued numbers".to_owned()))
 }
 
 /// Returns why a namespace cannot be deleted; `None` if it can.

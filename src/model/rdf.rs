@@ -23,7 +23,7 @@ pub const DEFAULT_GRAPH: &str = "default";
 /// Parses the name of a graph: an IRI, or `default`.
 ///
 /// # Errors
-/// Why the text is neither.
+/// Returns the reason why the text is neither.
 pub fn parse_graph(text: &str) -> Result<GraphName, String> {
     if text == DEFAULT_GRAPH {
         return Ok(GraphName::DefaultGraph);
@@ -34,7 +34,7 @@ pub fn parse_graph(text: &str) -> Result<GraphName, String> {
 /// Parses an absolute IRI.
 ///
 /// # Errors
-/// Why the text is not one.
+/// Returns the reason why the text is not one.
 pub fn parse_iri(text: &str) -> Result<NamedNode, String> {
     NamedNode::new(text).map_err(|error| format!("{text:?} is not an absolute IRI ({error})"))
 }

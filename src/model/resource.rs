@@ -1,7 +1,6 @@
 //! The Business Object as a client defines it (specification, 2.1).
 //!
-//! `read` reads a definition from a request body; `automatic` and `schedule` parse its settings for automatic
-//! exports.
+//! `read` reads a definition from a request body. `automatic` and `schedule` parse its settings for automatic exports.
 
 mod automatic;
 mod read;
@@ -50,7 +49,7 @@ pub struct Definition {
     /// How long an export on change waits for further changes (`5s`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub debounce: Option<String>,
-    /// ISO 8601 duration after which unchanged, delivered objects are removed.
+    /// The time after which unchanged, delivered objects are removed (ISO 8601 duration).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<String>,
 }
@@ -66,7 +65,7 @@ fn yes() -> bool {
     true
 }
 
-/// A condition: some graph holds (object, predicate, value).
+/// A condition: the object has this value for this predicate, in any graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     /// An IRI without angle brackets, or a name with a prefix of the mapping.
@@ -101,7 +100,7 @@ pub struct BusinessObject {
     /// The account that changed it last: its id, or `local`. `None` if that was before accounts existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_by: Option<String>,
-    /// Namespaces that its last change created because the mapping names them and they did not exist.
+    /// The namespaces that its last change created, because the mapping names them and they did not exist.
     #[serde(default)]
     pub created_namespaces: Vec<String>,
 }
@@ -132,5 +131,5 @@ pub struct Compiled {
     pub conditions: Conditions,
 }
 
-/// Conditions as terms: some graph holds (object, predicate, value).
+/// Conditions as terms: predicate and value. The object has each of them, in any graph.
 pub type Conditions = Vec<(NamedNode, Term)>;

@@ -4,13 +4,14 @@
 //! an object in a listing. `narrow` finds candidates with an index, and `page` puts everything together. `referrers`
 //! finds the objects that refer to an object. `bounds` limits how many objects a search may examine.
 //!
-//! Values are compared as the view shows them: of a field that is not an array only the first value counts, and an
-//! object that is nested in itself is only its URI.
+//! Values are compared as the view shows them. Of a field that is not an array, only the first value counts. An object
+//! that is nested in itself counts only as its URI.
 //!
 //! # What an index answers
-//! The index answers [`ValueTest::In`] for IRIs: a field of type `resource`, the URI of a nested object at any depth, and
-//! the object's own URI. For every other condition objects are read and tested, page by page, so that commits do not
-//! wait. [`SearchBudget`] limits how many. A search that would need more fails; it never returns an incomplete result.
+//! The index answers [`ValueTest::In`] for IRIs: a field of type `resource`, the URI of a nested object at any depth,
+//! and the object's own URI. For every other condition, the search reads and tests objects page by page, so that
+//! commits do not wait. [`SearchBudget`] limits how many. A search that would need more fails; it never returns an
+//! incomplete result.
 //!
 //! # Pages while data changes
 //! A cursor holds the position of its object: the value that it is ordered by, and its URI. The next page contains

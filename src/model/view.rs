@@ -1,7 +1,7 @@
 //! The view: stored objects rendered in the configured structure.
 //!
-//! Values of a field are ordered: numbers by number, IRIs and everything else by code point. So times are
-//! ordered by their text, not across time zones. A field that is not an array shows the first value.
+//! Values of a field are ordered: numbers by number, IRIs and everything else by code point. So times are ordered
+//! by their text, even if their time zones differ. A field that is not an array shows the first value.
 //! A value that the field cannot show is left out or shown as a string, always with a warning.
 
 mod belonging;
@@ -23,7 +23,7 @@ use oxrdf::NamedNode;
 use penstock_base::error::{Finding, GatewayError};
 use penstock_store::{Read, SubjectQuads};
 
-/// The maximum number of warnings in one list. One more then says that there were more.
+/// The maximum number of warnings in one list. If there are more, one last warning says so.
 const MAX_WARNINGS: usize = 1000;
 
 /// Appends one object to `out` as JSON without white space. `uri` comes first unless the mapping places it;

@@ -1,4 +1,4 @@
-//! Warnings about definitions: what is valid and probably unintended.
+//! Warnings about definitions: what is valid but probably unintended.
 //!
 //! [`check_definition`] needs no store. [`check_namespaces`] reads the existing namespaces and whether they have data.
 use super::mapping::{Field, FieldKind, Mapping, Value};

@@ -72,8 +72,10 @@ impl Gateway {
     /// Opens the parts in `settings.data_dir`, and creates the directory with mode 0700 if it is missing. Blocking.
     ///
     /// # Errors
-    /// `ErrorClass::Forbidden` when the process may not use the directory; `ErrorClass::InsufficientStorage` or `ErrorClass::Internal` when the
-    /// disk fails; `ErrorClass::Conflict` when another process has the store open.
+    /// - `ErrorClass::Forbidden` when the process may not use the directory
+    /// - `ErrorClass::InsufficientStorage` or `ErrorClass::Internal` when the disk fails
+    /// - `ErrorClass::Conflict` when another process has the store open
+    /// - `ErrorClass::Damaged` when the store is damaged or has a newer format
     pub fn open(
         settings: Arc<Settings>,
         progress: &mut dyn FnMut(Progress),
@@ -231,7 +233,7 @@ fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, Gate
     let path = dir.join(GATEWAY_ID);
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
-        // Other identifiers were minted with it: silently generating another would split the gateway's data.
+        // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
         Ok(_) => Err(GatewayError::new(
             ErrorClass::Internal,
             format!(
@@ -249,7 +251,7 @@ fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, Gate
     }
 }
 
-/// Converts an I/O error at the start into an error for the operator. Unlike the error of a request it names the path.
+/// Converts an I/O error at the start into an error for the operator. It names the path, unlike the error of a request.
 pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError {
     let kind = match error.kind() {
         io::ErrorKind::PermissionDenied => ErrorClass::Forbidden,
@@ -258,7 +260,7 @@ pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError 
         }
         _ => ErrorClass::Internal,
     };
-    let mend = match kind {
+    let remedy = match kind {
         ErrorClass::Forbidden => {
             format!(
                 "; {}set service.data-dir to a directory that this user may write to",
@@ -271,12 +273,12 @@ pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError 
         }
         _ => String::new(),
     };
-    let mut fault =
-        GatewayError::new(kind, format!("{action} {} failed: {error}{mend}", path.display()));
+    let mut described =
+        GatewayError::new(kind, format!("{action} {} failed: {error}{remedy}", path.display()));
     if let Some(full) = DiskFull::from_io_error(error) {
-        fault.errors.push(Finding { place: Place::Whole, message: describe_shortage(full) });
+        described.errors.push(Finding { place: Place::Whole, message: describe_shortage(full) });
     }
-    fault
+    described
 }
 
 /// Describes the owner of the path, or of its nearest existing parent, if this process runs as another user.

@@ -3,8 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The maximum number of concurrent queries and searches; others wait for a permit. They use threads that ingestion
-/// needs too.
+/// The maximum number of concurrent queries and searches; others wait for a permit. Queries and searches use threads
+/// that ingestion needs too.
 const MAX_CONCURRENT_QUERIES: usize = 4;
 
 /// The permits. Cheap to clone.
@@ -20,7 +20,7 @@ impl QueryPermits {
         Self { semaphore: Arc::new(Semaphore::new(MAX_CONCURRENT_QUERIES)), timeout }
     }
 
-    /// Waits for a permit, which is held until it is dropped. Returns `None` after the timeout.
+    /// Waits for a permit, and returns it. Dropping the permit releases it. Returns `None` after the timeout.
     pub async fn acquire(&self) -> Option<OwnedSemaphorePermit> {
         let permit = Arc::clone(&self.semaphore).acquire_owned();
         tokio::time::timeout(self.timeout, permit).await.ok()?.ok()

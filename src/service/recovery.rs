@@ -3,7 +3,7 @@
 use penstock_store::{Progress, ReadStore};
 use std::time::{Duration, Instant};
 
-/// The interval at which it is checked whether the store accepts commits.
+/// The interval between two checks of the store.
 const CHECK_INTERVAL: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 5_000 });
 /// The minimum time between two reopenings because of a damaged index. Otherwise a medium that keeps failing would keep
 /// the store closed.
@@ -14,7 +14,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(5);
 /// Reopens the store when necessary, until this future is dropped. A store that refuses commits is reopened as soon as
 /// the disk accepts writes; one with a damaged index gets a new index.
 pub async fn reopen_when_needed(store: ReadStore) {
-    let mut told = None;
+    let mut logged_cause = None;
     let mut last = None;
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;
@@ -29,16 +29,16 @@ pub async fn reopen_when_needed(store: ReadStore) {
         });
         let cause = match opening.await {
             Ok(Ok(())) => {
-                told = None;
+                logged_cause = None;
                 continue;
             }
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
         // Each cause is logged once, however often the gateway retries.
-        if told.as_ref() != Some(&cause) {
+        if logged_cause.as_ref() != Some(&cause) {
             tracing::warn!(cause, "Reopening the store failed; the gateway retries every 5 s.");
-            told = Some(cause);
+            logged_cause = Some(cause);
         }
     }
 }
@@ -58,7 +58,7 @@ fn is_repair_due(
     is_due
 }
 
-/// The progress of a replay of the journal in the log.
+/// Logs the progress of a replay of the journal.
 #[derive(Debug, Default)]
 pub struct ReplayLog {
     told: Option<Instant>,

@@ -13,7 +13,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// How far the counters and sequences of a restored store jump ahead. It is more than a gateway uses between
-/// a backup and a loss.
+/// a backup and the loss of its data.
 pub const SEQUENCE_JUMP: u64 = 1_000_000;
 
 /// The folder in which a restore creates the journal. It is renamed when the journal is complete.
@@ -50,8 +50,8 @@ pub struct Restored {
 }
 
 impl ReadStore {
-    /// Writes a backup to `out`. It has the state of the moment at which it ends. Commits and reads continue
-    /// meanwhile; a compaction waits.
+    /// Writes a backup to `out`. It contains the state at the moment at which the backup ends. Commits and
+    /// reads continue meanwhile; a compaction waits.
     ///
     /// The output is valid only if this function succeeds: [`BackupFile`] refuses an incomplete one.
     ///
@@ -113,8 +113,8 @@ impl BackupFile {
     }
 
     /// Restores the backup into `dir`, which must be empty or missing. The sequence of commits jumps ahead by
-    /// [`SEQUENCE_JUMP`]. So does each document in the collections `counters` that is a big-endian `u64`. The first
-    /// open builds the index.
+    /// [`SEQUENCE_JUMP`]. So does each document in the collections `counters` that is a big-endian `u64`. The
+    /// first open builds the index.
     pub fn restore_into(&self, dir: &Path, counters: &[&str]) -> Result<Restored, Error> {
         files::create_folder(dir)?;
         let _lock = lock_data_dir(dir)?;

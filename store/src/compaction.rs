@@ -10,7 +10,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard};
 
-/// Quads and documents read under one lock. It limits how long a commit waits.
+/// The maximum number of quads or documents read under one lock. It limits how long a commit waits.
 const ITEMS_PER_PAGE: usize = 256;
 
 /// The state before a pass over the whole index.
@@ -51,8 +51,9 @@ impl StoreInner {
                 return Err(error);
             }
         };
-        // If the index lacks frames of the old segments, a crash would cause a rebuild from the base. That is
-        // acceptable: a compaction frees disk space, so it must not fail for lack of it.
+        // If the index lacks frames of the old segments, it gets a checkpoint first. Otherwise a crash would
+        // cause a rebuild from the base. If the disk is full, that is acceptable: a compaction frees disk
+        // space, so it must not fail for lack of it.
         if self.lock_index().checkpointed_sequence() < from
             && let Err(error) = self.write_checkpoint(&writer)
             && !error.is_disk_full()
@@ -87,9 +88,9 @@ impl StoreInner {
         }
     }
 
-    /// Ends a pass if it keeps the store from being closed or reopened. A pass that began on a poisoned store
-    /// continues, because it may be the last one that saves the data. No pass continues once the store was
-    /// reopened: commits that it has read may have been cut off.
+    /// Fails if a pass must end, so that the store can be closed or reopened. A pass that began on a poisoned
+    /// store continues, because it may be the last one that saves the data. No pass continues once the store
+    /// was reopened: commits that it has read may have been cut off.
     pub(crate) fn check_may_continue(&self, before: &PassStart) -> Result<(), Error> {
         self.closing.check_not_closing()?;
         if !Arc::ptr_eq(&before.synced, &self.sync_state()) {
@@ -98,8 +99,8 @@ impl StoreInner {
         if before.was_poisoned { Ok(()) } else { before.synced.check_writable() }
     }
 
-    /// Writes the whole state, page by page. Returns the sequence of the newest frame of which the parts may
-    /// contain something. All frames up to that one are synced.
+    /// Writes the whole state, page by page. Returns the sequence of the newest frame whose changes the parts
+    /// may contain. All frames up to that one are synced.
     pub(crate) fn write_state<W: Write>(
         &self,
         parts: &mut PartWriter<W>,
@@ -138,15 +139,15 @@ impl StoreInner {
         }
         self.check_may_continue(before)?;
         before.synced.wait_synced(exact)?;
-        // The numbers of quads and documents can differ only by the number changed meanwhile.
-        let touched = self.change_counts();
+        // Each number written may differ from the count before by at most the number of changes meanwhile.
+        let counts = self.change_counts();
         for (what, counted, written, changed) in [
-            ("quads", before.quads, quads, touched.quads - before.change_counts.quads),
+            ("quads", before.quads, quads, counts.quads - before.change_counts.quads),
             (
                 "documents",
                 before.documents,
                 documents,
-                touched.documents - before.change_counts.documents,
+                counts.documents - before.change_counts.documents,
             ),
         ] {
             if counted.abs_diff(written) > changed {

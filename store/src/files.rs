@@ -85,7 +85,7 @@ fn inject_failure(operation: Operation, path: &Path) -> io::Result<()> {
     planned_failure(operation, path).map_or(Ok(()), |failure| Err(failure.to_io_error()))
 }
 
-/// Injects a fault into applying a commit, for tests. Without fault injection it always succeeds.
+/// Fails if a test planned a failure of applying a commit. Without fault injection it always succeeds.
 pub(crate) fn inject_apply_failure(dir: &Path) -> Result<(), Error> {
     inject_failure(Operation::Apply, dir)
         .map_err(|cause| Error::Index(format!("a commit could not be applied: {cause}")))
@@ -169,11 +169,11 @@ pub(crate) fn sync_file(file: &File, path: &Path) -> Result<(), Error> {
         .map_err(io_error("syncing", path))
 }
 
-/// Cuts a file to a length.
+/// Truncates a file to a length.
 pub(crate) fn truncate_file(file: &File, path: &Path, length: u64) -> Result<(), Error> {
     inject_failure(Operation::Truncate, path)
         .and_then(|()| file.set_len(length))
-        .map_err(io_error("cutting", path))
+        .map_err(io_error("truncating", path))
 }
 
 /// Renames a file within its folder, and syncs the folder.

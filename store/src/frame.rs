@@ -3,7 +3,7 @@ use crate::term::{LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
 use oxrdf::{BlankNodeRef, LiteralRef, NamedNodeRef, TermRef};
 
-/// The kind of payload that holds a commit.
+/// The first byte of the payload of a commit.
 pub(crate) const COMMIT_KIND: u8 = 1;
 
 /// A quad as numbers of the frame's terms: subject, predicate, object, graph. Terms count from 1; the graph 0

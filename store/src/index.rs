@@ -48,7 +48,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct Index {
     blocks: Blocks,
-    /// Names in key order, which is not their order of arrival.
+    /// The trees whose keys are names, which can arrive in any order.
     runs: Runs,
     names: names::NameCache,
     ids: names::IdCache,
@@ -131,7 +131,7 @@ impl Index {
         self.runs.close();
     }
 
-    /// Fails if a frame was applied only in part.
+    /// Fails if a frame was applied only in part, or if the index was closed.
     pub(crate) fn check_usable(&self) -> Result<(), Error> {
         match &self.broken {
             _ if self.closed => Err(Error::Reopening),

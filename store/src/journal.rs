@@ -43,10 +43,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Appends a frame without syncing it: [`Synced::wait_synced`] does that.
+    /// Appends a frame without syncing it: [`SyncState::wait_synced`] does that.
     ///
-    /// No frame ever follows what a failed write may have left in the file: that is cut off. If the cut fails
-    /// too, or if the cause was not a lack of disk space, the store is poisoned.
+    /// What a failed write may have left in the file is cut off, so that no frame ever follows it. If the cut
+    /// fails too, or if the cause was not a lack of disk space, the store is poisoned.
     pub(crate) fn append_frame(&mut self, sequence: u64, payload: &[u8]) -> Result<(), Error> {
         let frame = segment::encode_frame(sequence, payload)?;
         self.write_frame(sequence, &frame).inspect_err(|error| {

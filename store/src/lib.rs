@@ -4,7 +4,7 @@
 //! discarded and rebuilt. The crate knows RDF terms, quads and byte documents, but not HTTP, JSON or YAML.
 //! Its functions block: call them from a thread that may block.
 //!
-//! FORMAT.md, beside this crate, describes the files and the assumptions about the medium.
+//! FORMAT.md, in the folder of this crate, describes the files and the assumptions about the medium.
 
 mod backup;
 mod compaction;

@@ -8,11 +8,12 @@ pub struct Options {
     pub write_back_bytes: usize,
     /// Bytes after which the journal begins a new segment. Default 8 MiB.
     pub segment_bytes: u64,
-    /// The journal is compacted when its segments take more than this and more than half of the base, and
-    /// base and segments together more than the index. Default 8 MiB.
+    /// The size of the packed segments, in bytes, above which the journal is compacted. They must also take
+    /// more than half of the base, and together with the base more than the index. Default 8 MiB.
     pub compact_bytes: u64,
     /// Whether a background thread packs full segments and compacts the journal when that is due. Otherwise
-    /// call [`Store::pack`](crate::Store::pack_segments) and [`Store::compact`](crate::Store::compact_journal). Default true.
+    /// call [`ReadStore::pack_segments`](crate::ReadStore::pack_segments) and
+    /// [`ReadStore::compact_journal`](crate::ReadStore::compact_journal). Default true.
     pub background_maintenance: bool,
 }
 

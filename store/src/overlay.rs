@@ -87,15 +87,15 @@ impl Terms {
 
     /// Returns the code of a term in the index, if it has one.
     pub(crate) fn find_code(&mut self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
-        let Some(held) = self.stored.get_mut(number as usize) else { return Ok(None) };
-        if matches!(held.code, CodeLookup::NotAsked) {
-            let code = match term::decode(&held.bytes) {
+        let Some(stored) = self.stored.get_mut(number as usize) else { return Ok(None) };
+        if matches!(stored.code, CodeLookup::NotAsked) {
+            let code = match term::decode(&stored.bytes) {
                 Some(term) => index.find_code(term)?,
                 None => None,
             };
-            held.code = code.map_or(CodeLookup::Absent, CodeLookup::Code);
+            stored.code = code.map_or(CodeLookup::Absent, CodeLookup::Code);
         }
-        Ok(if let CodeLookup::Code(code) = &held.code { Some(code) } else { None })
+        Ok(if let CodeLookup::Code(code) = &stored.code { Some(code) } else { None })
     }
 
     /// Returns the term of a number; `None` for the default graph.
@@ -104,7 +104,7 @@ impl Terms {
     }
 
     pub(crate) fn is_literal(&self, number: u32) -> bool {
-        let kind = self.stored.get(number as usize).and_then(|held| held.bytes.first());
+        let kind = self.stored.get(number as usize).and_then(|stored| stored.bytes.first());
         kind.is_some_and(|kind| *kind >= kind::STRING)
     }
 
@@ -206,31 +206,31 @@ pub(crate) fn encode_payload(
     change.encode(|iri| table.datatype_number(iri))
 }
 
-/// Assigns consecutive numbers to the terms that are in use.
+/// Gives the terms of the changed quads consecutive numbers, because a transaction also numbers other terms.
 struct TermTable<'a> {
     terms: &'a Terms,
     numbers: HashMap<u32, u32>,
 }
 
 impl<'a> TermTable<'a> {
-    fn renumber_term(&mut self, held: u32, out: &mut Vec<TermRef<'a>>) -> u32 {
-        if held == DEFAULT_GRAPH_NUMBER {
+    fn renumber_term(&mut self, old: u32, out: &mut Vec<TermRef<'a>>) -> u32 {
+        if old == DEFAULT_GRAPH_NUMBER {
             return DEFAULT_GRAPH_NUMBER;
         }
-        if let Some(number) = self.numbers.get(&held) {
+        if let Some(number) = self.numbers.get(&old) {
             return *number;
         }
-        if let Some(datatype) = self.terms.stored.get(held as usize).map(|held| held.datatype) {
+        if let Some(datatype) = self.terms.stored.get(old as usize).map(|stored| stored.datatype) {
             self.renumber_term(datatype, out);
         }
-        out.extend(self.terms.term_for(held));
+        out.extend(self.terms.term_for(old));
         let number = u32::try_from(out.len()).unwrap_or(u32::MAX);
-        self.numbers.insert(held, number);
+        self.numbers.insert(old, number);
         number
     }
 
     fn datatype_number(&self, iri: NamedNodeRef<'_>) -> u32 {
-        let held = self.terms.find_number(iri.into()).ok().flatten();
-        held.and_then(|held| self.numbers.get(&held)).copied().unwrap_or_default()
+        let old = self.terms.find_number(iri.into()).ok().flatten();
+        old.and_then(|old| self.numbers.get(&old)).copied().unwrap_or_default()
     }
 }

@@ -53,17 +53,17 @@ pub type Document = (Vec<u8>, Vec<u8>);
 
 /// The read operations of a reader and a transaction.
 pub trait Read {
-    /// Reads the quads of a subject into `about`, replacing its content.
+    /// Reads the quads of a subject into `quads`, replacing its content.
     fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
-        about: &mut SubjectQuads,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        about.clear();
+        quads.clear();
         for quad in &self.quads_about(&subject.into_owned())? {
-            about.set_predicate(quad.predicate.as_ref());
-            about.set_graph(quad.graph_name.as_ref());
-            about.push(quad.object.as_ref());
+            quads.set_predicate(quad.predicate.as_ref());
+            quads.set_graph(quad.graph_name.as_ref());
+            quads.push(quad.object.as_ref());
         }
         Ok(())
     }
@@ -80,7 +80,8 @@ pub trait Read {
     ) -> Result<(), Error>;
 
     /// Returns the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
-    /// after `after`. Blank nodes are excluded. The cost is proportional to the length of the page.
+    /// after `after`. Blank nodes are excluded. A page can cost more than its length, because subjects that do
+    /// not match may have to be tested too.
     fn list_subjects(
         &self,
         filter: &SubjectFilter,

@@ -38,19 +38,20 @@ impl Reader<'_> {
     /// twice.
     pub fn quads_from(
         &self,
-        place: &QuadPosition,
+        position: &QuadPosition,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<Option<QuadPosition>, Error> {
-        Ok(self.index.quads_from(&place.0, visit)?.map(QuadPosition))
+        Ok(self.index.quads_from(&position.0, visit)?.map(QuadPosition))
     }
 
-    /// Reads the quads of a subject returned by [`crate::ReadStore::list_with_ids`], without looking up its name.
+    /// Reads the quads of a subject returned by [`crate::ReadStore::list_with_ids`], without looking up its
+    /// name.
     pub fn read_listed(
         &self,
         subject: &ListedSubject,
-        about: &mut SubjectQuads,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        self.index.read_listed(subject, about)
+        self.index.read_listed(subject, quads)
     }
 }
 
@@ -64,9 +65,9 @@ impl Read for Reader<'_> {
     fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
-        about: &mut SubjectQuads,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        self.index.read_subject(subject, about)
+        self.index.read_subject(subject, quads)
     }
 
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
@@ -107,9 +108,9 @@ impl Read for PriorState<'_> {
     fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
-        about: &mut SubjectQuads,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        self.index.read_subject(subject, about)
+        self.index.read_subject(subject, quads)
     }
 
     fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {

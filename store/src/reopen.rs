@@ -1,7 +1,7 @@
 //! Reopening a poisoned store, or one with a damaged index, while its clones stay in use.
 //!
 //! All acknowledged commits must be found on the medium. Other commits are cut off, so that clients can rely
-//! on a reported failure. State that others keep in memory beside the store stays valid.
+//! on a reported failure. What callers derived from acknowledged commits and keep in memory stays valid.
 use crate::index::{self, Index};
 use crate::journal::{self, Recovery, SettledJournal, StoreId};
 use crate::steps::{Stage, WriterSteps};
@@ -36,7 +36,7 @@ impl ReadStore {
                 read => read?,
             }
         }
-        let makes_anew = damage.is_some();
+        let is_rebuilt = damage.is_some();
         let writer = inner.lock_writer();
         if let (Some(cause), Ok(())) = (damage, inner.sync_state().check_writable()) {
             // The journal is intact, so waiting commits must not fail.
@@ -61,9 +61,9 @@ impl ReadStore {
             return Err(Corruption { path, offset: 0, what }.into());
         }
         let mut journal = recovery.settle_end_at(acknowledged)?;
-        if makes_anew || !inner.index_is_at(acknowledged) {
+        if is_rebuilt || !inner.index_is_at(acknowledged) {
             inner.lock_index_mut().close();
-            if makes_anew {
+            if is_rebuilt {
                 // Opening the index does not detect all kinds of damage.
                 index::discard_index(&inner.dir)?;
             }

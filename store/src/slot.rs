@@ -39,17 +39,17 @@ impl Slot {
     pub(crate) fn take_or_borrow(&self) -> SlotGuard<'_> {
         let mut state = self.lock_state();
         loop {
-            let left = *state;
-            match left {
+            let before = *state;
+            match before {
                 SlotState::Free => {
                     *state = SlotState::Taken;
-                    return SlotGuard { slot: self, state_after: left };
+                    return SlotGuard { slot: self, state_after: before };
                 }
                 SlotState::Lendable(from) => {
                     let wait = from.saturating_duration_since(Instant::now());
                     if wait.is_zero() {
                         *state = SlotState::Borrowed;
-                        return SlotGuard { slot: self, state_after: left };
+                        return SlotGuard { slot: self, state_after: before };
                     }
                     let waited = self.changed.wait_timeout(state, wait);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -65,9 +65,9 @@ impl Slot {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait_while(&self, is_in_the_way: impl Fn(SlotState) -> bool) -> MutexGuard<'_, SlotState> {
+    fn wait_while(&self, is_blocking: impl Fn(SlotState) -> bool) -> MutexGuard<'_, SlotState> {
         self.changed
-            .wait_while(self.lock_state(), |state| is_in_the_way(*state))
+            .wait_while(self.lock_state(), |state| is_blocking(*state))
             .unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -87,10 +87,11 @@ pub(crate) struct SlotGuard<'a> {
 
 impl SlotGuard<'_> {
     /// Runs `write`, which writes to a reader that may stall. The slot can be borrowed meanwhile: at once, or
-    /// after [`LAST_BACKUP_WAIT`] if `is_last` (this pass may be the last one). Returns when the slot is given back.
+    /// after [`LAST_BACKUP_WAIT`] if `is_last` (this pass may be the last one that saves the data). Returns
+    /// when the borrower has returned the slot.
     fn lend_during<T>(&self, is_last: bool, write: impl FnOnce() -> T) -> T {
-        let patience = if is_last { LAST_BACKUP_WAIT } else { Duration::ZERO };
-        self.slot.set_state(SlotState::Lendable(Instant::now() + patience));
+        let delay = if is_last { LAST_BACKUP_WAIT } else { Duration::ZERO };
+        self.slot.set_state(SlotState::Lendable(Instant::now() + delay));
         let written = write();
         *self.slot.wait_while(|state| state == SlotState::Borrowed) = SlotState::Taken;
         written

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Stage {
-    /// Idle.
+    /// The writer does nothing.
     Idle,
     /// Running the change of a transaction.
     Changing,
@@ -121,7 +121,7 @@ mod tests {
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         store.inner().sync_state().set_hanging(true);
         let began = Instant::now();
-        let told = thread::scope(|scope| {
+        let hanging = thread::scope(|scope| {
             scope.spawn(|| {
                 store
                     .transact::<_, Error>(|change| change.put_document("d", b"key", b"value"))
@@ -130,11 +130,11 @@ mod tests {
             while store.stage() != Stage::Syncing && began.elapsed() < Duration::from_mins(1) {
                 thread::yield_now();
             }
-            let told = store.stage();
+            let stage = store.stage();
             store.inner().sync_state().set_hanging(false);
-            told
+            stage
         });
-        assert_eq!(told, Stage::Syncing);
+        assert_eq!(hanging, Stage::Syncing);
         assert_eq!(store.stage(), Stage::Idle);
     }
 
@@ -163,7 +163,7 @@ mod tests {
             change.delete_document("d", b"none")?;
             grown("a deletion");
             change.prior_state();
-            grown("what was before");
+            grown("the prior state");
             Ok(())
         };
         store.transact::<_, Error>(look).unwrap();

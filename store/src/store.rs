@@ -23,8 +23,8 @@ use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
 };
 
-/// The first sequence used while the index takes over the parts of a base. The next open discards an
-/// unfinished index with such a sequence.
+/// Added to the number of each part while the index is built from the parts of a base. An index with such a
+/// sequence is unfinished, and the next open discards it.
 pub(crate) const LOADING_SEQUENCE: u64 = 1 << 63;
 
 /// A durable set of quads and documents. It is cheap to clone. All clones are one store, which closes with a
@@ -34,8 +34,8 @@ pub struct Store {
     reads: ReadStore,
 }
 
-/// A [`Store`] without commits, for code that reads, backs up or maintains the store (checkpoint, compact,
-/// reopen). None of these changes its content. It keeps the store open.
+/// A [`Store`] that cannot commit, for code that reads, backs up or maintains the store (checkpoint, compact,
+/// reopen). None of these changes the content. Like a [`Store`], it keeps the store open.
 #[derive(Debug, Clone)]
 pub struct ReadStore {
     shared: Arc<Shared>,
@@ -72,6 +72,7 @@ pub(crate) struct ChangeCounts {
     pub(crate) documents: u64,
 }
 
+/// The opened store, without the maintenance thread.
 #[derive(Debug)]
 pub(crate) struct StoreInner {
     /// Held by a pass over the whole store, such as a compaction or a backup. Locked before `writer`.
@@ -149,15 +150,15 @@ impl ReadStore {
         }
     }
 
-    /// Packs the full segments of the journal. Commits and reads continue meanwhile. With [`Options::background_maintenance`]
-    /// a background thread does this automatically.
+    /// Packs the full segments of the journal. Commits and reads continue meanwhile. With
+    /// [`Options::background_maintenance`] a background thread does this automatically.
     pub fn pack_segments(&self) -> Result<(), Error> {
         self.inner().pack_segments()
     }
 
     /// Writes the whole state into a new base of the journal, and removes the frames that it replaces.
-    /// Commits and reads continue meanwhile. With [`Options::background_maintenance`] a background thread does this
-    /// automatically when much of the journal is obsolete.
+    /// Commits and reads continue meanwhile. With [`Options::background_maintenance`] a background thread does
+    /// this automatically when much of the journal is obsolete.
     pub fn compact_journal(&self) -> Result<(), Error> {
         self.inner().compact_journal()
     }
@@ -222,9 +223,9 @@ impl Store {
     /// `change` fails, none of its changes are kept.
     ///
     /// After an error for which [`Error::is_disk_full`] holds, none of the changes are kept either, unless the
-    /// store is [`ReadStore::poison_cause`]. After another [`Error::Io`], or an [`Error::Poisoned`] or
-    /// [`Error::Index`], it is unknown whether the commit exists until the store is reopened. It never exists
-    /// in part.
+    /// store is poisoned ([`ReadStore::poison_cause`]). After another [`Error::Io`], or an [`Error::Poisoned`]
+    /// or [`Error::Index`], it is unknown whether the commit exists until the store is reopened. It never
+    /// exists in part.
     pub fn transact<T, E: From<Error>>(
         &self,
         change: impl FnOnce(&mut Transaction<'_>) -> Result<T, E>,
@@ -256,8 +257,8 @@ impl ReadStore {
         self.inner().sync_state().poison_cause()
     }
 
-    /// Returns the damage of the index that a read found, if any. [`ReadStore::reopen`] repairs it. This does
-    /// not wait, and returns `None` while a commit is being applied.
+    /// Returns the first damage of the index that was found, if any. [`ReadStore::reopen`] repairs it. This
+    /// does not wait, and returns `None` while a commit is being applied.
     pub fn index_damage(&self) -> Option<String> {
         self.try_read()?.index.first_damage().map(str::to_owned)
     }
@@ -324,8 +325,8 @@ impl StoreInner {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the writer, or fails if the store is poisoned. It fails at once, even while another commit has
-    /// the lock, and also if the store is poisoned while it waits.
+    /// Locks the writer, or fails if the store is poisoned: at once, even while another commit has the lock,
+    /// and also if the store is poisoned while this call waits for the lock.
     pub(crate) fn lock_writer_if_writable(&self) -> Result<MutexGuard<'_, Writer>, Error> {
         self.sync_state().check_writable()?;
         let writer = self.lock_writer();
@@ -346,11 +347,11 @@ impl StoreInner {
         let _appending = self.steps.enter_stage(Stage::Appending);
         writer.append_frame(sequence, &payload)?;
         self.sync_thread.begin_sync(&writer.sync_state(), sequence, payload.len());
-        // Counted before the commit becomes visible: a pass that reads its changes compares with this count.
-        let mut touched = self.change_counts.lock().unwrap_or_else(PoisonError::into_inner);
-        touched.quads += changes.added + changes.removed;
-        touched.documents += changes.document_count();
-        drop(touched);
+        // Counted before the commit becomes visible: a pass that reads these changes compares with the counts.
+        let mut counts = self.change_counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.quads += changes.added + changes.removed;
+        counts.documents += changes.document_count();
+        drop(counts);
         self.steps.count_step();
         let _applying = self.steps.enter_stage(Stage::Applying);
         let mut index = self.lock_index_mut();
@@ -496,9 +497,9 @@ impl Replay<'_> {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), Error> {
         let base = self.base.filter(|base| index.checkpointed_sequence() < base.end.from);
-        let noted = base.map_or(index.checkpointed_sequence(), |base| base.end.from);
+        let after = base.map_or(index.checkpointed_sequence(), |base| base.end.from);
         let parts = base.map_or(0, |base| base.end.parts);
-        let total = parts + self.newest - noted;
+        let total = parts + self.newest - after;
         if total == 0 {
             return Ok(());
         }
@@ -523,7 +524,7 @@ impl Replay<'_> {
             base.replay_parts(&mut |part, payload| apply(index, LOADING_SEQUENCE + part, payload))?;
             index.apply_frame(base.end.from, &Change::default(), self.steps)?;
         }
-        (self.frames)(noted, &mut |sequence, payload| apply(index, sequence, payload))?;
+        (self.frames)(after, &mut |sequence, payload| apply(index, sequence, payload))?;
         tracing::info!(parts, frames = total - parts, "Replayed the journal into the quad index.");
         Ok(())
     }

@@ -53,8 +53,8 @@ impl SubjectQuads {
     /// Iterates over predicate and object of each quad, once for each graph that has it. The order is
     /// unspecified, but quads with the same predicate follow each other.
     pub fn iter(&self) -> impl Iterator<Item = (NamedNodeRef<'_>, TermRef<'_>)> {
-        self.quads.iter().map(|said| {
-            let object = match said.object {
+        self.quads.iter().map(|quad| {
+            let object = match quad.object {
                 Object::Iri(iri) => NamedNodeRef::new_unchecked(self.text_at(iri)).into(),
                 Object::Blank(node) => BlankNodeRef::new_unchecked(self.text_at(node)).into(),
                 Object::String(value) => LiteralRef::new_simple_literal(self.text_at(value)).into(),
@@ -67,18 +67,18 @@ impl SubjectQuads {
                     LiteralRef::new_typed_literal(self.text_at(value), datatype).into()
                 }
             };
-            (NamedNodeRef::new_unchecked(self.text_at(said.predicate)), object)
+            (NamedNodeRef::new_unchecked(self.text_at(quad.predicate)), object)
         })
     }
 
     /// Returns whether some graph has a quad with this predicate and object.
     pub fn has_value(&self, predicate: NamedNodeRef<'_>, object: TermRef<'_>) -> bool {
-        self.iter().any(|said| said == (predicate, object))
+        self.iter().any(|value| value == (predicate, object))
     }
 
     /// Returns whether this graph has a quad of the subject.
     pub fn is_in_graph(&self, graph: GraphNameRef<'_>) -> bool {
-        self.quads.iter().any(|said| self.graph_name(said.graph) == graph)
+        self.quads.iter().any(|quad| self.graph_name(quad.graph) == graph)
     }
 
     fn text_at(&self, (from, to): Span) -> &str {

@@ -21,7 +21,7 @@ pub struct Transaction<'a> {
     documents: ChangedDocuments,
     added: u64,
     removed: u64,
-    /// See [`crate::Store::step_count`].
+    /// See [`crate::ReadStore::step_count`].
     steps: &'a WriterSteps,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Returns the changes. Documents with their old value are left out.
+    /// Returns the changes. Documents whose value did not change are left out.
     pub(crate) fn into_changes(self) -> Result<Changes, Error> {
         let mut documents = self.documents;
         let mut same = Vec::new();
@@ -185,8 +185,8 @@ impl<'a> Transaction<'a> {
         self.index.instance()
     }
 
-    /// Returns the IRIs of the subjects with added or removed quads, each once. The flag is `false` if the
-    /// IRI was not in the index before, in any position.
+    /// Returns the IRIs of the subjects with added or removed quads, each once. The flag says whether
+    /// the index knew the IRI before, in any position of a quad.
     pub fn changed_subjects(&mut self) -> Result<Vec<(NamedNode, bool)>, Error> {
         let mut numbers: Vec<u32> =
             self.quads.changes.keys().map(|[subject, ..]| *subject).collect();
@@ -252,18 +252,18 @@ impl<'a> Transaction<'a> {
 
     /// Returns the subjects after `after` with added or removed quads.
     fn changed_subjects_after(&self, after: Option<&str>) -> BTreeSet<String> {
-        let mut touched = BTreeSet::new();
+        let mut subjects = BTreeSet::new();
         let mut last = DEFAULT_GRAPH_NUMBER;
         for [subject, ..] in self.quads.changes.keys() {
             if *subject != last
                 && let Some(oxrdf::TermRef::NamedNode(iri)) = self.terms.term_for(*subject)
                 && after.is_none_or(|after| iri.as_str() > after)
             {
-                touched.insert(iri.as_str().to_owned());
+                subjects.insert(iri.as_str().to_owned());
             }
             last = *subject;
         }
-        touched
+        subjects
     }
 }
 
@@ -309,10 +309,10 @@ impl Read for Transaction<'_> {
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
         self.steps.count_step();
-        let touched = self.changed_subjects_after(after);
+        let changed = self.changed_subjects_after(after);
         let mut found = BTreeSet::new();
         let mut visit = |iri: &str, _| {
-            if !touched.contains(iri) {
+            if !changed.contains(iri) {
                 found.insert(iri.to_owned());
             }
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -325,7 +325,7 @@ impl Read for Transaction<'_> {
             }
         }
         let mut page = 0;
-        for iri in touched {
+        for iri in changed {
             if page == limit {
                 break;
             }

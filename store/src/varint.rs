@@ -1,8 +1,8 @@
 //! Numbers in one to nine bytes, whose encodings sort like the numbers.
 //!
-//! The leading ones of the first byte say how many bytes follow. The remaining bits and those bytes are the
-//! number, big-endian. A shorter number has a smaller first byte. So comparing bytes compares numbers, and no
-//! encoding is a prefix of another.
+//! The number of leading one bits in the first byte is the number of bytes that follow. The other bits of the
+//! first byte and the bytes that follow are the number, big-endian. A shorter encoding has a smaller first
+//! byte. So comparing bytes compares numbers, and no encoding is a prefix of another.
 
 /// Appends a number.
 pub(crate) fn write_number(out: &mut Vec<u8>, number: u64) {

@@ -13,7 +13,7 @@ use std::hash::Hash;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// The number of terms of each kind whose quads are counted and then queried.
+/// The maximum number of predicates, of graphs and of objects for which the answer to a pattern is compared.
 const MAX_COMPARED_TERMS: usize = 4_096;
 /// The folder of the index that is built for the comparison.
 const SCRATCH_FOLDER: &str = "verify";
@@ -53,14 +53,14 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
     let _lock = lock_data_dir(dir)?;
     discard_scratch(dir)?;
     let mut verified = Verified::default();
-    let mut finishes = None;
+    let mut unfinished = None;
     let index = match index::inspect_index(dir)? {
         InspectedIndex::None => add_note(
             &mut verified,
             "there is no quad index, or it is empty; the next open builds it",
         ),
         InspectedIndex::Unfinished(noted) => {
-            finishes = noted;
+            unfinished = noted;
             add_note(
                 &mut verified,
                 "a checkpoint was interrupted; the next open finishes it, or rebuilds the quad index",
@@ -75,8 +75,10 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
         }
         InspectedIndex::Open(index) => Some(*index),
     };
-    let noted =
-        index.as_ref().map(|index| (index.store_id(), index.checkpointed_sequence())).or(finishes);
+    let noted = index
+        .as_ref()
+        .map(|index| (index.store_id(), index.checkpointed_sequence()))
+        .or(unfinished);
     let checked = journal::check_journal(&folder, noted)?;
     verified.notes.extend(checked.leftovers.iter().cloned());
     verified.faults.extend(checked.faults.iter().map(ToString::to_string));
@@ -107,7 +109,7 @@ pub(crate) fn discard_scratch(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Builds an index from the journal, and compares both.
+/// Builds an index from the journal, and compares the index of the store with it.
 fn compare_with_journal(
     verified: &mut Verified,
     dir: &Path,
@@ -117,7 +119,7 @@ fn compare_with_journal(
 ) -> Result<(), Error> {
     let scratch = dir.join(SCRATCH_FOLDER);
     files::create_folder(&scratch)?;
-    let mut again = index::open_index(&scratch, checked.id)?;
+    let mut rebuilt = index::open_index(&scratch, checked.id)?;
     let folder = dir.join("journal");
     let replay = |index: &mut Index, write_back_bytes, progress: &mut dyn FnMut(Progress)| {
         let frames = |after: u64, apply: &mut journal::ApplyFrame<'_>| {
@@ -132,10 +134,10 @@ fn compare_with_journal(
         }
         .replay_into(index, progress)
     };
-    replay(&mut again, Some(Options::default().write_back_bytes), progress)?;
-    let (quads, documents) = digest::digest_index(&again, &mut |_| Ok(()))?;
+    replay(&mut rebuilt, Some(Options::default().write_back_bytes), progress)?;
+    let (quads, documents) = digest::digest_index(&rebuilt, &mut |_| Ok(()))?;
     (verified.quads, verified.documents) = (quads.count, documents.count);
-    drop(again);
+    drop(rebuilt);
     let Some(mut index) = index else { return Ok(()) };
     let from = checked.base.as_ref().map_or(0, |base| base.end.from);
     if index.store_id() != checked.id {
@@ -153,7 +155,7 @@ fn compare_with_journal(
             &format!("the quad index lacks {lacking} frames; the next open replays them"),
         );
     }
-    // Replayed only in memory: the index never lacks more than one checkpoint writes.
+    // Replayed only in memory: what the index lacks is at most the content of one checkpoint.
     let differs = replay(&mut index, None, &mut |_| {})
         .and_then(|()| find_differences(&index, quads, documents));
     match differs {

@@ -100,7 +100,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 /// Checks that the quads read for a subject are those of the model.
-fn check_about(
+fn check_quads(
     about: &SubjectQuads,
     subject: &NamedOrBlankNode,
     model: &Model,
@@ -146,16 +146,16 @@ fn check_listed(
     let read = store.read();
     for one in listed {
         read.read_listed(one, about).unwrap();
-        check_about(about, &one.iri.clone().into(), model)?;
+        check_quads(about, &one.iri.clone().into(), model)?;
     }
     Ok(())
 }
 
-fn check(read: &impl Read, model: &Model, room: &mut SubjectQuads) -> Result<(), TestCaseError> {
+fn check(read: &impl Read, model: &Model, buffer: &mut SubjectQuads) -> Result<(), TestCaseError> {
     prop_assert_eq!(&Model::of(read, &COLLECTIONS), model);
     for n in (0..12).chain((0..12).rev()) {
-        read.read_subject(subject(n).as_ref(), room).unwrap();
-        check_about(room, &subject(n), model)?;
+        read.read_subject(subject(n).as_ref(), buffer).unwrap();
+        check_quads(buffer, &subject(n), model)?;
     }
     for n in 0..12 {
         let about = read.quads_about(&subject(n)).unwrap();
@@ -286,10 +286,10 @@ proptest! {
         write_back_bytes in prop::sample::select(vec![1, 5_000, 1 << 20]),
         segment_bytes in prop::sample::select(vec![1_u64, 3_000, 1 << 20]),
         compact_bytes in prop::sample::select(vec![1_u64, 5_000, 1 << 20]),
-        tidies in any::<bool>(),
+        background_maintenance in any::<bool>(),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { write_back_bytes, segment_bytes, compact_bytes, background_maintenance: tidies };
+        let options = Options { write_back_bytes, segment_bytes, compact_bytes, background_maintenance };
         let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
         let mut store = open();
         let mut model = Model::default();

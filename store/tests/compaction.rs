@@ -1,5 +1,5 @@
-//! A compaction does not change the stored data. Whatever files it leaves, wherever it was interrupted and
-//! whatever was committed meanwhile, the same store is rebuilt from only the journal.
+//! A compaction does not change the stored data. The same store is rebuilt from only the journal, wherever the
+//! compaction was interrupted and whatever was committed meanwhile.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
@@ -130,10 +130,10 @@ fn a_lost_index_is_rebuilt_from_the_base_and_later_frames() {
     }
     drop(store);
     lose_index(dir.path());
-    let mut told = Vec::new();
-    let store = Store::open(dir.path(), options(), &mut |progress| told.push(progress)).unwrap();
+    let mut reports = Vec::new();
+    let store = Store::open(dir.path(), options(), &mut |progress| reports.push(progress)).unwrap();
     assert_eq!(of(&store), model);
-    assert_eq!((told[0].done, told.last().unwrap().done), (0, told[0].total));
+    assert_eq!((reports[0].done, reports.last().unwrap().done), (0, reports[0].total));
     assert_eq!(store.stats().sequence, before.sequence + 3);
     assert_eq!(add(&store, &[quad("new", "p", text("value"))]), before.sequence + 4);
 }
@@ -354,7 +354,7 @@ fn a_full_disk_ends_a_compaction_and_loses_nothing() {
     store.checkpoint().unwrap();
     let ballast = small.0.path().join("ballast");
     for left in [0, 4_096, 8_192, 40_960] {
-        // A failed write ends it.
+        // The write fails when the disk is full.
         let full = fs::write(&ballast, vec![1; 16 << 20]).unwrap_err();
         assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
         let length = fs::metadata(&ballast).unwrap().len();

@@ -101,7 +101,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
         .unwrap();
     let stdout = BufReader::new(child.stdout.take().unwrap());
     let begun = Arc::new(AtomicBool::new(false));
-    let told = begun.clone();
+    let has_begun = begun.clone();
     let lines = std::thread::spawn(move || {
         let mut acknowledged = [0; THREADS];
         for line in stdout.lines().map_while(Result::ok) {
@@ -110,7 +110,7 @@ fn run_and_kill(dir: &Path, round: u64) -> [u64; THREADS] {
             let Some((thread, n)) = said.split_once(' ') else { continue };
             if let (Ok(thread), Ok(n)) = (thread.parse::<usize>(), n.parse()) {
                 acknowledged[thread] = n;
-                told.store(true, Ordering::SeqCst);
+                has_begun.store(true, Ordering::SeqCst);
             }
         }
         acknowledged

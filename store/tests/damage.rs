@@ -1,5 +1,6 @@
-//! A journal whose end was cut by a crash is opened without that end. A journal that is damaged elsewhere is
-//! refused with the position. An index that cannot be trusted is discarded.
+//! If a crash left an incomplete frame at the end of a journal, the journal is opened without that frame. A
+//! journal that is damaged elsewhere is refused with the position. An index that cannot be trusted is
+//! discarded.
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod model;
 
@@ -169,8 +170,8 @@ fn an_index_with_the_mark_of_an_interrupted_checkpoint_is_rebuilt() {
         fs::write(cut.path().join("index/db"), mixed).unwrap();
         fs::write(cut.path().join("checkpoint-open"), []).unwrap();
         let mut frames = 0;
-        let told = &mut |progress: penstock_store::Progress| frames = progress.total;
-        let store = Store::open(cut.path(), Options::default(), told).unwrap();
+        let count = &mut |progress: penstock_store::Progress| frames = progress.total;
+        let store = Store::open(cut.path(), Options::default(), count).unwrap();
         assert_eq!(Model::of(&store.read(), &[]), model);
         assert!(!cut.path().join("checkpoint-open").exists());
         drop(store);

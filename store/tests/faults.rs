@@ -64,14 +64,14 @@ impl Run<'_> {
         expected.documents.insert(("documents".into(), b"key".to_vec()), value);
         match done {
             Ok(_) => self.model = expected,
-            Err(error) => self.failed(store, &error),
+            Err(error) => self.check_after_failure(store, &error),
         }
         self.check(store);
     }
 
     /// Checks that after a failure the store continues, or reports that it is poisoned until the cause is
     /// gone.
-    fn failed(&self, store: &Store, error: &Error) {
+    fn check_after_failure(&self, store: &Store, error: &Error) {
         let struck = self.faults.first_failure();
         assert!(struck.is_some(), "{error} without a cause");
         match store.poison_cause() {
@@ -109,13 +109,13 @@ impl Run<'_> {
         })
     }
 
-    fn all(&mut self) {
+    fn run_all(&mut self) {
         let store = self.open();
         for _ in 0..4 {
             self.commit(&store);
         }
         if let Err(error) = store.checkpoint() {
-            self.failed(&store, &error);
+            self.check_after_failure(&store, &error);
         }
         self.commit(&store);
         if let Err(error) = store.pack_segments() {
@@ -128,7 +128,7 @@ impl Run<'_> {
             if let Err(error) = store.compact_journal() {
                 assert!(self.faults.first_failure().is_some(), "{error}");
                 if store.poison_cause().is_some() {
-                    self.failed(&store, &error);
+                    self.check_after_failure(&store, &error);
                 }
             }
             self.commit(&store);
@@ -155,7 +155,7 @@ fn any_operation_may_fail_in_any_way() {
             let faults = Faults::inject_below(dir.path());
             faults.fail_nth(nth, failure, lasting);
             let dir = dir.path().join("store");
-            Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
+            Run { dir, faults: &faults, model: Model::default(), next: 0 }.run_all();
             let Some((operation, _)) = faults.first_failure() else {
                 assert!(nth > 50, "only {nth} operations: too few for this test");
                 break;
@@ -175,7 +175,7 @@ fn applying_any_commit_may_fail() {
         let faults = Faults::inject_below(dir.path());
         faults.fail_nth_of(Operation::Apply, nth, Failure::Io);
         let dir = dir.path().join("store");
-        Run { dir, faults: &faults, model: Model::default(), next: 0 }.all();
+        Run { dir, faults: &faults, model: Model::default(), next: 0 }.run_all();
         if faults.first_failure().is_none() {
             assert!(nth > 8, "only {nth} commits: too few for this test");
             return;

@@ -72,7 +72,7 @@ fn commits() -> [Commit; COMMITS] {
 }
 
 /// Runs the commits, with a compaction after the third.
-fn make(store: &Store) {
+fn run_commits(store: &Store) {
     for (n, commit) in commits().iter().enumerate() {
         if n == 3 {
             store.compact_journal().unwrap();
@@ -126,7 +126,7 @@ fn a_store_of_version_2_is_read() {
         let options =
             Options { segment_bytes: 1, background_maintenance: false, ..Options::default() };
         let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
-        make(&store);
+        run_commits(&store);
         store.pack_segments().unwrap();
         drop(store);
         if fixture("v2").exists() {
@@ -141,10 +141,10 @@ fn a_store_of_version_2_is_read() {
 fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     copy(&fixture("index-4"), dir.path());
-    let mut is_made_again = false;
+    let mut is_rebuilt = false;
     let options = Options { background_maintenance: false, ..Options::default() };
-    let store = Store::open(dir.path(), options, &mut |_| is_made_again = true).unwrap();
-    assert!(!is_made_again);
+    let store = Store::open(dir.path(), options, &mut |_| is_rebuilt = true).unwrap();
+    assert!(!is_rebuilt);
     assert!(
         Model::of(&store.read(), &COLLECTIONS) == expected(),
         "the content differs from the fixture's"

@@ -44,13 +44,13 @@ fn small_disk() -> Option<PathBuf> {
     std::env::var_os(DIR).map(PathBuf::from)
 }
 
-/// Fills the disk, except for `but` bytes.
-fn fill(dir: &Path, but: u64) -> PathBuf {
+/// Fills the disk, except for `free` bytes.
+fn fill(dir: &Path, free: u64) -> PathBuf {
     let path = dir.join("filler");
     let mut file = fs::File::create(&path).unwrap();
     while file.write_all(&[1; 4096]).is_ok() {}
     let length = file.metadata().unwrap().len();
-    file.set_len(length.saturating_sub(but)).unwrap();
+    file.set_len(length.saturating_sub(free)).unwrap();
     path
 }
 
@@ -72,8 +72,8 @@ fn commits_continue_when_disk_space_is_free_again() {
     for write_back_bytes in [12 << 20, 100_000] {
         let options = Options { write_back_bytes, segment_bytes: 100_000, ..Options::default() };
         let store = Store::open(&dir, options, &mut |_| {}).unwrap();
-        for room in [0, 5_000, 30_000, 120_000, 300_000] {
-            let filler = fill(&disk, room);
+        for free in [0, 5_000, 30_000, 120_000, 300_000] {
+            let filler = fill(&disk, free);
             let refused = loop {
                 n += 1;
                 if let Err(error) = commit(&store, &mut model, n) {

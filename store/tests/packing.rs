@@ -9,8 +9,8 @@ use penstock_store::{Error, Options, Store, verify_store};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn options(tidies: bool) -> Options {
-    Options { segment_bytes: 20_000, background_maintenance: tidies, ..Options::default() }
+fn options(background_maintenance: bool) -> Options {
+    Options { segment_bytes: 20_000, background_maintenance, ..Options::default() }
 }
 
 fn open(dir: &Path) -> Store {

@@ -2,8 +2,7 @@
 //!
 //! The data directory is on an ext4 file system in an image file. The file is copied while the process is
 //! stopped. The copy has what the kernel had written to the "disk" so far. It lacks what the kernel still had
-//! in memory, which is what a power cut leaves. Copies are mounted (ext4 replays its own journal), opened and
-//! checked.
+//! in memory, as after a power cut. Copies are mounted (ext4 replays its own journal), opened and checked.
 //!
 //! It simulates the loss of everything that was written but not synced. The copy has what `fsync` and
 //! `fdatasync` wrote, and with it metadata that is older or newer than its bytes. Writeback that the kernel
@@ -133,11 +132,11 @@ impl Writing {
             .unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let acknowledged = Arc::new(AtomicU64::new(0));
-        let told = acknowledged.clone();
+        let last_done = acknowledged.clone();
         std::thread::spawn(move || {
             for line in stdout.lines().map_while(Result::ok) {
                 if let Some((_, n)) = line.split_once("done ") {
-                    told.store(n.parse().unwrap(), Ordering::SeqCst);
+                    last_done.store(n.parse().unwrap(), Ordering::SeqCst);
                 }
             }
         });
@@ -201,10 +200,10 @@ fn cuts(work: &Path) -> Result<u64, String> {
             // copy is still mounted there, and a file with the same name would be mistaken for it.
             let copy = work.join(format!("cut-{round}-{cut_number}.img"));
             run("cp", &["--sparse=always", image.to_str().unwrap(), copy.to_str().unwrap()])?;
-            let on_live = journal_bytes(&live.join("store"));
+            let on_live = file_lengths(&live.join("store"));
             writing.signal("CONT");
             let mounted = Mounted::new(&copy, &cut)?;
-            let on_cut = journal_bytes(&cut.join("store"));
+            let on_cut = file_lengths(&cut.join("store"));
             lost += u64::from(on_live != on_cut);
             if acknowledged > 0 {
                 check(&cut.join("store"), acknowledged);
@@ -220,7 +219,7 @@ fn cuts(work: &Path) -> Result<u64, String> {
 }
 
 /// Returns name and length of each file of the index and the journal, to detect whether a cut lost anything.
-fn journal_bytes(store: &Path) -> Vec<(String, u64)> {
+fn file_lengths(store: &Path) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for folder in ["journal", "index"] {
         let Ok(entries) = std::fs::read_dir(store.join(folder)) else { continue };

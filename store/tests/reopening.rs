@@ -34,7 +34,7 @@ fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
     fs::write(dir.path().join("checkpoint-open"), b"no images").unwrap();
     let (replaying, begun) = channel();
     let (answers, answered) = channel();
-    let (go_on, told) = channel::<()>();
+    let (resume, resumed) = channel::<()>();
     std::thread::scope(|scope| {
         let store = &store;
         scope.spawn(move || {
@@ -42,7 +42,7 @@ fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
             let reopened = store.reopen(&mut |_| {
                 if steps.is_empty() {
                     replaying.send(()).unwrap();
-                    told.recv().unwrap();
+                    resumed.recv().unwrap();
                 }
                 steps.push(store.step_count());
             });
@@ -59,7 +59,7 @@ fn commits_during_a_rebuild_are_refused_at_once_and_its_steps_are_counted() {
         });
         let answers: Vec<_> =
             (0..3).map_while(|_| answered.recv_timeout(Duration::from_mins(1)).ok()).collect();
-        go_on.send(()).unwrap();
+        resume.send(()).unwrap();
         assert!(
             matches!(
                 answers[..],

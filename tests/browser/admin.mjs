@@ -1,5 +1,5 @@
-// What the tests of the administration interface share: a gateway with something in it, people of every
-// role, and what every page keeps to.
+// Shared parts of the tests of the administration interface: test data in a gateway, users of every role, and
+// checks for every page.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
@@ -15,12 +15,12 @@ export const people = {
   User: { email: 'uwe@plant.example', givenName: 'Uwe', familyName: 'Unruh', organization: 'Plant Nord', password: secret },
 };
 
-// The API as a script in a page of the gateway has it, with the session of this person.
+// Returns a client of the API with the session of this user, as a script in a page of the gateway has it.
 export async function api(person) {
   const context = await request.newContext({ baseURL: gateway, extraHTTPHeaders: { Origin: gateway } });
   const ask = async (method, path, data, headers = {}) => {
     const answer = await context.fetch(path, { method, data, headers });
-    assert.ok(answer.ok(), `${method} ${path} answered ${answer.status()}: ${await answer.text()}`);
+    assert.ok(answer.ok(), `${method} ${path} returned ${answer.status()}: ${await answer.text()}`);
     const text = await answer.text();
     return text ? JSON.parse(text) : null;
   };
@@ -37,7 +37,7 @@ export const pump = {
   pushTargets: [{ bucketName: 'archive' }],
 };
 
-// A person of each role, a Business Object with objects and an export, a namespace, and an API key.
+// Creates a user of each role, a Business Object with objects and an export, a namespace, and an API key.
 export async function furnish() {
   const { ask, close } = await api(people.Admin);
   for (const role of ['Contributor', 'User']) {
@@ -52,7 +52,7 @@ export async function furnish() {
   await close();
 }
 
-// Signs in on the page, from wherever it leads there.
+// Opens a path, which redirects to the sign-in page, and signs in there.
 export async function signIn(page, person, path = '/admin') {
   await page.goto(`${gateway}${path}`);
   await page.getByLabel('Email').fill(person.email);
@@ -61,7 +61,7 @@ export async function signIn(page, person, path = '/admin') {
   await page.waitForURL((url) => !url.pathname.startsWith('/login'));
 }
 
-// What axe-core finds against WCAG 2.2 AA and its own best practices.
+// Asserts that axe-core finds no violation of WCAG 2.2 AA or of its own best practices.
 export async function accessible(page, where) {
   await styled(page);
   await page.evaluate(axe);
@@ -73,10 +73,10 @@ export async function accessible(page, where) {
   assert.deepEqual(found, [], where);
 }
 
-// Narrow and wide, light and dark.
+// The combinations of screen width and color scheme: narrow and wide, light and dark.
 export const looks = [360, 1280].flatMap((width) => ['light', 'dark'].map((colorScheme) => ({ width, colorScheme })));
 
-// One page in every look. With SCREENSHOTS naming a folder, how it looks is kept there.
+// Checks one page in every combination. Saves screenshots in the folder SCREENSHOTS, if that is set.
 export async function everyLook(page, name) {
   for (const { width, colorScheme } of looks) {
     await page.setViewportSize({ width, height: 800 });
@@ -90,7 +90,7 @@ export async function everyLook(page, name) {
   }
 }
 
-// Whether the Tab key comes to everything that can be used, and shows where it is.
+// Asserts that the Tab key reaches every control and link, and that the focus is visible on each.
 export async function reachable(page, name) {
   await styled(page);
   await page.evaluate(() => {
@@ -107,12 +107,12 @@ export async function reachable(page, name) {
       globalThis.unreached.delete(here);
       if (here !== document.body && here !== document.documentElement) {
         const { outlineStyle, outlineWidth } = getComputedStyle(here);
-        if (outlineStyle === 'none' || outlineWidth === '0px') throw new Error(`the focus is not seen on ${here.outerHTML}`);
+        if (outlineStyle === 'none' || outlineWidth === '0px') throw new Error(`the focus is not visible on ${here.outerHTML}`);
       }
       return globalThis.unreached.size;
     });
     if (left === 0) return;
   }
   const left = await page.evaluate(() => [...globalThis.unreached].map((e) => e.outerHTML));
-  assert.deepEqual(left, [], `${name}: the Tab key does not come to everything`);
+  assert.deepEqual(left, [], `${name}: the Tab key does not reach these elements`);
 }

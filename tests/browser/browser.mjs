@@ -1,26 +1,26 @@
-// Chromium for a test: everything that it would fetch from elsewhere, and every fault it reports, fails it.
+// Chromium for a test. The test fails if a page fetches anything from another server, or reports an error.
 import assert from 'node:assert/strict';
 import { chromium } from 'playwright-core';
 
 export const gateway = process.env.GATEWAY;
 
-// With PENSTOCK_TEST_LATE=700 the style and the scripts of a page come so many milliseconds after it, as on a slow
-// machine: a test that does not wait for them fails then each time, else now and then.
+// With PENSTOCK_TEST_LATE=700 the style sheet and the scripts of a page arrive 700 ms after it, as on a slow machine.
+// A test that does not wait for them then always fails, instead of sometimes.
 const late = Number(process.env.PENSTOCK_TEST_LATE ?? 0);
 
-// Runs `test` with pages of a browser, with these options of its context.
+// Runs `test` with a page of a new browser, whose context has these options.
 export async function browse(options, test) {
   const root = process.getuid?.() === 0;
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: root ? ['--no-sandbox'] : [] });
   try {
     const context = await browser.newContext(options);
     const faults = [];
-    // The provider's own pages ask for fonts, which are not to be waited for.
+    // The provider's pages load fonts from other servers. Blocking them saves the time.
     await context.route((url) => url.hostname !== '127.0.0.1', (route) => route.abort());
     if (late) await context.route(`${gateway}/**/*.{css,js}`, (route) => setTimeout(() => route.continue().catch(() => {}), late));
     context.on('page', (page) => {
       page.on('console', (message) => {
-        // The status of a page is asserted where it matters.
+        // Statuses of responses are no errors here: tests assert them where they matter.
         if (message.type() === 'error' && page.url().startsWith(gateway) && !message.text().includes('the server responded with a status')) faults.push(message.text());
       });
       page.on('pageerror', (error) => faults.push(String(error)));
@@ -38,8 +38,8 @@ export async function browse(options, test) {
   }
 }
 
-// Waits until so many are there: a click comes back before the page that it leads to is there, and before its
-// script has run.
+// Waits until the locator finds this many elements. A click returns before the next page is loaded and its script
+// has run.
 export async function counted(locator, many) {
   const end = Date.now() + 60_000;
   let found;
@@ -47,10 +47,10 @@ export async function counted(locator, many) {
   assert.equal(found, many, String(locator));
 }
 
-// Waits until the page looks as it is meant to: what stands in it can be found before its style is there.
+// Waits until the page has its style. Its elements can be found before that.
 export const styled = (page) => page.waitForLoadState('load');
 
-// What every page of the gateway keeps to.
+// Asserts what must hold for every page of the gateway.
 export async function wellMade(page) {
   await styled(page);
   assert.equal(await page.locator('html').getAttribute('lang'), 'en');
@@ -59,7 +59,7 @@ export async function wellMade(page) {
   assert.equal(wide, 0, 'nothing is wider than the screen');
 }
 
-// The contrast of each text with what is behind it (WCAG 2.2, 1.4.3).
+// Asserts that each text has enough contrast with its background (WCAG 2.2, 1.4.3).
 export async function readable(page) {
   await styled(page);
   const worst = await page.evaluate(() => {

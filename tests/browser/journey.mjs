@@ -1,4 +1,4 @@
-// The parts of the way from a sample to a delivered export, as somebody goes it in a browser.
+// The steps from a sample to a delivered export, as a user takes them in a browser.
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { request } from 'playwright-core';
 import { accessible } from './admin.mjs';
 import { gateway } from './browser.mjs';
 
-// What a plant system sends: an object with a URI of its own, and one without.
+// The data of a plant system: an object with a URI and one without.
 export const uri = (name) => `https://plant.example/${name}/101`;
 const sampleOf = (name) => [
   { uri: uri(name), name: 'P-101 <b>', flow: 12.50, stages: 3, running: true, built: '2019-05-04', tags: ['new', 'hot'], position: { hall: 'A' }, parts: [{ label: 'Seal' }, { label: 'Shaft' }] },
@@ -15,17 +15,17 @@ const sampleOf = (name) => [
 
 export const notice = (page, text) => page.locator('.notice', { hasText: text }).waitFor();
 
-// A new Business Object from the sample, looked at, mended, and saved; it goes to the target `archive`.
+// Derives a Business Object from the sample, corrects errors in it, and saves it with the target `archive`.
 export async function derive(page, name, { script }) {
   await page.goto(`${gateway}/admin/business-objects`);
   await page.getByRole('link', { name: /derive .*sample/i }).first().click();
   await page.getByLabel('Name').fill(name);
 
-  // What is no JSON is said where it stands.
+  // The error of an invalid sample is shown at its field.
   await page.getByLabel('Sample', { exact: true }).fill('{"name": ');
   await page.getByRole('button', { name: 'Derive mapping' }).click();
   await page.locator('#sample-fault').waitFor();
-  if (script) await accessible(page, 'a sample that is none');
+  if (script) await accessible(page, 'an invalid sample');
   await page.getByLabel('Sample', { exact: true }).fill(JSON.stringify(sampleOf(name), null, 2));
   await page.getByRole('button', { name: 'Derive mapping' }).click();
 
@@ -40,7 +40,7 @@ export async function derive(page, name, { script }) {
   assert.ok((await checked.textContent()).includes(uri(name)));
   assert.match(await checked.textContent(), /"name": "P-101 <b>"/);
 
-  // A slip is marked at its line, and its link leads there.
+  // An error in the mapping is marked at its line, and its link selects it.
   const wrong = mapping.replace('type: integer', 'type: integr');
   const line = wrong.split('\n').findIndex((text) => text.includes('integr')) + 1;
   await config.fill(wrong);
@@ -50,12 +50,12 @@ export async function derive(page, name, { script }) {
   assert.match(await checked.textContent(), /did you mean `integer`/);
   if (script) {
     assert.equal((await page.locator('.gutter .fault').textContent()).trim(), `✗ ${line}`);
-    await accessible(page, 'a mapping with a fault');
+    await accessible(page, 'a mapping with an error');
     await link.click();
     const marked = await config.evaluate((e) => e.value.slice(e.selectionStart, e.selectionEnd));
     assert.equal(marked, 'integr');
   }
-  // What cannot be saved is not, and nothing that was typed is lost.
+  // An invalid mapping is not saved, and the form keeps the input.
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('alert').waitFor();
   assert.equal(await page.getByLabel('Mapping (YAML)').inputValue(), wrong);
@@ -63,7 +63,7 @@ export async function derive(page, name, { script }) {
   await page.getByLabel('Mapping (YAML)').fill(mapping);
   if (script) await checked.getByText('The sample matches').waitFor();
 
-  // Every field with something wrong says so.
+  // Every invalid field shows its error.
   await page.getByLabel('archive').check();
   await page.getByLabel('Schedule').fill('every day');
   await page.getByLabel('Keep objects for').fill('a year');
@@ -80,7 +80,8 @@ export async function derive(page, name, { script }) {
   await page.getByText('next run 2').waitFor();
 }
 
-// An API key for the Business Object, and data that a plant system sends with it to the address on its page.
+// Creates an API key for the Business Object. Sends data with it to the address on the Business Object's page, as a
+// plant system does.
 export async function send(page, name) {
   const address = await page.locator('#address').textContent();
   await page.goto(`${gateway}/admin/keys/new`);
@@ -96,14 +97,14 @@ export async function send(page, name) {
   await plant.dispose();
 }
 
-// Everything exported, seen to arrive, looked at and downloaded: the same bytes are in the target.
+// Exports all objects, waits for the delivery, and downloads the file. The target has the same bytes.
 export async function deliver(page, name, { script }) {
   await page.goto(`${gateway}/admin/business-objects`);
   await page.getByRole('link', { name, exact: true }).click();
   await page.getByRole('button', { name: 'Export now' }).click();
   await notice(page, `An export of ${sampleOf(name).length} objects is queued for archive.`);
   const delivered = page.locator('dd .state', { hasText: 'delivered' });
-  // With script it is seen by itself.
+  // With script the page updates automatically.
   while (!script && (await delivered.count()) === 0) await page.reload();
   await delivered.waitFor();
   const shown = await page.locator('pre.file').textContent();
@@ -113,7 +114,7 @@ export async function deliver(page, name, { script }) {
   const file = JSON.parse(bytes);
   assert.equal(file.metadata.object_count, sampleOf(name).length);
   assert.equal(file.metadata.object_type, name);
-  assert.ok(bytes.includes('"flow":1000') || bytes.includes('"flow":1e3'), 'numbers as they came');
+  assert.ok(bytes.includes('"flow":1000') || bytes.includes('"flow":1e3'), 'numbers keep their notation');
   const text = await page.locator('dl.pairs').textContent();
   assert.ok(text.includes(createHash('sha256').update(bytes).digest('hex')), text);
   const key = await page.locator('dt:text-is("Key") + dd').textContent();

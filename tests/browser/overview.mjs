@@ -1,11 +1,11 @@
-// The overview: what a first visit costs, that it is live in two browsers, and that it works without script.
+// The overview: how many bytes a first visit transfers, live updates in two browsers, and the page without script.
 import assert from 'node:assert/strict';
 import { api, furnish, people, signIn } from './admin.mjs';
 import { browse, counted, gateway } from './browser.mjs';
 
 await furnish();
 
-// Everything that a first visit brings over the network, from the address to the overview.
+// All bytes of a first visit, from the start address to the overview.
 await browse({}, async (page, context) => {
   const network = await context.newCDPSession(page);
   await network.send('Network.enable');
@@ -19,7 +19,7 @@ await browse({}, async (page, context) => {
   assert.ok(bytes > 5_000 && bytes < 200_000, `a first visit transfers ${bytes} bytes`);
 });
 
-// What one does, the other sees without touching anything.
+// A change by one user appears for the other without a reload.
 await browse({}, async (page, context) => {
   await signIn(page, people.Admin);
   await page.getByText('The initial password is still in use.').waitFor();
@@ -35,7 +35,7 @@ await browse({}, async (page, context) => {
     await watched.waitForFunction((was) => document.querySelector('figure figcaption').textContent !== was, before[at]);
     assert.match(await objects(watched), /3 objects/);
   }
-  // Where the focus is, it stays.
+  // An update keeps the focus.
   const link = page.getByRole('link', { name: 'Change it' });
   await link.focus();
   const contributor = await api(people.Contributor);
@@ -46,7 +46,7 @@ await browse({}, async (page, context) => {
   await other.close();
 });
 
-// Without script it is the same page.
+// The page also works without script.
 await browse({ javaScriptEnabled: false }, async (page) => {
   await signIn(page, people.User);
   await page.getByRole('heading', { name: 'Export queue' }).waitFor();

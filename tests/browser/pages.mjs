@@ -1,5 +1,5 @@
-// Every page of the administration interface: its address, its heading, and the least role that it is for.
-// An address may be a function of what `furnish` has made; `ids` has the ids by what they are of.
+// Every page of the administration interface: its path, its heading, and its minimum role. A path or heading may be
+// a function of `ids`: the ids of the test data that `furnish` creates, from `identify`.
 export const pages = [
   { path: '/admin', heading: 'Overview', least: 'User' },
   { path: '/admin/business-objects', heading: 'Business Objects', least: 'User' },
@@ -34,7 +34,7 @@ export const pages = [
   { path: '/admin/settings', heading: 'Settings', least: 'Admin' },
 ];
 
-// The ids that addresses hold.
+// Returns the ids that the paths need.
 export async function identify(ask) {
   const first = (list, is) => list.items.find(is).id;
   return {

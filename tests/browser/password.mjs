@@ -1,4 +1,4 @@
-// The form of the built-in accounts: with the keyboard alone, without script, on a telephone, in the dark.
+// The sign-in form of built-in accounts: with only the keyboard, without script, and on a phone in dark mode.
 import assert from 'node:assert/strict';
 import { devices } from 'playwright-core';
 import { browse, counted, gateway, readable, wellMade } from './browser.mjs';
@@ -16,7 +16,7 @@ for (const options of [{}, { javaScriptEnabled: false }, { ...small, colorScheme
       await readable(page);
       await counted(page.locator('[name=email]:focus'), 1);
     }
-    // By its labels and with the keyboard alone.
+    // Uses the labels, and then only the keyboard.
     await page.getByLabel('Email').fill('admin');
     await page.keyboard.press('Tab');
     await page.keyboard.type('a wrong password');
@@ -34,7 +34,7 @@ for (const options of [{}, { javaScriptEnabled: false }, { ...small, colorScheme
       await wellMade(page);
       await readable(page);
     }
-    // On a small screen what leads elsewhere stands behind it.
+    // On a small screen the navigation is behind the menu button.
     if (options.isMobile) await page.getByRole('button', { name: 'Menu' }).click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('heading', { name: 'You are signed out' }).waitFor();

@@ -1,4 +1,4 @@
-// Users, API keys, the profile and namespaces by the forms, with script and without.
+// The forms of users, API keys, the profile and namespaces, with script and without.
 import assert from 'node:assert/strict';
 import { accessible, furnish, people, secret, signIn } from './admin.mjs';
 import { browse, counted, gateway } from './browser.mjs';
@@ -11,7 +11,7 @@ for (const javaScriptEnabled of [true, false]) {
     await signIn(page, people.Admin, '/admin/users');
     const notice = (text) => page.locator('.notice', { hasText: text }).waitFor();
 
-    // A fault stands beside its field, and what was typed stays.
+    // An error is shown at its field, and the form keeps the input.
     await page.getByRole('link', { name: 'New user' }).click();
     await page.getByLabel('Email').fill(email);
     await page.getByLabel('Given name').fill('Ada');
@@ -24,18 +24,18 @@ for (const javaScriptEnabled of [true, false]) {
     assert.match(await page.locator(`#${ids[0]}`).textContent(), /password/);
     assert.equal(await page.getByLabel('Given name').inputValue(), 'Ada');
     if (javaScriptEnabled) {
-      await accessible(page, 'a form with a fault');
+      await accessible(page, 'a form with an error');
       await counted(page.locator('#faults:focus'), 1);
     }
     await page.getByLabel('Initial password').fill(secret);
     await page.getByLabel('Role').selectOption('Contributor');
     await page.getByRole('button', { name: 'Create user' }).click();
     await notice(`The account ${email} was created.`);
-    // The notice is said once.
+    // The notice is shown only once.
     await page.goto(`${gateway}/admin/users`);
     assert.equal(await page.locator('.notice').count(), 0);
 
-    // A second one with the same email.
+    // A second account cannot have the same email.
     await page.getByRole('link', { name: 'New user' }).click();
     await page.getByLabel('Email').fill(email);
     await page.getByLabel('Initial password').fill(secret);
@@ -46,7 +46,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('link', { name: email }).click();
     await page.getByLabel('Organization').fill('Plant <b>Süd</b>');
     await page.getByLabel('May sign in').uncheck();
-    // What somebody else changed meanwhile is not written over.
+    // The form does not overwrite what another user has changed meanwhile.
     const twin = await page.context().newPage();
     await twin.goto(page.url());
     await twin.getByLabel('Family name').fill('Byron');
@@ -64,7 +64,7 @@ for (const javaScriptEnabled of [true, false]) {
     const row = page.getByRole('row', { name: email });
     assert.match(await row.textContent(), /Disabled.*Ada.*Byron.*Plant <b>Süd<\/b>.*Contributor.*Built in/s);
 
-    // It asks, and says what is lost.
+    // Deleting asks for confirmation, and says what is deleted.
     await row.getByRole('link', { name: email }).click();
     await page.getByRole('link', { name: 'Delete' }).click();
     await page.getByText('0 API keys').waitFor();
@@ -72,13 +72,13 @@ for (const javaScriptEnabled of [true, false]) {
     await notice('was deleted');
     assert.equal(await page.getByRole('link', { name: email }).count(), 0);
 
-    // The last Admin cannot go.
+    // The last Admin cannot be deleted.
     await page.getByRole('rowheader', { name: 'admin' }).getByRole('link').click();
     await page.getByRole('link', { name: 'Delete' }).click();
     await page.getByRole('button', { name: 'Delete account' }).click();
     await notice('the last enabled Admin');
 
-    // What happened stands in the trail.
+    // The audit trail has the events.
     await page.goto(`${gateway}/admin/audit`);
     await page.getByLabel('Event').selectOption('account.deleted');
     await page.getByRole('button', { name: 'Show' }).click();
@@ -107,7 +107,7 @@ for (const javaScriptEnabled of [true, false]) {
     await notice('was revoked');
     assert.equal((await ask()).status, 401);
 
-    // A namespace, from its making to its end.
+    // A namespace is created, changed and deleted.
     await page.goto(`${gateway}/admin/namespaces`);
     await page.getByRole('link', { name: 'New namespace' }).click();
     await page.getByLabel('Name').fill('Tank');
@@ -139,7 +139,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
-// One's own name and password.
+// A user changes their own profile and password.
 await browse({}, async (page) => {
   await signIn(page, people.User, '/admin/profile');
   await page.getByLabel('Organization').fill('Plant West');
@@ -155,7 +155,7 @@ await browse({}, async (page) => {
   };
   await change('not this one at all', 'another long password', 'another long password');
   await page.locator('#currentPassword-fault').waitFor();
-  await accessible(page, 'the profile with a fault');
+  await accessible(page, 'the profile with an error');
   await change(secret, 'another long password', 'another long passwort');
   await page.locator('#again-fault').waitFor();
   await change(secret, 'another long password', 'another long password');

@@ -1,4 +1,4 @@
-// From the link to the page that names the user, and out again.
+// Sign-in at an OpenID provider: from the link to the overview, and the sign-out.
 import assert from 'node:assert/strict';
 import { browse, gateway, readable, wellMade } from './browser.mjs';
 
@@ -8,7 +8,7 @@ await browse({}, async (page, context) => {
   await wellMade(page);
   await readable(page);
 
-  // Somebody who thinks better of it.
+  // A user who cancels the sign-in at the provider.
   await page.getByRole('link', { name: 'Sign in with kc' }).click();
   await page.locator('input[name=login]').waitFor();
   await page.getByText('[ Cancel ]').click();

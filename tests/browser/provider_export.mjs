@@ -1,4 +1,4 @@
-// Whoever signs in at the provider goes the same way, from a sample to a delivered export.
+// The same steps, from a sample to a delivered export, for a user who signs in at an OpenID provider.
 import { browse, gateway } from './browser.mjs';
 import { derive, deliver, send } from './journey.mjs';
 

@@ -1,4 +1,5 @@
-// Every page for every role: in every look, with the keyboard, and refused where it is not for the role.
+// Opens every page with every role: in every width and color scheme, with the keyboard, and refused if the role is
+// not sufficient.
 import assert from 'node:assert/strict';
 import { accessible, api, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
 import { browse, gateway } from './browser.mjs';
@@ -18,8 +19,8 @@ for (const role of roles) {
       const name = `${role} ${address.replaceAll(/[0-9a-f-]{36}/g, 'id')}`;
       const answer = await page.goto(`${gateway}${address}`);
       if (roles.indexOf(role) < roles.indexOf(least)) {
-        // A key of somebody else is not there at all.
-        assert.ok([403, 404].includes(answer.status()), `${name} answered ${answer.status()}`);
+        // For other users, an API key does not exist: 404 instead of 403.
+        assert.ok([403, 404].includes(answer.status()), `${name} returned ${answer.status()}`);
         await page.getByRole('heading', { level: 1 }).waitFor();
         assert.match(answer.headers()['content-type'], /^text\/html/, name);
         continue;
@@ -27,7 +28,7 @@ for (const role of roles) {
       assert.equal(answer.status(), 200, name);
       assert.equal(await page.getByRole('heading', { level: 1 }).count(), 1, name);
       await page.getByRole('heading', { level: 1, name: typeof heading === 'function' ? heading(ids) : heading }).waitFor();
-      // An Admin sees all there is; others less of the same.
+      // An Admin sees every element of a page and others see fewer, so the Admin's pages are enough.
       if (role !== 'Admin') continue;
       await everyLook(page, name);
       await reachable(page, name);
@@ -36,9 +37,9 @@ for (const role of roles) {
     }
     await page.goto(`${gateway}/admin/nothing`);
     await page.getByRole('heading', { name: 'Not found' }).waitFor();
-    if (role === 'User') await everyLook(page, 'fault');
+    if (role === 'User') await everyLook(page, 'error page');
 
-    // What the navigation offers, the role may see; the menu opens and closes by the keyboard.
+    // The navigation has only pages that the role may see. The keyboard opens and closes the menu.
     await page.setViewportSize({ width: 360, height: 800 });
     await page.goto(`${gateway}/admin`);
     await page.getByRole('button', { name: 'Menu' }).press('Enter');
@@ -50,12 +51,12 @@ for (const role of roles) {
     await page.keyboard.press('Escape');
     await links.first().waitFor({ state: 'hidden' });
     for (const path of pages.filter(({ least }) => roles.indexOf(role) < roles.indexOf(least)).map(({ path }) => path)) {
-      assert.ok(!offered.includes(path), `${role} is offered ${path}`);
+      assert.ok(!offered.includes(path), `the navigation of ${role} has ${path}`);
     }
   });
 }
 
-// The pages to sign in on, as a stranger sees them.
+// The pages of signing in and out, as unauthenticated users see them.
 await browse({}, async (page) => {
   await page.goto(`${gateway}/admin/users`);
   assert.equal(new URL(page.url()).pathname, '/login');

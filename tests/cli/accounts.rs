@@ -18,14 +18,14 @@ fn run(dir: &Path, arguments: &[&str], input: &str) -> Output {
 }
 
 #[track_caller]
-fn done(output: &Output) -> String {
+fn assert_success(output: &Output) -> String {
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
     out.trim_end().to_owned()
 }
 
 #[track_caller]
-fn fails(output: &Output, status: i32, why: &str) {
+fn assert_failure(output: &Output, status: i32, why: &str) {
     let err = text(&output.stderr);
     assert_eq!(output.status.code(), Some(status), "{err}");
     assert!(err.contains(why), "{err}");
@@ -37,7 +37,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_str(&done(output)).expect("JSON")
+    serde_json::from_str(&assert_success(output)).expect("JSON")
 }
 
 /// A running service, killed when dropped.
@@ -93,18 +93,19 @@ impl Drop for Service {
 }
 
 /// Creates, changes and deletes accounts and a key, with or without a service.
-fn life(dir: &Path, service: Option<&Service>) {
+fn manage_accounts(dir: &Path, service: Option<&Service>) {
     let add = ["user", "add", "ada@plant.example", "--role", "contributor", "--given-name", "Ada"];
     assert!(
-        done(&run(dir, &add, PASSWORD)).starts_with("The account ada@plant.example was created")
+        assert_success(&run(dir, &add, PASSWORD))
+            .starts_with("The account ada@plant.example was created")
     );
-    fails(&run(dir, &add, PASSWORD), 1, "has the email");
-    fails(&run(dir, &["user", "add", "bob", "--role", "User"], "short\n"), 1, "too short");
-    fails(&run(dir, &["user", "add", "bob", "--role", "User"], ""), 1, "standard input");
-    fails(&run(dir, &["user", "add", "bob", "--role", "Metrics"], PASSWORD), 2, "Metrics");
+    assert_failure(&run(dir, &add, PASSWORD), 1, "has the email");
+    assert_failure(&run(dir, &["user", "add", "bob", "--role", "User"], "short\n"), 1, "too short");
+    assert_failure(&run(dir, &["user", "add", "bob", "--role", "User"], ""), 1, "standard input");
+    assert_failure(&run(dir, &["user", "add", "bob", "--role", "Metrics"], PASSWORD), 2, "Metrics");
 
     let generated = ["user", "add", "bob", "--role", "User", "--generate"];
-    assert_eq!(done(&run(dir, &generated, "")).len(), 27);
+    assert_eq!(assert_success(&run(dir, &generated, "")).len(), 27);
     let listed = json(&run(dir, &["user", "list", "--json"], ""));
     let emails: Vec<&str> = listed["items"]
         .as_array()
@@ -115,23 +116,23 @@ fn life(dir: &Path, service: Option<&Service>) {
     assert_eq!(emails, ["admin", "ada@plant.example", "bob"]);
     assert_eq!(listed["items"][1]["givenName"], "Ada");
     assert!(!listed.to_string().contains("argon2"), "{listed}");
-    let table = done(&run(dir, &["user", "list"], ""));
+    let table = assert_success(&run(dir, &["user", "list"], ""));
     assert_eq!(table.lines().count(), 4, "{table}");
 
     let initial = dir.join("data/initial-admin-password");
     assert!(initial.exists());
-    done(&run(dir, &["user", "passwd", "admin"], PASSWORD));
+    assert_success(&run(dir, &["user", "passwd", "admin"], PASSWORD));
     assert!(!initial.exists());
-    fails(&run(dir, &["user", "passwd", "nobody"], PASSWORD), 1, "nobody");
-    fails(&run(dir, &["user", "disable", "admin"], ""), 1, "last enabled Admin");
+    assert_failure(&run(dir, &["user", "passwd", "nobody"], PASSWORD), 1, "nobody");
+    assert_failure(&run(dir, &["user", "disable", "admin"], ""), 1, "last enabled Admin");
     let disabled = json(&run(dir, &["user", "disable", "bob", "--json"], ""));
     assert_eq!(disabled["enabled"], false);
-    done(&run(dir, &["user", "enable", "bob"], ""));
-    done(&run(dir, &["user", "delete", "bob"], ""));
-    fails(&run(dir, &["user", "delete", "bob"], ""), 1, "bob");
+    assert_success(&run(dir, &["user", "enable", "bob"], ""));
+    assert_success(&run(dir, &["user", "delete", "bob"], ""));
+    assert_failure(&run(dir, &["user", "delete", "bob"], ""), 1, "bob");
 
     let create = ["api-key", "create", "--name", "line 4", "--role", "Admin", "--expires", "90d"];
-    let key = done(&run(dir, &create, ""));
+    let key = assert_success(&run(dir, &create, ""));
     assert!(key.starts_with("penstock_") && key.lines().count() == 1, "{key}");
     let listed = json(&run(dir, &["api-key", "list", "--json"], ""));
     let items = listed["items"].as_array().expect("items");
@@ -142,8 +143,8 @@ fn life(dir: &Path, service: Option<&Service>) {
         assert_eq!(service.status(&key), "200");
     }
     let id = item["id"].as_str().expect("an id");
-    done(&run(dir, &["api-key", "revoke", id], ""));
-    fails(&run(dir, &["api-key", "revoke", id], ""), 1, "no API key");
+    assert_success(&run(dir, &["api-key", "revoke", id], ""));
+    assert_failure(&run(dir, &["api-key", "revoke", id], ""), 1, "no API key");
     if let Some(service) = service {
         assert_eq!(service.status(&key), "401");
     }
@@ -157,20 +158,20 @@ fn life(dir: &Path, service: Option<&Service>) {
         assert_eq!(run(dir, wrong, "").status.code(), Some(2), "{wrong:?}");
     }
     let unknown = ["api-key", "create", "--name", "x", "--role", "User", "--business-object", "P"];
-    fails(&run(dir, &unknown, ""), 1, "/businessObject");
+    assert_failure(&run(dir, &unknown, ""), 1, "/businessObject");
 }
 
 #[test]
 fn accounts_and_keys_are_managed_without_the_service() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    fails(&run(dir.path(), &["user", "list"], ""), 1, "no data directory");
+    assert_failure(&run(dir.path(), &["user", "list"], ""), 1, "no data directory");
     std::fs::create_dir(dir.path().join("data")).expect("a directory");
-    life(dir.path(), None);
+    manage_accounts(dir.path(), None);
 }
 
 #[test]
 fn accounts_and_keys_are_managed_through_the_running_service() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let service = Service::start(dir.path());
-    life(dir.path(), Some(&service));
+    manage_accounts(dir.path(), Some(&service));
 }

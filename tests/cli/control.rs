@@ -60,8 +60,8 @@ fn list_reads_every_page() {
 #[test]
 fn an_id_is_escaped_in_the_path() {
     let dir = tempfile::tempdir().unwrap();
-    let fault = r#"{"status": 404, "detail": "there is no export ../x"}"#.to_owned();
-    let service = service(dir.path(), vec![("404 Not Found", fault)]);
+    let problem = r#"{"status": 404, "detail": "there is no export ../x"}"#.to_owned();
+    let service = service(dir.path(), vec![("404 Not Found", problem)]);
     let output = export(dir.path(), &["park", "../x"]);
     assert_eq!(service.join().unwrap(), ["POST /api/v1/exports/%2E%2E%2Fx/park HTTP/1.1"]);
     assert_eq!(output.status.code(), Some(1));

@@ -1,5 +1,5 @@
-//! The error of `serve` for a data directory that is not usable, and the exit status that tells systemd whether a
-//! restart would help.
+//! What `serve` reports about an unusable data directory, and the exit status by which systemd decides whether to
+//! restart.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::penstock;
@@ -18,7 +18,7 @@ fn serve(dir: &Path) -> (Option<i32>, String) {
 }
 
 /// Creates a store with some documents, and returns the path of its newest segment.
-fn made(dir: &Path) -> std::path::PathBuf {
+fn create_store(dir: &Path) -> std::path::PathBuf {
     let folder = dir.join("data/store");
     let store = Store::open(&folder, Options::default(), &mut |_| {}).unwrap();
     for number in 0..20_u8 {
@@ -39,7 +39,7 @@ fn a_newer_format_and_damage_need_a_person() {
         [(8, 0xff, "install that version"), (200, 0xff, "`penstock verify`")]
     {
         let dir = tempfile::tempdir().unwrap();
-        let segment = made(dir.path());
+        let segment = create_store(dir.path());
         let mut bytes = std::fs::read(&segment).unwrap();
         bytes[at] ^= byte;
         std::fs::write(&segment, bytes).unwrap();

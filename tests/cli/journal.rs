@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 /// Runs `serve` with an invalid configuration, and returns what it writes to a socket as standard error. `shift` is
 /// added to the inode that `$JOURNAL_STREAM` names.
-fn written(shift: u64) -> String {
+fn stderr_of_serve(shift: u64) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (mut ours, theirs) = UnixStream::pair().expect("a pair of sockets");
     let stream =
@@ -29,7 +29,7 @@ fn written(shift: u64) -> String {
 
 #[test]
 fn each_line_has_the_priority_of_an_error() {
-    let text = written(0);
+    let text = stderr_of_serve(0);
     assert_eq!(text.lines().count(), 2, "{text}");
     assert!(text.lines().all(|line| line.starts_with("<3>")), "{text}");
     assert!(text.contains("server.port = \"x\""), "{text}");
@@ -37,6 +37,6 @@ fn each_line_has_the_priority_of_an_error() {
 
 #[test]
 fn a_redirected_stream_has_no_priorities() {
-    let text = written(1);
+    let text = stderr_of_serve(1);
     assert!(text.starts_with("penstock: the configuration has 2 errors"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Tests of the command line, one behaviour in each file. They run the binary as a person or a script does.
+//! Tests of the command line, one topic in each file. They run the binary as a person or a script does.
 #![expect(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 mod accounts;

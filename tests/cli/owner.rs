@@ -1,5 +1,5 @@
-//! Which users' files a command trusts, and which user owns the files it creates. Run as root without a service, it acts
-//! as the owner of the data directory.
+//! Which users' files a command trusts, and which user owns the files that it creates. If root runs a command and no
+//! service runs, the command acts as the owner of the data directory.
 use crate::penstock;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -149,5 +149,5 @@ fn an_accessible_data_directory_is_a_warning_and_no_created_file_is_writable_by_
             }
         }
     }
-    assert!(files > 3, "the service makes files");
+    assert!(files > 3, "the service creates files");
 }

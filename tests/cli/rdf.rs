@@ -69,14 +69,14 @@ fn an_error_reports_its_place_and_the_quads_loaded_so_far() {
     let text = lines.chain(["<urn:x:last> oops\n".to_owned()]).collect::<Vec<_>>().concat();
     fs::write(dir.join("bad.nt"), &text).unwrap();
     let service = Service::start(dir, "data");
-    let told = |output: &std::process::Output| {
+    let assert_reported = |output: &std::process::Output| {
         fails(output, "line 10002, column 14");
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(answer.contains("10000 quads in 1 commit"), "{answer}");
     };
-    told(&run(dir, &["load", "bad.nt", DATA]));
+    assert_reported(&run(dir, &["load", "bad.nt", DATA]));
     service.stop();
-    told(&run(dir, &["load", "bad.nt", DATA]));
+    assert_reported(&run(dir, &["load", "bad.nt", DATA]));
 
     let wrong = |arguments: &[&str], why: &str| {
         let output = run(dir, arguments);
@@ -99,19 +99,19 @@ fn the_error_about_a_long_document_arrives() {
     fs::write(dir.join("blank.ttl"), format!("<urn:x:a> <urn:x:p>\n  \"_:no\" , [] .\n{valid}"))
         .unwrap();
     let service = Service::start(dir, "data");
-    let told = || {
+    let assert_reported = || {
         fails(&run(dir, &["load", "first.nt", DATA]), "line 1, column 1");
         let blank = run(dir, &["load", "blank.ttl", DATA]);
         fails(&blank, "line 2, column 12");
         fails(&blank, "there is a blank node");
     };
-    told();
+    assert_reported();
     // The connection also stays open while another program continues to send the document.
     let answer = send_all(&dir.join("data/control.sock"), &format!("oops\n{valid}"));
     assert!(answer.contains(" 200 OK\r\n"), "{answer}");
     assert!(answer.contains("\"fault\"") && answer.contains("line 1"), "{answer}");
     service.stop();
-    told();
+    assert_reported();
 }
 
 /// Sends a whole document before it reads the response.

@@ -1,5 +1,5 @@
 //! The configuration, from its sources to the typed settings.
-mod faults;
+mod errors;
 mod security;
 mod sources;
 mod tls;

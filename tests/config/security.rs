@@ -131,11 +131,11 @@ fn in_dir(dir: &std::path::Path) -> Sources {
 }
 
 fn loaded(sources: &Sources) -> Loaded {
-    config::load(sources).unwrap_or_else(|faults| panic!("{faults:#?}"))
+    config::load(sources).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 /// Checks that the settings have every row's value.
-fn all_arrived(sources: &Sources) {
+fn assert_all_values(sources: &Sources) {
     let loaded = loaded(sources);
     for (name, value, read) in rows() {
         assert_eq!(read(&loaded.settings.security), value, "{name}");
@@ -156,9 +156,9 @@ fn every_property_can_be_set_by_properties() {
         text.replace("framework.", "spring."),
     )
     .unwrap();
-    all_arrived(&in_dir(dir.path()));
+    assert_all_values(&in_dir(dir.path()));
     std::fs::write(dir.path().join("application.properties"), text).unwrap();
-    all_arrived(&in_dir(dir.path()));
+    assert_all_values(&in_dir(dir.path()));
 }
 
 #[test]
@@ -208,7 +208,7 @@ framework:
           audiences: [api://one, api://two]
 ";
     std::fs::write(dir.path().join("application.yaml"), yaml).unwrap();
-    all_arrived(&in_dir(dir.path()));
+    assert_all_values(&in_dir(dir.path()));
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn every_property_can_be_set_by_environment() {
             let variable = name.replace('.', "_").replace('-', dash).to_uppercase();
             sources.environment.insert(variable, value.into());
         }
-        all_arrived(&sources);
+        assert_all_values(&sources);
     }
 }
 
@@ -414,11 +414,11 @@ fn a_default_role_is_a_name_or_a_mapped_value_in_any_case() {
 }
 
 /// Returns the errors of the minimum settings of sign-in followed by these arguments.
-fn faults(base: Sources, more: &[&str]) -> Vec<String> {
+fn load_errors(base: Sources, more: &[&str]) -> Vec<String> {
     let mut sources = base;
     sources.arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
     config::load(&sources).map_or_else(
-        |faults| faults.iter().map(ToString::to_string).collect(),
+        |errors| errors.iter().map(ToString::to_string).collect(),
         |loaded| panic!("it loaded with {more:?}: {:#?}", loaded.settings.security),
     )
 }
@@ -504,7 +504,7 @@ fn each_mistake_stops_the_start_with_its_reason() {
         let whole = |text: &str| {
             text.replace("CLIENT.", CLIENT).replace("PROVIDER.", PROVIDER).replace("JWT.", JWT)
         };
-        let found = faults(oauth2(), &[&whole(more)]);
+        let found = load_errors(oauth2(), &[&whole(more)]);
         assert!(found.len() == 1 && found[0].starts_with(&whole(reason)), "{more}: {found:#?}");
     }
 }
@@ -513,7 +513,7 @@ fn each_mistake_stops_the_start_with_its_reason() {
 fn with_the_issuer_no_endpoint_is_required() {
     let mut sources = oauth2();
     sources.arguments.truncate(5);
-    assert_eq!(faults(sources.clone(), &[]).len(), 3);
+    assert_eq!(load_errors(sources.clone(), &[]).len(), 3);
     sources.arguments.push(format!("--{PROVIDER}issuer-uri=https://kc.example/realms/plant"));
     let oidc = loaded(&sources).settings.security.oidc.unwrap();
     assert_eq!(oidc.issuer_uri.as_deref(), Some("https://kc.example/realms/plant"));
@@ -546,7 +546,7 @@ fn the_mode_and_the_roles_can_be_in_one_yaml_file() {
     }
     let both = format!("security: oauth2\n{rest}security:\n  role:\n    admin: BOSS\n");
     std::fs::write(dir.path().join("application.yaml"), both).unwrap();
-    let found = faults(sources, &[]);
+    let found = load_errors(sources, &[]);
     let expected =
         "line 3: the duplicate key \"security\", which is in line 1 already; write `security.mode`";
     assert!(found[0].contains(expected), "{found:?}");
@@ -556,16 +556,16 @@ fn the_mode_and_the_roles_can_be_in_one_yaml_file() {
 fn azuread_reports_its_missing_settings() {
     let nothing =
         Sources { arguments: vec!["--profiles.active=azuread".into()], ..Sources::default() };
-    let found = faults(nothing, &[]);
+    let found = load_errors(nothing, &[]);
     for missing in [
         "service.security.tenant-id: it is missing: the profile azuread needs it",
         "framework.security.oauth2.client.registration.azure.client-id: it is missing",
         "framework.security.oauth2.client.registration.azure.client-secret: it is missing",
     ] {
-        assert!(found.iter().any(|fault| fault.starts_with(missing)), "{found:#?}");
+        assert!(found.iter().any(|error| error.starts_with(missing)), "{found:#?}");
     }
     assert_eq!(found.len(), 3, "{found:#?}");
-    let found = faults(azuread(&["--service.security.tenant-id=common"]), &[]);
+    let found = load_errors(azuread(&["--service.security.tenant-id=common"]), &[]);
     assert!(found.len() == 1 && found[0].contains("of one tenant"), "{found:#?}");
 }
 
@@ -629,8 +629,8 @@ fn the_settings_in_the_documentation_are_known_and_valid() {
             }
             let block = block.replace("<TENANT_ID>", "t-1").replace("<CLIENT_ID>", "c-1");
             let file = page.with_extension(language);
-            let (faults, warnings) = config::check_file(&file, &block);
-            assert!(faults.is_empty() && warnings.is_empty(), "{faults:#?} {warnings:#?}\n{block}");
+            let (errors, warnings) = config::check_file(&file, &block);
+            assert!(errors.is_empty() && warnings.is_empty(), "{errors:#?} {warnings:#?}\n{block}");
             blocks += 1;
         }
     }

@@ -52,7 +52,7 @@ impl Machine {
     }
 
     fn load(&self) -> Loaded {
-        config::load(&self.sources).unwrap_or_else(|faults| panic!("{faults:#?}"))
+        config::load(&self.sources).unwrap_or_else(|errors| panic!("{errors:#?}"))
     }
 
     /// Returns the effective value and its origin.

@@ -1,5 +1,5 @@
-//! HTTPS: settings that need each other, and HTTPS for every address beyond loopback.
-use super::faults::of_arguments;
+//! HTTPS: settings that depend on each other, and the addresses that need HTTPS.
+use super::errors::errors_of_arguments;
 use penstock_config::{self as config, Loaded, Sources};
 
 fn loaded(arguments: &[&str]) -> Loaded {
@@ -9,7 +9,7 @@ fn loaded(arguments: &[&str]) -> Loaded {
 
 #[test]
 fn beyond_loopback_needs_https_or_an_explicit_setting() {
-    let found = of_arguments(&["--server.address=0.0.0.0"]);
+    let found = errors_of_arguments(&["--server.address=0.0.0.0"]);
     assert!(found.len() == 1 && found[0].contains("server.insecure-http=true"), "{found:#?}");
     let warnings = loaded(&["--server.address=::", "--server.insecure-http=true"]).warnings;
     assert!(warnings.iter().any(|w| w.contains("in the clear")), "{warnings:#?}");
@@ -36,7 +36,7 @@ fn a_certificate_needs_its_key_and_client_certificates_their_authorities() {
             "server.ssl.self-signed",
         ),
     ] {
-        let found = of_arguments(arguments);
+        let found = errors_of_arguments(arguments);
         assert!(found.len() == 1 && found[0].starts_with(name), "{arguments:?}: {found:#?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Automatic exports as an operator sees them: after kills at any moment, with a clock that jumps, and with an
+//! Automatic exports as an operator sees them: after a kill at any moment, with a clock that jumps, and with an
 //! unreachable target.
 use crate::client::Client;
 use crate::server::{Server, wait_for};
@@ -55,8 +55,8 @@ fn exports(client: Client) -> Vec<Value> {
     found
 }
 
-/// Returns the objects of a consumer that applied these files of a bucket in the order of their sequences. No
-/// sequence may be missing.
+/// Returns the objects of a consumer that applied these files of a bucket in sequence order. Fails if a sequence is
+/// missing.
 fn consume(bucket: &Path, exports: &[Value]) -> BTreeMap<String, Value> {
     let mut held = BTreeMap::new();
     for (expected, export) in (1..).zip(exports) {
@@ -183,7 +183,7 @@ fn a_clock_that_jumps_by_a_year_neither_floods_nor_stops_a_schedule() {
         *key = &key[12..27];
     }
     assert!(dates.is_sorted(), "a date is before that of an earlier sequence: {dates:?}");
-    // While the clock is behind an earlier date, exports repeat that date and are marked.
+    // While the clock is behind the date of an earlier export, exports repeat that date and are marked.
     let behind = |export: &&Value| export["clock"] == "behind";
     assert!(exports.iter().any(|export| behind(&export)), "{exports:?}");
     let unmarked = exports.iter().zip(dates).filter(|(export, _)| !behind(export));
@@ -203,13 +203,13 @@ pub(crate) fn faketime() -> Option<PathBuf> {
         .find(|path| path.exists())
 }
 
-/// `PENSTOCK_QUEUE=10000` simulates a week.
+/// `PENSTOCK_QUEUE` sets the number of exports to queue. 10000 simulates a week.
 #[test]
 fn exports_queue_up_within_the_spool_and_drain_in_order() {
     let count: usize =
         std::env::var("PENSTOCK_QUEUE").ok().and_then(|n| n.parse().ok()).unwrap_or(300);
     let dir = tempfile::tempdir().unwrap();
-    // The target's folder cannot be created while a file has its name.
+    // The target's folder cannot be created while there is a file with its name.
     let away = dir.path().join("away");
     std::fs::write(&away, "").unwrap();
     let bytes = 300 * count;
@@ -236,14 +236,14 @@ fn exports_queue_up_within_the_spool_and_drain_in_order() {
         }
         answer.expect(202);
         pushed += 1;
-        // By then the store's own caches are full.
+        // At this point the store's own caches are full.
         if pushed == count / 3 {
             early = server.memory_kb("VmRSS");
         }
     }
     let queued = exports(client).len();
     assert!(queued >= count / 2, "{queued} of about {count}");
-    // Further changes are still accepted, and their export waits.
+    // The gateway still accepts changes, and their export waits for spool capacity.
     (0..20).for_each(change);
     let mut waiting = Value::Null;
     wait_for("the export on change waits", || {

@@ -67,7 +67,7 @@ fn bad_input_is_refused_with_an_error_and_not_stored() {
         check(name, &answer, &expected);
         assert_eq!(self::state(client), state, "{name}: something was stored");
     }
-    // Each refusal is logged, also a refusal before an ingestion begins.
+    // Each refusal is logged, even if it comes before the ingestion begins.
     let mode = client.post(&INGEST.replace("ADD", "add"), r#"{"data": []}"#).json();
     assert!(mode["detail"].as_str().unwrap().contains("did you mean ADD?"), "{mode}");
     client.post("/api/v1/business-objects/Metres", r#"{"data": []}"#).expect(404);
@@ -86,7 +86,7 @@ fn bad_input_is_refused_with_an_error_and_not_stored() {
     assert!(quads(&data).0 == before.0, "the quads changed");
 }
 
-/// Sends each bad definition, and returns its answer with the expected one.
+/// Sends each bad definition. Returns a name, the answer and the expected error for each.
 fn definitions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
     let put = |value: Value| client.put("/api/v1/business-objects", &value);
     let bucket = |name: &str| {
@@ -111,19 +111,19 @@ fn definitions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
             Expected { line: true, ..INVALID },
         ),
         (
-            "a bucketName that climbs out",
+            "a bucketName with a path to another folder",
             put(bucket("../../etc")),
             Expected { pointer: Some("/pushTargets/0/bucketName"), ..INVALID },
         ),
         (
-            "a bucketName with a hidden climb",
+            "a bucketName with such a path after a name",
             put(bucket("a/../../b")),
             Expected { pointer: Some("/pushTargets/0/bucketName"), ..INVALID },
         ),
     ]
 }
 
-/// Sends each bad ingestion, and returns its answer with the expected one.
+/// Sends each bad ingestion. Returns a name, the answer and the expected error for each.
 fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
     let object = |members: &str| {
         let good = r#"{"uri":"https://meters.example/2","label":"Two"}"#;
@@ -143,22 +143,22 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
             Expected { pointer: Some("/data/1/registers/1/unti"), ..ingestion(INVALID) },
         ),
         (
-            "a string where an array stands",
+            "a string instead of an array",
             object(r#""tags":"hot""#),
             Expected { pointer: Some("/data/1/tags"), ..ingestion(INVALID) },
         ),
         (
-            "a string where a number stands",
+            "a string instead of a number",
             object(r#""reading":"12""#),
             Expected { pointer: Some("/data/1/reading"), ..ingestion(INVALID) },
         ),
         (
-            "an IRI that is none",
+            "an invalid IRI",
             object(r#""site":"hall 7""#),
             Expected { pointer: Some("/data/1/site"), ..ingestion(INVALID) },
         ),
         (
-            "a uri that is none",
+            "an invalid uri",
             object(r#""uri":"two","label":"Two""#),
             Expected { pointer: Some("/data/1/uri"), ..ingestion(INVALID) },
         ),
@@ -173,7 +173,7 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
         ),
         ("a body over the limit", client.post(INGEST, long), Expected { status: 413, ..INVALID }),
         (
-            "a body over the limit in chunks of no announced length",
+            "a body over the limit in chunks, without a Content-Length",
             client.send_chunks(INGEST, "application/json", over_the_limit()),
             Expected { status: 413, ..INVALID },
         ),
@@ -219,7 +219,7 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
 }
 
 #[test]
-fn digits_that_no_double_holds_survive() {
+fn numbers_keep_the_digits_that_a_double_cannot_hold() {
     let numbers = [
         "12345678901234567890.123456789012345678901234567890",
         "0.1000000000000000000000001",

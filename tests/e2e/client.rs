@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
-    /// The API key for every request without a credential of its own. It is leaked, so that clients can be copied.
+    /// The API key for requests without another credential. The string is leaked, so that clients can be copied.
     key: Option<&'static str>,
 }
 
@@ -52,7 +52,7 @@ impl Client {
         self.try_post(path, body).unwrap_or_else(|e| panic!("POST {path}: {e}"))
     }
 
-    /// As `post`, but returns an error if the server stops.
+    /// Posts as `post` does, but returns an error if the server stops.
     pub(crate) fn try_post(&self, path: &str, body: impl Into<Bytes>) -> Result<Answer, String> {
         self.send(Method::POST, path, &[(CONTENT_TYPE.as_str(), "application/json")], body)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 const DATA: &str = "--service.data-dir=data";
-/// About 55 years.
+/// About 55 years ago, as an offset for faketime.
 const LONG_AGO: &str = "-20000d";
 const RIGHT: &str = "+0";
 
@@ -17,7 +17,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Returns `None` if the Debian package faketime is not installed.
+    /// Creates a clock with this offset to the real time. Returns `None` if the Debian package faketime is not
+    /// installed.
     pub(crate) fn at(dir: &Path, offset: &str) -> Option<Self> {
         let Some(library) = faketime() else {
             assert!(
@@ -65,7 +66,7 @@ pub(crate) fn ingest(client: Client, level: u64) {
 }
 
 /// Ingests and exports. Returns the record of the ingestion and the export.
-fn work(client: Client, level: u64) -> (Value, Value) {
+fn ingest_and_export(client: Client, level: u64) -> (Value, Value) {
     ingest(client, level);
     let records = client.get("/api/v1/ingestions?limit=1").expect(200).json();
     (records["items"][0].clone(), push_and_wait(client, "Wells"))
@@ -78,7 +79,7 @@ fn it_works_without_the_time_and_its_times_never_go_back() {
     let mut seen = Vec::new();
     let server = clock.start(dir.path(), &[DATA]);
     define(server.client, "wells");
-    seen.push(work(server.client, 1));
+    seen.push(ingest_and_export(server.client, 1));
     for (record, export) in &seen {
         assert!(record["at"].as_str().unwrap().starts_with("197"), "{record}");
         assert_eq!([&record["clock"], &export["clock"]], ["unsynchronised"; 2]);
@@ -86,7 +87,7 @@ fn it_works_without_the_time_and_its_times_never_go_back() {
     }
     // The clock is corrected.
     clock.set(RIGHT);
-    seen.push(work(server.client, 2));
+    seen.push(ingest_and_export(server.client, 2));
     let (record, export) = seen.last().unwrap();
     assert_eq!([&record["clock"], &export["clock"]], [&Value::Null; 2]);
     assert!(record["at"].as_str().unwrap().starts_with("20"), "{record}");
@@ -94,13 +95,13 @@ fn it_works_without_the_time_and_its_times_never_go_back() {
     server.kill();
     clock.set(LONG_AGO);
     let server = clock.start(dir.path(), &[DATA]);
-    seen.push(work(server.client, 3));
+    seen.push(ingest_and_export(server.client, 3));
     let (record, export) = seen.last().unwrap();
     assert_eq!([&record["clock"], &export["clock"]], ["behind"; 2]);
     let status = server.client.get("/api/v1/status").expect(200).json();
     assert!(status["clock"]["system"].as_str().unwrap().starts_with("197"), "{status}");
     clock.set(RIGHT);
-    seen.push(work(server.client, 4));
+    seen.push(ingest_and_export(server.client, 4));
     assert_eq!(seen.last().unwrap().0["clock"], Value::Null);
 
     for name in ["createdAt", "deliveredAt", "key"] {

@@ -8,7 +8,7 @@ use std::process::{Child, Stdio};
 #[test]
 fn it_shows_everything_and_continues_with_existing_data() {
     let dir = tempfile::tempdir().unwrap();
-    // If another program has the port, this fails, but the port is in use either way.
+    // This fails if another program uses the port. Either way, the port is in use.
     let taken = TcpListener::bind(("127.0.0.1", 8080));
     for number in ["1", "2"] {
         let run = penstock(dir.path()).args(["demo", "--exit"]).output().unwrap();

@@ -35,7 +35,7 @@ fn on_a_small_disk(name: &str) {
     }
 }
 
-/// Fills the disk with a file, except for `but` bytes.
+/// Fills the disk with a file and leaves `but` bytes free.
 fn fill(dir: &Path, but: u64) -> PathBuf {
     let path = dir.join("filler");
     let mut file = std::fs::File::create(&path).unwrap();
@@ -139,9 +139,10 @@ fn the_first_start_waits_for_space_on_a_full_disk() {
     let ready = || client.send(Method::GET, "/health/ready", &[], "");
     wait_for("it reports the full disk", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended");
-        let told = ready()
+        let is_reported = ready()
             .is_ok_and(|answer| answer.status == 503 && answer.text().contains("disk is full"));
-        told && std::fs::read_to_string(log.path()).unwrap().contains("retries until there is")
+        is_reported
+            && std::fs::read_to_string(log.path()).unwrap().contains("retries until there is")
     });
     std::fs::remove_file(filler).unwrap();
     wait_for("it is ready", || ready().is_ok_and(|answer| answer.status == 200));

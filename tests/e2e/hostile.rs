@@ -9,12 +9,12 @@ use tokio::net::TcpSocket;
 
 const DATA: &str = "--service.data-dir=data";
 
-fn answers(client: Client) {
+fn assert_still_answers(client: Client) {
     assert_eq!(client.get("/health/ready").status, 200);
 }
 
-/// Sends these bytes, and returns the server's answer until it closes the connection.
-fn said(client: Client, bytes: &[u8]) -> String {
+/// Sends these bytes. Returns everything that the server answers until it closes the connection.
+fn send_raw(client: Client, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(client.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     // The server may answer and close the connection before it has read all bytes.
@@ -52,7 +52,7 @@ fn ten_thousand_idle_connections_of_one_address_block_no_other_client() {
         }
         open
     });
-    answers(server.client);
+    assert_still_answers(server.client);
     assert!(open.len() >= 128, "{} connections are left", open.len());
     drop(open);
     server.stop();
@@ -68,7 +68,7 @@ fn clients_that_send_a_byte_now_and_then_are_disconnected() {
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
         stream.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
     }
-    answers(server.client);
+    assert_still_answers(server.client);
     let begun = Instant::now();
     // A byte each second does not reset the timeout, which covers the whole head.
     while !slow.is_empty() {
@@ -83,11 +83,11 @@ fn clients_that_send_a_byte_now_and_then_are_disconnected() {
         });
         std::thread::sleep(Duration::from_secs(1));
     }
-    answers(server.client);
+    assert_still_answers(server.client);
     server.stop();
 }
 
-/// The server waits for a body that stops as long as a client may pause, and then frees its capacity.
+/// If a body stops, the server waits as long as a client may pause. Then it frees the capacity of that body.
 #[test]
 fn clients_whose_body_stops_are_disconnected() {
     let dir = tempfile::tempdir().unwrap();
@@ -107,7 +107,8 @@ fn clients_whose_body_stops_are_disconnected() {
     let good = json!({ "data": [{ "text": "good" }] }).to_string();
     let post = || client.post("/api/v1/business-objects/Notes", good.clone()).status;
     wait_for("there is no capacity for one more body", || {
-        // A body that arrives while the good one holds its capacity is refused; a further one takes its place.
+        // An incomplete body is refused if it arrives while the complete one uses the capacity. Then the next
+        // incomplete body takes its place.
         let mut stream = TcpStream::connect(client.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
@@ -115,7 +116,7 @@ fn clients_whose_body_stops_are_disconnected() {
         std::thread::sleep(Duration::from_millis(50));
         post() == 503
     });
-    answers(client);
+    assert_still_answers(client);
     for stream in &mut slow {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -123,7 +124,7 @@ fn clients_whose_body_stops_are_disconnected() {
         let is_refused = ["HTTP/1.1 408", "HTTP/1.1 503"].iter().any(|s| answer.starts_with(s));
         assert!(answer.is_empty() || is_refused, "{answer}");
     }
-    wait_for("the room of bodies that did not come is free", || post() == 200);
+    wait_for("the capacity of the incomplete bodies is free again", || post() == 200);
     server.stop();
 }
 
@@ -138,19 +139,19 @@ fn heads_that_are_too_large_are_refused() {
         format!("GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-Long: {long}\r\n\r\n"),
         format!("GET /health/live HTTP/1.1\r\nHost: localhost\r\n{many}\r\n"),
     ] {
-        let answer = said(server.client, head.as_bytes());
+        let answer = send_raw(server.client, head.as_bytes());
         assert!(
             answer.is_empty() || answer.starts_with("HTTP/1.1 4"),
             "{}",
             &answer[..answer.len().min(300)]
         );
     }
-    answers(server.client);
+    assert_still_answers(server.client);
     server.stop();
 }
 
-/// Sends text that two parsers could read as different numbers of requests (RFC 9112, 6.3 and 11.2). The request that
-/// is hidden in the body of the other one must not be answered.
+/// Sends bytes that two parsers could read as different numbers of requests (RFC 9112, 6.3 and 11.2). The server must
+/// not answer the request that is hidden in the body of the other one.
 #[test]
 fn no_request_is_hidden_in_another() {
     let dir = tempfile::tempdir().unwrap();
@@ -170,11 +171,11 @@ fn no_request_is_hidden_in_another() {
         format!("{post}Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n{hidden}"),
         format!("{post}X: a\r\n b\r\nContent-Length: 0\r\n\r\n{hidden}"),
     ] {
-        let answer = said(server.client, shape.as_bytes());
+        let answer = send_raw(server.client, shape.as_bytes());
         let answers = answer.matches("HTTP/1.1 ").count();
         assert!(answers <= 1, "{shape:?}\nwas answered {answers} times:\n{answer}");
         assert!(!answer.contains("/hidden"), "{shape:?}\n{answer}");
     }
-    answers(server.client);
+    assert_still_answers(server.client);
     server.stop();
 }

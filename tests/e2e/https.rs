@@ -48,7 +48,7 @@ impl Https {
     }
 
     #[track_caller]
-    fn says(&self, dir: &Path, arguments: &[&str], expected: &str) {
+    fn assert_curl_prints(&self, dir: &Path, arguments: &[&str], expected: &str) {
         let output = self.curl(dir, arguments);
         assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{output:?}");
     }
@@ -67,8 +67,8 @@ const OURS: [&str; 2] = ["--cacert", "data/tls/certificate.pem"];
 fn it_speaks_both_versions_with_a_self_signed_certificate() {
     let dir = tempfile::tempdir().unwrap();
     let server = Https::start(dir.path(), &["--server.ssl.self-signed=true"]);
-    server.says(dir.path(), &[&OURS[..], &["--http2"]].concat(), "200 2");
-    server.says(dir.path(), &[&OURS[..], &["--http1.1"]].concat(), "200 1.1");
+    server.assert_curl_prints(dir.path(), &[&OURS[..], &["--http2"]].concat(), "200 2");
+    server.assert_curl_prints(dir.path(), &[&OURS[..], &["--http1.1"]].concat(), "200 1.1");
     let unknown = server.curl(dir.path(), &[]);
     assert_eq!(unknown.status.code(), Some(60), "an unknown certificate is trusted: {unknown:?}");
     // Handshakes that must fail: an old version, and a cipher that is not offered.
@@ -82,10 +82,10 @@ fn it_speaks_both_versions_with_a_self_signed_certificate() {
             .unwrap();
         assert!(!output.status.success(), "{old:?}: {output:?}");
     }
-    // And a client that does not speak TLS at all.
+    // A client that does not use TLS at all must fail too.
     let address = server.url.replace("https://", "http://");
     assert!(!Command::new("curl").args(["-sS", &address]).output().unwrap().status.success());
-    server.says(dir.path(), &OURS, "200 2");
+    server.assert_curl_prints(dir.path(), &OURS, "200 2");
 }
 
 #[test]
@@ -105,14 +105,14 @@ fn clients_that_stop_during_the_handshake_are_disconnected() {
             stream
         })
         .collect();
-    server.says(dir.path(), &OURS, "200 2");
+    server.assert_curl_prints(dir.path(), &OURS, "200 2");
     for stream in &mut silent {
         // The connection ends, with or without an alert before.
         if let Err(error) = stream.read_to_end(&mut Vec::new()) {
             assert_eq!(error.kind(), ErrorKind::ConnectionReset, "it is still open: {error}");
         }
     }
-    server.says(dir.path(), &OURS, "200 2");
+    server.assert_curl_prints(dir.path(), &OURS, "200 2");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn heads_of_http_2_that_are_too_large_are_refused() {
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(said.starts_with("431 ") || said.starts_with("000 "), "{said}");
     }
-    server.says(dir.path(), &OURS, "200 2");
+    server.assert_curl_prints(dir.path(), &OURS, "200 2");
 }
 
 #[test]
@@ -166,14 +166,14 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
         dir.path(),
         &["--server.ssl.certificate=used.pem", "--server.ssl.certificate-private-key=used.key"],
     );
-    // A validity of two days counts as soon.
+    // A certificate that is valid for two days expires soon.
     let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
     assert!(log.contains("The HTTPS certificate expires soon."), "{log}");
-    server.says(dir.path(), &["--cacert", "first.pem"], "200 2");
+    server.assert_curl_prints(dir.path(), &["--cacert", "first.pem"], "200 2");
     let policy = |host: &str| {
         let host = format!("Host: {host}");
         let arguments = ["--cacert", "first.pem", "-H", &host, "-D", "head"];
-        server.says(dir.path(), &arguments, "200 2");
+        server.assert_curl_prints(dir.path(), &arguments, "200 2");
         let head = std::fs::read_to_string(dir.path().join("head")).unwrap();
         head.lines()
             .find_map(|line| Some(line.strip_prefix("strict-transport-security: ")?.to_owned()))
@@ -203,7 +203,7 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
             .unwrap()
             .contains("no certificate in PEM format")
     });
-    server.says(dir.path(), &["--cacert", "second.pem"], "200 2");
+    server.assert_curl_prints(dir.path(), &["--cacert", "second.pem"], "200 2");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! End-to-end tests: they start the shipped binary in a folder of its own and use it over HTTP.
+//! End-to-end tests. Each starts the shipped binary in its own folder and uses it over HTTP.
 //!
 //! `PENSTOCK_TEST_BINARY` names the binary to test; the default is the one that cargo built for the tests.
 

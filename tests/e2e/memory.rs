@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 const OBJECTS: u64 = 100_000;
-/// The maximum memory of the whole process in kB while it ingests a stream of any length. The stream has about 30 MB.
-/// If it were in memory as a whole, in any form, it would not fit beside the store.
+/// The maximum memory of the whole process in kB while it ingests a stream of any length. The stream of this test has
+/// about 30 MB. Within this limit, the memory cannot contain the whole stream, in any form, beside the store.
 const INGEST_BOUND_KB: u64 = 160 << 10;
 /// The maximum memory of an export in kB, in addition to the idle process (the goal of the design).
 const EXPORT_BOUND_KB: u64 = 32 << 10;

@@ -13,7 +13,7 @@ impl Manager {
         Self(socket)
     }
 
-    /// Waits for a notification with a line that begins so, and returns all lines up to then.
+    /// Waits for a notification with a line that starts with `line`. Returns all lines received so far.
     #[track_caller]
     fn until(&self, line: &str) -> Vec<String> {
         let mut lines = Vec::new();
@@ -38,7 +38,7 @@ fn the_manager_is_notified_of_readiness_status_and_liveness() {
     let environment = [("NOTIFY_SOCKET", path.to_str().unwrap()), ("WATCHDOG_USEC", "4000000")];
     let server = Server::start_with(dir.path(), &["--service.data-dir=data"], &environment);
     let lines = manager.until("STATUS=Serving; no export waits");
-    // After the store is open, no notification says that it is opening.
+    // After the gateway is ready, no notification says that it is opening.
     let ready = lines.iter().position(|line| line == "READY=1").expect("it is ready");
     let opening = lines.iter().rposition(|line| line.starts_with("STATUS=Opening"));
     assert!(opening.is_none_or(|opening| opening > ready), "{lines:?}");

@@ -55,7 +55,8 @@ fn sigint_shuts_it_down_too() {
     assert_eq!(server.end_by("INT").code(), Some(0));
 }
 
-/// The certificate is read after signals are handled and before HTTP is open.
+/// The gateway reads the certificate after it has set up the handling of signals, and before it opens HTTP. The
+/// certificate is a pipe, so that the signal arrives at that moment.
 #[test]
 fn sigterm_shuts_it_down_while_it_starts() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,16 +146,16 @@ fn one_data_directory_has_one_owner() {
     server.stop();
 }
 
-/// Clients that ingest and push until the server stops, and remember what was acknowledged.
+/// Clients that ingest and push until the server stops. They record what the server acknowledged.
 struct Load {
     acknowledged: Arc<Mutex<Vec<(String, String)>>>,
     pushes: Arc<AtomicUsize>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The acknowledged work of a load.
+/// What the server acknowledged to the clients of a load.
 struct Ended {
-    /// URI and label.
+    /// The URI and label of each acknowledged object.
     acknowledged: Vec<(String, String)>,
     pushes: usize,
 }
@@ -263,7 +264,7 @@ fn check_exports(server: &Server, dir: &Path, pushes: usize) {
         let verified = penstock(dir).arg("verify-export").arg(&file).output().unwrap();
         assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
         let count = export["objectCount"].as_u64().unwrap();
-        assert!(count >= last, "a later export holds less than an earlier one");
+        assert!(count >= last, "a later export has fewer objects than an earlier one");
         last = count;
     }
 }

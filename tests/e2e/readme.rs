@@ -1,4 +1,4 @@
-//! The README's commands do what the README says: all blocks of `bash` run in order in one shell. The configuration in
+//! The commands in the README do what it says: all `bash` blocks run in order in one shell. The configuration in
 //! docs/exports.md is valid.
 use crate::server::{Server, binary, penstock};
 use std::os::unix::fs::symlink;

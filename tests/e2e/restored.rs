@@ -1,4 +1,4 @@
-//! A gateway restored from a backup: it lacks the files of exports, and reports every export that this blocks.
+//! A gateway restored from a backup. It has no files of exports, and reports every export that is blocked by that.
 use crate::server::{Server, key, penstock, push_and_wait, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -36,9 +36,9 @@ fn exports_with_lost_files_report_it_and_can_be_parked() {
     wait_for("the export that lost its file is reported", || {
         entry(&waiting)["status"] == "blocked"
     });
-    // The start finds that the file is missing. The first attempt finds that the target lacks it too, and says what
-    // to do.
-    wait_for("the target is asked", || {
+    // The start finds that the file is missing. The first attempt finds that the target does not have it either, and
+    // the error says what to do.
+    wait_for("the gateway has queried the target", || {
         entry(&waiting)["lastError"].as_str().is_some_and(|why| why.contains("park"))
     });
     let blocked = entry(&waiting);

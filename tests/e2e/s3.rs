@@ -72,7 +72,10 @@ fn exports_arrive_in_a_bucket_complete_and_in_order() {
         std::fs::write(&file, object.bytes()).unwrap();
         let id = entry["id"].as_str().unwrap();
         let kept = client.get(&format!("/api/v1/exports/{id}/content")).expect(200);
-        assert!(kept.body == *object.bytes(), "the bucket's bytes are not the gateway's");
+        assert!(
+            kept.body == *object.bytes(),
+            "the bytes in the bucket differ from those of the gateway"
+        );
         assert_eq!(sha256sum(&file), entry["sha256"].as_str().unwrap());
         check_export(&file);
     }

@@ -1,4 +1,4 @@
-//! Deliveries to a real S3 server with a wrong clock, and with a transfer window that closes.
+//! Deliveries to a real S3 server with a wrong clock, and with a delivery window that closes.
 use crate::clockless::{Clock, define, ingest};
 use crate::s3::Account;
 use crate::server::{penstock, push_and_wait, wait_for};
@@ -55,7 +55,7 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
     let name = format!("window-{}", uuid::Uuid::now_v7());
     account.create_bucket(&name);
     let dir = tempfile::tempdir().unwrap();
-    // Both times around the end of the window are within the clock skew that the server tolerates.
+    // The times before and after the end of the window are both within the clock skew that the server tolerates.
     let Some(clock) = Clock::at(dir.path(), "+0") else { return };
     let at = |minutes: i64| {
         let at = jiff::Timestamp::now() + jiff::SignedDuration::from_mins(minutes);
@@ -80,15 +80,15 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
     }
     let push = client.post("/api/v1/business-objects/Logs/push", "").expect(202).json();
     let id = push["exports"][0]["id"].as_str().unwrap();
-    let noted = dir.path().join(format!("data/uploads/{id}.upload"));
+    let record_file = dir.path().join(format!("data/uploads/{id}.upload"));
     let parts =
-        || std::fs::read_to_string(&noted).map_or(0, |text| text.lines().count().max(1) - 1);
+        || std::fs::read_to_string(&record_file).map_or(0, |text| text.lines().count().max(1) - 1);
     wait_for("the server has a part", || parts() >= 1);
     clock.set("+10m");
     wait_for("the upload is interrupted", || server.log().contains("the delivery window closed"));
-    let begun = std::fs::read_to_string(&noted).unwrap();
-    let had = parts();
-    assert!(had < 7, "{had} parts are the whole file");
+    let before = std::fs::read_to_string(&record_file).unwrap();
+    let sent_parts = parts();
+    assert!(sent_parts < 7, "{sent_parts} parts are the whole file");
     let entry = client.get(&format!("/api/v1/exports/{id}")).expect(200).json();
     assert_eq!([&entry["status"], &entry["attempts"]], [&json!("queued"), &json!(0)]);
     let targets = client.get("/api/v1/targets").expect(200).json();
@@ -96,18 +96,18 @@ fn a_window_that_closes_interrupts_an_upload_and_the_next_window_continues_it() 
     assert_eq!(targets["items"][0]["blocked"], Value::Null);
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(
-        std::fs::read_to_string(&noted).unwrap(),
-        begun,
-        "parts go on outside of the window"
+        std::fs::read_to_string(&record_file).unwrap(),
+        before,
+        "a part was sent outside of the window"
     );
 
     clock.set("+0");
     let mut last = String::new();
     wait_for("the export is delivered in the next window", || {
-        last = std::fs::read_to_string(&noted).unwrap_or(std::mem::take(&mut last));
+        last = std::fs::read_to_string(&record_file).unwrap_or(std::mem::take(&mut last));
         client.get(&format!("/api/v1/exports/{id}")).expect(200).json()["status"] == "delivered"
     });
-    assert!(last.starts_with(&begun), "the upload started again:\n{begun}\n{last}");
+    assert!(last.starts_with(&before), "the upload started again:\n{before}\n{last}");
     verify(dir.path(), &account, &name);
     server.stop();
 }

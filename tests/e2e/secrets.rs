@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const DATA: &str = "--service.data-dir=data";
-/// The marker in every secret that a person, a program or a provider plants.
+/// The text that all planted secrets contain.
 const PLANTED: &str = "PLANTED";
 const CLIENT_SECRET: &str = "PLANTED-client-secret-4f1c";
 const S3_SECRET: &str = "PLANTED-s3-secret-77ab";
@@ -46,7 +46,7 @@ framework:
           audiences: api://plant
 ";
 
-/// The collected texts with their places.
+/// The collected texts, each with the place where it was found.
 #[derive(Default)]
 struct Seen(Vec<(String, String)>);
 
@@ -69,7 +69,7 @@ impl Seen {
     }
 
     #[track_caller]
-    fn lacks(&self, secrets: &[&str]) {
+    fn assert_contains_none(&self, secrets: &[&str]) {
         for (place, text) in &self.0 {
             for secret in secrets {
                 let at = text.find(secret);
@@ -159,7 +159,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
         seen.run(dir.path(), &[command, "--help"]);
     }
     seen.run(dir.path(), &["backup", "backup.penstock", DATA]);
-    // Only the caller gets back the text that it sent.
+    // This answer may repeat the key, because it goes only to the caller who sent it.
     seen.0.retain(|(place, _)| place != "a key in the query");
     seen.note("the log", server.log());
     assert!(server.log().contains("A setting was read"), "the log is not at the level trace");
@@ -168,7 +168,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     let ended = client.send(Method::POST, "/logout", &headers, "").unwrap();
     assert!(ended.status < 400, "{}", ended.text());
     seen.note("the log of the sign-out", server.log());
-    seen.lacks(&[PLANTED, &password, &key, &other, &id, "$argon2"]);
+    seen.assert_contains_none(&[PLANTED, &password, &key, &other, &id, "$argon2"]);
     server.stop();
 
     // Secrets on the disk are hashed, except the first password in its file. Other users cannot read any file.
@@ -233,7 +233,7 @@ fn the_secrets_of_the_configuration_stay_in_it() {
     seen.run(dir.path(), &["serve", DATA]);
     seen.run(dir.path(), &["check", "application.yaml"]);
     assert!(seen.0.iter().any(|(_, said)| said.contains("s4")), "the error was not reported");
-    seen.lacks(&[PLANTED, CLIENT_SECRET, S3_SECRET]);
+    seen.assert_contains_none(&[PLANTED, CLIENT_SECRET, S3_SECRET]);
 }
 
 fn walk(dir: &Path, each: &mut dyn FnMut(&Path, &[u8])) {

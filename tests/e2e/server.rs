@@ -10,7 +10,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-/// The timeout after which a test fails. The only time that a test asserts is the contract's limit for shutting down.
+/// The timeout after which a test fails. It is no requirement. The only time that is one is the limit for shutting
+/// down ([`Server::end_by`]).
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A running server, which is killed when dropped.
@@ -22,12 +23,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `penstock serve` with its data in `dir`, which is its working directory too, and waits until it is ready.
+    /// Starts `penstock serve` with `dir` as its working directory, and waits until it is ready.
     pub(crate) fn start(dir: &Path, arguments: &[&str]) -> Self {
         Self::start_with(dir, arguments, &[])
     }
 
-    /// As [`Self::start`], with these variables in its environment.
+    /// Starts the server as [`Self::start`] does, with these variables in its environment.
     pub(crate) fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = penstock(dir)
             .args(["serve", "--server.port=0"])
@@ -72,7 +73,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Sends a signal, and returns the exit status, which must come within the contract's 10 s.
+    /// Sends a signal and returns the exit status. Fails if the process does not exit within 10 s.
     pub(crate) fn end_by(mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name);
         let end = Instant::now() + Duration::from_secs(10);
@@ -128,8 +129,8 @@ pub(crate) fn penstock(dir: &Path) -> Command {
     command
 }
 
-/// Returns an Admin's API key for the server with this data argument. It is the key of an earlier server in this
-/// directory, if there was one.
+/// Returns an API key with the role Admin for the server with this data argument. If an earlier server in this
+/// directory has created one, it is returned again.
 pub(crate) fn key(dir: &Path, data: &str) -> String {
     let known = dir.join("key-of-the-tests");
     std::fs::read_to_string(&known).unwrap_or_else(|_| {
@@ -175,7 +176,7 @@ fn open_store(data_dir: &Path) -> Store {
         .expect("the store of a stopped server opens")
 }
 
-/// Sends a signal by name; std can only kill.
+/// Sends a signal by its name. The standard library can only send SIGKILL.
 pub(crate) fn signal(pid: u32, name: &str) {
     let status =
         Command::new("sh").arg("-c").arg(format!("kill -{name} {pid}")).status().expect("sh runs");

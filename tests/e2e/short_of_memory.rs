@@ -9,7 +9,7 @@ use std::net::TcpStream;
 fn large_bodies_are_refused_and_small_ones_accepted_one_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     let data = "--service.data-dir=data";
-    // Less than any process uses.
+    // The limit is less than any process uses.
     let server = Server::start(dir.path(), &[data, "--service.limits.memory=1MiB"]);
     let client = server.client;
     let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
@@ -32,15 +32,15 @@ fn large_bodies_are_refused_and_small_ones_accepted_one_at_a_time() {
     );
     let headers = [("content-type", "application/json")];
     let mut open = Vec::new();
-    crate::server::wait_for("a body beside another one is refused", || {
-        // A request with an incomplete body. It may itself be refused while the one before runs.
+    crate::server::wait_for("a second body is refused", || {
+        // This request has an incomplete body. It may itself be refused while another one is processed.
         let mut stream = TcpStream::connect(client.address).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         open.push(stream);
         client.send(Method::POST, path, &headers, body(10)).unwrap().status == 503
     });
     drop(open);
-    crate::server::wait_for("it is taken once that one is gone", || {
+    crate::server::wait_for("it is accepted once the other bodies are gone", || {
         client.send(Method::POST, path, &headers, body(10)).unwrap().status == 200
     });
 

@@ -1,5 +1,5 @@
-//! A blocked target reports its cause and loses nothing. Deliveries continue automatically once the cause is
-//! fixed: no test here retries.
+//! A blocked target reports its cause, and no export is lost. Deliveries continue automatically once the cause is
+//! fixed: no test here requests a retry.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
 use crate::support::link::{Fault, Link};
@@ -24,7 +24,8 @@ async fn blocked_until<M: Future<Output = ()>>(
     server.check(bucket, &entries).await;
 }
 
-/// Creates a plant with two exports to these targets. `class` blocks the first one until `fix` has run.
+/// Creates a plant with two exports to these targets. Checks that a failure of this class blocks the first one until
+/// `fix` has run, and that both are delivered then.
 async fn delivered_after<M: Future<Output = ()>>(
     targets: Targets,
     class: FailureClass,
@@ -39,16 +40,16 @@ async fn delivered_after<M: Future<Output = ()>>(
     let running = run(&exporter);
     blocked(&exporter, &entries[0], class, words).await;
     assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
-    // An error that only affects writes cannot be detected without one.
-    let told = exporter.test_target("plant-a").await.unwrap();
+    // The test of a target writes nothing, so it cannot detect an error that only affects writes.
+    let result = exporter.test_target("plant-a").await.unwrap();
     if matches!(class, FailureClass::Bucket | FailureClass::Credentials | FailureClass::Certificate)
     {
-        assert!(!told.ok && told.caused_by == Some(class), "{told:?}");
+        assert!(!result.ok && result.caused_by == Some(class), "{result:?}");
     }
     fix().await;
     until_status(&exporter, &entries[1].id, Status::Delivered).await;
-    let told = exporter.test_target("plant-a").await.unwrap();
-    assert!(told.ok && told.caused_by.is_none(), "{told:?}");
+    let result = exporter.test_target("plant-a").await.unwrap();
+    assert!(result.ok && result.caused_by.is_none(), "{result:?}");
     running.stop().await;
     let targets = exporter.list_targets().unwrap();
     let target = targets.iter().find(|target| target.name == "plant-a").unwrap();
@@ -183,7 +184,7 @@ impl Drop for Tls {
 }
 
 /// Starts a TLS server on `localhost` with a certificate for `name` that is valid in this period.
-fn tls(dir: &Path, from: &str, to: &str, name: &str) -> Tls {
+fn start_tls_server(dir: &Path, from: &str, to: &str, name: &str) -> Tls {
     let openssl = |arguments: &str| {
         let output =
             Command::new("openssl").args(arguments.split(' ')).current_dir(dir).output().unwrap();
@@ -228,7 +229,7 @@ async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
     ] {
         let plant = Plant::new();
         plant.pumps(0..1, 10);
-        let tls = tls(plant.dir.path(), from, to, name);
+        let tls = start_tls_server(plant.dir.path(), from, to, name);
         let mut targets = server.at(&tls.1).target("plant");
         for target in targets.named.values_mut() {
             if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
@@ -244,7 +245,12 @@ async fn a_certificate_that_expired_is_not_valid_yet_or_is_for_another_name() {
 }
 
 /// Pushes once to a bucket with an object under the key, which blocks the delivery until the object is removed.
-async fn taken(server: &Server, bucket: &str, more: &[(&'static str, &str)], words: &str) {
+async fn blocks_until_the_object_is_removed(
+    server: &Server,
+    bucket: &str,
+    more: &[(&'static str, &str)],
+    words: &str,
+) {
     let plant = Plant::new();
     plant.pumps(0..1, 10);
     let exporter = plant.quick(server.target(bucket));
@@ -254,7 +260,7 @@ async fn taken(server: &Server, bucket: &str, more: &[(&'static str, &str)], wor
     blocked(&exporter, &entry, FailureClass::Conflict, words).await;
     let (_, body) = server.object(bucket, &entry.key).await;
     assert_eq!(body, b"theirs");
-    // Its owner moves it away.
+    // The owner of the foreign object removes it.
     let path = s3::signing::uri_encode(&entry.key, false);
     server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
     until_status(&exporter, &entry.id, Status::Delivered).await;
@@ -269,12 +275,12 @@ async fn an_object_of_another_gateway_is_never_overwritten() {
         let bucket = new_name();
         server.create_plain(&bucket).await;
         let theirs = [("x-amz-meta-export-id", "other"), ("x-amz-meta-gateway-id", "gateway-2")];
-        taken(&server, &bucket, &theirs, "gateway `gateway-2`").await;
-        taken(&server, &bucket, &[], "no gateway put there").await;
+        blocks_until_the_object_is_removed(&server, &bucket, &theirs, "gateway `gateway-2`").await;
+        blocks_until_the_object_is_removed(&server, &bucket, &[], "no gateway put there").await;
     }
 }
 
-fn gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
+fn open_gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
     let options = penstock_export::ExportOptions {
         gateway_id: id.to_owned(),
         pace: crate::support::s3::quick(),
@@ -293,7 +299,7 @@ async fn two_gateways_share_a_bucket_by_their_prefixes() {
         plant.pumps(0..1, 10);
         let mut targets = server.target(&bucket);
         targets.named.get_mut("plant-a").unwrap().prefix = format!("{id}/");
-        let exporter = gateway(&plant, id, targets);
+        let exporter = open_gateway(&plant, id, targets);
         let running = run(&exporter);
         for _ in 0..3 {
             let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
@@ -308,7 +314,7 @@ async fn two_gateways_share_a_bucket_by_their_prefixes() {
 
 /// Creates a bucket into which this user may only put objects. Ceph ignores `If-None-Match` in a versioned
 /// bucket.
-async fn write_only(server: &Server, user: &str) -> String {
+async fn create_write_only_bucket(server: &Server, user: &str) -> String {
     let bucket = new_name();
     server.create_plain(&bucket).await;
     server.allow(&bucket, user, &["s3:PutObject"]).await;
@@ -320,10 +326,10 @@ async fn write_only(server: &Server, user: &str) -> String {
 async fn a_lost_answer_with_write_only_credentials() {
     let server = ceph();
     let (id, user) = Server::user();
-    // The requests are HEAD, PUT, HEAD, and the probe of the server. Each HEAD of an object is denied. The
-    // answer to the PUT or to the HEAD after it is lost.
+    // An attempt sends HEAD, PUT and HEAD, and after a failure the gateway probes the server. The link denies each
+    // HEAD of an object, and loses the answer to the PUT or to the HEAD after it.
     for (lost, heads) in [(2, [1, 4, 6]), (3, [1, 5, 7])] {
-        let bucket = write_only(&server, &id).await;
+        let bucket = create_write_only_bucket(&server, &id).await;
         let mut requests = 0;
         let link = Link::to(&server.endpoint, move || {
             requests += 1;
@@ -345,12 +351,12 @@ async fn a_lost_answer_with_write_only_credentials() {
         assert_eq!(keys.iter().filter(|key| **key == first.key).count(), 1);
         running.stop().await;
     }
-    let bucket = write_only(&server, &id).await;
+    let bucket = create_write_only_bucket(&server, &id).await;
     let plant = Plant::new();
     plant.pumps(0..1, 10);
     let exporter = plant.quick(user.target(&bucket));
     let running = run(&exporter);
-    // A foreign object is not counted as ours.
+    // A foreign object does not count as this export.
     let second = push_one(&exporter, &pump("Pump", &["plant-a"]));
     until_status(&exporter, &second.id, Status::Delivered).await;
     running.stop().await;
@@ -362,12 +368,13 @@ async fn a_lost_answer_with_write_only_credentials() {
     user.object(&bucket, &second.key).await;
 }
 
-/// After a first attempt that cannot have reached the bucket, a foreign object is not counted as ours.
+/// With write-only credentials, the gateway cannot see whose object exists. It must not assume that the failed attempt
+/// stored it.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_foreign_object_does_not_count_as_ours_after_an_attempt_that_reached_no_server() {
+async fn a_foreign_object_does_not_count_as_delivered_after_an_attempt_that_reached_no_server() {
     let server = ceph();
     let (id, user) = Server::user();
-    let bucket = write_only(&server, &id).await;
+    let bucket = create_write_only_bucket(&server, &id).await;
     let link = Link::to(&server.endpoint, || Fault::Pass).await;
     let plant = Plant::new();
     plant.pumps(0..1, 10);

@@ -62,7 +62,7 @@ fn sequences_continue_for_each_target_and_name() {
     let mut first = pump("Pump", &["plant-a"]);
     assert_eq!(push_one(&exporter, &first).sequence, 1);
     assert_eq!(push_one(&exporter, &first).sequence, 2);
-    // After it is deleted and created again it has another id and the same name.
+    // A Business Object that was deleted and created again has another id, but the same name.
     first.object.id = "another".to_owned();
     assert_eq!(push_one(&exporter, &first).sequence, 3);
     assert_eq!(push_one(&exporter, &pump("Pump", &["plant-b"])).sequence, 1);
@@ -76,14 +76,14 @@ fn disabled_business_objects_and_those_without_targets_are_refused() {
     let exporter = plant.open(embedded());
     let mut disabled = pump("Pump", &["plant-a"]);
     disabled.object.definition.enabled = false;
-    let fault = exporter.push(&disabled, ExportRequester::gateway()).unwrap_err();
+    let error = exporter.push(&disabled, ExportRequester::gateway()).unwrap_err();
     assert_eq!(
-        (fault.kind, fault.detail.contains("disabled")),
+        (error.kind, error.detail.contains("disabled")),
         (error::ErrorClass::Conflict, true)
     );
-    let fault = exporter.push(&pump("Pump", &[]), ExportRequester::gateway()).unwrap_err();
+    let error = exporter.push(&pump("Pump", &[]), ExportRequester::gateway()).unwrap_err();
     assert_eq!(
-        (fault.kind, fault.detail.contains("pushTargets")),
+        (error.kind, error.detail.contains("pushTargets")),
         (error::ErrorClass::Conflict, true)
     );
     assert!(plant.spooled().is_empty());

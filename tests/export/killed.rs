@@ -18,10 +18,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// The process to kill: creates and delivers exports without end. The parent starts this same test in a
-/// separate process with these variables.
+/// Runs in the process to kill: creates and delivers exports without end. The other test starts this one in a separate
+/// process with these variables. Without them, it does nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_killed() {
+async fn runs_in_the_process_to_kill() {
     let Ok(data_dir) = std::env::var("PENSTOCK_TEST_KILLED_DIR") else { return };
     let endpoint = std::env::var("PENSTOCK_TEST_KILLED_ENDPOINT").unwrap();
     let bucket = std::env::var("PENSTOCK_TEST_KILLED_BUCKET").unwrap();
@@ -53,7 +53,7 @@ fn endpoint_of(target: &Target) -> String {
     }
 }
 
-async fn killed(server: Server, kills: u32) {
+async fn kill_and_check(server: Server, kills: u32) {
     let bucket = new_name();
     server.create_plain(&bucket).await;
     let seed = rand::random();
@@ -75,7 +75,7 @@ async fn killed(server: Server, kills: u32) {
     let target = server.at(&link.endpoint).one(&bucket);
     for _ in 0..kills {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "killed::what_is_killed"])
+            .args(["--exact", "killed::runs_in_the_process_to_kill"])
             .env("PENSTOCK_TEST_KILLED_DIR", &dir)
             .env("PENSTOCK_TEST_KILLED_ENDPOINT", endpoint_of(&target))
             .env("PENSTOCK_TEST_KILLED_BUCKET", &bucket)
@@ -107,5 +107,5 @@ async fn killed(server: Server, kills: u32) {
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_exports_arrive_once_and_in_order_whenever_the_process_is_killed() {
     let kills = std::env::var("PENSTOCK_TEST_KILLS").map_or(12, |text| text.parse().unwrap());
-    killed(ceph(), kills).await;
+    kill_and_check(ceph(), kills).await;
 }

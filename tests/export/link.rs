@@ -1,7 +1,7 @@
-//! Over any sequence of link failures, every object arrives in its bucket once, byte for byte, in order.
+//! Whatever failures the link has, every object arrives in its bucket once, byte for byte, in order.
 //!
-//! Each run is seeded. `PENSTOCK_TEST_DELIVERIES=5000` makes it longer than the default, and
-//! `PENSTOCK_TEST_SEED` repeats a run.
+//! Each run prints its seed, and `PENSTOCK_TEST_SEED` repeats that run. `PENSTOCK_TEST_DELIVERIES=5000` makes a run
+//! longer than the default.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -22,7 +22,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Fails one request in three in one of nine ways.
-fn at_random(
+fn random_faults(
     seed: u64,
     seen: Arc<Mutex<HashMap<&'static str, u64>>>,
 ) -> impl FnMut() -> Fault + Send {
@@ -57,7 +57,7 @@ async fn everything_arrives(server: Server, deliveries: u64) {
         let bucket = new_name();
         server.create(&bucket).await;
         let link =
-            Link::to(&server.endpoint, at_random(seed.wrapping_add(number), Arc::clone(&seen)))
+            Link::to(&server.endpoint, random_faults(seed.wrapping_add(number), Arc::clone(&seen)))
                 .await;
         let name = format!("plant-{number}");
         targets.named.insert(name.clone(), server.at(&link.endpoint).one(&bucket));
@@ -117,7 +117,7 @@ async fn everything_arrives_at_swift_once_and_in_order_over_a_failing_link() {
     everything_arrives(swift(), deliveries).await;
 }
 
-/// A proxy delays the file until the gateway has given up, and forwards it then.
+/// A proxy delays the file. It forwards it only after the gateway has given up the request.
 async fn late_file_arrives_once(server: Server) {
     let bucket = new_name();
     server.create(&bucket).await;
@@ -161,7 +161,7 @@ async fn a_late_file_arrives_at_swift_once() {
 /// Delivers a file of several parts over a link that breaks at random.
 async fn long_file_arrives(server: Server) {
     let bucket = new_name();
-    // Swift may keep the upload although it has assembled the parts; then the gateway completes it again.
+    // Swift may keep the upload after it has assembled the parts. Then the gateway completes the upload again.
     server.create_plain(&bucket).await;
     let mut random = StdRng::seed_from_u64(7);
     let requests = Arc::new(Mutex::new(0));

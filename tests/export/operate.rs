@@ -98,8 +98,8 @@ async fn the_history_keeps_the_newest_records_and_files() {
     assert_eq!(kept, [5, 4, 3]);
     assert_eq!(exporter.get(&entries[0].id).unwrap(), None);
     assert_eq!(plant.spooled().len(), 2);
-    let fault = exporter.open_content(&entries[2].id).unwrap_err();
-    assert_eq!((fault.kind, fault.detail.contains("no longer kept")), (ErrorClass::NotFound, true));
+    let error = exporter.open_content(&entries[2].id).unwrap_err();
+    assert_eq!((error.kind, error.detail.contains("no longer kept")), (ErrorClass::NotFound, true));
     assert_eq!(exporter.replay(&NoClient, &entries[2].id).unwrap_err().kind, ErrorClass::Conflict);
     assert_eq!(exporter.open_content(&entries[4].id).unwrap().length, entries[4].bytes);
     assert_eq!(push_one(&exporter, &business_object).sequence, 6);

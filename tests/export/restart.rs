@@ -109,8 +109,8 @@ async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
     let running = run(&exporter);
     let blocked = until(&exporter, &entries[0].id, |entry| entry.status == Status::Blocked).await;
     running.stop().await;
-    let told = blocked.last_error.unwrap();
-    assert!(told.contains("service.export.targets.plant-a"), "{told}");
+    let cause = blocked.last_error.unwrap();
+    assert!(cause.contains("service.export.targets.plant-a"), "{cause}");
     let state = exporter.list_targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
     assert_eq!((state.blocked_by, state.depth), (Some(FailureClass::Gateway), 2));
     assert_eq!(files(&plant.bucket("plant-a")), Vec::<String>::new());

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const PART: u64 = 5 << 20;
 
 /// Returns a plant with an export of 30 MB, a link to the server, and the targets behind the link.
-async fn long(server: &Server, bucket: &str) -> (Plant, Link, Targets) {
+async fn plant_with_long_export(server: &Server, bucket: &str) -> (Plant, Link, Targets) {
     server.create_plain(bucket).await;
     let link = Link::to(&server.endpoint, || Fault::Pass).await;
     let plant = Plant::new();
@@ -44,7 +44,7 @@ async fn until_no_uploads(server: &Server, bucket: &str) {
 async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
     for server in [ceph(), swift()] {
         let bucket = new_name();
-        let (plant, link, targets) = long(&server, &bucket).await;
+        let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
         let exporter = plant.quick(targets.clone());
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         assert!(entry.bytes > 5 * PART);
@@ -73,7 +73,7 @@ async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_parked_upload_leaves_no_parts_and_starts_again() {
     let (server, bucket) = (ceph(), new_name());
-    let (plant, link, targets) = long(&server, &bucket).await;
+    let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
     let exporter = plant.quick(targets);
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
@@ -106,13 +106,13 @@ async fn send_part(server: &Server, path: &str, upload: &str) -> serde_json::Val
 async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_object() {
     for server in [ceph(), swift()] {
         let bucket = new_name();
-        let (plant, _link, targets) = long(&server, &bucket).await;
+        let (plant, _link, targets) = plant_with_long_export(&server, &bucket).await;
         let exporter = plant.quick(targets.clone());
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         let running = run(&exporter);
         let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
 
-        // The state after an interrupted completion and a power cut that lost the records of the last parts.
+        // Creates the state after an interrupted completion and a power cut that lost the records of the last parts.
         let path = format!("{bucket}/{}", s3::signing::uri_encode(&entry.key, false));
         let (status, _, body) = server.ask("POST", &format!("{path}?uploads="), "").await;
         let body = String::from_utf8(body).unwrap();
@@ -121,16 +121,16 @@ async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_ob
         let upload = upload.split_once("</").unwrap().0;
         let part = send_part(&server, &path, upload).await;
         let TargetKind::S3 { endpoint, .. } = &targets.named["plant-a"].kind else { panic!() };
-        let begun = serde_json::json!({
+        let record = serde_json::json!({
             "target": "plant-a", "place": format!("{endpoint}/{bucket}"), "key": entry.key, "upload": upload,
             "partSize": PART, "length": entry.bytes, "sha256": entry.sha256,
         });
-        let note = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
-        std::fs::write(&note, format!("{begun}\n{part}\n")).unwrap();
+        let record_file = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
+        std::fs::write(&record_file, format!("{record}\n{part}\n")).unwrap();
         exporter.replay(&NoClient, &entry.id).unwrap();
         let begun = Instant::now();
-        while note.exists() {
-            assert!(begun.elapsed() < Duration::from_mins(1), "the note is left");
+        while record_file.exists() {
+            assert!(begun.elapsed() < Duration::from_mins(1), "the record of the upload is left");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         until_status(&exporter, &entry.id, Status::Delivered).await;
@@ -142,17 +142,17 @@ async fn an_upload_with_records_of_only_some_parts_does_not_replace_the_whole_ob
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_that_the_server_lost_starts_again() {
     let (server, bucket) = (ceph(), new_name());
-    let (plant, link, targets) = long(&server, &bucket).await;
+    let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
     let exporter = plant.quick(targets);
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     let running = run(&exporter);
     until_sent(&link, 2 * PART).await;
     link.set(Fault::SlowDown);
     until_status(&exporter, &entry.id, Status::Blocked).await;
-    let note = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
-    let note = std::fs::read_to_string(note).unwrap();
-    let begun: serde_json::Value = serde_json::from_str(note.lines().next().unwrap()).unwrap();
-    let id = s3::signing::uri_encode(begun["upload"].as_str().unwrap(), true);
+    let record = plant.dir.path().join(format!("uploads/{}.upload", entry.id));
+    let record = std::fs::read_to_string(record).unwrap();
+    let upload: serde_json::Value = serde_json::from_str(record.lines().next().unwrap()).unwrap();
+    let id = s3::signing::uri_encode(upload["upload"].as_str().unwrap(), true);
     let path = s3::signing::uri_encode(&entry.key, false);
     let (status, ..) = server.ask("DELETE", &format!("{bucket}/{path}?uploadId={id}"), "").await;
     assert_eq!(status, 204);
@@ -189,7 +189,7 @@ async fn a_long_file_is_sent_compressed_and_read_back_unchanged() {
         let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
         running.stop().await;
         let (headers, body) = server.object(&bucket, &entry.key).await;
-        assert!(headers["etag"].to_str().unwrap().contains('-'), "it went in parts");
+        assert!(headers["etag"].to_str().unwrap().contains('-'), "it was not sent in parts");
         assert!((body.len() as u64) < entry.bytes, "{} of {}", body.len(), entry.bytes);
         assert!(files(&plant.dir.path().join("uploads")).is_empty());
         let dir = plant.dir.path().to_owned();
@@ -197,17 +197,18 @@ async fn a_long_file_is_sent_compressed_and_read_back_unchanged() {
             let place = penstock_export::walk::BucketLocation::of_target(&targets, &dir, "plant-a")
                 .unwrap();
             let mut found = Vec::new();
-            let tell = &mut |finding: &_| found.push(format!("{finding:?}"));
+            let report = &mut |finding: &_| found.push(format!("{finding:?}"));
             let walked =
-                penstock_export::walk::walk_bucket(&place, false, &mut |_, _| {}, tell).unwrap();
+                penstock_export::walk::walk_bucket(&place, false, &mut |_, _| {}, report).unwrap();
             (walked.bytes, found)
         });
         assert_eq!(found.await.unwrap(), (entry.bytes, Vec::new()));
     }
 }
 
-/// Restores a backup with entries that were delivered after it was created, without their files.
-async fn without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
+/// Restores a backup that lacks the files of exports. Its two exports were delivered after the backup was created, and
+/// `forget` removes the second one from the target.
+async fn restore_without_files(targets: Targets, forget: impl AsyncFnOnce(&str)) {
     let plant = Plant::new();
     plant.pumps(0..1, 10);
     let exporter = plant.quick(targets.clone());
@@ -247,7 +248,7 @@ async fn a_restored_gateway_finds_delivered_exports_and_reports_lost_ones() {
     let (server, bucket) = (ceph(), new_name());
     server.create_plain(&bucket).await;
     let targets = server.target(&bucket);
-    without_files(targets, async |key| {
+    restore_without_files(targets, async |key| {
         let path = s3::signing::uri_encode(key, false);
         server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
     })
@@ -255,7 +256,7 @@ async fn a_restored_gateway_finds_delivered_exports_and_reports_lost_ones() {
     let out = tempfile::tempdir().unwrap();
     let mut targets = embedded();
     targets.named.insert("plant-a".to_owned(), crate::support::directory(out.path()));
-    without_files(targets, async |key| {
+    restore_without_files(targets, async |key| {
         std::fs::remove_file(out.path().join("plant-a").join(key)).unwrap();
     })
     .await;

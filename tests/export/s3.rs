@@ -118,13 +118,13 @@ async fn a_large_file_arrives_in_parts() {
     plant.pumps(0..400, 50_000);
     let exporter = plant.open(good(&name));
     let entry = push_one(&exporter, &pumps());
-    // The state after a crash during an upload.
+    // Creates the state after a crash during an upload.
     bucket.initiate_multipart_upload(&entry.key, "application/json").await.unwrap();
     assert!(entry.bytes > 3 * (5 << 20), "{} bytes are no more than three parts", entry.bytes);
     let running = run(&exporter);
     until_status(&exporter, &entry.id, Status::Delivered).await;
     check(&bucket, &exporter, &entry).await;
-    // An existing object is not sent again, and a lost one is.
+    // An object that the bucket has is not sent again. One that it lost is.
     exporter.replay(&NoClient, &entry.id).unwrap();
     until_status(&exporter, &entry.id, Status::Delivered).await;
     bucket.delete_object(&entry.key).await.unwrap();
@@ -145,13 +145,13 @@ async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secre
     let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
     let running = run(&exporter);
     let blocked = until_status(&exporter, &entries[0].id, Status::Blocked).await;
-    let told = blocked.last_error.unwrap();
-    assert!(told.contains(cause) && !told.contains(secret), "{told}");
+    let error = blocked.last_error.unwrap();
+    assert!(error.contains(cause) && !error.contains(secret), "{error}");
     assert_eq!(exporter.get(&entries[1].id).unwrap().unwrap().status, Status::Queued);
     running.stop().await;
     drop(exporter);
 
-    let made = if Bucket::new(bucket, region(), credentials())
+    let created = if Bucket::new(bucket, region(), credentials())
         .unwrap()
         .with_path_style()
         .exists()
@@ -167,7 +167,7 @@ async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secre
     until_status(&exporter, &entries[1].id, Status::Delivered).await;
     running.stop().await;
     for entry in &entries {
-        check(&made, &exporter, entry).await;
+        check(&created, &exporter, entry).await;
     }
 }
 

@@ -89,7 +89,7 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
     damaged[last] ^= 1;
     std::fs::write(path(4), damaged).unwrap();
     std::fs::write(root.join("readme.txt"), "hello").unwrap();
-    std::fs::write(root.join(".x.part"), "under way").unwrap();
+    std::fs::write(root.join(".x.part"), "incomplete").unwrap();
 
     let (_, found) = walked(&BucketLocation::of_directory(root.clone()));
     let folder = "Pump%20%C3%BC".to_owned();
@@ -105,7 +105,7 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
             _ => None,
         })
         .collect();
-    // The duplicate's key has another date than its file.
+    // The duplicate counts as damaged, because the date in its key differs from the date in the file.
     assert!(keys.contains(&entries[4].key) && keys.len() == 2, "{found:?}");
     assert_eq!(found.len(), 5, "{found:?}");
     let (status, text) =
@@ -127,7 +127,7 @@ async fn a_bucket_is_checked_with_the_credentials_of_its_target_or_of_the_enviro
     server.create(&bucket).await;
     let plant = Plant::new();
     let mut entries = Vec::new();
-    // Three compressions of the same objects, which read back the same.
+    // Exports with each compression read back the same.
     for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
         let mut targets = server.target(&bucket);
         for target in targets.named.values_mut() {

@@ -1,4 +1,4 @@
-//! A push without members reports the reason. After the last object is removed, one empty file follows.
+//! A push without members reports the reason. After the last object is removed, one empty file is exported.
 use crate::support::{Plant, embedded, pump, push_one};
 use oxrdf::NamedNode;
 use penstock_export::ExportRequester;

@@ -1,4 +1,4 @@
-//! API keys: created with at most the rights of their creator, shown once, and revoked.
+//! API keys: they have at most the role of their creator, are shown once, and can be revoked.
 use crate::server::{Server, definition};
 use penstock_base::Role;
 use serde_json::{Value, json};

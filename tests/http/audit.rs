@@ -32,10 +32,11 @@ async fn it_lists_events_and_never_a_credential() {
     server.send("DELETE", &path, &[], "").await.expect(204);
     connect(server.address, "GET", AUDIT, &[("Apikey", "penstock_planted")], "").await.problem(401);
 
-    let told = events(&server, &format!("account={id}")).await;
-    let whats: Vec<&str> = told.iter().rev().map(|event| event["what"].as_str().unwrap()).collect();
+    let listed = events(&server, &format!("account={id}")).await;
+    let kinds: Vec<&str> =
+        listed.iter().rev().map(|event| event["what"].as_str().unwrap()).collect();
     assert_eq!(
-        whats,
+        kinds,
         [
             "account.created",
             "sign-in.refused",
@@ -46,9 +47,9 @@ async fn it_lists_events_and_never_a_credential() {
             "account.deleted",
         ]
     );
-    assert_eq!(told.last().unwrap()["from"], "127.0.0.1");
-    assert_eq!(told[4]["from"], "127.0.0.1");
-    assert_eq!(told[0]["count"], 1);
+    assert_eq!(listed.last().unwrap()["from"], "127.0.0.1");
+    assert_eq!(listed[4]["from"], "127.0.0.1");
+    assert_eq!(listed[0]["count"], 1);
     let all = events(&server, "").await;
     assert!(all.iter().any(|event| event["what"] == "request.refused"), "{all:?}");
     let text = serde_json::to_string(&all).unwrap();
@@ -116,7 +117,7 @@ async fn only_trusted_proxies_determine_the_client_address() {
     for (headers, from) in [
         (&[][..], "127.0.0.1"),
         (&[(usual, "203.0.113.1")], "203.0.113.1"),
-        // Behind two trusted proxies; what the client wrote comes first.
+        // Behind two trusted proxies. The first address was written by the client, so it does not count.
         (&[(usual, "10.0.0.1, 203.0.113.2, 192.0.2.7")], "203.0.113.2"),
         (&[(standard, "for=203.0.113.3;proto=https;host=gw.example")], "203.0.113.3"),
         (&[(standard, "for=10.0.0.1, For=\"[2001:db8::4]:4711\"")], "2001:db8::4"),

@@ -1,4 +1,4 @@
-//! Invalid credentials, and what the answer says about them (RFC 6750, 3).
+//! Invalid credentials, and how the answer describes the error (RFC 6750, 3).
 use crate::server::{Server, connect, definition};
 use penstock_base::Role;
 use serde_json::{Value, json};

@@ -74,7 +74,7 @@ impl Listening {
         loop {
             let block = self.block().await.expect("the stream continues");
             if block.data.is_null() {
-                // A comment. Some clients dispatch every other line, with or without data.
+                // A comment has nothing else: some clients would dispatch any other field, even without data.
                 assert_eq!((&*block.id, &*block.event), ("", ""));
                 continue;
             }

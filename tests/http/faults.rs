@@ -146,7 +146,7 @@ async fn stalled_small_bodies_use_no_quota_of_ingestion() {
     server.ingest("ADD", &json!([{"name": "x".repeat(500_000)}])).await.expect(200);
     let login = json!({"email": "admin", "password": "wrong"}).to_string();
     let json_type = [("Content-Type", "application/json")];
-    // A new unauthenticated client takes the permit of the slowest one.
+    // A new unauthenticated client gets the slot of the oldest body.
     connect(server.address, "POST", "/login", &json_type, login.clone()).await.problem(401);
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();

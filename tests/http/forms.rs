@@ -1,4 +1,5 @@
-//! Forms of the administration interface act only for the session whose token they carry.
+//! A form of the administration interface is accepted only with the token of its session, or from a page of the
+//! gateway.
 use crate::server::{Server, connect};
 use penstock_auth::{Role, sessions::Sessions};
 
@@ -58,7 +59,7 @@ async fn errors_are_pages_for_browsers_and_problems_for_programs() {
     }
     // Addresses outside `/admin` have no error pages.
     connect(server.address, "GET", "/api/v1/users", &[session, HTML], "").await.problem(403);
-    // A form of an ended session redirects to the sign-in page.
+    // A form of an ended session gets 401, and a page with a link to the sign-in.
     let over = connect(server.address, "POST", NEW, &[HTML, FORM], "name=Tank").await.expect(401);
     assert!(over.text().contains("href=\"/login?return=/admin\""), "{}", over.text());
 }
@@ -126,7 +127,7 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
     assert!(page.contains("Longer arrays are cut to at most 100 elements."), "{page}");
     assert!(page.contains("The sample matches"), "{page}");
 
-    // The editor also takes a sample of pasted data.
+    // The editor also uses a sample of many pasted objects.
     let config = "type: object\npath: Meter:.\nfields: {reading: {type: number, path: <urn:r>}, remark: {type: string, path: <urn:t>}}";
     let body = format!(
         "_csrf={token}&config={}&sample={}",

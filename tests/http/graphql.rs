@@ -18,7 +18,7 @@ async fn the_user_is_returned_by_post_and_get() {
     assert_eq!(by_post.header("content-type"), "application/json; charset=utf-8");
     let user = by_post.json()["data"]["authenticatedUser"].clone();
     assert_eq!((&user["roles"], &user["serviceAccount"]), (&json!(["Admin"]), &json!(false)));
-    // In the form of the service's specification.
+    // The query and answer of the service's specification.
     let id = post(&server, "*/*", &json!({"query": "query { authenticatedUser { id } }"})).await;
     assert_eq!(id.json(), json!({"data": {"authenticatedUser": {"id": user["id"]}}}));
 
@@ -190,11 +190,11 @@ async fn searches_of_pages_wait_for_a_permit_like_queries() {
     let uri = "https://plant.example/p/1";
     server.ingest("ADD", &json!([{"uri": uri, "name": "n"}])).await.expect(200);
     let permits = server.gateway.as_ref().unwrap().query_permits.clone();
-    let mut turns = Vec::new();
-    while let Some(turn) = permits.acquire().await {
-        turns.push(turn);
+    let mut held = Vec::new();
+    while let Some(permit) = permits.acquire().await {
+        held.push(permit);
     }
-    assert_eq!(turns.len(), 4);
+    assert_eq!(held.len(), 4);
     let list = format!("/admin/objects/{id}");
     let search = format!("{list}?test=contains&text=plant");
     let object = format!("/admin/object?uri={uri}");
@@ -204,7 +204,7 @@ async fn searches_of_pages_wait_for_a_permit_like_queries() {
         busy.problem(503);
         assert_eq!(busy.header("retry-after"), "1");
     }
-    drop(turns);
+    drop(held);
     for path in [&search, &object] {
         assert!(server.get(path).await.expect(200).text().contains(uri), "{path}");
     }

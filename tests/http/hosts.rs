@@ -1,4 +1,4 @@
-//! The host in a request (RFC 9112, 3.2; RFC 9110, 7.2).
+//! The host that a request names (RFC 9112, 3.2; RFC 9110, 7.2).
 use crate::server::{Server, connect};
 use penstock_base::Role;
 use std::net::SocketAddr;

@@ -42,7 +42,7 @@ async fn the_control_socket_is_private_and_replaces_a_stale_one() {
     let server = Server::start_in(dir.path(), &[]).await.unwrap();
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
     let mut stream = UnixStream::connect(&socket).await.unwrap();
-    // Local administration sends no host of the network.
+    // On the control socket any host is accepted.
     stream
         .write_all(b"GET /api/v1/status HTTP/1.1\r\nHost: penstock\r\nConnection: close\r\n\r\n")
         .await
@@ -58,8 +58,8 @@ async fn the_control_socket_is_private_and_replaces_a_stale_one() {
 async fn a_second_gateway_on_the_same_data_is_refused() {
     let server = Server::start(&[]).await;
     let dir = server.dir.as_ref().unwrap().path();
-    let fault = Server::start_in(dir, &[]).await.err().expect("the data is in use");
-    assert_eq!(fault.kind, ErrorClass::Conflict, "{fault}");
+    let error = Server::start_in(dir, &[]).await.err().expect("the data is in use");
+    assert_eq!(error.kind, ErrorClass::Conflict, "{error}");
     server.get("/health/ready").await.expect(200);
 }
 
@@ -68,8 +68,8 @@ async fn an_address_in_use_is_refused() {
     let server = Server::start(&[]).await;
     let port = format!("--server.port={}", server.address.port());
     let dir = tempfile::tempdir().unwrap();
-    let fault = Server::start_in(dir.path(), &[&port]).await.err().expect("the port is in use");
-    assert_eq!(fault.kind, ErrorClass::Conflict, "{fault}");
+    let error = Server::start_in(dir.path(), &[&port]).await.err().expect("the port is in use");
+    assert_eq!(error.kind, ErrorClass::Conflict, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

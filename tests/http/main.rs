@@ -2,7 +2,7 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    reason = "a test ends at once where something is wrong"
+    reason = "a test panics where something is wrong"
 )]
 
 mod api_keys;

@@ -67,12 +67,12 @@ async fn a_later_error_ends_the_stream_and_says_where_to_continue() {
     let key = [("Idempotency-Key", "k")];
     let answer = send(&server, "", &key, text).await.expect(200).lines();
     assert_eq!(answer.len(), 2);
-    let fault = &answer[1];
+    let failed = &answer[1];
     assert_eq!(
-        (&fault["status"], &fault["firstIndex"], &fault["lastIndex"]),
+        (&failed["status"], &failed["firstIndex"], &failed["lastIndex"]),
         (&json!(422), &json!(1000), &json!(1999))
     );
-    assert!(fault["errors"][0]["pointer"].as_str().unwrap().contains("1500"), "{fault}");
+    assert!(failed["errors"][0]["pointer"].as_str().unwrap().contains("1500"), "{failed}");
     let stored = server.get("/api/v1/ingestions").await.json();
     assert_eq!(stored["items"].as_array().unwrap().len(), 1);
 
@@ -137,10 +137,11 @@ impl Slow {
         let text = lines(from..from + 1000);
         let text = format!("{:x}\r\n{text}\r\n", text.len());
         self.stream.write_all(text.as_bytes()).await.unwrap();
-        let told = format!("\"firstIndex\":{from},");
+        let wanted = format!("\"firstIndex\":{from},");
         let mut piece = [0; 4096];
         loop {
-            let line = self.answer.lines().find(|line| line.contains(&told) && line.ends_with('}'));
+            let line =
+                self.answer.lines().find(|line| line.contains(&wanted) && line.ends_with('}'));
             if let Some(line) = line {
                 return serde_json::from_str(line).unwrap();
             }
@@ -219,7 +220,7 @@ async fn a_slow_body_is_accepted_only_with_a_valid_credential() {
         body.len()
     );
     stream.write_all(head.as_bytes()).await.unwrap();
-    // After 100 Continue, the body has been admitted.
+    // After 100 Continue, the gateway has authorized the request and reads the body.
     let mut go_on = [0; 25];
     stream.read_exact(&mut go_on).await.unwrap();
     server.define_with(&json!({"enabled": false})).await;

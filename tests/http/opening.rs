@@ -1,4 +1,4 @@
-//! While the store opens, every route except `/health/live` reports that, and the progress.
+//! While the store opens, every route that needs it responds with 503 and the progress.
 use crate::server::connect;
 use penstock_config::{Sources, load};
 use penstock_http::{State, build_service};

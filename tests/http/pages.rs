@@ -37,7 +37,7 @@ async fn a_session_acts_only_from_the_gateway_s_own_pages() {
         assert_eq!(send("GET", PUSH, header).await, get, "{header:?}");
         assert_eq!(send("GET", "/api/v1/status", header).await, 200, "{header:?}");
     }
-    // A link to it, which leads through the sign-in page.
+    // A navigation, such as a link that leads through the sign-in page.
     let headers = [
         ("Cookie", cookie.as_str()),
         ("Sec-Fetch-Site", "same-origin"),

@@ -32,7 +32,7 @@ async fn it_recovers_automatically_with_the_disk() {
     faults.clear_plan();
     let end = Instant::now() + Duration::from_mins(2);
     while server.get("/health/ready").await.status != 200 {
-        assert!(Instant::now() < end, "it did not recover");
+        assert!(Instant::now() < end, "the gateway did not recover");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     server.ingest("ADD", &pump("after")).await.expect(200);

@@ -1,6 +1,6 @@
-//! A credential that ends during a request changes nothing any more, on any route.
+//! If a credential ends during a request, the request changes nothing, on any route.
 //!
-//! [`samples`] has a request for every changing route; a route without one fails the tests here. Each request is sent
+//! [`Fixture::samples`] has a request for every changing route; a route without one fails the tests here. Each request is sent
 //! twice. The first time its body is held back until the credential has ended. The second time it is sent after the end
 //! of the credential was committed, and before memory is updated, so that only the commit can refuse it.
 use crate::server::{Server, connect, definition, escaped};
@@ -424,7 +424,7 @@ impl Fixture {
     }
 }
 
-/// Sends the head of a request, and waits until the gateway has admitted it and asks for the body.
+/// Sends the head of a request, and waits until the gateway has authorized it and asks for the body.
 async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let headers: Vec<_> =
@@ -451,15 +451,15 @@ async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
 async fn a_body_after_the_end_of_its_credential_changes_nothing() {
     let fixture = Fixture::new().await;
     fixture.settle().await;
-    let leasts: BTreeMap<_, _> = penstock_http::list_routes()
+    let minimum_roles: BTreeMap<_, _> = penstock_http::list_routes()
         .into_iter()
-        .map(|(method, path, least)| ((method, path), least))
+        .map(|(method, path, minimum_role)| ((method, path), minimum_role))
         .collect();
     for sample in fixture.samples.iter().filter(|sample| !sample.body.is_empty()) {
-        let least = &leasts[&(sample.method.to_owned(), sample.route)];
+        let minimum_role = &minimum_roles[&(sample.method.to_owned(), sample.route)];
         for end in End::ALL {
             let makes_key = sample.route.contains("keys") && sample.changes;
-            if end.is_demotion() && least == "User" && !makes_key {
+            if end.is_demotion() && minimum_role == "User" && !makes_key {
                 // The request continues with the lower role.
                 continue;
             }
@@ -492,13 +492,13 @@ async fn a_commit_after_the_revocation_changes_nothing() {
     let fixture = Fixture::new().await;
     let samples: BTreeSet<_> = fixture.samples.iter().map(|s| (s.method, s.route)).collect();
     let routes = penstock_http::list_routes();
-    let lacking = routes.iter().filter(|(method, path, least)| {
+    let missing = routes.iter().filter(|(method, path, minimum_role)| {
         let acts = !matches!(method.as_str(), "GET" | "HEAD") || path.ends_with("/push");
-        let is_of_caller = !matches!(least.as_str(), "Anyone" | "Local");
+        let is_of_caller = !matches!(minimum_role.as_str(), "Anyone" | "Local");
         acts && is_of_caller && !samples.contains(&(method.as_str(), *path))
     });
-    let lacking: Vec<_> = lacking.collect();
-    assert!(lacking.is_empty(), "add a sample for each of these routes: {lacking:?}");
+    let missing: Vec<_> = missing.collect();
+    assert!(missing.is_empty(), "add a sample for each of these routes: {missing:?}");
 
     for sample in fixture.samples.iter().filter(|sample| sample.changes) {
         let request = format!("{} {} ({})", sample.method, sample.path, sample.media_type);
@@ -526,7 +526,7 @@ async fn a_commit_after_the_revocation_changes_nothing() {
         };
         let (status, text) = send().await;
         let is_page = sample.media_type == FORM;
-        // A page may redirect to its origin and show the error there.
+        // A page may redirect to the previous page and show the error there.
         assert!(status == 401 || is_page && status == 303, "{request}: {status} {text}");
         assert_eq!(fixture.stored(), before, "{request}");
 

@@ -7,7 +7,7 @@ use penstock_base::Role;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// The table of the contract and the routes in addition to it: one line per route, with its role.
+/// All routes with their minimum roles: those of the contract and those added since, one per line.
 const CONTRACT: &str = "
 PUT    /api/v1/business-objects                    Admin
 GET    /api/v1/business-objects                    User
@@ -124,7 +124,7 @@ GET    /control/clock                              Local
 POST   /control/clock/reset                        Local
 ";
 
-/// A credential of each kind, and its highest role.
+/// A credential, and the highest role that it gives.
 struct Shown {
     name: String,
     headers: Vec<(&'static str, String)>,
@@ -144,17 +144,19 @@ async fn every_route_requires_its_role_from_every_credential() {
     .await;
     let routes = routes();
     let contract = contract();
-    let other: Vec<_> =
-        routes.iter().filter(|(route, least)| contract.get(*route) != Some(least)).collect();
-    let lacking: Vec<_> = contract.keys().filter(|route| !routes.contains_key(*route)).collect();
+    let different: Vec<_> = routes
+        .iter()
+        .filter(|(route, minimum_role)| contract.get(*route) != Some(minimum_role))
+        .collect();
+    let missing: Vec<_> = contract.keys().filter(|route| !routes.contains_key(*route)).collect();
     assert!(
-        other.is_empty() && lacking.is_empty(),
-        "the gateway has routes that the contract lacks, or other roles: {other:?}; it lacks {lacking:?}"
+        different.is_empty() && missing.is_empty(),
+        "the gateway has routes that the contract lacks, or other roles: {different:?}; it lacks {missing:?}"
     );
-    for (route, least) in documented(&server).await {
+    for (route, minimum_role) in documented(&server).await {
         assert_eq!(
             routes.get(&route),
-            Some(&least),
+            Some(&minimum_role),
             "{route:?} has another role in the documentation"
         );
     }
@@ -172,14 +174,14 @@ async fn every_route_requires_its_role_from_every_credential() {
     // This route ends the sessions.
     let (last, others): (Vec<_>, Vec<_>) =
         routes.iter().partition(|((_, path), _)| path == "/logout");
-    for ((method, path), least) in others.into_iter().chain(last) {
+    for ((method, path), minimum_role) in others.into_iter().chain(last) {
         let path = path.replace(['{', '}'], "");
         let request = format!("{method} {path}");
 
         let unauthenticated = connect(server.address, method, &path, &outside, "").await;
-        if least == "Local" {
+        if minimum_role == "Local" {
             unauthenticated.problem(404);
-        } else if least == "Anyone" {
+        } else if minimum_role == "Anyone" {
             assert_ne!(unauthenticated.status, 401, "{request} without credentials");
         } else {
             unauthenticated.problem(401);
@@ -196,11 +198,11 @@ async fn every_route_requires_its_role_from_every_credential() {
                 headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
             headers.extend(outside);
             let answer = connect(server.address, method, &path, &headers, "").await;
-            if least == "Local" {
+            if minimum_role == "Local" {
                 answer.problem(404);
                 continue;
             }
-            if may(*role, least) {
+            if may(*role, minimum_role) {
                 assert!(is_let_in(&answer), "{request} by {name}: {answer:?}");
                 continue;
             }
@@ -208,8 +210,8 @@ async fn every_route_requires_its_role_from_every_credential() {
             assert!(problem["detail"].as_str().unwrap().contains("role"), "{request}: {problem}");
             let challenge = answer.header("www-authenticate");
             let is_session = name.starts_with("session");
-            let is_told = challenge.contains(r#"error="insufficient_scope""#);
-            assert_eq!(is_told, !is_session, "{request} by {name}: {challenge:?}");
+            let names_error = challenge.contains(r#"error="insufficient_scope""#);
+            assert_eq!(names_error, !is_session, "{request} by {name}: {challenge:?}");
         }
     }
 }
@@ -338,8 +340,10 @@ fn contract() -> BTreeMap<(String, String), String> {
 fn routes() -> BTreeMap<(String, String), String> {
     let all = penstock_http::list_routes();
     let count = all.len();
-    let all: BTreeMap<_, _> =
-        all.into_iter().map(|(method, path, least)| ((method, path.to_owned()), least)).collect();
+    let all: BTreeMap<_, _> = all
+        .into_iter()
+        .map(|(method, path, minimum_role)| ((method, path.to_owned()), minimum_role))
+        .collect();
     assert_eq!(all.len(), count, "a route is listed twice");
     all
 }
@@ -350,16 +354,17 @@ async fn documented(server: &Server) -> BTreeMap<(String, String), String> {
     let mut routes = BTreeMap::new();
     for (path, operations) in document["paths"].as_object().unwrap() {
         for (method, operation) in operations.as_object().unwrap() {
-            let least = operation["x-least-role"].as_str();
-            let least = least.unwrap_or_else(|| panic!("{method} {path} names no role"));
-            routes.insert((method.to_uppercase(), path.clone()), least.to_owned());
+            let minimum_role = operation["x-least-role"].as_str();
+            let minimum_role =
+                minimum_role.unwrap_or_else(|| panic!("{method} {path} names no role"));
+            routes.insert((method.to_uppercase(), path.clone()), minimum_role.to_owned());
         }
     }
     routes
 }
 
-fn may(role: Role, least: &str) -> bool {
-    match least {
+fn may(role: Role, minimum_role: &str) -> bool {
+    match minimum_role {
         "Anyone" => true,
         "Metrics" => matches!(role, Role::Metrics | Role::Admin),
         "User" => role >= Role::User,

@@ -1,4 +1,4 @@
-//! A gateway on a free port of the loopback address, and its own client.
+//! A gateway on a free port of the loopback address, and a client for it.
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Method, Request};
@@ -26,7 +26,7 @@ pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// The path of the control socket.
     pub(crate) control: PathBuf,
-    /// The service. It is gone after the stop.
+    /// The opened gateway; `None` after the stop.
     pub(crate) gateway: Option<Gateway>,
     /// An Admin's API key, which is sent with every request that has no credential.
     pub(crate) key: String,
@@ -166,7 +166,7 @@ impl Server {
         exchange(stream, "penstock", method, path, headers, body).await
     }
 
-    /// Returns the header line of a request that has the key.
+    /// Returns the header line that authenticates a request with the Admin's key.
     pub(crate) fn authorization(&self) -> String {
         format!("Authorization: Bearer {}\r\n", self.key)
     }
@@ -195,10 +195,13 @@ impl Server {
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
     ) -> Answer {
-        let shows = ["authorization", "apikey", "cookie"];
+        let credentials = ["authorization", "apikey", "cookie"];
         let key = format!("Bearer {}", self.key);
         let mut headers = headers.to_vec();
-        if !headers.iter().any(|(name, _)| shows.contains(&name.to_ascii_lowercase().as_str())) {
+        if !headers
+            .iter()
+            .any(|(name, _)| credentials.contains(&name.to_ascii_lowercase().as_str()))
+        {
             headers.push(("Authorization", &key));
         }
         connect(self.address, method, path, &headers, body).await
@@ -238,7 +241,7 @@ impl Drop for Server {
     }
 }
 
-/// Sends one request unchanged over its own connection.
+/// Sends one request over a new connection, without adding a credential.
 pub(crate) async fn connect(
     address: SocketAddr,
     method: &str,

@@ -1,4 +1,5 @@
-//! Fields of objects that share a property: on every surface, the namespace of each URI determines its field.
+//! Several fields with the same property: in the API, exports and GraphQL, the namespace of a URI determines its
+//! field.
 use crate::server::{Answer, Server};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};

@@ -6,7 +6,7 @@ use tokio::net::TcpStream;
 
 const PASSWORD: &str = "correct horse battery";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
-/// Trusts the test's own address, whose headers name the address of each client.
+/// Makes the gateway trust the test as a proxy, so that `X-Forwarded-For` sets the address of each client.
 const PROXY: [&str; 2] =
     ["--server.forward-headers-strategy=native", "--service.trusted-proxies=127.0.0.1"];
 
@@ -36,7 +36,7 @@ async fn hold(server: &Server, from: &str) -> TcpStream {
     let mut answer = [0; 25];
     stream.read_exact(&mut answer).await.unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 100"), "{}", String::from_utf8_lossy(&answer));
-    // Pieces of this size fill the total quota of all clients.
+    // Pieces of this size use up the quota of all clients together.
     stream.write_all(&[b' '; 8192]).await.unwrap();
     stream
 }

@@ -31,8 +31,8 @@ async fn one_answer_has_the_whole_status() {
     assert_eq!(again["gatewayId"], status["gatewayId"]);
 
     let user = format!("Bearer {}", server.make_key(Role::User, None));
-    let told = server.send("GET", "/api/v1/status", &[("Authorization", &user)], "").await;
-    for line in told.expect(200).json()["lastErrors"].as_array().unwrap() {
+    let answer = server.send("GET", "/api/v1/status", &[("Authorization", &user)], "").await;
+    for line in answer.expect(200).json()["lastErrors"].as_array().unwrap() {
         assert_eq!(line["fields"], json!({}), "a User must not see details of the log");
     }
     server.stop().await;

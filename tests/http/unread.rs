@@ -1,4 +1,4 @@
-//! Answers that clients do not read: they have a quota in total, and one per client.
+//! Answers that clients do not read use up a total limit, with a cap for each client.
 use crate::server::{Server, connect};
 use penstock_base::Role;
 use serde_json::json;
@@ -61,7 +61,8 @@ async fn a_client_that_does_not_read_blocks_only_itself() {
     }
 }
 
-/// A read can be repeated, but the outcome of a change must be reported. So writes have a separate quota.
+/// A read can be repeated, but the result of a change must reach the client. So results of changes have a separate
+/// limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_with_an_unread_page_can_ingest() {
     let server =

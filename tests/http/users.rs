@@ -1,4 +1,4 @@
-//! Accounts: created, changed, disabled and deleted by an Admin, and changed by their owners.
+//! Accounts: an Admin creates, changes, disables and deletes them, and owners change their own.
 use crate::server::{Answer, Server, connect, escaped};
 use penstock_base::Role;
 use serde_json::{Value, json};

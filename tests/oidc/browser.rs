@@ -11,7 +11,7 @@ pub(crate) struct Browser {
     cookies: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// An answer.
+/// An answer to a request.
 pub(crate) struct Page {
     pub(crate) url: Url,
     pub(crate) status: u16,
@@ -127,8 +127,8 @@ impl Browser {
         }
     }
 
-    /// Follows the pages of the provider from an address as this user. Returns the page that redirects back to the
-    /// gateway.
+    /// Goes through the pages of the provider as this user, beginning at `start`. Returns the answer that redirects
+    /// back to the gateway.
     pub(crate) async fn at_provider(&mut self, start: Url, user: &str, gateway: &str) -> Page {
         let mut url = start;
         for _ in 0..10 {

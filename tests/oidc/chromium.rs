@@ -3,7 +3,8 @@ use crate::{Gateway, Provider};
 use std::path::Path;
 use std::process::Command;
 
-/// Runs one of the scripts. Returns `false` if Chromium is not installed, which is a failure with `CI` set.
+/// Runs a script of `tests/browser` with Node.js. Returns `false` if Chromium is not installed, which is a failure with
+/// `CI` set.
 pub(crate) fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let installed = folder.join("node_modules/playwright-core").is_dir()
@@ -13,14 +14,14 @@ pub(crate) fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
         eprintln!("skipped: Chromium or playwright-core is not installed; tests/run does it");
         return false;
     }
-    let ran = Command::new("node")
+    let output = Command::new("node")
         .arg(script)
         .current_dir(folder)
         .envs(environment.iter().copied())
         .output()
         .expect("node starts");
-    let said = [ran.stdout, ran.stderr].concat();
-    assert!(ran.status.success(), "{script}:\n{}", String::from_utf8_lossy(&said));
+    let printed = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{script}:\n{}", String::from_utf8_lossy(&printed));
     true
 }
 

@@ -12,7 +12,7 @@ async fn a_person_without_a_mapped_role_is_refused() {
     assert!(!browser.cookies(&gateway.url).unwrap().contains_key("penstock_session"));
     assert!(
         gateway.ask("/api/v1/users")["items"].as_array().unwrap().is_empty(),
-        "no account is made"
+        "no account is created"
     );
     assert_eq!(gateway.events("sign-in.refused").len(), 1);
 }
@@ -28,8 +28,8 @@ async fn a_missing_claim_is_named() {
         let gateway = Gateway::at(&provider, &[setting]).await;
         let page = Browser::new().sign_in(&gateway.url, "alice").await;
         page.expect(403, &format!("sent no claim {claim}."));
-        let told = gateway.events("sign-in.refused");
-        assert!(told[0].contains(&format!("the claim {claim}, which")), "{told:?}");
+        let details = gateway.events("sign-in.refused");
+        assert!(details[0].contains(&format!("the claim {claim}, which")), "{details:?}");
     }
 }
 
@@ -79,5 +79,9 @@ async fn without_an_issuer_the_configured_endpoints_suffice_and_the_log_names_th
     let out = browser
         .post(&format!("{}/logout", gateway.url), &format!("_csrf={}", home.hidden("_csrf")))
         .await;
-    assert_eq!(out.leads().path(), "/signed-out", "where the provider ends sessions is not known");
+    assert_eq!(
+        out.leads().path(),
+        "/signed-out",
+        "the gateway does not know where the provider ends sessions"
+    );
 }

@@ -33,7 +33,7 @@ async fn a_sign_in_creates_an_account_and_a_session() {
     assert_eq!(
         kept.keys().collect::<Vec<_>>(),
         ["penstock_session"],
-        "the sign-in's own cookie is gone"
+        "the cookie of the sign-in is deleted"
     );
     browser.get(done.leads()).await.expect(200, "nesting");
     assert_eq!(browser.get(format!("{base}/")).await.leads().path(), "/admin");
@@ -44,7 +44,7 @@ async fn a_sign_in_creates_an_account_and_a_session() {
     }
 
     let account = gateway.account("alice@plant.example");
-    assert_eq!(account["roles"], json!(["Admin"]), "the highest of hers");
+    assert_eq!(account["roles"], json!(["Admin"]), "the highest of her roles");
     assert_eq!(account["serviceAccount"], false);
     assert!(account["firstLogin"].is_string() && account["lastLogin"].is_string(), "{account}");
     assert_eq!(gateway.events("sign-in").len(), 1);
@@ -93,7 +93,7 @@ async fn each_sign_in_updates_the_account() {
     provider.user(&change).await;
     assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
     let after = gateway.account("carol@other.example");
-    assert_eq!(after["id"], before["id"], "she is known by sub, not by her email");
+    assert_eq!(after["id"], before["id"], "the account is found by sub, not by email");
     assert_eq!(after["roles"], json!(["User"]));
     assert_eq!(after["familyName"], "Miller");
     assert_eq!(after["firstLogin"], before["firstLogin"]);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The maximum wait for anything in a test.
+/// The maximum time until a gateway has logged its address, and until it is ready.
 const PATIENCE: Duration = Duration::from_mins(3);
 
 /// A running gateway, killed on drop.
@@ -19,7 +19,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts one with these settings, and waits until it is ready.
+    /// Starts a gateway with these settings, and waits until it is ready.
     pub(crate) async fn start(settings: &[String]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut child = Command::new(binary())
@@ -49,7 +49,7 @@ impl Gateway {
         gateway
     }
 
-    /// Starts one with sign-in at this provider, and registers it there.
+    /// Starts a gateway with sign-in at this provider, and registers it there.
     pub(crate) async fn at(provider: &super::Provider, more: &[&str]) -> Self {
         let mut settings = settings(&provider.issuer);
         settings.extend(more.iter().map(|setting| (*setting).to_owned()));
@@ -58,7 +58,7 @@ impl Gateway {
         gateway
     }
 
-    /// Returns its output so far.
+    /// Returns the output of the gateway so far.
     pub(crate) fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }

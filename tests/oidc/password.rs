@@ -23,9 +23,13 @@ async fn the_first_admin_signs_in_and_out() {
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
     let first = browser.cookies(base).unwrap()["penstock_session"].clone();
     let home = browser.get(format!("{base}/admin/profile")).await.expect(200, "<h1>admin</h1>");
-    assert_eq!(browser.get(format!("{base}/login")).await.leads().path(), "/", "she is in already");
+    assert_eq!(
+        browser.get(format!("{base}/login")).await.leads().path(),
+        "/",
+        "the browser is already signed in"
+    );
 
-    // A new sign-in creates a new session, and ends the one before.
+    // A new sign-in creates a new session and ends the previous one.
     browser.post(&format!("{base}/login"), &form).await;
     let second = browser.cookies(base).unwrap()["penstock_session"].clone();
     assert_ne!(first, second);
@@ -34,7 +38,7 @@ async fn the_first_admin_signs_in_and_out() {
     let page = old.send(Method::GET, &format!("{base}/"), &[("cookie", &kept)], None).await;
     assert_eq!(page.leads().path(), "/login");
 
-    // A page of another site and the token of another session cannot sign out.
+    // A page of another site cannot sign the person out, and neither can the CSRF token of another session.
     let logout = format!("{base}/logout");
     let foreign =
         browser.send(Method::POST, &logout, &[("origin", "https://evil.example")], Some("")).await;
@@ -100,8 +104,8 @@ async fn programs_sign_in_with_json() {
     let answer = post(right.clone(), "application/json").await.unwrap();
     assert_eq!(answer.status(), 200);
     assert!(answer.headers()["set-cookie"].to_str().unwrap().starts_with("penstock_session="));
-    let said: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    assert_eq!((said["email"].as_str(), said["roles"][0].as_str()), (Some("admin"), Some("Admin")));
+    let body: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    assert_eq!((body["email"].as_str(), body["roles"][0].as_str()), (Some("admin"), Some("Admin")));
     for (body, kind, status) in [
         (r#"{"email":"admin","password":"planted-secret"}"#.to_owned(), "application/json", 401),
         (

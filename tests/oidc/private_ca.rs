@@ -12,9 +12,9 @@ impl Certificates {
     fn make() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let openssl = |arguments: &[&str]| {
-            let made = Command::new("openssl").args(arguments).current_dir(dir.path()).output();
-            let made = made.expect("openssl is there");
-            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+            let output = Command::new("openssl").args(arguments).current_dir(dir.path()).output();
+            let output = output.expect("openssl is installed");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         };
         let key = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
         openssl(
@@ -83,7 +83,7 @@ async fn a_private_ca_is_trusted_only_by_its_file() {
     let untrusting = Gateway::at(&provider, &[]).await;
     let page = Browser::new().get(format!("{}/oauth2/authorization/kc", untrusting.url)).await;
     page.expect(503, "Signing in is not possible right now");
-    // The log arrives later, through its own pipe.
+    // The log arrives through a pipe, which may be later than the page.
     let begun = std::time::Instant::now();
     while !untrusting.log().contains("UnknownIssuer") {
         assert!(begun.elapsed().as_secs() < 20, "{}", untrusting.log());

@@ -13,7 +13,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// Starts one that speaks HTTP. Returns `None` if Node.js or the provider is not installed, which is a failure with
+    /// Starts a provider. Returns `None` if Node.js or the provider is not installed, which is a failure with
     /// `CI` set.
     pub(crate) fn start(environment: &[(&str, &str)]) -> Option<Self> {
         static INSTALLED: OnceLock<bool> = OnceLock::new();
@@ -40,9 +40,11 @@ impl Provider {
             .expect("node starts");
         let mut line = String::new();
         let out = child.stdout.take().expect("stdout is piped");
-        BufReader::new(out).read_line(&mut line).expect("the provider says where it is");
-        let said: Value = serde_json::from_str(&line).expect("the provider speaks JSON");
-        let text = |name: &str| said[name].as_str().expect("it is there").to_owned();
+        BufReader::new(out).read_line(&mut line).expect("the provider prints its addresses");
+        let printed: Value = serde_json::from_str(&line).expect("the provider prints JSON");
+        let text = |name: &str| {
+            printed[name].as_str().expect("the provider prints both addresses").to_owned()
+        };
         Some(Self { child, issuer: text("issuer"), control: text("control") })
     }
 
@@ -61,7 +63,7 @@ impl Provider {
         self.tell("/user", change).await;
     }
 
-    /// Sends a control command: `/down`, `/up`, `/rotate` or `/delay`.
+    /// Sends a control command, such as `/down`, `/up`, `/rotate` or `/delay?ms=60000`.
     pub(crate) async fn set(&self, what: &str) {
         self.tell(what, &json!({})).await;
     }

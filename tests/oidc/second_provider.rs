@@ -14,7 +14,7 @@ struct Glewlwyd {
 }
 
 impl Glewlwyd {
-    /// Starts it. Returns `None` if it is not installed, which is a failure with `CI` set.
+    /// Starts glewlwyd. Returns `None` if it is not installed, which is a failure with `CI` set.
     fn start() -> Option<Self> {
         if !Path::new("/usr/bin/glewlwyd").exists() {
             assert!(std::env::var_os("CI").is_none(), "glewlwyd is not installed");
@@ -36,11 +36,11 @@ impl Glewlwyd {
     }
 
     fn answer(&mut self) -> Value {
-        serde_json::from_str(&self.answers.next().expect("it answers").unwrap()).unwrap()
+        serde_json::from_str(&self.answers.next().expect("the script answers").unwrap()).unwrap()
     }
 
     fn tell(&mut self, line: &str) -> Value {
-        let ask = self.ask.as_mut().expect("it is open until the end");
+        let ask = self.ask.as_mut().expect("stdin is open until drop");
         writeln!(ask, "{line}").unwrap();
         self.answer()
     }
@@ -61,8 +61,8 @@ async fn a_person_signs_in_and_out_there_too() {
     provider.tell(&format!("client {}/login/oauth2/code/kc", gateway.url));
     let mut browser = Browser::new();
     let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
-    let led = provider.tell(&format!("sign-in {}", begun.leads()));
-    let done = browser.get(led["location"].as_str().unwrap()).await;
+    let redirect = provider.tell(&format!("sign-in {}", begun.leads()));
+    let done = browser.get(redirect["location"].as_str().unwrap()).await;
     assert_eq!(done.leads().path(), "/", "{}", done.text);
     let home = browser.get(format!("{}/admin/profile", gateway.url)).await;
     let home = home.expect(200, "gina@plant.example");

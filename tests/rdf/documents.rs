@@ -5,8 +5,8 @@ use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_model::rdf::{DumpOptions, Format, LoadOptions, write_dump};
 use std::fmt::Write as _;
 
-fn place(fault: &GatewayError) -> Option<(u64, u64)> {
-    match fault.errors.first()?.place {
+fn place(error: &GatewayError) -> Option<(u64, u64)> {
+    match error.errors.first()?.place {
         Place::Line { line, column } => Some((line, column)),
         _ => None,
     }
@@ -66,8 +66,8 @@ fn the_given_graph_applies_only_to_quads_without_one() {
     assert!(nquads.contains("\"1\"^^<http://www.w3.org/2001/XMLSchema#integer> <http://a/g> ."));
     assert!(nquads.contains("\"2\"^^<http://www.w3.org/2001/XMLSchema#integer> <http://a/h> ."));
     let refused = DumpOptions { format: Format::Turtle, graph: None };
-    let fault = write_dump(&fixture.store, &refused, Vec::new(), &mut |_| {}).unwrap_err();
-    assert!(fault.detail.contains("holds one graph"), "{fault}");
+    let error = write_dump(&fixture.store, &refused, Vec::new(), &mut |_| {}).unwrap_err();
+    assert!(error.detail.contains("holds one graph"), "{error}");
 }
 
 #[test]

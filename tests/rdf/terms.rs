@@ -79,16 +79,16 @@ proptest! {
     #[test]
     fn every_term_comes_back_graph_by_graph(quads in quads()) {
         // Each quad gets a graph of its own, so that only quads that XML cannot represent are refused.
-        let alone = quads.iter().enumerate().map(|(number, quad)| {
+        let separate = quads.iter().enumerate().map(|(number, quad)| {
             let graph = NamedNode::new(format!("https://plant.example/g/{number}")).unwrap();
             Quad { graph_name: graph.into(), ..quad.clone() }
         });
-        let alone: Vec<Quad> = alone.collect();
-        let fixture = Fixture::of(&alone);
+        let separate: Vec<Quad> = separate.collect();
+        let fixture = Fixture::of(&separate);
         for format in [Format::NTriples, Format::Turtle, Format::RdfXml] {
             let again = Fixture::new();
-            let mut held = BTreeSet::new();
-            for quad in &alone {
+            let mut representable = BTreeSet::new();
+            for quad in &separate {
                 let graph = quad.graph_name.clone();
                 let only = DumpOptions { format, graph: Some(graph.clone()) };
                 let mut out = Vec::new();
@@ -96,14 +96,14 @@ proptest! {
                     Ok(written) => {
                         prop_assert_eq!(written, 1);
                         again.load(&LoadOptions { graph, ..options(format) }, &out).unwrap();
-                        held.insert(quad.to_string());
+                        representable.insert(quad.to_string());
                     }
-                    Err(fault) => prop_assert!(
-                        format == Format::RdfXml && fault.detail.starts_with("RDF/XML cannot"), "{}", fault
+                    Err(error) => prop_assert!(
+                        format == Format::RdfXml && error.detail.starts_with("RDF/XML cannot"), "{}", error
                     ),
                 }
             }
-            prop_assert_eq!(again.quads(), held, "{:?}", format);
+            prop_assert_eq!(again.quads(), representable, "{:?}", format);
         }
     }
 

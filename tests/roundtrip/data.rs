@@ -155,7 +155,7 @@ fn literal(kind: &Literal) -> BoxedStrategy<Json> {
     }
 }
 
-/// Returns a field with a value that keeps an object from being empty.
+/// Returns a field and a value for it, so that an object is not empty.
 fn first_value(shape: &Shape) -> Option<(String, Json)> {
     shape.fields.iter().find_map(|field| {
         let FieldKind::Property(property) = &field.kind else { return None };

@@ -62,7 +62,7 @@ fn fields(kind: impl Strategy<Value = Kind>) -> impl Strategy<Value = Vec<(Strin
     })
 }
 
-/// Generates a value. `gaps` tells whether arrays may contain `null`, which is ignored.
+/// Generates a value. If `gaps` is true, arrays may contain `null`, which ingestion ignores.
 fn value(kind: &Kind, gaps: bool) -> BoxedStrategy<Json> {
     match kind {
         Kind::Text(form) => {
@@ -104,7 +104,7 @@ fn derived(objects: &[Json]) -> DerivedMapping {
     derive_mapping(names, objects).unwrap()
 }
 
-/// Whether the sample can name an object's URI more than once. Several objects are then the same one.
+/// Returns whether a sample has fields that may hold URIs of objects. Several objects may then have the same URI.
 fn names_objects(json: &Json) -> bool {
     match json {
         Json::Object(members) => members.iter().any(|(name, value)| {

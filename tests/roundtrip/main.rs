@@ -1,5 +1,5 @@
 //! Data that fits a mapping round-trips through the view.
-#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agreement;
 mod data;

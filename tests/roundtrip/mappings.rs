@@ -1,4 +1,4 @@
-//! Generates mappings: `tree` any tree of shapes, `linked` one whose objects may refer to each other.
+//! Generates mappings: `tree` generates any tree of shapes, `linked` one whose objects may refer to each other.
 use oxrdf::NamedNode;
 use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use proptest::collection::vec;

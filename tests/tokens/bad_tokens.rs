@@ -66,7 +66,7 @@ impl Forger<'_> {
                 let signature =
                     hmac::sign(&hmac::Key::new(kind, secret.as_bytes()), message.as_bytes());
                 self.add(
-                    format!("{name} with what is public"),
+                    format!("{name} with a public text as the secret"),
                     401,
                     format!("{message}.{}", encode(signature.as_ref())),
                 );
@@ -217,12 +217,12 @@ impl Forger<'_> {
             ("claims that are a list", &header, "[]"),
             ("claims that are null", &header, "null"),
             ("claims that are a number", &header, "7"),
-            ("claims that are empty", &header, "{}"),
-            ("claims that are nothing", &header, ""),
+            ("claims without members", &header, "{}"),
+            ("claims that are an empty text", &header, ""),
         ] {
             self.text(what, header, body);
         }
-        self.text("claims with more behind", &header, &format!("{body}{{}}"));
+        self.text("claims followed by more JSON", &header, &format!("{body}{{}}"));
         self.text("claims with a byte order mark", &header, &format!("\u{feff}{body}"));
         self.text("claims with a comment", &header, &format!("/**/{body}"));
         self.text("claims without end", &header, &format!("{{\"a\":{}", "[".repeat(5000)));
@@ -439,7 +439,7 @@ async fn bad_tokens_are_refused_and_create_no_account() {
     // Despite many unknown keys, the issuer was asked for its keys only once more than at the start.
     assert!(issuer.state().asked <= 3, "{}", issuer.state().asked);
 
-    // A valid token is accepted: the bad tokens were the reason.
+    // A valid token is accepted, so the tokens before were refused because they are bad.
     assert_eq!(gateway.status(&key.token(&claims(&issuer))).await, 200);
     assert_eq!(gateway.accounts().len(), 1);
     println!("{} bad tokens were refused", bad.len());

@@ -54,7 +54,7 @@ async fn roles_change_with_the_token_and_a_disabled_account_is_refused() {
     let gateway = Gateway::start(&issuer, &[]).await;
     let token = |roles: Value| key.token(&with(&claims(&issuer), &json!({"roles": roles})));
     let user = gateway.user(&token(json!(["ACCURIDS_USER"]))).await;
-    // Without a domain the email is the bare `sub`.
+    // Without `emailDomain`, the email is the `sub`.
     assert_eq!((&user["email"], &user["roles"]), (&json!("plant-7"), &json!(["User"])));
     let promoted = gateway.user(&token(json!(["ACCURIDS_ADMIN"]))).await;
     assert_eq!((&promoted["id"], &promoted["roles"]), (&user["id"], &json!(["Admin"])));
@@ -185,7 +185,7 @@ async fn a_disabled_persons_token_is_never_accepted_as_a_clients() {
     disable(&auth, signed_in.await.unwrap()).await;
     for of_ada in [
         json!({"sub": "ada", "azp": "app", "email": "ada@plant.example", "name": "Ada"}),
-        // Only the subject shows that it is a person's.
+        // Only the subject shows that these are a person's tokens.
         json!({"sub": "ada", "azp": "app"}),
         json!({"sub": "ada", "azp": null}),
         json!({"sub": "ada", "azp": "ada"}),
@@ -239,7 +239,7 @@ async fn tokens_of_every_kind_of_provider_are_accepted() {
         json!({"sub": "a5", "client_id": "a5", "scope": "read", "aud": ["other", issuer.audience]}),
         // Times may have fractions.
         json!({"sub": "a6", "client_id": "a6", "exp": 4_102_444_800.5}),
-        // Within the skew.
+        // Expired, and not valid yet, but within the tolerated clock skew.
         json!({"sub": "a7", "client_id": "a7", "exp": crate::forge::now() - 30, "nbf": crate::forge::now() + 30}),
     ] {
         let user = gateway.user(&key.token(&with(&plain, &kind))).await;

@@ -23,14 +23,14 @@ enum Pair {
 impl Key {
     /// Generates an RSA key of 2,048 bits with openssl, because ring cannot.
     pub(crate) fn rsa(id: &str) -> Self {
-        let made = Command::new("openssl")
+        let output = Command::new("openssl")
             .args(["genpkey", "-quiet", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"])
             .args(["-outform", "DER"])
             .output()
             .expect("openssl is installed by tests/run");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let pair = signing::RsaKeyPair::from_pkcs8(&made.stdout)
-            .or_else(|_| signing::RsaKeyPair::from_der(&made.stdout))
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let pair = signing::RsaKeyPair::from_pkcs8(&output.stdout)
+            .or_else(|_| signing::RsaKeyPair::from_der(&output.stdout))
             .unwrap();
         Self { id: id.to_owned(), pair: Pair::Rsa(pair) }
     }
@@ -151,7 +151,7 @@ pub(crate) fn claims(issuer: &str, audience: &str) -> Value {
     })
 }
 
-/// Returns the claims with others replaced or added; null removes one.
+/// Returns the claims, with those in `others` replaced or added. `null` removes a claim.
 pub(crate) fn with(claims: &Value, others: &Value) -> Value {
     let mut claims = claims.clone();
     for (name, value) in others.as_object().unwrap() {

@@ -24,7 +24,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Starts one with its own data directory.
+    /// Starts a gateway with its own data directory.
     pub(crate) async fn start(issuer: &Issuer, more: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut gateway = Self::start_in(dir.path(), issuer, more).await;
@@ -32,7 +32,7 @@ impl Gateway {
         gateway
     }
 
-    /// Starts one in an existing data directory.
+    /// Starts a gateway in an existing data directory.
     pub(crate) async fn start_in(dir: &Path, issuer: &Issuer, more: &[&str]) -> Self {
         let resource_server = "framework.security.oauth2.resourceserver.jwt";
         let arguments = [
@@ -43,12 +43,12 @@ impl Gateway {
         Self::start_with(dir, arguments.into_iter().chain(more).collect()).await
     }
 
-    /// Starts one with these arguments besides the directory and the port.
+    /// Starts a gateway with these arguments. Adds the data directory and the port.
     pub(crate) async fn start_with(dir: &Path, mut arguments: Vec<String>) -> Self {
         arguments.push(format!("--service.data-dir={}", dir.join("data").display()));
         arguments.push("--server.port=0".to_owned());
         let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
-        // The previous gateway of the directory may not have finished its last work.
+        // The previous gateway in this directory may still hold the locks.
         for locked in ["data/store", "data/store/lock"] {
             if let Ok(lock) = File::open(dir.join(locked)) {
                 let free = move || lock.lock().and_then(|()| lock.unlock());
@@ -93,7 +93,7 @@ impl Gateway {
         self.client.get(format!("{}{path}", self.url))
     }
 
-    /// Requests something that every user can read.
+    /// Requests a resource that every user can read.
     pub(crate) async fn ask(&self, token: &str) -> Response {
         self.get("/api/v1/limits").bearer_auth(token).send().await.unwrap()
     }
@@ -115,7 +115,7 @@ impl Gateway {
         serde_json::from_str::<Value>(&text).unwrap()["data"]["authenticatedUser"].clone()
     }
 
-    /// Lists the accounts except the first `admin`.
+    /// Lists the accounts of identity providers, so without the first account `admin`.
     pub(crate) fn accounts(&self) -> Vec<Arc<Account>> {
         let mut accounts = self.opened.auth.accounts.list(None, 1000).unwrap();
         accounts.retain(|account| account.identity.is_some());

@@ -31,7 +31,7 @@ fn v2() -> String {
     format!("--framework.security.oauth2.resourceserver.jwt.issuer-uri={}", v2_issuer())
 }
 
-/// Creates the claims of an access token of version 2.0 by client credentials.
+/// Creates the claims of an Entra ID access token of version 2.0 for client credentials.
 fn v2_claims() -> Value {
     let claims = crate::forge::claims(&v2_issuer(), CLIENT_ID);
     let of_v2 = json!({"azp": "plant", "azpacr": "1", "oid": "o", "sub": "o", "ver": "2.0",
@@ -96,12 +96,12 @@ fn id_token() -> Value {
 /// Lists the kinds of ID token, each with its special claims.
 fn kinds() -> Vec<(&'static str, Value)> {
     vec![
-        ("as it comes", json!({"nonce": "n", "at_hash": "h"})),
+        ("with all usual claims", json!({"nonce": "n", "at_hash": "h"})),
         ("with a nonce", json!({"nonce": "n"})),
         ("of the hybrid flow", json!({"c_hash": "h"})),
         ("with the hash of an access token", json!({"at_hash": "h"})),
         ("with the hash of the state", json!({"s_hash": "h"})),
-        ("without any mark", json!({})),
+        ("without a claim that only ID tokens have", json!({})),
         ("without a name", json!({"name": null, "preferred_username": null})),
         (
             "that looks like a client's",
@@ -143,7 +143,8 @@ async fn an_id_token_of_any_kind_is_refused() {
         }
         assert!(wrong.is_empty(), "with {more:?}: {wrong:#?}");
         assert!(gateway.accounts().is_empty());
-        // A delegated access token also has a person's claims. It is accepted as one, but the person has no account.
+        // A delegated access token also has a person's claims. Its signature and claims are valid, but the person has
+        // no account.
         let delegated = json!({"azp": CLIENT_ID, "scp": "access"});
         let claims = with(&with(&v2_claims(), &id_token()), &delegated);
         problem(gateway.ask(&sign(&key, &claims)).await, 403).await;
@@ -190,7 +191,7 @@ async fn a_token_without_a_client_id_is_identified_by_its_subject() {
     ] {
         assert_eq!(gateway.status(&sign(&key, &with(&plain, &bad))).await, status, "{bad}");
     }
-    // For a token issued to a client, the operator may use the client id as audience.
+    // The operator may configure the client id as an audience, for tokens that name the client they are issued to.
     let named = json!({"aud": "web", "azp": "plant-7"});
     assert_eq!(gateway.status(&sign(&key, &with(&plain, &named))).await, 200);
     assert_eq!(gateway.accounts().len(), 1);

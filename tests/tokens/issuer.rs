@@ -15,38 +15,38 @@ pub(crate) struct Issuer {
     serving: JoinHandle<()>,
 }
 
-/// The configuration of its answers.
+/// The configuration of the issuer's answers.
 #[derive(Default)]
 pub(crate) struct State {
     /// The current keys.
     pub(crate) keys: Vec<Value>,
-    /// Whether it breaks every connection.
+    /// Whether it closes every connection without an answer.
     pub(crate) down: bool,
     /// The delay of each answer.
     pub(crate) delay: Duration,
     /// The number of requests for the keys.
     pub(crate) asked: usize,
-    /// The issuer in its metadata, instead of its own.
+    /// The issuer that its metadata names instead of its URL.
     pub(crate) claims_to_be: Option<String>,
 }
 
 impl Issuer {
-    /// Starts one with these keys.
+    /// Starts an issuer with these keys.
     pub(crate) async fn start(keys: &[&Key]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let keys = keys.iter().map(|key| key.public()).collect();
         let state = Arc::new(Mutex::new(State { keys, ..State::default() }));
-        let (of, own_url) = (state.clone(), url.clone());
+        let (shared_state, own_url) = (state.clone(), url.clone());
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, of.clone(), own_url.clone()));
+                tokio::spawn(answer(stream, shared_state.clone(), own_url.clone()));
             }
         });
         Self { url, audience: "api://plant-gateway".to_owned(), state, serving }
     }
 
-    /// Locks the configuration of its answers.
+    /// Locks the configuration of the issuer's answers.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }

@@ -18,14 +18,14 @@ async fn a_rotation_is_followed_with_and_without_overlap() {
         } else {
             issuer.rotate(&[&new]);
         }
-        // However many concurrent requests use the new key, the issuer is asked once.
+        // The gateway fetches the keys once for all concurrent requests with the new key.
         let asked = issuer.state().asked;
         let statuses =
             futures_util::future::join_all((0..50).map(|_| gateway.status(&by_new))).await;
         assert_eq!(statuses, [200; 50]);
         assert_eq!(issuer.state().asked, asked + 1);
         assert_eq!(gateway.status(&by_old).await, if overlap { 200 } else { 401 });
-        // It is too early to ask again for the next unknown key.
+        // For the next unknown key it is too early to fetch the keys again.
         let unknown = Key::rsa("unknown");
         issuer.rotate(&[&unknown]);
         assert_eq!(gateway.status(&unknown.token(&claims(&issuer))).await, 401);
@@ -78,7 +78,7 @@ async fn a_gateway_without_its_issuer_uses_the_cached_keys_after_a_restart() {
 
     let gateway = Gateway::start_in(dir.path(), &issuer, &[]).await;
     assert_eq!(gateway.status(&token).await, 200);
-    // An unknown key may be valid, which cannot be checked now.
+    // A token with an unknown key may be valid. The gateway cannot check it now.
     let unknown = Key::rsa("unknown").token(&claims(&issuer));
     assert_eq!(gateway.status(&unknown).await, 503);
     let file = std::fs::metadata(gateway.data().join("jwks.json")).unwrap();
@@ -133,7 +133,7 @@ async fn a_slow_issuer_does_not_delay_tokens_with_known_keys() {
         status = &mut asked => panic!("{status} came first"),
         status = gateway.status(&token) => assert_eq!(status, 200),
     }
-    // Without the time limit of requests to the issuer, this test would not end in time.
+    // The request to the issuer has a timeout, so the gateway answers long before the issuer does.
     assert_eq!(tokio::time::timeout(Duration::from_secs(30), &mut asked).await.unwrap(), 503);
     drop(asked);
     gateway.stop().await;

@@ -14,6 +14,6 @@ mod id_tokens;
 mod issuer;
 mod keys;
 mod provider;
-#[expect(dead_code, reason = "those who sign in need more of it")]
+#[expect(dead_code, reason = "only the tests of sign-in use all of it")]
 #[path = "../oidc/provider.rs"]
 mod server;

@@ -52,12 +52,12 @@ async fn a_client_application_authenticates_with_its_secret() {
         (&user["email"], &user["roles"], &user["serviceAccount"]),
         (&json!("writer@machines.example"), &json!(["Contributor"]), &json!(true))
     );
-    // Without a role, and for another audience.
+    // A client without a role is refused, and so is a token for another audience.
     let refused =
         problem(gateway.ask(&token(&provider, "no-role", AUDIENCE).await).await, 403).await;
     assert!(refused["detail"].as_str().unwrap().contains("role"), "{refused}");
     assert_eq!(gateway.status(&token(&provider, "writer", "api://other").await).await, 401);
-    // Two seconds of life and 60 of skew.
+    // This token is valid for 2 s, and for 60 s more because of the tolerated clock skew.
     let short = token(&provider, "short", AUDIENCE).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(gateway.status(&short).await, 200);

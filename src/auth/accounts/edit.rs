@@ -72,10 +72,10 @@ pub struct NewPassword {
     pub password: String,
 }
 
-// Neither form shows the password, because logs may contain them.
+// These `Debug` forms do not show the password, because the log may contain them.
 impl fmt::Debug for NewAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "New({:?}, {})", self.email, self.role)
+        write!(f, "NewAccount({:?}, {})", self.email, self.role)
     }
 }
 
@@ -123,7 +123,7 @@ impl AccountEdit {
         })
     }
 
-    /// Creates a change that changes nothing of the account.
+    /// Creates an edit that leaves the account as it is.
     pub fn unchanged_from(account: &Account) -> Self {
         Self {
             given_name: account.given_name.clone(),
@@ -141,14 +141,14 @@ impl NewPassword {
     /// As [`NewAccount::from_json`].
     pub fn from_json(body: &[u8], email: &str) -> Result<Self, GatewayError> {
         let mut findings = Vec::new();
-        let mut read = Self { current: None, password: String::new() };
+        let mut new = Self { current: None, password: String::new() };
         if let Some(mut members) = Members::of_object(json::parse(body, 8)?, "", &mut findings) {
-            read.current = members.take_string("currentPassword");
-            read.password = parse_new_password(&mut members, email).unwrap_or_default();
+            new.current = members.take_string("currentPassword");
+            new.password = parse_new_password(&mut members, email).unwrap_or_default();
             members.report_unknown();
         }
         if findings.is_empty() {
-            return Ok(read);
+            return Ok(new);
         }
         Err(GatewayError::with_findings(
             ErrorClass::Invalid,
@@ -158,7 +158,7 @@ impl NewPassword {
     }
 }
 
-/// Reads the common members, and the others with `more`.
+/// Reads the members that a new account and a change have in common, and the others with `more`.
 fn parse_members(
     body: &[u8],
     is_new: bool,
@@ -292,19 +292,19 @@ impl Accounts {
     ///
     /// # Errors
     /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::PreconditionFailed`.
-    /// `ErrorClass::Conflict` when the email is taken, the provider sets what is to change, or it is the last Admin.
-    /// `ErrorClass::TooManyRequests` when an account changes itself too often.
+    /// `ErrorClass::Conflict` when the email is taken, the provider sets a field of the change, or no Admin would be
+    /// left. `ErrorClass::TooManyRequests` when an account changes itself too often.
     pub fn change(
         &self,
         by: &dyn Requester,
         id: &str,
-        asked: IfMatch,
+        if_match: IfMatch,
         edit: AccountEdit,
     ) -> Result<Arc<Account>, GatewayError> {
         let writer = self.lock_writer();
         let before = self.require_account(id)?;
         Self::check_may_manage(by.caller(), &before)?;
-        check_version(&before, asked)?;
+        check_version(&before, if_match)?;
         let mut account = (*before).clone();
         account.given_name = edit.given_name;
         account.family_name = edit.family_name;
@@ -335,8 +335,8 @@ impl Accounts {
     /// Sets the password of a built-in account, which ends its sessions.
     ///
     /// # Errors
-    /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::Conflict` for an account of
-    /// another source; `ErrorClass::TooManyRequests` when an account changes itself too often.
+    /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::Conflict` for an
+    /// account of another source; `ErrorClass::TooManyRequests` when an account changes itself too often.
     pub fn set_password(
         &self,
         by: &dyn Requester,
@@ -367,7 +367,7 @@ impl Accounts {
         Ok(account)
     }
 
-    /// Deletes an account. The caller must delete what belongs to it.
+    /// Deletes an account. The calling function must delete its keys and sessions.
     ///
     /// # Errors
     /// `ErrorClass::NotFound`; `ErrorClass::Forbidden` as [`Self::check_may_manage`]; `ErrorClass::PreconditionFailed`;
@@ -376,12 +376,12 @@ impl Accounts {
         &self,
         by: &dyn Requester,
         id: &str,
-        asked: IfMatch,
+        if_match: IfMatch,
     ) -> Result<Arc<Account>, GatewayError> {
         let _writer = self.lock_writer();
         let account = self.require_account(id)?;
         Self::check_may_manage(by.caller(), &account)?;
-        check_version(&account, asked)?;
+        check_version(&account, if_match)?;
         self.check_not_last_admin(&account)?;
         let deleted =
             event_by_requester(by.caller(), "account.deleted", &account, account.email.clone());
@@ -419,9 +419,9 @@ impl Accounts {
         })
     }
 
-    fn check_email_free(&self, email: &str, of: Option<&str>) -> Result<(), GatewayError> {
+    fn check_email_free(&self, email: &str, own_id: Option<&str>) -> Result<(), GatewayError> {
         match self.lock_entries().by_email(email) {
-            Some(other) if Some(other.id.as_str()) != of => Err(GatewayError::with_findings(
+            Some(other) if Some(other.id.as_str()) != own_id => Err(GatewayError::with_findings(
                 ErrorClass::Conflict,
                 format!("another account already has the email {:?}", other.email),
                 vec![Finding::at_pointer("/email", "this email is taken; choose another one")],
@@ -476,8 +476,8 @@ fn check_provider_fields(before: &Account, after: &Account) -> Result<(), Gatewa
     ))
 }
 
-fn check_version(account: &Account, asked: IfMatch) -> Result<(), GatewayError> {
-    match asked {
+fn check_version(account: &Account, if_match: IfMatch) -> Result<(), GatewayError> {
+    match if_match {
         IfMatch::Any | IfMatch::Exists => Ok(()),
         IfMatch::Version(version) if version == account.version => Ok(()),
         IfMatch::Version(version) => Err(GatewayError::new(
@@ -508,22 +508,22 @@ fn event_by_requester(
 /// Lists the audit events of a change.
 fn list_change_events(by: &Caller, before: &Account, after: &Account) -> Vec<Event> {
     let mut events = Vec::new();
-    let mut tell = |what, detail: String| events.push(event_by_requester(by, what, after, detail));
+    let mut add = |what, detail: String| events.push(event_by_requester(by, what, after, detail));
     if before.role != after.role {
-        tell("role.changed", format!("from {} to {}", before.role, after.role));
+        add("role.changed", format!("from {} to {}", before.role, after.role));
     }
     if before.enabled != after.enabled {
         let what = if after.enabled { "account.enabled" } else { "account.disabled" };
-        tell(what, after.email.clone());
+        add(what, after.email.clone());
     }
     let names = |account: &Account| {
         let Account { given_name, family_name, organization, .. } = account.clone();
         (given_name, family_name, organization)
     };
     if before.email != after.email {
-        tell("account.changed", format!("the email from {} to {}", before.email, after.email));
+        add("account.changed", format!("the email from {} to {}", before.email, after.email));
     } else if names(before) != names(after) {
-        tell("account.changed", "its names or its organization".to_owned());
+        add("account.changed", "its names or its organization".to_owned());
     }
     events
 }

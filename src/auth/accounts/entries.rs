@@ -35,23 +35,23 @@ struct PendingLogin {
 }
 
 impl LastLogin {
-    /// Sets the last login. Returns the delay until it is to be written, or `None` if a write is already queued.
+    /// Sets the last login. Returns the delay after which it must be written, or `None` if a write is already queued.
     fn queue_write(&self, at: &str, now: Instant) -> Option<Duration> {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        at.clone_into(&mut waiting.at);
-        if std::mem::replace(&mut waiting.queued, true) {
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        at.clone_into(&mut pending.at);
+        if std::mem::replace(&mut pending.queued, true) {
             return None;
         }
-        let next = waiting.written.map_or(now, |written| written + LAST_LOGIN_WRITE_INTERVAL);
+        let next = pending.written.map_or(now, |written| written + LAST_LOGIN_WRITE_INTERVAL);
         Some(next.saturating_duration_since(now).max(Duration::from_secs(1)))
     }
 
     /// Returns the last login, to be written now.
     pub(super) fn take_for_write(&self, now: Instant) -> String {
-        let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.queued = false;
-        waiting.written = Some(now);
-        waiting.at.clone()
+        let mut pending = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.queued = false;
+        pending.written = Some(now);
+        pending.at.clone()
     }
 }
 
@@ -82,12 +82,13 @@ impl AccountIndex {
         self.accounts.range::<str, _>((from, Bound::Unbounded)).map(|(_, entry)| &entry.account)
     }
 
-    /// Returns the moment of the last login.
+    /// Returns when the last login happened, if it was since the start of the process.
     pub(super) fn last_seen(&self, id: &str) -> Option<Instant> {
         self.accounts.get(id)?.seen
     }
 
-    /// Inserts an account, or replaces the one with its id. It keeps the logins, which only [`Self::record_login`] changes.
+    /// Inserts an account, or replaces the one with its id. A replaced account's times of login are kept, because only
+    /// [`Self::record_login`] changes them.
     pub(super) fn insert(&mut self, mut account: Arc<Account>) {
         let before = self.remove(&account.id);
         if let Some(Entry { account: before, .. }) = &before
@@ -122,7 +123,8 @@ impl AccountIndex {
         Some(entry)
     }
 
-    /// Records a login. Returns the updated account, and the last login with its delay if it is to be written.
+    /// Records a login. Returns the updated account. If no write is queued yet, also returns the last login and the
+    /// delay after which it must be written.
     #[expect(clippy::type_complexity, reason = "two results, one of them optional")]
     pub(super) fn record_login(
         &mut self,

@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The file in the data directory.
+/// The name of the file in the data directory.
 const PASSWORD_FILE: &str = "initial-admin-password";
 /// The email of the first account.
 const INITIAL_EMAIL: &str = "admin";
@@ -19,12 +19,12 @@ impl Accounts {
     pub(super) fn create_initial_account(&self) -> Result<(), GatewayError> {
         let writer = self.lock_writer();
         let entries = self.lock_entries();
-        let is_new =
+        let has_no_built_in =
             entries.iter_accounts().all(|account| account.source() != AccountSource::BuiltIn);
-        let is_initial = entries.iter_accounts().any(|account| account.initial_password);
+        let has_initial_password = entries.iter_accounts().any(|account| account.initial_password);
         drop(entries);
-        if self.inner.people != AccountSource::BuiltIn || !is_new {
-            if !is_initial {
+        if self.inner.people != AccountSource::BuiltIn || !has_no_built_in {
+            if !has_initial_password {
                 self.remove_file();
             }
             return Ok(());
@@ -34,8 +34,8 @@ impl Accounts {
         let mut account = new_account(INITIAL_EMAIL.to_owned(), Role::Admin);
         account.password = Some(Hash::from_password(&password)?);
         account.initial_password = true;
-        // Before the account: a power cut in between leaves a password without an account, and the next start creates
-        // another one. There is never an account whose password is unknown.
+        // The file is written before the account is committed. After a power cut in between, the file has a password
+        // without an account, and the next start replaces it. So the password of the account is always known.
         write_atomically(&path, format!("{password}\n").as_bytes()).map_err(|error| {
             GatewayError::new(
                 ErrorClass::Internal,
@@ -57,7 +57,7 @@ impl Accounts {
         self.lock_entries().iter_accounts().find(|account| account.initial_password).cloned()
     }
 
-    /// Deletes the file if its password has been replaced.
+    /// Deletes the password file if the account had the initial password until now.
     pub(super) fn discard_initial_password(&self, before: &Account) {
         if before.initial_password {
             self.remove_file();

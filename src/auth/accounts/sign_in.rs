@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// The time after which a client should retry when too many passwords are being hashed.
 const BUSY_RETRY_AFTER: Duration = Duration::from_secs(5);
-/// The maximum length of a password in bytes. A longer one cannot be set.
+/// The maximum length of a password in bytes, the same as when one is set.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
 impl Accounts {
@@ -20,13 +20,13 @@ impl Accounts {
         self.inner.people == AccountSource::BuiltIn
     }
 
-    /// Returns the built-in account with this email and password. It takes as long for an unknown email. Failures are
-    /// counted, recorded in the audit trail, and delay the next attempt.
+    /// Returns the built-in account with this email and password. Takes as long for an unknown email as for a known
+    /// one. Failures are recorded in the audit trail and delay the next attempt.
     ///
     /// # Errors
-    /// `AuthError::Invalid` for a wrong email or password, without saying which. `AuthError::Forbidden` when the account is
-    /// disabled and the password right. `AuthError::TooMany` after too many failures. `AuthError::Unavailable` when too
-    /// many clients are signing in.
+    /// `AuthError::Invalid` for a wrong email or password, without saying which. `AuthError::Forbidden` when the
+    /// account is disabled and the password is right. `AuthError::TooMany` after too many failures.
+    /// `AuthError::Unavailable` when too many clients are signing in.
     pub async fn verify_password(
         &self,
         email: &str,
@@ -36,28 +36,28 @@ impl Accounts {
         let this = self.clone();
         let (given, password) = (email.trim().to_lowercase(), password.to_owned());
         let email = given.clone();
-        let refusal = if let Some(wait) = self.sign_in_delay(&given, from, Instant::now()) {
+        let error = if let Some(wait) = self.sign_in_delay(&given, from, Instant::now()) {
             // The answer takes as long as if the password had been checked.
             tokio::time::sleep(self.inner.attempts.check_time()).await;
             AuthError::TooMany(wait)
         } else {
             let is_known = self.inner.attempts.is_known(&given, from, Instant::now());
-            // The delay is checked again when the permit comes, because concurrent attempts wait for each other.
+            // The delay is checked again with the permit, because concurrent attempts can fail while this one waits.
             let verified = self.inner.hash_permits.run_with_permit((is_known, from), move || {
                 this.verify_blocking(&email, &password, from, Instant::now())
             });
             match verified.await {
                 Some(Ok(account)) => return Ok(self.record_login(&account.id).unwrap_or(account)),
-                Some(Err(refusal)) => refusal,
+                Some(Err(error)) => error,
                 None => busy_error(),
             }
         };
         let account = self.lock_entries().by_email(&given).map(|account| account.id.clone());
-        // A password typed into the wrong field must not get into the trail, so it never contains an unknown name.
-        let detail = if account.is_some() { refusal.to_string() } else { "no such account".into() };
+        // Someone may type a password into the email field. So the trail never contains an unknown email.
+        let detail = if account.is_some() { error.to_string() } else { "no such account".into() };
         let what = "sign-in.refused";
         self.inner.audit.record_event(Event { what, account, by: None, from, detail });
-        Err(refusal)
+        Err(error)
     }
 
     /// Returns how long a sign-in must wait, unless the account is known at this address.
@@ -87,7 +87,7 @@ impl Accounts {
         attempts.record_check_time(begun.elapsed());
         let (Some(account), Some(hash), true) = (account, hash, is_right) else {
             if let Some(wait) = wait {
-                // A client that does not know the password must not learn that the account is known here.
+                // A client that does not know the password must not learn that the account is known at this address.
                 attempts.record_failure_in_delay(email, from);
                 return Err(AuthError::TooMany(wait));
             }
@@ -119,7 +119,7 @@ impl Accounts {
         }
     }
 
-    /// Hashes a new password as soon as it gets a permit.
+    /// Hashes a new password, after waiting for a permit.
     ///
     /// # Errors
     /// `ErrorClass::Unavailable` when too many passwords are being hashed.

@@ -91,8 +91,8 @@ async fn with_an_identity_provider_there_is_no_first_account_and_no_password() {
     let accounts = &fixture.auth.accounts;
     assert!(accounts.list(None, 10).unwrap().is_empty());
     let hash = Hash::from_password(PASSWORD).unwrap();
-    let fault = accounts.create(&Caller::local(), new_account("a", Role::User), hash).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Conflict, "{fault}");
+    let error = accounts.create(&Caller::local(), new_account("a", Role::User), hash).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Conflict, "{error}");
 
     // Accounts of another mode remain, but cannot sign in.
     let fixture = Fixture::new();
@@ -193,12 +193,12 @@ fn fields_that_a_provider_sets_can_only_be_changed_there() {
         AccountEdit { given_name: Some("B".into()), ..AccountEdit::unchanged_from(&account) },
         AccountEdit { email: Some("b".into()), ..AccountEdit::unchanged_from(&account) },
     ] {
-        let fault = accounts.change(&local, &account.id, IfMatch::Any, edit).unwrap_err();
-        assert_eq!((fault.kind, fault.errors.len()), (ErrorClass::Conflict, 1), "{fault}");
+        let error = accounts.change(&local, &account.id, IfMatch::Any, edit).unwrap_err();
+        assert_eq!((error.kind, error.errors.len()), (ErrorClass::Conflict, 1), "{error}");
     }
     let hash = Hash::from_password(PASSWORD).unwrap();
-    let fault = accounts.set_password(&local, &account.id, hash).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Conflict);
+    let error = accounts.set_password(&local, &account.id, hash).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Conflict);
     fixture.auth.delete_account(&local, &account.id, IfMatch::Any).unwrap();
     // The next sign-in creates it again, as another account.
     let again = accounts.sign_in_identity(&identity("a"), &profile("A"), Role::User).unwrap();
@@ -225,9 +225,9 @@ fn the_last_admin_stays() {
         accounts.change(&local, "admin", IfMatch::Any, demote.clone()).unwrap_err(),
         fixture.auth.delete_account(&local, "admin", IfMatch::Any).unwrap_err(),
     ];
-    for fault in refused {
-        assert_eq!(fault.kind, ErrorClass::Conflict);
-        assert!(fault.detail.contains("last enabled Admin"), "{fault}");
+    for error in refused {
+        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert!(error.detail.contains("last enabled Admin"), "{error}");
     }
     accounts.change(&local, &person.id, IfMatch::Any, disable(&person)).unwrap();
     fixture.create_account("second", Role::Admin);
@@ -354,9 +354,9 @@ async fn a_hash_with_other_parameters_is_replaced_at_the_next_sign_in() {
 fn names_and_emails_that_deceive_are_refused() {
     for member in ["givenName", "familyName", "organization", "email"] {
         let body = serde_json::json!({member: "ada\u{202e}nimda", "roles": ["User"]}).to_string();
-        let fault = AccountEdit::from_json(body.as_bytes()).unwrap_err();
-        assert_eq!(fault.errors[0].place, Place::Pointer(format!("/{member}")));
-        assert!(fault.errors[0].message.contains("U+202E"), "{fault:?}");
+        let error = AccountEdit::from_json(body.as_bytes()).unwrap_err();
+        assert_eq!(error.errors[0].place, Place::Pointer(format!("/{member}")));
+        assert!(error.errors[0].message.contains("U+202E"), "{error:?}");
     }
     let body =
         |member: &str| serde_json::json!({member: "a\u{200c}b", "roles": ["User"]}).to_string();
@@ -366,9 +366,9 @@ fn names_and_emails_that_deceive_are_refused() {
 
 #[test]
 fn bodies_are_read_with_every_finding() {
-    let pointers = |fault: GatewayError| -> Vec<String> {
-        assert_eq!(fault.kind, ErrorClass::Invalid);
-        let places = fault.errors.into_iter().map(|finding| match finding.place {
+    let pointers = |error: GatewayError| -> Vec<String> {
+        assert_eq!(error.kind, ErrorClass::Invalid);
+        let places = error.errors.into_iter().map(|finding| match finding.place {
             Place::Pointer(pointer) => pointer,
             other => panic!("{other:?}"),
         });

@@ -1,4 +1,5 @@
-//! The rate limit for events that callers cause in the trail, because all callers share its capacity.
+//! The rate limit for changes of accounts to themselves. Each change is an event, and all callers share the capacity of
+//! the audit trail.
 use crate::{Caller, Credential, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use std::collections::HashMap;
@@ -7,12 +8,12 @@ use std::time::{Duration, Instant};
 
 /// The maximum burst of changes of an account to itself.
 const MAX_BURST: u32 = 30;
-/// The time after which one more change is allowed: about 300 a day, of the trail's capacity of 10,000 events.
+/// The time after which one more change is allowed. That is about 300 a day; the trail's default capacity is 10,000.
 const RECOVERY_INTERVAL: Duration = Duration::from_mins(5);
 /// The number of accounts above which accounts with a full quota are forgotten.
 const MAX_REMEMBERED_ACCOUNTS: usize = 256;
 
-/// The recent changes of accounts to themselves.
+/// The rate limits of accounts, by the id of the account, or of the API key without an account.
 #[derive(Debug, Default)]
 pub(super) struct RateLimits(Mutex<HashMap<String, RateLimit>>);
 
@@ -45,22 +46,22 @@ impl RateLimits {
         if by.role == Role::Admin || by.credential == Credential::Local {
             return Ok(());
         }
-        // Entries change by single assignments, so a panic leaves them consistent.
-        let mut paces = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if paces.len() >= MAX_REMEMBERED_ACCOUNTS && !paces.contains_key(by.id()) {
-            paces.retain(|_, pace| {
-                pace.recover_quota(now);
-                pace.used_changes > 0
+        // A panic cannot leave an entry half changed.
+        let mut limits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if limits.len() >= MAX_REMEMBERED_ACCOUNTS && !limits.contains_key(by.id()) {
+            limits.retain(|_, limit| {
+                limit.recover_quota(now);
+                limit.used_changes > 0
             });
         }
-        let pace =
-            paces.entry(by.id().to_owned()).or_insert(RateLimit { used_changes: 0, since: now });
-        pace.recover_quota(now);
-        if pace.used_changes < MAX_BURST {
-            pace.used_changes += 1;
+        let limit =
+            limits.entry(by.id().to_owned()).or_insert(RateLimit { used_changes: 0, since: now });
+        limit.recover_quota(now);
+        if limit.used_changes < MAX_BURST {
+            limit.used_changes += 1;
             return Ok(());
         }
-        let wait = RECOVERY_INTERVAL.saturating_sub(now.duration_since(pace.since));
+        let wait = RECOVERY_INTERVAL.saturating_sub(now.duration_since(limit.since));
         let seconds = wait.as_millis().div_ceil(1000).max(1);
         Err(GatewayError::new(
             ErrorClass::TooManyRequests(wait),
@@ -83,33 +84,33 @@ mod tests {
 
     #[test]
     fn each_account_has_its_own_quota_which_recovers() {
-        let paces = RateLimits::default();
+        let limits = RateLimits::default();
         let begin = Instant::now();
         let (one, other) = (caller("a", Role::Contributor), caller("b", Role::User));
         for _ in 0..MAX_BURST {
-            paces.count_change(&one, begin).unwrap();
+            limits.count_change(&one, begin).unwrap();
         }
         let half = begin + RECOVERY_INTERVAL / 2;
-        let refused = paces.count_change(&one, half).unwrap_err();
+        let refused = limits.count_change(&one, half).unwrap_err();
         assert_eq!(refused.kind, ErrorClass::TooManyRequests(RECOVERY_INTERVAL / 2));
-        paces.count_change(&other, half).unwrap();
+        limits.count_change(&other, half).unwrap();
         for _ in 0..MAX_BURST * 2 {
-            paces.count_change(&caller("a", Role::Admin), half).unwrap();
+            limits.count_change(&caller("a", Role::Admin), half).unwrap();
         }
         let later = begin + RECOVERY_INTERVAL * 2;
-        paces.count_change(&one, later).unwrap();
-        paces.count_change(&one, later).unwrap();
-        assert!(paces.count_change(&one, later).is_err());
+        limits.count_change(&one, later).unwrap();
+        limits.count_change(&one, later).unwrap();
+        assert!(limits.count_change(&one, later).is_err());
     }
 
     #[test]
     fn accounts_with_a_full_quota_are_forgotten() {
-        let paces = RateLimits::default();
+        let limits = RateLimits::default();
         let begin = Instant::now();
         for i in 0..MAX_REMEMBERED_ACCOUNTS {
-            paces.count_change(&caller(&i.to_string(), Role::User), begin).unwrap();
+            limits.count_change(&caller(&i.to_string(), Role::User), begin).unwrap();
         }
-        paces.count_change(&caller("one more", Role::User), begin + RECOVERY_INTERVAL).unwrap();
-        assert_eq!(paces.0.lock().unwrap().len(), 1);
+        limits.count_change(&caller("one more", Role::User), begin + RECOVERY_INTERVAL).unwrap();
+        assert_eq!(limits.0.lock().unwrap().len(), 1);
     }
 }

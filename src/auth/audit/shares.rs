@@ -1,14 +1,15 @@
-//! The shares of the audit trail: each kind of event is guaranteed a quarter of `service.limits.audit`, so that a
-//! flood of one kind evicts no event of another. Unused capacity is lent, and given back when it is needed.
+//! The shares of the audit trail. A quarter of `service.limits.audit` is guaranteed to each kind of event, so that a
+//! flood of one kind does not evict the guaranteed events of another. A kind can borrow capacity that others do not
+//! use, and gives it back when they need it.
 //!
-//! The trail has one list for each kind, from a running number without gaps to the number of the event. So the first
-//! and the last entry give the number of stored events of the kind, and the oldest one.
+//! The trail has one list for each kind. An entry maps its place, a running number without gaps, to the number of the
+//! event. So the first and the last entry give the count of stored events of the kind, and the oldest one.
 use super::{COLLECTION, EVENTS_PER_READ, decode_record, read_event_number};
 use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Read, Store, Transaction};
 
-/// A kind of event with its own share, in the order in which they give back borrowed capacity. The kinds that
-/// unauthenticated clients can cause come first.
+/// A kind of event with its own share. The kinds give back borrowed capacity in this order: first the kinds
+/// that unauthenticated clients can cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Share {
     /// Refused sign-ins and requests.
@@ -36,7 +37,7 @@ impl Share {
         }
     }
 
-    /// Returns the number of events that it is guaranteed, of `capacity` in total.
+    /// Returns the number of events that are guaranteed to it, of `capacity` in total.
     fn guaranteed_events(self, capacity: u64) -> u64 {
         let quarter = capacity / 4;
         if self == Self::Credentials { capacity - 3 * quarter } else { quarter }
@@ -105,8 +106,8 @@ pub(super) fn evict_excess(
     Ok(())
 }
 
-/// Rebuilds the lists if they do not match the events. This happens when an earlier version, which has no lists,
-/// wrote the newest event or deleted the oldest.
+/// Rebuilds the lists if they do not match the events. They do not match if an earlier version of the gateway, which
+/// has no lists, wrote the newest event or deleted the oldest.
 pub(super) fn rebuild_if_stale(store: &Store) -> Result<(), GatewayError> {
     let read = store.read();
     let (mut oldest, mut newest) = (None::<u64>, None::<u64>);

@@ -1,11 +1,11 @@
 use super::*;
 use penstock_store::Options;
 
-fn fixture(most: usize) -> (tempfile::TempDir, Store, Audit) {
+fn fixture(max_events: usize) -> (tempfile::TempDir, Store, Audit) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
     let later = DeferredWrites::start(store.clone()).unwrap();
-    (dir, store.clone(), Audit::open(store, later, most))
+    (dir, store.clone(), Audit::open(store, later, max_events))
 }
 
 fn new_event(what: &'static str, account: &str) -> Event {

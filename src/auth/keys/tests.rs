@@ -14,9 +14,9 @@ fn create_key(fixture: &Fixture, by: &Caller, new: NewApiKey) -> (Arc<Key>, Stri
 }
 
 fn refused_places(fixture: &Fixture, by: &Caller, new: NewApiKey) -> Vec<Place> {
-    let fault = fixture.auth.keys.create_key(by, new).unwrap_err();
-    assert!(matches!(fault.kind, ErrorClass::Forbidden | ErrorClass::Invalid), "{fault}");
-    fault.errors.into_iter().map(|finding| finding.place).collect()
+    let error = fixture.auth.keys.create_key(by, new).unwrap_err();
+    assert!(matches!(error.kind, ErrorClass::Forbidden | ErrorClass::Invalid), "{error}");
+    error.errors.into_iter().map(|finding| finding.place).collect()
 }
 
 fn at(pointer: &str) -> Vec<Place> {
@@ -27,8 +27,8 @@ fn at(pointer: &str) -> Vec<Place> {
 fn a_name_that_deceives_is_refused() {
     for name in ["line\u{202e}4", "line\u{200b}4", "line\n4"] {
         let body = serde_json::json!({"name": name, "role": "User"}).to_string();
-        let fault = NewApiKey::from_json(body.as_bytes()).unwrap_err();
-        assert_eq!(fault.errors[0].place, Place::Pointer("/name".to_owned()), "{name:?}");
+        let error = NewApiKey::from_json(body.as_bytes()).unwrap_err();
+        assert_eq!(error.errors[0].place, Place::Pointer("/name".to_owned()), "{name:?}");
     }
 }
 
@@ -156,8 +156,8 @@ fn a_user_sees_only_its_own_keys_and_an_admin_all_keys() {
     );
     assert_eq!(keys.list(&session_caller(&bob), None, 10), std::slice::from_ref(&of_bob));
     assert!(keys.get(&session_caller(&bob), &of_ada.id).is_none());
-    let fault = keys.revoke_key(&session_caller(&bob), &of_ada.id).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::NotFound);
+    let error = keys.revoke_key(&session_caller(&bob), &of_ada.id).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::NotFound);
     keys.revoke_key(&session_caller(&bob), &of_bob.id).unwrap();
     keys.revoke_key(&session_caller(&ada), &of_ada.id).unwrap();
 }
@@ -192,8 +192,8 @@ fn one_account_cannot_fill_the_trail_with_its_keys() {
         match keys.create_key(&eve, new(Role::User)) {
             // A change that evicts nothing from the trail is always allowed.
             Ok((key, _)) => keys.revoke_key(&eve, &key.id).unwrap(),
-            Err(fault) => {
-                refused = Some(fault);
+            Err(error) => {
+                refused = Some(error);
                 break;
             }
         }
@@ -247,8 +247,8 @@ fn an_account_has_at_most_a_hundred_keys_unless_it_is_an_admins() {
     };
     (1..MAX_KEYS_PER_ACCOUNT).for_each(insert);
     create_key(&fixture, &session_caller(&eve), new(Role::User));
-    let fault = keys.create_key(&session_caller(&eve), new(Role::User)).unwrap_err();
-    assert!(fault.kind == ErrorClass::Conflict && fault.detail.contains("100"), "{fault}");
+    let error = keys.create_key(&session_caller(&eve), new(Role::User)).unwrap_err();
+    assert!(error.kind == ErrorClass::Conflict && error.detail.contains("100"), "{error}");
     let admin = Caller { role: Role::Admin, ..session_caller(&eve) };
     create_key(&fixture, &admin, new(Role::User));
     keys.revoke_key(&session_caller(&eve), "1").unwrap();

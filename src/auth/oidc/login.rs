@@ -6,7 +6,7 @@ use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundK
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The time limit for signing in at the provider.
+/// The maximum time from the start of a sign-in to the provider's answer.
 pub(super) const LOGIN_LIFETIME: Duration = Duration::from_mins(10);
 
 /// The state that is needed when the browser comes back.
@@ -20,24 +20,24 @@ pub(super) struct LoginState {
     pub(super) verifier: String,
     /// The redirect URI of the request, which is sent again with the code.
     pub(super) redirect_uri: String,
-    /// The return address.
+    /// The address to which the browser returns after the sign-in.
     pub(super) back: String,
     /// When the sign-in began, in elapsed time of the clock.
     pub(super) begun: u64,
 }
 
-/// Encrypts logins with authenticated encryption (RFC 8439).
+/// Encrypts login states with authenticated encryption (ChaCha20-Poly1305, RFC 8439).
 pub(super) struct LoginCipher(LessSafeKey);
 
 impl LoginCipher {
-    /// Creates one with a random key.
+    /// Creates a cipher with a random key.
     pub(super) fn new() -> Self {
         let key: [u8; 32] = rand::random();
         let key = UnboundKey::new(&CHACHA20_POLY1305, &key).expect("the key has the right length");
         Self(LessSafeKey::new(key))
     }
 
-    /// Encrypts a login into characters that a cookie can contain.
+    /// Encrypts a login state into characters that a cookie can contain.
     pub(super) fn encrypt_login(&self, login: &LoginState) -> String {
         // Random nonces of 96 bits repeat only after billions of sign-ins; a process has far fewer.
         let nonce: [u8; NONCE_LEN] = rand::random();
@@ -48,7 +48,7 @@ impl LoginCipher {
         URL_SAFE_NO_PAD.encode([&nonce[..], &text].concat())
     }
 
-    /// Decrypts a login; `None` for anything else.
+    /// Decrypts a login state. Returns `None` for text that this cipher has not encrypted.
     pub(super) fn decrypt_login(&self, sealed: &str) -> Option<LoginState> {
         let sealed = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, text) = sealed.split_first_chunk::<NONCE_LEN>()?;
@@ -61,7 +61,7 @@ impl LoginCipher {
 
 impl std::fmt::Debug for LoginCipher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seal")
+        f.write_str("LoginCipher(..)")
     }
 }
 
@@ -82,31 +82,31 @@ mod tests {
 
     #[test]
     fn an_encrypted_login_is_unreadable_and_can_be_decrypted() {
-        let seal = LoginCipher::new();
-        let sealed = seal.encrypt_login(&sample_login());
+        let cipher = LoginCipher::new();
+        let sealed = cipher.encrypt_login(&sample_login());
         assert!(sealed.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
         assert!(
             !String::from_utf8_lossy(&URL_SAFE_NO_PAD.decode(&sealed).unwrap()).contains("secret")
         );
-        assert_eq!(seal.decrypt_login(&sealed), Some(sample_login()));
-        assert_ne!(seal.encrypt_login(&sample_login()), sealed);
+        assert_eq!(cipher.decrypt_login(&sealed), Some(sample_login()));
+        assert_ne!(cipher.encrypt_login(&sample_login()), sealed);
     }
 
     #[test]
     fn a_modified_or_foreign_login_is_refused() {
-        let seal = LoginCipher::new();
-        let sealed = seal.encrypt_login(&sample_login());
+        let cipher = LoginCipher::new();
+        let sealed = cipher.encrypt_login(&sample_login());
         assert_eq!(LoginCipher::new().decrypt_login(&sealed), None);
         let mut bytes = URL_SAFE_NO_PAD.decode(&sealed).unwrap();
         for at in [0, NONCE_LEN, bytes.len() - 1] {
             bytes[at] ^= 1;
-            assert_eq!(seal.decrypt_login(&URL_SAFE_NO_PAD.encode(&bytes)), None, "{at}");
+            assert_eq!(cipher.decrypt_login(&URL_SAFE_NO_PAD.encode(&bytes)), None, "{at}");
             bytes[at] ^= 1;
         }
         for text in
             ["", "x", "AAAA", "AAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "ä="]
         {
-            assert_eq!(seal.decrypt_login(text), None, "{text}");
+            assert_eq!(cipher.decrypt_login(text), None, "{text}");
         }
     }
 }

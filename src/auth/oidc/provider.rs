@@ -32,7 +32,7 @@ use tokio::sync::Semaphore;
 
 /// How long discovered endpoints are used before they are discovered again.
 const REDISCOVERY_INTERVAL: Duration = Duration::from_hours(1);
-/// The same after a failed attempt, so that the sign-ins meanwhile do not wait for the next one.
+/// The interval after a failed rediscovery. Until it ends, sign-ins use the known endpoints and do not wait.
 const REDISCOVERY_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// The maximum number of concurrent code exchanges.
 const MAX_CONCURRENT_EXCHANGES: usize = 16;
@@ -55,11 +55,12 @@ pub(super) struct Provider {
     clock: Clock,
     /// The discovered endpoints, and when they expire.
     known: Mutex<Option<(Arc<Endpoints>, Instant)>>,
-    /// Allows one discovery at a time. It holds the last failure, which the sign-ins that waited for it share.
+    /// Locked during a discovery, so that only one runs. It has the last failure, which also ends the sign-ins that
+    /// waited for the discovery.
     discovering: tokio::sync::Mutex<Option<(Instant, SignInError)>>,
     /// Limits the concurrent exchanges, because unauthenticated clients can send invalid codes.
     exchanging: Semaphore,
-    /// The keys of the last fetch. They are fetched again for an unknown key.
+    /// The keys of the last fetch. They are fetched again for a token with an unknown key.
     keys: Mutex<Option<CoreJsonWebKeySet>>,
 }
 
@@ -90,7 +91,7 @@ impl Provider {
             http: Http(fetch::build_client(security.ca_file.as_deref())?),
             expected: ExpectedIdToken {
                 client_id: ClientId::new(settings.client_id.clone()),
-                issuer: issuer.map(|url| url.expect("the configuration takes URLs alone")),
+                issuer: issuer.map(|url| url.expect("the configuration accepts only URLs")),
                 algorithms: security.algorithms.iter().filter_map(algorithm).collect(),
             },
             settings: settings.clone(),
@@ -128,7 +129,7 @@ impl Provider {
         })
     }
 
-    /// Checks the issuer in an answer (RFC 9207, 2.4), if the issuer is configured.
+    /// Checks the issuer that an answer names (RFC 9207, 2.4), if the issuer is configured.
     pub(super) async fn check_issuer(&self, named: Option<&str>) -> Result<(), SignInError> {
         let Some(issuer) = &self.expected.issuer else { return Ok(()) };
         match named {
@@ -141,8 +142,8 @@ impl Provider {
         }
     }
 
-    /// Exchanges the code and checks the ID token. Queries the userinfo endpoint if claims for a `wanted` field are
-    /// missing.
+    /// Exchanges the code and checks the ID token. Each item of `wanted` has alternative claims for one field. If a
+    /// field has none of its claims, queries the userinfo endpoint too.
     pub(super) async fn exchange_code(
         &self,
         login: &LoginState,
@@ -177,7 +178,7 @@ impl Provider {
                         claims.entry(name).or_insert(value);
                     }
                 }
-                // The code that needs a claim finds out whether those of the ID token suffice.
+                // The caller checks whether the claims of the ID token suffice.
                 Err(reason) => tracing::warn!(reason, "The userinfo endpoint returned no claims."),
             }
         }
@@ -196,7 +197,7 @@ impl Provider {
         Some(request.http_get_url().to_string())
     }
 
-    /// Returns the origin of that address, if the provider has been discovered.
+    /// Returns the origin of the address of [`Self::sign_out_url`], if the provider has been discovered.
     pub(super) fn sign_out_origin(&self) -> Option<String> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (endpoints, _) = known.as_ref()?;
@@ -211,7 +212,7 @@ impl Provider {
         let redirect_uri = RedirectUrl::new(redirect_uri.to_owned()).map_err(|error| {
             SignInError::Untrusted(format!("the redirect URI is not a URL: {error}"))
         })?;
-        // `Expected` checks ID tokens; the client itself needs neither issuer nor keys.
+        // `ExpectedIdToken` checks ID tokens, so the client needs neither the issuer nor keys.
         let issuer = self.expected.issuer.clone().unwrap_or_else(placeholder_issuer);
         let no_keys = CoreJsonWebKeySet::new(Vec::new());
         Ok(CoreClient::new(self.expected.client_id.clone(), issuer, no_keys)
@@ -255,9 +256,8 @@ impl Provider {
         let request =
             self.http.0.get(url).bearer_auth(token.secret()).header("accept", "application/json");
         let request = request.build().map_err(|error| error.to_string())?;
-        let answer = fetch::send_request(&self.http.0, request)
-            .await
-            .map_err(|missing| missing.to_string())?;
+        let answer =
+            fetch::send_request(&self.http.0, request).await.map_err(|error| error.to_string())?;
         if !answer.status.is_success() {
             return Err(format!("{url} answered {}", answer.status));
         }
@@ -348,7 +348,7 @@ fn token_endpoint_error(
     error: RequestTokenError<FetchError, StandardErrorResponse<CoreErrorResponseType>>,
 ) -> SignInError {
     match error {
-        RequestTokenError::Request(missing) => SignInError::Unreachable(missing.to_string()),
+        RequestTokenError::Request(error) => SignInError::Unreachable(error.to_string()),
         RequestTokenError::ServerResponse(answer) => match answer.error() {
             CoreErrorResponseType::InvalidGrant => {
                 SignInError::Stale("the provider rejects its code")
@@ -362,8 +362,8 @@ fn token_endpoint_error(
             "the token endpoint's answer cannot be read at {}",
             error.path()
         )),
-        RequestTokenError::Other(words) => {
-            SignInError::Untrusted(format!("the token endpoint: {words}"))
+        RequestTokenError::Other(detail) => {
+            SignInError::Untrusted(format!("the token endpoint: {detail}"))
         }
     }
 }

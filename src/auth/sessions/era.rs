@@ -6,7 +6,7 @@ use rand::RngCore;
 use std::path::Path;
 use std::time::Duration;
 
-/// The file in the data directory. It is in no backup, so a restored store ends its sessions.
+/// The name of the file in the data directory. No backup includes it, so restoring a store ends its sessions.
 const ERA_FILE: &str = "session-era";
 
 /// The current era.
@@ -18,8 +18,8 @@ impl Era {
     pub(super) fn load_or_start(data_dir: &Path) -> Self {
         let path = data_dir.join(ERA_FILE);
         let boot = penstock_base::clock::boot_id();
-        if let Ok(kept) = std::fs::read_to_string(&path)
-            && let Some((of_boot, era)) = kept.trim().split_once(' ')
+        if let Ok(stored) = std::fs::read_to_string(&path)
+            && let Some((of_boot, era)) = stored.trim().split_once(' ')
             && !boot.is_empty()
             && of_boot == boot
         {

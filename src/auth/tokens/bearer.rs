@@ -22,16 +22,17 @@ pub(super) enum Bearer {
 }
 
 impl Bearer {
-    /// Determines the bearer from the claims. A token that a person may have delegated counts as a person's. A service
-    /// account is created only for a token that says it is a client's, or at least nothing else.
+    /// Determines the bearer from the claims. A token that a person may have delegated counts as a person's. Only a
+    /// token that says it is a client's, or that has no sign of a person, gets a service account. The first rule that
+    /// applies decides:
     ///
     /// - `scp` (Entra ID, Okta): a person
-    /// - `idtyp` (Entra ID): `app`: a client; else a person
+    /// - `idtyp` (Entra ID): a client if it is `app`; else a person
     /// - `sub` is the client id (RFC 9068, 2.2): a client
     /// - `gty` `client-credentials` (Auth0): a client
     /// - `preferred_username` `service-account-<client id>` (Keycloak): a client
-    /// - `oid` (Entra ID): a client if equal to `sub` and without signs of a person; else a person
-    /// - `scope`, or a sign of a sign-in or a person: a person
+    /// - `oid` (Entra ID): a client if it is equal to `sub` and no claim is of a person; else a person
+    /// - `scope`, or a claim of a sign-in or of a person: a person
     /// - none of these: a client
     pub(super) fn from_claims(claims: &Map<String, Value>) -> Result<Self, AuthError> {
         if claims.contains_key("scp") {

@@ -30,7 +30,7 @@ fn create_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn J
     Ok(Box::new(SignatureCheck { algorithm: *algorithm, method, key: key.clone() }))
 }
 
-/// The check of an algorithm's signatures.
+/// How ring checks the signatures of an algorithm.
 #[derive(Clone, Copy)]
 enum Method {
     Rsa(&'static RsaParameters),
@@ -48,7 +48,7 @@ impl Method {
     }
 }
 
-/// Returns the check for an algorithm; `None` for HMAC, because the keys of a provider are public.
+/// Returns how to check an algorithm's signatures; `None` for HMAC, because the keys of a provider are public.
 fn find_method(algorithm: Algorithm) -> Option<Method> {
     Some(match algorithm {
         Algorithm::RS256 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),

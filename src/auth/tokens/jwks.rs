@@ -2,7 +2,8 @@
 //!
 //! The keys are fetched at the start, once an hour, and when a token is signed with an unknown key: then at most
 //! every 30 s, with one fetch for all waiting requests. The last fetched set is also in `<data-dir>/jwks.json`. While
-//! the provider is unreachable, it is used for `service.security.jwks.max-stale`, in elapsed time.
+//! the provider is unreachable, this set is used until it is older than `service.security.jwks.max-stale`, in elapsed
+//! time.
 use super::keys::PublicKeys;
 use super::provider::Provider;
 use crate::AuthError;
@@ -35,7 +36,7 @@ struct Shared {
     file: PathBuf,
     max_stale: Duration,
     cached: RwLock<CachedKeys>,
-    /// The start of the last fetch for a token. Locked during a fetch.
+    /// The start of the last fetch for a token. Locked during every fetch.
     fetching: Mutex<Option<Instant>>,
 }
 
@@ -73,7 +74,7 @@ pub(super) struct CurrentKeys {
 }
 
 impl Jwks {
-    /// Loads the keys from the file, if they belong to this issuer. Blocking.
+    /// Loads the keys from the file. Ignores them if they belong to another issuer. Blocking.
     pub(super) fn open(
         provider: Provider,
         data_dir: &Path,
@@ -81,7 +82,7 @@ impl Jwks {
         max_stale: Duration,
     ) -> Self {
         let file = data_dir.join(JWKS_FILE);
-        let mut held = CachedKeys::default();
+        let mut cached = CachedKeys::default();
         match std::fs::read(&file) {
             Ok(bytes) => match read_file(&bytes, &provider) {
                 Ok((text, keys, fetched)) => {
@@ -92,7 +93,7 @@ impl Jwks {
                         "The keys of the token issuer were read from the data directory."
                     );
                     let keys = Arc::new(keys);
-                    held = CachedKeys { keys, text, fetched, written: Some(fetched), ..held };
+                    cached = CachedKeys { keys, text, fetched, written: Some(fetched), ..cached };
                 }
                 Err(why) => {
                     tracing::warn!(why, "The cached keys of the token issuer are not used.");
@@ -103,13 +104,13 @@ impl Jwks {
                 tracing::warn!(%error, "The cached keys of the token issuer could not be read.");
             }
         }
-        let held = RwLock::new(held);
+        let cached = RwLock::new(cached);
         Self(Arc::new(Shared {
             provider,
             clock,
             file,
             max_stale,
-            cached: held,
+            cached,
             fetching: Mutex::default(),
         }))
     }
@@ -124,8 +125,8 @@ impl Jwks {
         self.usable_keys()
     }
 
-    /// Returns newer keys when none of `current` fits; the same ones if it is too early to fetch again. The flag says
-    /// whether the last fetch succeeded.
+    /// Fetches newer keys for a token that none of the `current` keys has signed. Returns the same keys if it is too
+    /// early to fetch again. The flag says whether the last fetch succeeded.
     pub(super) async fn fetch_newer(
         &self,
         current: &CurrentKeys,
@@ -140,40 +141,40 @@ impl Jwks {
             let attempts = self.lock_cached().attempts;
             self.fetch_unless_done(attempts).await;
             let (failed, fetched) = {
-                let held = self.lock_cached();
-                (held.failed, held.fetched)
+                let cached = self.lock_cached();
+                (cached.failed, cached.fetched)
             };
-            let fresh = self.0.clock.elapsed_since(fetched);
+            let age = self.0.clock.elapsed_since(fetched);
             let wait = if failed {
                 FETCH_RETRY_INTERVAL
             } else {
-                FETCH_INTERVAL.saturating_sub(fresh).max(FETCH_RETRY_INTERVAL)
+                FETCH_INTERVAL.saturating_sub(age).max(FETCH_RETRY_INTERVAL)
             };
             tokio::time::sleep(wait).await;
         }
     }
 
     fn usable_keys(&self) -> Result<CurrentKeys, AuthError> {
-        let held = self.lock_cached();
-        if held.keys.is_empty() {
+        let cached = self.lock_cached();
+        if cached.keys.is_empty() {
             return Err(AuthError::Unavailable(
                 "access tokens cannot be checked now: the keys of their issuer have not been fetched yet; \
                  the gateway's log says why"
                     .into(),
             ));
         }
-        if self.0.clock.elapsed_since(held.fetched) > self.0.max_stale {
+        if self.0.clock.elapsed_since(cached.fetched) > self.0.max_stale {
             return Err(AuthError::Unavailable(
                 "access tokens cannot be checked now: their issuer is unreachable, and its keys were \
                  fetched longer ago than service.security.jwks.max-stale allows"
                     .into(),
             ));
         }
-        Ok(CurrentKeys { keys: held.keys.clone(), attempts: held.attempts })
+        Ok(CurrentKeys { keys: cached.keys.clone(), attempts: cached.attempts })
     }
 
-    /// Fetches the keys, unless another request has since `attempts`, or it is too early. A started fetch completes
-    /// even if the client of its request disconnects.
+    /// Fetches the keys, unless another request has fetched them since `attempts` was read, or it is too early. A
+    /// started fetch completes even if the client of its request disconnects.
     async fn fetch_once(&self, attempts: u64) {
         let jwks = self.clone();
         let fetching = tokio::spawn(async move {
@@ -188,7 +189,7 @@ impl Jwks {
         let _ = fetching.await;
     }
 
-    /// Fetches the keys, unless another task has since `attempts`.
+    /// Fetches the keys, unless another task has fetched them since `attempts` was read.
     async fn fetch_unless_done(&self, attempts: u64) {
         let _fetching = self.0.fetching.lock().await;
         if self.lock_cached().attempts == attempts {
@@ -200,12 +201,12 @@ impl Jwks {
         let fetched = self.0.provider.fetch_keys().await;
         let now = self.0.clock.elapsed();
         let to_write = {
-            let mut held = self.lock_cached_mut();
-            held.attempts += 1;
-            let had_failed = std::mem::replace(&mut held.failed, fetched.is_err());
+            let mut cached = self.lock_cached_mut();
+            cached.attempts += 1;
+            let had_failed = std::mem::replace(&mut cached.failed, fetched.is_err());
             match fetched {
                 Ok((text, keys)) => {
-                    let is_new = held.text != text;
+                    let is_new = cached.text != text;
                     if is_new || had_failed {
                         tracing::info!(
                             keys = keys.len(),
@@ -214,11 +215,11 @@ impl Jwks {
                         );
                     }
                     let interval = u64::try_from(FETCH_INTERVAL.as_millis()).unwrap_or(u64::MAX);
-                    let is_old = held.written.is_none_or(|at| now.saturating_sub(at) >= interval);
-                    held.keys = Arc::new(keys);
-                    held.text = text;
-                    held.fetched = now;
-                    (is_new || is_old).then(|| held.text.clone())
+                    let is_old = cached.written.is_none_or(|at| now.saturating_sub(at) >= interval);
+                    cached.keys = Arc::new(keys);
+                    cached.text = text;
+                    cached.fetched = now;
+                    (is_new || is_old).then(|| cached.text.clone())
                 }
                 Err(why) => {
                     if !had_failed {
@@ -261,7 +262,7 @@ impl Jwks {
     }
 
     fn lock_cached(&self) -> RwLockReadGuard<'_, CachedKeys> {
-        // Consistent after each statement.
+        // A panic cannot leave the keys half changed.
         self.0.cached.read().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -70,7 +70,7 @@ impl PublicKeys {
 impl PublicKey {
     fn parse_key(value: &Value) -> Option<Self> {
         let key: Jwk = serde_json::from_value(value.clone()).ok()?;
-        let of_its_kind: &[Algorithm] = match &key.algorithm {
+        let of_key_type: &[Algorithm] = match &key.algorithm {
             AlgorithmParameters::RSA(key)
                 if URL_SAFE_NO_PAD.decode(&key.n).is_ok_and(|modulus| roca::is_weak(&modulus)) =>
             {
@@ -113,9 +113,9 @@ impl PublicKey {
         let algorithms = match value.get("alg").and_then(Value::as_str) {
             Some(name) => {
                 let algorithm: Algorithm = name.parse().ok()?;
-                of_its_kind.contains(&algorithm).then(|| vec![algorithm])?
+                of_key_type.contains(&algorithm).then(|| vec![algorithm])?
             }
-            None => of_its_kind.to_vec(),
+            None => of_key_type.to_vec(),
         };
         let decoding = DecodingKey::from_jwk(&key).ok()?;
         Some(Self { id: common.key_id.clone(), algorithms, decoding })

@@ -1,5 +1,5 @@
-//! Logs refused tokens, so that an operator sees which setting does not match. Any client can send tokens. So there
-//! are only some lines a minute, of limited length, with no part of a token except its issuer and audience.
+//! Logs refused tokens, so that an operator sees which setting does not match. Any client can send tokens, so the
+//! number of lines a minute and their length are limited. A line has no part of a token except its issuer and audience.
 use super::token::{ExpectedToken, Token};
 use crate::AuthError;
 use serde_json::Value;
@@ -13,7 +13,7 @@ const LINE_WINDOW: Duration = Duration::from_mins(1);
 /// The maximum number of characters of a claim.
 const MAX_CLAIM_CHARS: usize = 200;
 
-/// The begin of the current window, and the lines written in it.
+/// Logs refused tokens. It has the start of the current window, and the number of lines in it.
 #[derive(Debug, Default)]
 pub(super) struct RefusalLog(Mutex<Option<(Instant, u32)>>);
 
@@ -43,7 +43,7 @@ impl RefusalLog {
     }
 
     fn has_capacity(&self, now: Instant) -> bool {
-        // It changes by single assignments, so a panic leaves it consistent.
+        // A panic cannot leave the window half changed.
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (begun, lines) = window.get_or_insert((now, 0));
         if now.duration_since(*begun) >= LINE_WINDOW {

@@ -43,9 +43,8 @@ impl Provider {
             Some(uri) => uri.clone(),
             None => self.discover_jwks_uri().await?,
         };
-        let text = fetch::fetch_document(&self.client, &uri)
-            .await
-            .map_err(|missing| missing.to_string())?;
+        let text =
+            fetch::fetch_document(&self.client, &uri).await.map_err(|error| error.to_string())?;
         let keys =
             PublicKeys::parse_set(&text).map_err(|why| format!("the keys at {uri}: {why}"))?;
         Ok((text, keys))
@@ -56,13 +55,13 @@ impl Provider {
         for url in metadata_urls(&self.issuer)? {
             match fetch::fetch_document(&self.client, &url).await {
                 Ok(text) => return self.parse_metadata(&url, &text),
-                Err(missing @ FetchError::NotFound { .. }) => {
-                    first.get_or_insert(missing);
+                Err(error @ FetchError::NotFound { .. }) => {
+                    first.get_or_insert(error);
                 }
-                Err(missing @ FetchError::Unreachable(_)) => return Err(missing.to_string()),
+                Err(error @ FetchError::Unreachable(_)) => return Err(error.to_string()),
             }
         }
-        let first = first.map_or_else(String::new, |missing| missing.to_string());
+        let first = first.map_or_else(String::new, |error| error.to_string());
         Err(format!("{first}; check issuer-uri, or set jwk-set-uri"))
     }
 
@@ -82,8 +81,8 @@ impl Provider {
     }
 }
 
-/// Lists the possible addresses of an issuer's metadata. OpenID Connect appends to the issuer. RFC 8414 inserts its
-/// own name before the issuer's path. Some providers do so with OpenID Connect's name (RFC 8414, 5).
+/// Lists the possible addresses of an issuer's metadata. OpenID Connect appends its well-known name to the issuer. RFC
+/// 8414 inserts another name before the issuer's path. Some providers insert OpenID Connect's name there (RFC 8414, 5).
 fn metadata_urls(issuer: &str) -> Result<Vec<String>, String> {
     let url = Url::parse(issuer).map_err(|error| format!("issuer-uri {issuer:?}: {error}"))?;
     let path = url.path().trim_end_matches('/');

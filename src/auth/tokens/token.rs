@@ -1,4 +1,4 @@
-//! Parses a token (RFC 7519) and checks it, whether its bearer is a client or a person.
+//! Parses tokens (RFC 7519) and checks them. The checks are the same for clients and persons.
 use crate::AuthError;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,7 +12,7 @@ use std::fmt;
 const MAX_TOKEN_BYTES: usize = 16 << 10;
 /// The tolerated difference between the issuer's clock and the gateway's, in seconds.
 const CLOCK_SKEW_SECONDS: f64 = 60.0;
-/// Header parameters with which a token brings its own key.
+/// Header parameters with which a token names or contains the key that it is signed with.
 const OWN_KEY_PARAMETERS: [&str; 3] = ["jwk", "jku", "x5u"];
 /// Claims that only ID tokens have (OpenID Connect Core 1.0, 2 and 3.1.3.6), and those of logout tokens.
 const NON_ACCESS_TOKEN_CLAIMS: [&str; 5] = ["nonce", "at_hash", "c_hash", "s_hash", "events"];
@@ -158,8 +158,8 @@ impl<'a> Token<'a> {
         }
     }
 
-    /// Returns whether a token whose audience is this client may be an ID token. ID tokens are issued to the client
-    /// that is their audience, and some contain no client id.
+    /// Returns whether a token with this client as its audience may be an ID token. The audience of an ID token is the
+    /// client that it was issued to, and some ID tokens contain no client id.
     fn may_be_id_token_of(&self, client_id: &str) -> bool {
         match CLIENT_ID_CLAIMS.iter().find_map(|name| self.text_claim(name)) {
             None => true,
@@ -204,7 +204,7 @@ pub(super) fn refuse_token<T>(what: &str) -> Result<T, AuthError> {
     Err(AuthError::Invalid(format!("the access token is refused: {what}")))
 }
 
-/// Returns whether a type is `JWT` (RFC 7519), `at+jwt` (RFC 9068), or Keycloak's value in the claim of that name.
+/// Returns whether a `typ` is `JWT` (RFC 7519), `at+jwt` (RFC 9068), or `Bearer` (Keycloak's value of the claim `typ`).
 fn is_access_token_type(value: &Value) -> bool {
     let Some(name) = value.as_str() else { return false };
     let name = name.to_ascii_lowercase();
@@ -224,7 +224,7 @@ fn decode_members(what: &str, part: &str) -> Result<Map<String, Value>, AuthErro
     }
 }
 
-/// The members of an object without duplicates, because RFC 7519, 4 leaves open which of two counts.
+/// The members of an object. Duplicates are an error, because RFC 7519, 4 leaves open which of two counts.
 struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {

@@ -6,12 +6,12 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 /// The maximum bytes of events in one batch; a larger event is a batch of its own.
 const MAX_BATCH_BYTES: usize = 32 << 10;
 
-/// One listener. It holds no events, so a slow listener costs no memory; it is notified of events that it missed.
+/// One listener. It holds no events, so a slow listener costs no memory. It is notified if it missed events.
 #[derive(Debug)]
 pub struct Listener {
     events: EventBus,
     newest: watch::Receiver<u64>,
-    /// The identifier up to which every event was sent, or not asked for.
+    /// Every event up to this identifier was sent, or skipped because the listener did not ask for its kind.
     after: u64,
     kinds: Vec<EventKind>,
     _permit: OwnedSemaphorePermit,
@@ -41,7 +41,7 @@ impl Listener {
     /// Waits for the next events. Cancel safe.
     pub async fn next(&mut self) -> Vec<Event> {
         loop {
-            // Marked before reading the ring: an event in between ends the wait.
+            // Mark this before reading the ring, so that an event published in between ends the wait.
             self.newest.mark_unchanged();
             let events = self.take_available();
             if !events.is_empty() {

@@ -54,13 +54,13 @@ impl Ring {
         if (self.gone..=self.newest_id()).contains(&after) {
             return None;
         }
-        // A future identifier is that of another gateway, or of one whose store was lost.
+        // An identifier in the future comes from another gateway, or from before this gateway lost its store.
         let count = (self.before..self.gone).contains(&after).then(|| self.gone - after);
         Some(MissedEvents { count, up_to: self.gone })
     }
 
     /// Returns the events of these kinds after `after`, until they reach `bytes`, and the identifier of the last event
-    /// that was looked at. Nothing may be missed after `after`.
+    /// that was looked at. No event after `after` may have been dropped.
     pub(super) fn events_after(
         &self,
         after: u64,

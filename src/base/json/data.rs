@@ -15,8 +15,8 @@ const MAX_FINDINGS: usize = 100;
 ///
 /// # Errors
 /// As [`parse`](super::parse), and:
-/// - `ErrorClass::Invalid`, with JSON Pointers, if the body is not an object, `data` is missing or not an array, or there
-///   are other members
+/// - `ErrorClass::Invalid`, with JSON Pointers, if the body is not an object, `data` is missing or not an array, or
+///   there are other members
 /// - `ErrorClass::TooLarge` for more than `limit` objects
 pub fn parse_data(
     text: &[u8],
@@ -101,7 +101,7 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
                 return Err(self.cursor.stop_with(too_many_error(self.limit)));
             }
             if self.findings.is_empty() {
-                (self.each)(index, value).map_err(|fault| self.cursor.stop_with(fault))?;
+                (self.each)(index, value).map_err(|error| self.cursor.stop_with(error))?;
             }
             index += 1;
         }

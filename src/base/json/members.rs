@@ -6,8 +6,8 @@ use crate::nearest::find_nearest;
 /// The maximum number of findings for one body, so that the answer does not become larger than the request.
 const MAX_FINDINGS: usize = 1000;
 
-/// The members of one object, taken by name. [`report_unknown`](Self::report_unknown) reports members that were not taken, so no member is
-/// dropped silently. A member that is `null` counts as absent.
+/// The members of one object, taken by name. [`report_unknown`](Self::report_unknown) reports members that were not
+/// taken, so no member is dropped silently. A member that is `null` counts as absent.
 #[derive(Debug)]
 pub struct Members<'a> {
     pointer: String,
@@ -98,11 +98,11 @@ impl<'a> Members<'a> {
     pub fn report_unknown(self) {
         for (name, _) in self.entries.iter().take(MAX_FINDINGS) {
             let pointer = self.pointer_to(name);
-            let mend = match find_nearest(name, self.known.iter().copied()) {
+            let hint = match find_nearest(name, self.known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("the known members are {}", self.known.join(", ")),
             };
-            push_finding(self.findings, pointer, format!("`{name}` is not known here; {mend}"));
+            push_finding(self.findings, pointer, format!("`{name}` is not known here; {hint}"));
         }
     }
 

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-/// The position of `serde_json` in a text.
+/// The position in a text up to which `serde_json` has read it.
 #[derive(Debug)]
 pub(super) struct TextCursor<'de> {
     pub(super) text: &'de str,
@@ -67,8 +67,8 @@ impl<'de> TextCursor<'de> {
     }
 
     /// Stops the reading with this error.
-    pub(super) fn stop_with<E: Error>(&mut self, fault: GatewayError) -> E {
-        self.fault = Some(fault);
+    pub(super) fn stop_with<E: Error>(&mut self, error: GatewayError) -> E {
+        self.fault = Some(error);
         E::custom("stopped")
     }
 
@@ -87,7 +87,7 @@ impl<'de> TextCursor<'de> {
         Ok(())
     }
 
-    /// Leaves it: moves past its closing bracket.
+    /// Leaves the current array or object: moves past its closing bracket.
     pub(super) fn leave_nested(&mut self) {
         self.peek();
         self.depth -= 1;
@@ -134,8 +134,8 @@ impl<'de> TextCursor<'de> {
         let start = self.at;
         self.at += raw.get().len();
         serde_json::from_str(raw.get()).map_err(|error| {
-            let fault = self.convert_error(start, &error);
-            self.stop_with(fault)
+            let error = self.convert_error(start, &error);
+            self.stop_with(error)
         })
     }
 

@@ -36,17 +36,17 @@ pub struct Sample {
 }
 
 /// Reads a sample of a text with an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one
-/// object in each line. The sample has elements at even distances, including the first. Only kept elements are checked
-/// for duplicate names and for their nesting.
+/// object in each line. The elements of the sample are evenly spaced, and the first is one of them. Only kept elements
+/// are checked for duplicate names and for their nesting.
 ///
 /// # Errors
-/// `ErrorClass::Malformed` as [`parse`](super::parse); `ErrorClass::TooLarge` if one object, with one element of each array,
-/// exceeds the limits.
+/// - `ErrorClass::Malformed` as [`parse`](super::parse)
+/// - `ErrorClass::TooLarge` if one object, with one element of each array, exceeds the limits
 pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayError> {
     let text = decode_utf8(text)?;
     let outline = match find_outline(text) {
         Ok(outline) => outline,
-        Err(fault) => outline_lines(text).ok_or(fault)?,
+        Err(error) => outline_lines(text).ok_or(error)?,
     };
     let (mut kept, total) = match outline {
         Outline::One(raw) => (vec![raw], 1),
@@ -70,7 +70,7 @@ pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayE
             kept.iter().map(|raw| budget.read_value(text, raw, nesting)).collect();
         let is_too_large = match &objects {
             Ok(_) => budget.is_cut && elements > limits.elements,
-            Err(fault) => fault.kind == ErrorClass::TooLarge,
+            Err(error) => error.kind == ErrorClass::TooLarge,
         };
         if !is_too_large || (elements == 1 && kept.len() == 1) {
             let elements = budget.is_cut.then_some(elements);
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for Elements<'_, 'de> {
     }
 }
 
-/// Keeps some of many elements at even distances, without knowing their number in advance.
+/// Keeps some of many elements, evenly spaced, without knowing their number in advance.
 struct Sampler<'t> {
     kept: Vec<&'t str>,
     most: usize,
@@ -216,7 +216,7 @@ impl SampleBudget {
         read_text(raw, nesting, |cursor, raw| {
             ReducedReader { cursor, nesting, budget: self }.deserialize(raw)
         })
-        .map_err(|fault| relocate_error(fault, text, raw))
+        .map_err(|error| relocate_error(error, text, raw))
     }
 
     fn take_value(&mut self) -> Result<(), GatewayError> {
@@ -236,18 +236,18 @@ fn too_large_error() -> GatewayError {
 }
 
 /// Changes the place of an error in a part of a text to its place in the whole text.
-fn relocate_error(mut fault: GatewayError, text: &str, part: &str) -> GatewayError {
+fn relocate_error(mut error: GatewayError, text: &str, part: &str) -> GatewayError {
     let before = text.get(..part.as_ptr().addr() - text.as_ptr().addr()).unwrap_or_default();
     let lines = before.bytes().filter(|&byte| byte == b'\n').count() as u64;
     let columns = before.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
-    for finding in &mut fault.errors {
+    for finding in &mut error.errors {
         if let Place::Line { line, column } = &mut finding.place {
             *column += if *line == 1 { columns } else { 0 };
             *line += lines;
-            fault.detail = format!("the JSON cannot be read: {finding}");
+            error.detail = format!("the JSON cannot be read: {finding}");
         }
     }
-    fault
+    error
 }
 
 /// Reads a value with only some elements of its arrays.
@@ -263,7 +263,7 @@ impl<'de> DeserializeSeed<'de> for ReducedReader<'_, 'de> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
         let first = self.cursor.peek();
-        self.budget.take_value().map_err(|fault| self.cursor.stop_with(fault))?;
+        self.budget.take_value().map_err(|error| self.cursor.stop_with(error))?;
         match first {
             Some(b'[') => deserializer.deserialize_seq(self),
             Some(b'{') => deserializer.deserialize_map(self),
@@ -272,7 +272,7 @@ impl<'de> DeserializeSeed<'de> for ReducedReader<'_, 'de> {
                 let scalar = self.cursor.read_scalar(first, deserializer)?;
                 self.budget
                     .take_bytes(self.cursor.at - start)
-                    .map_err(|fault| self.cursor.stop_with(fault))?;
+                    .map_err(|error| self.cursor.stop_with(error))?;
                 Ok(scalar)
             }
         }
@@ -300,7 +300,7 @@ impl<'de> Visitor<'de> for ReducedReader<'_, 'de> {
         budget.is_cut |= sampler.kept.len() < sampler.offered;
         let read = |raw: &&str| budget.read_value(cursor.text, raw, nesting.saturating_sub(1));
         let elements: Result<_, GatewayError> = sampler.kept.iter().map(read).collect();
-        elements.map(Json::Array).map_err(|fault| cursor.stop_with(fault))
+        elements.map(Json::Array).map_err(|error| cursor.stop_with(error))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
@@ -308,7 +308,7 @@ impl<'de> Visitor<'de> for ReducedReader<'_, 'de> {
         cursor.enter_nested()?;
         let (mut members, mut names) = (Vec::new(), HashSet::new());
         while let Some(name) = cursor.read_name(&mut map, &mut names)? {
-            budget.take_bytes(name.len()).map_err(|fault| cursor.stop_with(fault))?;
+            budget.take_bytes(name.len()).map_err(|error| cursor.stop_with(error))?;
             let nesting = nesting.saturating_sub(1);
             let value = map.next_value_seed(ReducedReader { cursor, nesting, budget })?;
             members.push((name.into_owned(), value));
@@ -326,11 +326,11 @@ mod tests {
 
     const LIMITS: SampleLimits = SampleLimits { nesting: 8, elements: 4, values: 40, bytes: 1000 };
 
-    fn of(text: &str) -> Sample {
+    fn sample_of(text: &str) -> Sample {
         read_sample(text.as_bytes(), LIMITS).unwrap()
     }
 
-    fn shown(sample: &Sample) -> String {
+    fn objects_text(sample: &Sample) -> String {
         Json::Array(sample.objects.clone()).to_string()
     }
 
@@ -344,7 +344,7 @@ mod tests {
             format!(" {{\"data\": {objects}}}\n"),
             objects.trim_matches(['[', ']']).replace("},{\"data", "}\n\n {\"data"),
         ] {
-            let sample = of(&text);
+            let sample = sample_of(&text);
             assert_eq!(
                 (Json::Array(sample.objects), sample.total, sample.elements),
                 (whole.clone(), 2, None)
@@ -352,18 +352,18 @@ mod tests {
         }
         // An object with more members than `data`, or with something else under `data`, is a sample object itself.
         for text in [r#"{"data":[{"a":1}],"b":1}"#, r#"{"data":[1]}"#, r#"{"data":{}}"#, "{}"] {
-            assert_eq!(shown(&of(text)), format!("[{text}]"));
+            assert_eq!(objects_text(&sample_of(text)), format!("[{text}]"));
         }
-        assert_eq!((of("[]").objects, of("7").total), (Vec::new(), 1));
+        assert_eq!((sample_of("[]").objects, sample_of("7").total), (Vec::new(), 1));
     }
 
     #[test]
     fn objects_are_taken_at_even_distances() {
         let objects: Vec<String> = (0..1001).map(|n| format!("{{\"n\":{n}}}")).collect();
         for text in [format!("[{}]", objects.join(",")), objects.join("\n")] {
-            let sample = of(&text);
+            let sample = sample_of(&text);
             assert_eq!((sample.total, sample.elements), (1001, None));
-            assert_eq!(shown(&sample), r#"[{"n":0},{"n":256},{"n":512},{"n":768}]"#);
+            assert_eq!(objects_text(&sample), r#"[{"n":0},{"n":256},{"n":512},{"n":768}]"#);
         }
     }
 
@@ -371,31 +371,31 @@ mod tests {
     fn long_arrays_and_many_objects_are_cut_until_the_sample_fits() {
         let numbers: Vec<String> = (0..100).map(|n| n.to_string()).collect();
         let object = format!("{{\"a\":[{}],\"b\":[[{}]]}}", numbers.join(","), numbers.join(","));
-        let sample = of(&object);
+        let sample = sample_of(&object);
         assert_eq!(
-            (shown(&sample).as_str(), sample.elements),
+            (objects_text(&sample).as_str(), sample.elements),
             (r#"[{"a":[0,32,64,96],"b":[[0,32,64,96]]}]"#, Some(4))
         );
-        let sample = of(&format!("{{\"a\":[{}]}}", numbers.join(",")));
+        let sample = sample_of(&format!("{{\"a\":[{}]}}", numbers.join(",")));
         assert_eq!(
-            (shown(&sample).as_str(), sample.elements),
+            (objects_text(&sample).as_str(), sample.elements),
             (r#"[{"a":[0,32,64,96]}]"#, Some(4)),
             "an array is kept whole, or cut to the common length"
         );
         let members: Vec<String> = (0..15).map(|n| format!("\"m{n}\":{n}")).collect();
         let object = format!("{{{}}}", members.join(","));
-        let sample = of(&[object.as_str(); 4].join("\n"));
+        let sample = sample_of(&[object.as_str(); 4].join("\n"));
         assert_eq!((sample.objects.len(), sample.total, sample.elements), (2, 4, None));
         let text = format!("[{}]", vec![format!("{{\"a\":\"{}\"}}", "x".repeat(400)); 4].join(","));
-        assert_eq!(of(&text).objects.len(), 2);
+        assert_eq!(sample_of(&text).objects.len(), 2);
     }
 
     #[test]
     fn text_that_cannot_be_cut_or_parsed_is_refused_with_its_place() {
         let members: Vec<String> = (0..50).map(|n| format!("\"m{n}\":{n}")).collect();
-        let fault =
+        let error =
             read_sample(format!("{{{}}}", members.join(",")).as_bytes(), LIMITS).unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::TooLarge);
+        assert_eq!(error.kind, ErrorClass::TooLarge);
         for (text, line, column) in [
             ("[{\"a\": 1},\n {\"b\": 1, \"b\": 2}]", 2, 11),
             ("{\"a\": [\n1, {\"b\":\n[{\"c\": 1, \"c\": 2}]}]}", 3, 11),
@@ -404,11 +404,11 @@ mod tests {
             ("[1,", 1, 4),
             ("", 1, 1),
         ] {
-            let fault = read_sample(text.as_bytes(), LIMITS).unwrap_err();
-            let found: Vec<&Finding> = fault.errors.iter().collect();
-            assert_eq!(found[0].place, Place::Line { line, column }, "{text}: {fault}");
-            assert!(fault.detail.contains(&format!("line {line}, column {column}")), "{fault}");
-            assert_eq!(fault.kind, ErrorClass::Malformed);
+            let error = read_sample(text.as_bytes(), LIMITS).unwrap_err();
+            let found: Vec<&Finding> = error.errors.iter().collect();
+            assert_eq!(found[0].place, Place::Line { line, column }, "{text}: {error}");
+            assert!(error.detail.contains(&format!("line {line}, column {column}")), "{error}");
+            assert_eq!(error.kind, ErrorClass::Malformed);
         }
     }
 }

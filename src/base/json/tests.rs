@@ -3,20 +3,20 @@ use crate::error::Place;
 use proptest::prelude::*;
 use std::fmt::Write as _;
 
-fn fault(text: impl AsRef<[u8]>) -> (u64, u64, String) {
-    let fault = parse(text.as_ref(), 128).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Malformed);
-    match fault.errors.as_slice() {
+fn parse_failure(text: impl AsRef<[u8]>) -> (u64, u64, String) {
+    let error = parse(text.as_ref(), 128).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Malformed);
+    match error.errors.as_slice() {
         [Finding { place: Place::Line { line, column }, message }] => {
-            assert!(fault.detail.contains(message.as_str()), "{}", fault.detail);
+            assert!(error.detail.contains(message.as_str()), "{}", error.detail);
             (*line, *column, message.clone())
         }
         other => panic!("{other:?}"),
     }
 }
 
-fn refused(text: impl AsRef<[u8]>, line: u64, column: u64, words: &str) {
-    let (l, c, message) = fault(text);
+fn assert_malformed(text: impl AsRef<[u8]>, line: u64, column: u64, words: &str) {
+    let (l, c, message) = parse_failure(text);
     assert!(message.contains(words), "{message}");
     assert_eq!((l, c), (line, column), "{message}");
 }
@@ -61,14 +61,14 @@ fn keeps_the_digits_of_numbers() {
 
 #[test]
 fn refuses_text_that_is_not_a_number() {
-    refused("01", 1, 2, "invalid number");
-    refused("[-]", 1, 3, "invalid number");
-    refused("1.", 1, 2, "invalid number");
-    refused("[1.x]", 1, 4, "invalid number");
-    refused("1e", 1, 2, "invalid number");
-    refused("+1", 1, 1, "expected value");
-    refused("NaN", 1, 1, "expected value");
-    refused(".5", 1, 1, "expected value");
+    assert_malformed("01", 1, 2, "invalid number");
+    assert_malformed("[-]", 1, 3, "invalid number");
+    assert_malformed("1.", 1, 2, "invalid number");
+    assert_malformed("[1.x]", 1, 4, "invalid number");
+    assert_malformed("1e", 1, 2, "invalid number");
+    assert_malformed("+1", 1, 1, "expected value");
+    assert_malformed("NaN", 1, 1, "expected value");
+    assert_malformed(".5", 1, 1, "expected value");
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn private_names_of_serde_json_are_ordinary_names() {
                 let text = format!("{{\"{spelled}\": {value}}}");
                 let object = Json::Object(vec![(name.to_owned(), expected)]);
                 assert_eq!(parse(text.as_bytes(), 5).unwrap(), object);
-                let (got, result) = data(&format!("{{\"data\": [{text}, [{text}]]}}"), 2);
+                let (got, result) = collect_data(&format!("{{\"data\": [{text}, [{text}]]}}"), 2);
                 assert_eq!(result, Ok(()));
                 assert_eq!(got, [(0, object.clone()), (1, Json::Array(vec![object]))]);
-                let fault = data(&text, 2).1.unwrap_err();
-                assert_eq!(fault.errors.first().unwrap().place, Place::Pointer(format!("/{name}")));
+                let error = collect_data(&text, 2).1.unwrap_err();
+                assert_eq!(error.errors.first().unwrap().place, Place::Pointer(format!("/{name}")));
             }
-            refused(
+            assert_malformed(
                 format!("{{\"{name}\": \"1\",\n\"{spelled}\": 1}}"),
                 2,
                 1,
@@ -108,14 +108,14 @@ fn private_names_of_serde_json_are_ordinary_names() {
 
 #[test]
 fn a_duplicate_name_is_refused_at_its_second_place() {
-    refused(
+    assert_malformed(
         "{\"a\": 1,\n \"b\": 2,\n  \"a\": 3}",
         3,
         3,
         "the name \"a\" occurs twice in one object",
     );
-    refused(r#"{"a": 1, "\u0061": 2}"#, 1, 10, "the name \"a\" occurs twice");
-    refused(r#"{"é": {"x": 1, "x": 2}}"#, 1, 16, "\"x\"");
+    assert_malformed(r#"{"a": 1, "\u0061": 2}"#, 1, 10, "the name \"a\" occurs twice");
+    assert_malformed(r#"{"é": {"x": 1, "x": 2}}"#, 1, 16, "\"x\"");
     for count in [23, 24, 25, 26, 60] {
         let mut text: String = "{".to_owned();
         for i in 0..count {
@@ -124,7 +124,7 @@ fn a_duplicate_name_is_refused_at_its_second_place() {
         let plain = format!("{text}\"last\": 0}}");
         assert!(parse(plain.as_bytes(), 2).is_ok());
         for again in [0, count / 2, count - 1] {
-            let (_, _, message) = fault(format!("{text}\"n{again}\": 0}}"));
+            let (_, _, message) = parse_failure(format!("{text}\"n{again}\": 0}}"));
             assert!(message.contains(&format!("\"n{again}\"")), "{count}: {message}");
         }
     }
@@ -134,11 +134,11 @@ fn a_duplicate_name_is_refused_at_its_second_place() {
 fn nesting_is_limited_and_never_overflows_the_stack() {
     let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
     assert!(parse(deep(128).as_bytes(), 128).is_ok());
-    refused(deep(129), 1, 129, "this array is nested deeper than 128 levels");
-    refused("[".repeat(10_000), 1, 129, "nested deeper");
-    refused("{\"a\":".repeat(10_000), 1, 128 * 5 + 1, "this object is nested deeper");
-    let fault = parse("[".repeat(10_000).as_bytes(), usize::MAX).unwrap_err();
-    assert!(fault.detail.contains("1000 levels"), "{fault}");
+    assert_malformed(deep(129), 1, 129, "this array is nested deeper than 128 levels");
+    assert_malformed("[".repeat(10_000), 1, 129, "nested deeper");
+    assert_malformed("{\"a\":".repeat(10_000), 1, 128 * 5 + 1, "this object is nested deeper");
+    let error = parse("[".repeat(10_000).as_bytes(), usize::MAX).unwrap_err();
+    assert!(error.detail.contains("1000 levels"), "{error}");
     std::thread::Builder::new()
         .stack_size(1500 << 10)
         .spawn(move || {
@@ -153,15 +153,20 @@ fn nesting_is_limited_and_never_overflows_the_stack() {
 
 #[test]
 fn invalid_utf8_is_refused_at_its_place() {
-    refused(b"{\"a\":\n \"\xC3\xA9\xFF\"}", 2, 4, "the byte 0xFF at offset 10 is not UTF-8");
-    refused(b"\"\xE2\x82", 1, 2, "cut short");
-    refused(b"\xFF\xFE{\0}\0", 1, 1, "0xFF at offset 0");
+    assert_malformed(
+        b"{\"a\":\n \"\xC3\xA9\xFF\"}",
+        2,
+        4,
+        "the byte 0xFF at offset 10 is not UTF-8",
+    );
+    assert_malformed(b"\"\xE2\x82", 1, 2, "cut short");
+    assert_malformed(b"\xFF\xFE{\0}\0", 1, 1, "0xFF at offset 0");
 }
 
 #[test]
 fn truncated_text_is_refused() {
-    refused("", 1, 1, "the text is empty");
-    refused(" \n ", 2, 2, "the text is empty");
+    assert_malformed("", 1, 1, "the text is empty");
+    assert_malformed(" \n ", 2, 2, "the text is empty");
     for (text, column, words) in [
         ("[1, 2", 6, "EOF while parsing a list"),
         ("[1,", 4, "EOF while parsing a value"),
@@ -173,37 +178,42 @@ fn truncated_text_is_refused() {
         ("\"é", 3, "EOF while parsing a string"),
         ("\"\\u12", 6, "EOF while parsing a string"),
     ] {
-        refused(text, 1, column, words);
-        refused(text, 1, column, "the text may be cut short here");
+        assert_malformed(text, 1, column, words);
+        assert_malformed(text, 1, column, "the text may be cut short here");
     }
-    refused("[\n\"abc\n", 2, 4, "control character");
-    refused("[\n\"abc\"\n", 3, 1, "EOF while parsing a list; the text may be cut short here");
+    assert_malformed("[\n\"abc\n", 2, 4, "control character");
+    assert_malformed(
+        "[\n\"abc\"\n",
+        3,
+        1,
+        "EOF while parsing a list; the text may be cut short here",
+    );
 }
 
 #[test]
 fn text_similar_to_json_is_refused_at_its_place() {
-    refused("\u{feff}{}", 1, 1, "byte order mark");
-    refused("{} x", 1, 4, "trailing characters");
-    refused("[1,]", 1, 4, "trailing comma");
-    refused("[1,,[2]]", 1, 4, "expected value");
-    refused("[,{}]", 1, 2, "expected value");
-    refused("{\"a\":,[]}", 1, 6, "expected value");
-    refused("{\"a\"::[]}", 1, 6, "expected value");
-    refused("{\"a\":1,}", 1, 8, "trailing comma");
-    refused("{a: 1}", 1, 2, "key must be a string");
-    refused("{\"a\" 1}", 1, 6, "expected `:`");
-    refused("[\"é\" 2]", 1, 6, "expected `,` or `]`");
-    refused("[1}", 1, 3, "expected `,` or `]`");
-    refused("True", 1, 1, "expected value");
-    refused("trap", 1, 3, "expected ident");
-    refused("['a']", 1, 2, "expected value");
-    refused("\"a\tb\"", 1, 2, "control character");
-    refused("\"\\x\"", 1, 3, "invalid escape");
-    refused("\"\\u12g4\"", 1, 7, "invalid escape");
-    refused("\n\"ü\\ud800x\"", 2, 9, "unexpected end of hex escape");
-    refused("[0,\n \"\\udc00\"]", 2, 8, "surrogate");
-    refused("[\"\\ud800\"]", 1, 9, "unexpected end of hex escape");
-    refused("{\"é\": 0, \"\\ud800\\u0041\": 0}", 1, 22, "surrogate");
+    assert_malformed("\u{feff}{}", 1, 1, "byte order mark");
+    assert_malformed("{} x", 1, 4, "trailing characters");
+    assert_malformed("[1,]", 1, 4, "trailing comma");
+    assert_malformed("[1,,[2]]", 1, 4, "expected value");
+    assert_malformed("[,{}]", 1, 2, "expected value");
+    assert_malformed("{\"a\":,[]}", 1, 6, "expected value");
+    assert_malformed("{\"a\"::[]}", 1, 6, "expected value");
+    assert_malformed("{\"a\":1,}", 1, 8, "trailing comma");
+    assert_malformed("{a: 1}", 1, 2, "key must be a string");
+    assert_malformed("{\"a\" 1}", 1, 6, "expected `:`");
+    assert_malformed("[\"é\" 2]", 1, 6, "expected `,` or `]`");
+    assert_malformed("[1}", 1, 3, "expected `,` or `]`");
+    assert_malformed("True", 1, 1, "expected value");
+    assert_malformed("trap", 1, 3, "expected ident");
+    assert_malformed("['a']", 1, 2, "expected value");
+    assert_malformed("\"a\tb\"", 1, 2, "control character");
+    assert_malformed("\"\\x\"", 1, 3, "invalid escape");
+    assert_malformed("\"\\u12g4\"", 1, 7, "invalid escape");
+    assert_malformed("\n\"ü\\ud800x\"", 2, 9, "unexpected end of hex escape");
+    assert_malformed("[0,\n \"\\udc00\"]", 2, 8, "surrogate");
+    assert_malformed("[\"\\ud800\"]", 1, 9, "unexpected end of hex escape");
+    assert_malformed("{\"é\": 0, \"\\ud800\\u0041\": 0}", 1, 22, "surrogate");
 }
 
 #[test]
@@ -225,7 +235,7 @@ fn writes_with_and_without_white_space() {
 
 type Got = Vec<(usize, Json)>;
 
-fn data(text: &str, limit: usize) -> (Got, Result<(), GatewayError>) {
+fn collect_data(text: &str, limit: usize) -> (Got, Result<(), GatewayError>) {
     let mut got = Vec::new();
     let result = parse_data(text.as_bytes(), 128, limit, &mut |index, value| {
         got.push((index, value));
@@ -236,11 +246,11 @@ fn data(text: &str, limit: usize) -> (Got, Result<(), GatewayError>) {
 
 #[test]
 fn calls_back_with_one_object_of_data_at_a_time() {
-    let (got, result) = data(" {\"data\" : [ {}, {\"a\": 1} ,[]]}\n", 3);
+    let (got, result) = collect_data(" {\"data\" : [ {}, {\"a\": 1} ,[]]}\n", 3);
     assert_eq!(result, Ok(()));
     let second = Json::Object(vec![("a".to_owned(), number("1"))]);
     assert_eq!(got, [(0, Json::Object(vec![])), (1, second), (2, Json::Array(vec![]))]);
-    assert_eq!(data("{\"data\": []}", 0).1, Ok(()));
+    assert_eq!(collect_data("{\"data\": []}", 0).1, Ok(()));
 }
 
 #[test]
@@ -262,10 +272,10 @@ fn an_error_of_the_callback_stops_it_and_is_returned_unchanged() {
 #[test]
 fn a_body_that_is_not_as_expected_is_invalid_at_its_pointer() {
     let findings = |text: &str| {
-        let (got, result) = data(text, 10);
-        let fault = result.unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::Invalid, "{fault}");
-        let pointers: Vec<String> = fault
+        let (got, result) = collect_data(text, 10);
+        let error = result.unwrap_err();
+        assert_eq!(error.kind, ErrorClass::Invalid, "{error}");
+        let pointers: Vec<String> = error
             .errors
             .iter()
             .map(|finding| match &finding.place {
@@ -288,19 +298,19 @@ fn a_body_that_is_not_as_expected_is_invalid_at_its_pointer() {
 
 #[test]
 fn more_objects_than_the_limit_are_too_large() {
-    let (got, result) = data("{\"data\": [1, 2, 3", 2);
+    let (got, result) = collect_data("{\"data\": [1, 2, 3", 2);
     assert_eq!(got.len(), 2);
-    let fault = result.unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::TooLarge);
-    assert_eq!(fault.errors, [Finding::at_pointer("/data/2", "the first object over the limit")]);
+    let error = result.unwrap_err();
+    assert_eq!(error.kind, ErrorClass::TooLarge);
+    assert_eq!(error.errors, [Finding::at_pointer("/data/2", "the first object over the limit")]);
 }
 
 #[test]
-fn data_twice_is_a_duplicate_and_faults_after_data_are_found() {
+fn data_twice_is_a_duplicate_and_errors_after_data_are_found() {
     let malformed = |text: &str| {
-        let fault = data(text, 10).1.unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::Malformed, "{fault}");
-        fault.detail
+        let error = collect_data(text, 10).1.unwrap_err();
+        assert_eq!(error.kind, ErrorClass::Malformed, "{error}");
+        error.detail
     };
     assert!(malformed("{\"data\": [], \"data\": []}").contains("column 14: the name \"data\""));
     assert!(malformed("{\"x\": 1, \"x\": []}").contains("\"x\" occurs twice"));
@@ -312,7 +322,7 @@ fn data_twice_is_a_duplicate_and_faults_after_data_are_found() {
     assert!(malformed(&deep).contains("nested deeper"));
 }
 
-fn same(ours: &Json, theirs: &serde_json::Value) -> bool {
+fn is_same(ours: &Json, theirs: &serde_json::Value) -> bool {
     match (ours, theirs) {
         (Json::Null, serde_json::Value::Null) => true,
         (Json::Bool(a), serde_json::Value::Bool(b)) => a == b,
@@ -323,10 +333,10 @@ fn same(ours: &Json, theirs: &serde_json::Value) -> bool {
         }
         (Json::String(a), serde_json::Value::String(b)) => a == b,
         (Json::Array(a), serde_json::Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b))
         }
         (Json::Object(a), serde_json::Value::Object(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|((n, a), (m, b))| n == m && same(a, b))
+            a.len() == b.len() && a.iter().zip(b).all(|((n, a), (m, b))| n == m && is_same(a, b))
         }
         _ => false,
     }
@@ -361,9 +371,9 @@ proptest! {
     fn accepts_and_refuses_the_same_texts_as_serde_json(text in "[ \\[\\]{}\",:0-9eE.+\\-\\\\untrfalsé]{0,24}") {
         let theirs = serde_json::from_str::<serde_json::Value>(&text);
         match parse(text.as_bytes(), 100) {
-            Ok(ours) => prop_assert!(theirs.is_ok_and(|theirs| same(&ours, &theirs))),
-            Err(fault) => {
-                prop_assert!(theirs.is_err() || fault.detail.contains("occurs twice"), "{}", fault);
+            Ok(ours) => prop_assert!(theirs.is_ok_and(|theirs| is_same(&ours, &theirs))),
+            Err(error) => {
+                prop_assert!(theirs.is_err() || error.detail.contains("occurs twice"), "{}", error);
             }
         }
     }
@@ -371,7 +381,7 @@ proptest! {
     #[test]
     fn valid_text_is_read_as_by_serde_json(value in any_value()) {
         for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
-            prop_assert!(same(&parse(text.as_bytes(), 100).unwrap(), &value), "{}", text);
+            prop_assert!(is_same(&parse(text.as_bytes(), 100).unwrap(), &value), "{}", text);
             let mut got = Vec::new();
             let body = format!("{{\"data\": [{text}, {text}]}}");
             parse_data(body.as_bytes(), 100, 2, &mut |_, value| {
@@ -379,7 +389,7 @@ proptest! {
                 Ok(())
             })
             .unwrap();
-            prop_assert!(got.len() == 2 && got.iter().all(|got| same(got, &value)));
+            prop_assert!(got.len() == 2 && got.iter().all(|got| is_same(got, &value)));
         }
     }
 

@@ -61,17 +61,17 @@ pub fn log_suppressed() {
 
 /// Removes the windows that have ended, and returns the number and message of their suppressed lines.
 fn take_ended_windows(now: Instant) -> Vec<(u64, String)> {
-    let mut told = Vec::new();
+    let mut suppressed = Vec::new();
     if let Some(kinds) = lock_kinds().as_mut() {
         kinds.retain(|_, kind| {
             let is_over = now.duration_since(kind.begun) >= WINDOW;
             if is_over && kind.seen > MAX_LINES_PER_WINDOW {
-                told.push((kind.seen - MAX_LINES_PER_WINDOW, std::mem::take(&mut kind.text)));
+                suppressed.push((kind.seen - MAX_LINES_PER_WINDOW, std::mem::take(&mut kind.text)));
             }
             !is_over
         });
     }
-    told
+    suppressed
 }
 
 // No code panics while it holds the lock.

@@ -1,7 +1,7 @@
 //! Writes the log to systemd's journal, or else to standard error.
 //!
-//! An event is one line of text. Line ends in a message are written as `\n`, so that text from outside cannot pass
-//! for an event of its own.
+//! An event is one line of text. Line ends in a message are written as `\n`, so that external text cannot imitate
+//! another event.
 use super::journal::Journal;
 use super::limit::Limit;
 use super::recent::Recent;

@@ -1,11 +1,14 @@
-//! Earlier log targets. They named the modules of one crate, and log filters that operators configured still use them.
+//! Maps earlier log targets to current ones. Earlier versions were one crate, and log filters that operators configured
+//! still name its modules.
 
 /// An earlier target, and the targets that replace it. The first match counts, so a longer target comes before
 /// a shorter one.
-const REPLACED: [(&str, &[&str]); 24] = [
+const REPLACED: [(&str, &[&str]); 27] = [
     ("penstock::app", &["penstock_cli::app"]),
+    ("penstock::auth::later", &["penstock_auth::deferred_writes"]),
     ("penstock::auth", &["penstock_auth"]),
     ("penstock::business_object::json", &["penstock_base::json"]),
+    ("penstock::business_object::changes", &["penstock_model::change_feed"]),
     ("penstock::business_object", &["penstock_model"]),
     ("penstock::characters", &["penstock_base::characters"]),
     ("penstock::cli", &["penstock_cli"]),
@@ -27,16 +30,16 @@ const REPLACED: [(&str, &[&str]); 24] = [
     ("penstock::telemetry", &["penstock_base::telemetry"]),
     ("penstock::time", &["penstock_base::time"]),
     ("penstock::time_zone", &["penstock_base::time_zone"]),
+    ("penstock_store::tidy", &["penstock_store::maintenance"]),
 ];
 
-/// Returns a filter of tracing's `EnvFilter` with the earlier targets replaced by those of today.
+/// Returns a filter of tracing's `EnvFilter` with the earlier targets replaced by the current ones.
 pub(super) fn replace_earlier_targets(filter: &str) -> String {
     let directives: Vec<String> = filter.split(',').flat_map(replace_target).collect();
     directives.join(",")
 }
 
-/// Returns the name by which the status reports the part of the program that logs to this target: the module that had
-/// it in earlier versions, so that alerts keep working.
+/// Returns the name of a target in the status. It is the name that earlier versions used, so that alerts keep working.
 pub(super) fn part_of_target(target: &str) -> String {
     let begins = |today: &&str| {
         target.strip_prefix(*today).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
@@ -82,11 +85,17 @@ mod tests {
             ("penstock::business_object::json=info", "penstock_base::json=info"),
             ("penstock::time_zone=info", "penstock_base::time_zone=info"),
             ("penstock::http[request{path=x}]=debug", "penstock_http[request{path=x}]=debug"),
+            (
+                "penstock::business_object::changes::cursor=info",
+                "penstock_model::change_feed::cursor=info",
+            ),
+            ("penstock_store::tidy=debug", "penstock_store::maintenance=debug"),
             ("penstock_store=debug,salvo_core=warn", "penstock_store=debug,salvo_core=warn"),
         ] {
             assert_eq!(replace_earlier_targets(earlier), today);
         }
     }
+
     #[test]
     fn the_status_names_parts_as_earlier_versions_did() {
         for (target, part) in [
@@ -94,6 +103,8 @@ mod tests {
             ("penstock_model::ingest::run", "business_object::ingest::run"),
             ("penstock_model::rdf::load", "rdf::load"),
             ("penstock_base::clock", "clock"),
+            ("penstock_auth::deferred_writes", "auth::later"),
+            ("penstock_store::maintenance", "penstock_store::tidy"),
             ("penstock_cli::app::tls", "app::tls"),
             ("penstock_store::store", "penstock_store::store"),
             ("hyper::proto", "hyper::proto"),

@@ -1,5 +1,5 @@
-//! Exponential backoff between failed starts. A gateway whose disk fails neither wears it down nor takes resources
-//! from other services.
+//! Exponential backoff between failed starts, so that a gateway whose disk fails does not wear the disk out or take
+//! resources from other services.
 //!
 //! The service manager's own delay (`RestartSec=`) does not grow in all of its versions, and a connection to the
 //! service's socket ends it early. So the service counts its starts in the runtime directory, which is empty after
@@ -71,8 +71,8 @@ impl Backoff {
         delay.saturating_sub(FIRST_DELAY)
     }
 
-    /// Resets the count, so that the next start does not wait. For a service that was shut down in order, or that
-    /// needs a person's help.
+    /// Resets the count, so that the next start does not wait. Call it when the service was shut down normally, or when
+    /// only a person can fix the error.
     pub fn reset_count(&self) {
         if let Some(file) = &self.file {
             // A missing file means a count of 0 already.

@@ -48,7 +48,7 @@ impl Listener for BoundSocket {
 }
 
 pub(super) fn bind_error(error: &std::io::Error, address: SocketAddr) -> GatewayError {
-    let (kind, mend) = match error.kind() {
+    let (kind, remedy) = match error.kind() {
         ErrorKind::PermissionDenied => (
             ErrorClass::Forbidden,
             "ports below 1024 need a privilege; set server.port to a higher one",
@@ -63,5 +63,5 @@ pub(super) fn bind_error(error: &std::io::Error, address: SocketAddr) -> Gateway
         ),
         _ => (ErrorClass::Internal, "check server.address and server.port"),
     };
-    GatewayError::new(kind, format!("cannot listen on {address}: {error}; {mend}"))
+    GatewayError::new(kind, format!("cannot listen on {address}: {error}; {remedy}"))
 }

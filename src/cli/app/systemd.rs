@@ -112,8 +112,8 @@ struct StoreLiveness {
 }
 
 impl StoreLiveness {
-    /// Whether the store makes progress, if only within one long change, or admits a writer. A store that refuses
-    /// commits is alive, too: `mend` reopens it.
+    /// Whether the store makes progress, even if only within one long change, or admits a writer. A store that refuses
+    /// commits is alive too, because [`penstock_service::recovery`] reopens it.
     async fn is_alive(&mut self, store: &GuardedStore, within: Duration) -> bool {
         let now = store.step_count();
         if std::mem::replace(&mut self.steps, now) != now {

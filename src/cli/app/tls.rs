@@ -185,8 +185,8 @@ fn load_self_signed(folder: &Path) -> Result<(Pem<'static>, Pem<'static>), Gatew
     Ok((read(&certificate)?, read(&private_key)?))
 }
 
-/// Creates a certificate for this host's name and for loopback. The clock may be wrong, and an unattended gateway has
-/// no one to renew it. So it is valid from a day in the past on and does not expire (RFC 5280, 4.1.2.5).
+/// Creates a certificate for this host's name and for loopback. It is valid from 2020 on, because the clock may be
+/// wrong, and does not expire (RFC 5280, 4.1.2.5), because nobody renews it on an unattended gateway.
 fn create_certificate() -> Result<(String, String), rcgen::Error> {
     let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     let host = host.filter(|name| !name.is_empty()).unwrap_or_else(|| "penstock".to_owned());

@@ -187,8 +187,8 @@ impl<W: Write> Tour<'_, W> {
         let answer = self.client.send_for_text(Method::POST, path, Body::Lines(rounds)).await?;
         let chunks: Vec<Value> =
             answer.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-        if let Some(fault) = chunks.iter().find(|chunk| chunk.get("ingestionId").is_none()) {
-            return Err(format!("a chunk of the rounds was refused: {fault}").into());
+        if let Some(error) = chunks.iter().find(|chunk| chunk.get("ingestionId").is_none()) {
+            return Err(format!("a chunk of the rounds was refused: {error}").into());
         }
         let count = |member: &str| -> u64 {
             chunks.iter().filter_map(|chunk| chunk.get(member)?.as_u64()).sum()

@@ -1,4 +1,4 @@
-//! Tests changes to objects that more objects contain than a change is recorded for.
+//! Tests a change to an object that is nested in more objects than one change may record.
 use super::{Fixture, Kind};
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
@@ -14,7 +14,11 @@ fn a_change_to_an_object_in_many_others_causes_a_full_export() {
     };
     fixture.ingest_objects(1, Mode::Update, &[(0, 2, vec![])]);
     fixture.settle_all();
-    assert_eq!(kinds(&fixture), [Kind::Full, Kind::Incremental], "two are recorded");
+    assert_eq!(
+        kinds(&fixture),
+        [Kind::Full, Kind::Incremental],
+        "a change that affects two objects is recorded"
+    );
 
     fixture.ingest_objects(0, Mode::Update, &[(2, 0, vec![0])]);
     fixture.settle_all();
@@ -25,7 +29,7 @@ fn a_change_to_an_object_in_many_others_causes_a_full_export() {
         let cursor = change_feed::read_cursor(&store.read(), &plant.object.id).unwrap().unwrap();
         change_feed::list_changed(&store.read(), &plant.object.id, cursor.open, None, 10).unwrap()
     };
-    assert_eq!(noted, [], "three are not");
+    assert_eq!(noted, [], "a change that affects three objects is not recorded");
     let mut fixture = fixture.restart();
     fixture.settle_all();
     fixture.assert_consumers_match();

@@ -32,13 +32,13 @@ fn an_export_that_may_contain_a_lost_commit_is_not_queued() {
     let targets = all_targets(&plant);
     let queue = |cuts: bool| {
         let instance = fixture.store().read().instance();
-        let mut making = ExportBuilder::new(&inner, &plant, &targets, instance);
-        let path = making.add_file();
-        let rendered = making.new_rendering().render_full(&path).unwrap();
+        let mut builder = ExportBuilder::new(&inner, &plant, &targets, instance);
+        let path = builder.add_file();
+        let rendered = builder.new_rendering().render_full(&path).unwrap();
         if cuts {
             fixture.lose_a_commit();
         }
-        making.enqueue(vec![(Kind::Full, rendered)], None, &mut |_, _| Ok(()), Instant::now())
+        builder.enqueue(vec![(Kind::Full, rendered)], None, &mut |_, _| Ok(()), Instant::now())
     };
     let spooled = || std::fs::read_dir(fixture.exporter.spool_folder()).unwrap().count();
     let refused = queue(true).unwrap_err();
@@ -63,18 +63,18 @@ fn objects_are_not_removed_if_the_delivery_commit_may_be_lost() {
     let time = plant.object.definition.parse_automatic().unwrap().retention.unwrap();
     fixture.advance_elapsed(time + Duration::from_secs(1));
     let (inner, id) = (fixture.exporter_inner(), plant.object.id.as_str());
-    let had = || {
+    let delivered = || {
         let instance = fixture.store().read().instance();
         let cursor = retention::read_cursor(&inner, &plant).unwrap().unwrap();
         DeliveredState::read_undelivered(&inner, id, cursor, instance).unwrap().unwrap()
     };
     let plants = [NamedNode::new_unchecked(test_uri(0))];
-    let remove = |had: &DeliveredState| {
-        assert!(retention::remove_objects(&inner, &plant, time, had, &plants).unwrap());
+    let remove = |delivered: &DeliveredState| {
+        assert!(retention::remove_objects(&inner, &plant, time, delivered, &plants).unwrap());
         fixture.store().stats().quads
     };
-    let (before, quads) = (had(), fixture.store().stats().quads);
+    let (before, quads) = (delivered(), fixture.store().stats().quads);
     fixture.lose_a_commit();
     assert_eq!(remove(&before), quads);
-    assert!(remove(&had()) < quads);
+    assert!(remove(&delivered()) < quads);
 }

@@ -129,10 +129,10 @@ fn objects_that_every_target_has_are_removed_without_a_deletion_export() {
     fixture.settle_all();
     for target in TARGETS {
         assert_eq!(fixture.consumer_uris(target, "Plant"), [test_uri(0), test_uri(1)]);
-        // The view of the parts, which were nested in it, reports a deletion.
+        // The part that was nested in the plant is removed too, and a deletion is exported for `Part`.
         assert_eq!(fixture.consumer_uris(target, "Part"), [test_uri(4)]);
     }
-    // It may be added again as a new object.
+    // The removed plant can be added again as a new object.
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0])]);
     fixture.settle_all();
     fixture.days_pass(9);
@@ -146,7 +146,7 @@ fn objects_that_a_target_lacks_are_kept() {
     fixture.run_round();
     while fixture.deliver_next("north") {}
     fixture.days_pass(20);
-    // South has the first plant, but not the change of the second.
+    // The target south has the first plant, but not the change of the second.
     assert_eq!(fixture.remaining_plants(), [test_uri(1)]);
     let listed = fixture.exporter.list(None, 100).unwrap().into_iter();
     let lacking: Vec<String> = listed
@@ -203,7 +203,7 @@ fn objects_with_an_undelivered_change_from_before_the_retention_are_kept() {
     fixture.ingest_objects(0, Mode::Replace, &[(1, 2, vec![])]);
     fixture.settle_all();
     fixture.set_retention(true, vec![0, 1]);
-    assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)], "its age starts now");
+    assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)], "the ages start now");
     fixture.days_pass(20);
     assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)]);
     fixture.exporter.retry(&NoClient, &lacking[0]).unwrap();
@@ -218,7 +218,7 @@ fn objects_not_exported_when_the_retention_is_set_are_kept() {
     fixture.settle_all();
     fixture.ingest_objects(0, Mode::Replace, &[(0, 2, vec![])]);
     fixture.set_retention(true, vec![0, 1]);
-    assert_eq!(fixture.remaining_plants(), [test_uri(0)], "its age starts now");
+    assert_eq!(fixture.remaining_plants(), [test_uri(0)], "the ages start now");
     fixture.days_pass(20);
     assert_eq!(fixture.remaining_plants(), [test_uri(0)]);
     fixture.settle_all();

@@ -57,7 +57,7 @@ fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
     }
     assert_eq!((fixture.plan.count_failures(), fixture.count_spooled()), (1, 0));
     fixture.run_round();
-    assert_eq!(fixture.plan.count_failures(), 1, "it waits");
+    assert_eq!(fixture.plan.count_failures(), 1, "the backoff has not ended");
     let plant = fixture.catalogue.get(NAMES[0]).unwrap();
     assert_eq!(
         fixture.exporter.push(&plant, ExportRequester::gateway()).unwrap_err().kind,
@@ -66,11 +66,11 @@ fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
     assert_eq!(fixture.count_spooled(), 0);
     assert_eq!(fixture.exporter.retry(&NoClient, &waiting[0].id).unwrap().status, Status::Waiting);
     fixture.run_round();
-    assert_eq!(fixture.plan.count_failures(), 2, "somebody asked for it");
+    assert_eq!(fixture.plan.count_failures(), 2, "the retry request ends the backoff");
 
     fixture.set_disk_reserve(0);
     fixture.run_round();
-    assert_eq!(fixture.plan.count_failures(), 2, "it waits for twice as long");
+    assert_eq!(fixture.plan.count_failures(), 2, "the backoff is twice as long");
     fixture.settle_all();
     assert_eq!(fixture.plan.count_failures(), 0);
     fixture.assert_consumers_match();
@@ -92,10 +92,10 @@ fn a_later_failure_of_another_kind_gets_the_usual_backoff() {
     assert_eq!(
         fixture.plan.count_failures(),
         2,
-        "it was retried at once and failed for another reason"
+        "the retry came at once and failed for another reason"
     );
     fixture.run_round();
-    assert_eq!(fixture.plan.count_failures(), 2, "it waits");
+    assert_eq!(fixture.plan.count_failures(), 2, "the backoff has not ended");
     std::fs::remove_file(&spool).unwrap();
     std::fs::create_dir(&spool).unwrap();
     fixture.settle_all();
@@ -130,7 +130,7 @@ fn the_next_round_waits_for_the_debounce_after_a_backoff_ends() {
         fixture.consumer.objects_of("north", "Plant").into_keys().collect::<Vec<_>>(),
         [test_uri(0)]
     );
-    // Undelivered exports would delay it before the attempt.
+    // With undelivered exports, the next export would wait and not be attempted.
     while fixture.deliver_next("north") {}
 
     fixture.add_large_plants();
@@ -141,7 +141,7 @@ fn the_next_round_waits_for_the_debounce_after_a_backoff_ends() {
         fixture.run_round();
     }
     fixture.plan.try_now();
-    // The changes are due again in two seconds, and the backoff ends before that.
+    // The backoff has ended, but the changes are due again only in two seconds.
     let next = run_due_exports(&fixture.exporter_inner(), &mut fixture.plan);
     assert!(!next.is_due_now());
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 /// The maximum `Retry-After` in seconds that is respected.
 const MAX_RETRY_AFTER_SECONDS: u64 = 300;
 
-/// Converts an error answer into a failure.
+/// Converts an error answer into a failure with a cause for the operator.
 pub(super) fn explain_answer(answer: &S3Response, bucket: &str, endpoint: &str) -> DeliveryFailure {
     let code = first_element(&answer.body, "Code").unwrap_or_default();
     let (class, cause) = classify_answer(answer.status, &code, &answer.body, bucket, endpoint);
-    let patience = answer.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());
-    let patience =
-        patience.map(|seconds: u64| Duration::from_secs(seconds.min(MAX_RETRY_AFTER_SECONDS)));
-    DeliveryFailure { retry_after: patience, ..DeliveryFailure::new(class, cause) }
+    let seconds = answer.header("retry-after").and_then(|seconds| seconds.trim().parse().ok());
+    let retry_after =
+        seconds.map(|seconds: u64| Duration::from_secs(seconds.min(MAX_RETRY_AFTER_SECONDS)));
+    DeliveryFailure { retry_after, ..DeliveryFailure::new(class, cause) }
 }
 
 fn classify_answer(
@@ -150,7 +150,7 @@ pub(super) fn explain_lost(lost: &LostRequest, endpoint: &str) -> DeliveryFailur
     }
 }
 
-/// Classifies a connection error. The text continues a sentence about the endpoint.
+/// Classifies a connection error. The returned text continues a sentence that starts with the endpoint.
 fn classify_connection_error(why: &str, connecting: bool, timeout: bool) -> (FailureClass, String) {
     let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
     if has(&["certificate"]) {
@@ -219,7 +219,7 @@ pub(super) fn list_elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item 
     })
 }
 
-/// Joins the causes of an error, without the URL, which says no more than the endpoint.
+/// Joins the causes of an error, without the URL: the message names the endpoint already.
 fn join_causes(error: &dyn std::error::Error) -> String {
     let mut text = String::new();
     let mut next = Some(error);

@@ -25,9 +25,9 @@ impl Bucket {
         let mut query = vec![("encoding-type", "url"), ("list-type", "2"), ("prefix", prefix)];
         query.extend(after.map(|after| ("continuation-token", after)));
         query.sort_unstable();
-        let mut ask = S3Request::new(Method::GET, "");
-        ask.query = &query;
-        let answer = self.send(ask).await?;
+        let mut request = S3Request::new(Method::GET, "");
+        request.query = &query;
+        let answer = self.send(request).await?;
         if answer.status != 200 {
             return Err(self.refused_failure(&answer));
         }

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The minimum size of a part except the last one (S3). A broken connection costs at most one part.
+/// The minimum size of a part except the last one (S3). After a broken connection, at most one part is sent again.
 const MIN_PART_BYTES: u64 = 5 << 20;
 /// The maximum number of parts of one upload (S3 allows 10,000).
 const MAX_PARTS: u64 = 9_000;
@@ -33,7 +33,7 @@ enum UploadResult {
 }
 
 impl Bucket {
-    /// Sends the file in parts. Returns false if there is an object under its key.
+    /// Sends the file in parts. Returns false if the key already has an object.
     pub(super) async fn put_in_parts(
         &self,
         content: &ObjectContent,
@@ -42,22 +42,24 @@ impl Bucket {
         uploads: &UploadFolder,
         uplink: &Arc<Uplink>,
     ) -> Result<bool, DeliveryFailure> {
-        let over = *before == StoredObject::Damaged;
-        let (known, id) = (uploads.clone(), entry.id.clone());
-        let noted = run_on_disk(move || Ok(known.read_upload(&id))).await?;
+        let overwrite = *before == StoredObject::Damaged;
+        let (folder, id) = (uploads.clone(), entry.id.clone());
+        let recorded = run_on_disk(move || Ok(folder.read_upload(&id))).await?;
         let part_size = MIN_PART_BYTES.max(content.length.div_ceil(MAX_PARTS));
-        let fits = |begun: &UploadRecord| {
-            begun.place == self.requests.bucket_url()
-                && begun.key == entry.key
-                && (begun.length, begun.part_size) == (content.length, part_size)
-                && begun.sha256 == content.sha256
+        let fits = |record: &UploadRecord| {
+            record.place == self.requests.bucket_url()
+                && record.key == entry.key
+                && (record.length, record.part_size) == (content.length, part_size)
+                && record.sha256 == content.sha256
         };
-        if let Some((begun, parts)) = noted.filter(|(begun, _)| fits(begun)) {
-            match self.continue_upload(&begun, parts, content, entry, over, uploads, uplink).await?
+        if let Some((record, parts)) = recorded.filter(|(record, _)| fits(record)) {
+            match self
+                .continue_upload(&record, parts, content, entry, overwrite, uploads, uplink)
+                .await?
             {
                 UploadResult::Stored => return Ok(true),
                 UploadResult::Taken => return Ok(false),
-                // It may have been completed although the answer was lost.
+                // An earlier attempt may have completed the upload, and its answer was lost.
                 UploadResult::Unknown => {
                     uploads.remove_record(&entry.id);
                     if self.query_object(entry).await? == StoredObject::SameExport {
@@ -70,9 +72,9 @@ impl Bucket {
             // Uploads that cannot be aborted now are aborted once the file is stored.
             let _ = self.abort_unrecorded(&entry.key).await;
         }
-        let begun = self.create_upload(content, entry, part_size, uploads).await?;
+        let record = self.create_upload(content, entry, part_size, uploads).await?;
         match self
-            .continue_upload(&begun, Vec::new(), content, entry, over, uploads, uplink)
+            .continue_upload(&record, Vec::new(), content, entry, overwrite, uploads, uplink)
             .await?
         {
             UploadResult::Stored => Ok(true),
@@ -98,15 +100,15 @@ impl Bucket {
         part_size: u64,
         uploads: &UploadFolder,
     ) -> Result<UploadRecord, DeliveryFailure> {
-        let mut ask = S3Request::new(Method::POST, &entry.key);
-        ask.query = &[("uploads", "")];
-        ask.headers = self.build_headers(entry, content)?;
-        let answer = self.send(ask).await?;
+        let mut request = S3Request::new(Method::POST, &entry.key);
+        request.query = &[("uploads", "")];
+        request.headers = self.build_headers(entry, content)?;
+        let answer = self.send(request).await?;
         let upload = first_element(&answer.body, "UploadId");
         let (200..=299, Some(upload)) = (answer.status, upload) else {
             return Err(self.refused_failure(&answer));
         };
-        let begun = UploadRecord {
+        let record = UploadRecord {
             target: self.target.clone(),
             place: self.requests.bucket_url().to_owned(),
             key: entry.key.clone(),
@@ -115,24 +117,24 @@ impl Bucket {
             length: content.length,
             sha256: content.sha256.clone(),
         };
-        let (uploads, id, note) = (uploads.clone(), entry.id.clone(), begun.clone());
-        run_on_disk(move || uploads.record_upload(&id, &note)).await?;
-        Ok(begun)
+        let (uploads, id, copy) = (uploads.clone(), entry.id.clone(), record.clone());
+        run_on_disk(move || uploads.record_upload(&id, &copy)).await?;
+        Ok(record)
     }
 
     /// Sends the missing parts and completes the upload.
     #[expect(clippy::too_many_arguments, reason = "one upload needs all of them")]
     async fn continue_upload(
         &self,
-        begun: &UploadRecord,
+        record: &UploadRecord,
         mut parts: Vec<UploadedPart>,
         content: &ObjectContent,
         entry: &ExportEntry,
-        over: bool,
+        overwrite: bool,
         uploads: &UploadFolder,
         uplink: &Arc<Uplink>,
     ) -> Result<UploadResult, DeliveryFailure> {
-        for number in 1..=begun.part_count() {
+        for number in 1..=record.part_count() {
             if parts.iter().any(|part| part.number == number) {
                 continue;
             }
@@ -142,15 +144,15 @@ impl Bucket {
                     "the delivery window closed",
                 ));
             }
-            let from = (number - 1) * begun.part_size;
-            let range = from..(from + begun.part_size).min(content.length);
+            let from = (number - 1) * record.part_size;
+            let range = from..(from + record.part_size).min(content.length);
             let sha256 = digest_range(&content.file, range.clone()).await?;
             let number_text = number.to_string();
-            let query = [("partNumber", number_text.as_str()), ("uploadId", &begun.upload)];
-            let mut ask = S3Request::new(Method::PUT, &entry.key);
-            ask.query = &query;
-            ask.body = RequestBody::File(&content.file, range, sha256, uplink);
-            let answer = self.send(ask).await?;
+            let query = [("partNumber", number_text.as_str()), ("uploadId", &record.upload)];
+            let mut request = S3Request::new(Method::PUT, &entry.key);
+            request.query = &query;
+            request.body = RequestBody::File(&content.file, range, sha256, uplink);
+            let answer = self.send(request).await?;
             let etag = match answer.status {
                 200..=299 => answer.header("etag").map(str::to_owned),
                 404 if has_code(&answer.body, "NoSuchUpload") => return Ok(UploadResult::Unknown),
@@ -158,21 +160,21 @@ impl Bucket {
             };
             let etag = etag.ok_or_else(|| self.refused_failure(&answer))?;
             let part = UploadedPart { number, etag };
-            let (notes, id, note) = (uploads.clone(), entry.id.clone(), part.clone());
-            run_on_disk(move || notes.record_part(&id, &note)).await?;
+            let (folder, id, copy) = (uploads.clone(), entry.id.clone(), part.clone());
+            run_on_disk(move || folder.record_part(&id, &copy)).await?;
             parts.push(part);
         }
         parts.sort_by_key(|part| part.number);
-        let (notes, id) = (uploads.clone(), entry.id.clone());
-        run_on_disk(move || notes.sync_record(&id)).await?;
-        self.complete_upload(begun, &parts, over).await
+        let (folder, id) = (uploads.clone(), entry.id.clone());
+        run_on_disk(move || folder.sync_record(&id)).await?;
+        self.complete_upload(record, &parts, overwrite).await
     }
 
     async fn complete_upload(
         &self,
-        begun: &UploadRecord,
+        record: &UploadRecord,
         parts: &[UploadedPart],
-        over: bool,
+        overwrite: bool,
     ) -> Result<UploadResult, DeliveryFailure> {
         let mut list = "<CompleteMultipartUpload>".to_owned();
         for UploadedPart { number, etag } in parts {
@@ -182,19 +184,19 @@ impl Bucket {
         }
         list.push_str("</CompleteMultipartUpload>");
         loop {
-            let query = [("uploadId", begun.upload.as_str())];
-            let mut ask = S3Request::new(Method::POST, &begun.key);
-            ask.query = &query;
-            let conditional = self.add_precondition(&mut ask.headers, over);
-            ask.body = RequestBody::Text(list.clone());
-            ask.extra_timeout = ASSEMBLY_TIMEOUT;
-            let answer = self.send_whole(ask).await?;
-            // A server that starts its answer before it is done reports an error in the body.
+            let query = [("uploadId", record.upload.as_str())];
+            let mut request = S3Request::new(Method::POST, &record.key);
+            request.query = &query;
+            let conditional = self.add_precondition(&mut request.headers, overwrite);
+            request.body = RequestBody::Text(list.clone());
+            request.extra_timeout = ASSEMBLY_TIMEOUT;
+            let answer = self.send_whole(request).await?;
+            // A server may start its answer (200) before it has assembled the parts, and report an error in the body.
             let failed = first_element(&answer.body, "Code");
             return match (answer.status, failed.as_deref()) {
                 (200..=299, None) => Ok(UploadResult::Stored),
                 (412, _) | (_, Some("PreconditionFailed")) if conditional => {
-                    let _ = self.abort_upload(&begun.key, &begun.upload).await;
+                    let _ = self.abort_upload(&record.key, &record.upload).await;
                     Ok(UploadResult::Taken)
                 }
                 (501, _) if conditional => {
@@ -205,11 +207,9 @@ impl Bucket {
                     Ok(UploadResult::Unknown)
                 }
                 (status, code) => {
-                    let unanswered = is_outcome_unknown(status) || code == Some("InternalError");
-                    Err(DeliveryFailure {
-                        outcome_unknown: unanswered,
-                        ..self.refused_failure(&answer)
-                    })
+                    let outcome_unknown =
+                        is_outcome_unknown(status) || code == Some("InternalError");
+                    Err(DeliveryFailure { outcome_unknown, ..self.refused_failure(&answer) })
                 }
             };
         }
@@ -222,35 +222,36 @@ impl Bucket {
         upload: &str,
     ) -> Result<(), DeliveryFailure> {
         let query = [("uploadId", upload)];
-        let mut ask = S3Request::new(Method::DELETE, key);
-        ask.query = &query;
-        let answer = self.send(ask).await?;
+        let mut request = S3Request::new(Method::DELETE, key);
+        request.query = &query;
+        let answer = self.send(request).await?;
         match answer.status {
             200..=299 | 404 => Ok(()),
             _ => Err(self.refused_failure(&answer)),
         }
     }
 
-    /// Cleans up the uploads of a stored export. If that fails now, the record of the upload stays for the
-    /// cleanup.
+    /// Cleans up the uploads of a stored export. If that fails, the record of the upload stays, and the periodic
+    /// cleanup tries again.
     pub(crate) async fn clean_up_uploads(
         &self,
         id: &str,
         uploads: &UploadFolder,
     ) -> Result<(), DeliveryFailure> {
-        let (notes, of) = (uploads.clone(), id.to_owned());
-        let Some((begun, parts)) = run_on_disk(move || Ok(notes.read_upload(&of))).await? else {
+        let (folder, export_id) = (uploads.clone(), id.to_owned());
+        let Some((record, parts)) = run_on_disk(move || Ok(folder.read_upload(&export_id))).await?
+        else {
             return Ok(());
         };
-        if begun.place == self.requests.bucket_url() {
-            for upload in self.list_open_uploads(&begun.key).await? {
-                if upload != begun.upload {
-                    self.abort_upload(&begun.key, &upload).await?;
-                } else if parts.len() as u64 == begun.part_count() {
-                    // Swift keeps the upload if the connection breaks while the parts are assembled, and
-                    // aborting it would remove the object's parts. Completing it with fewer than all parts
-                    // would do so too, so such an upload is not touched.
-                    self.complete_upload(&begun, &parts, true).await?;
+        if record.place == self.requests.bucket_url() {
+            for upload in self.list_open_uploads(&record.key).await? {
+                if upload != record.upload {
+                    self.abort_upload(&record.key, &upload).await?;
+                } else if parts.len() as u64 == record.part_count() {
+                    // Swift keeps the upload if the connection breaks while the parts are assembled. Aborting it
+                    // would remove the parts of the stored object, so it is completed again. Completing it with
+                    // only some of the parts would remove the others, so without all records it is not touched.
+                    self.complete_upload(&record, &parts, true).await?;
                 }
             }
         }
@@ -258,19 +259,22 @@ impl Bucket {
         Ok(())
     }
 
-    /// Aborts the uploads of an export that will not be continued, if there is no object under its key.
-    pub(crate) async fn abandon_upload(&self, begun: &UploadRecord) -> Result<(), DeliveryFailure> {
-        if begun.place == self.requests.bucket_url()
-            && self.send(S3Request::new(Method::HEAD, &begun.key)).await?.status == 404
+    /// Aborts the uploads of an export that is not in the queue, if its key has no object.
+    pub(crate) async fn abandon_upload(
+        &self,
+        record: &UploadRecord,
+    ) -> Result<(), DeliveryFailure> {
+        if record.place == self.requests.bucket_url()
+            && self.send(S3Request::new(Method::HEAD, &record.key)).await?.status == 404
         {
-            self.abort_unrecorded(&begun.key).await?;
-            self.abort_upload(&begun.key, &begun.upload).await?;
+            self.abort_unrecorded(&record.key).await?;
+            self.abort_upload(&record.key, &record.upload).await?;
         }
         Ok(())
     }
 
-    /// Aborts uploads of this key that are not recorded here, because the answer to their creation was lost.
-    /// Nothing may be stored under the key.
+    /// Aborts all open uploads of this key. The gateway may have no record of them, because the answer to their
+    /// creation was lost. The key must have no object that is still needed: Swift would remove its parts.
     async fn abort_unrecorded(&self, key: &str) -> Result<(), DeliveryFailure> {
         for id in self.list_open_uploads(key).await? {
             self.abort_upload(key, &id).await?;
@@ -278,12 +282,12 @@ impl Bucket {
         Ok(())
     }
 
-    /// Returns the ids of the uploads of this key, or none if the account may not list them.
+    /// Returns the ids of the open uploads of this key. There are none if the account may not list them.
     async fn list_open_uploads(&self, key: &str) -> Result<Vec<String>, DeliveryFailure> {
         let query = [("prefix", key), ("uploads", "")];
-        let mut ask = S3Request::new(Method::GET, "");
-        ask.query = &query;
-        let answer = self.send(ask).await?;
+        let mut request = S3Request::new(Method::GET, "");
+        request.query = &query;
+        let answer = self.send(request).await?;
         if matches!(answer.status, 429 | 500 | 502..=599) {
             return Err(self.refused_failure(&answer));
         }

@@ -5,7 +5,7 @@ use super::request::S3Request;
 use crate::cause::{DeliveryFailure, FailureClass};
 use reqwest::Method;
 
-/// The key of an object that does not exist.
+/// The key, after the prefix, of an object that does not exist.
 const TEST_KEY: &str = "penstock-connection-test";
 
 impl Bucket {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const MIN_DRAIN_BYTES_PER_SECOND: u64 = 32 << 10;
 /// The maximum bytes in the kernel's send buffer, the default of Linux.
 const MAX_BUFFERED_BYTES: u64 = 4 << 20;
-/// The minimum rate in bytes per second of a whole request.
+/// The minimum rate in bytes per second at which a whole request must be sent.
 const MIN_BYTES_PER_SECOND: u64 = 1 << 10;
 /// The timeout of a whole request, in addition to the time for its bytes.
 const REQUEST_BASE_TIMEOUT: Duration = Duration::from_mins(2);
@@ -40,7 +40,7 @@ pub(super) struct Progress {
 #[derive(Debug)]
 struct ProgressState {
     last: Instant,
-    /// Since when it waits for bandwidth.
+    /// When it started to wait for bandwidth, if it does now.
     held: Option<Instant>,
     /// The total time that it has waited for bandwidth.
     held_for: Duration,
@@ -58,7 +58,7 @@ impl Progress {
         Self { begun, state: Mutex::new(state), sent: AtomicU64::new(0) }
     }
 
-    /// Records that `bytes` were sent, or that bytes were received.
+    /// Records progress: `bytes` of the body were sent, or, with 0, bytes of the answer were received.
     pub(super) fn record_bytes(&self, bytes: u64) {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
         self.lock_state().last = Instant::now();
@@ -78,7 +78,7 @@ impl Progress {
         self.lock_state().source = Some(error.to_string());
     }
 
-    /// Converts an error of the request. An error of reading the file comes first.
+    /// Converts an error of the request. If the file could not be read, that is the error.
     pub(super) fn classify_error(&self, error: reqwest::Error) -> RequestError {
         match self.lock_state().source.take() {
             Some(source) => RequestError::Source(source),
@@ -86,17 +86,18 @@ impl Progress {
         }
     }
 
-    /// Waits until the request makes no progress for too long. Returns the time since the last byte.
+    /// Waits until the request makes no progress for too long, or takes too long in total. Returns the time since the
+    /// last byte.
     pub(super) async fn wait_for_stall(
         &self,
-        patience: &RequestTimeouts,
+        timeouts: &RequestTimeouts,
         bytes: u64,
-        work: Duration,
+        extra_timeout: Duration,
     ) -> Duration {
         loop {
-            tokio::time::sleep(patience.idle / 20).await;
+            tokio::time::sleep(timeouts.idle / 20).await;
             let sent = self.sent_bytes();
-            let (silent, in_all) = {
+            let (silent, total) = {
                 let state = self.lock_state();
                 if state.held.is_some() {
                     continue;
@@ -105,9 +106,10 @@ impl Progress {
             };
             let buffered =
                 Duration::from_secs(sent.min(MAX_BUFFERED_BYTES) / MIN_DRAIN_BYTES_PER_SECOND);
-            let whole =
-                REQUEST_BASE_TIMEOUT + work + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND);
-            if silent > patience.idle + buffered + work || in_all > whole {
+            let max_total = REQUEST_BASE_TIMEOUT
+                + extra_timeout
+                + Duration::from_secs(bytes / MIN_BYTES_PER_SECOND);
+            if silent > timeouts.idle + buffered + extra_timeout || total > max_total {
                 return silent;
             }
         }
@@ -132,7 +134,7 @@ impl Drop for BandwidthWait<'_> {
 mod tests {
     use super::*;
 
-    const PATIENCE: RequestTimeouts = RequestTimeouts {
+    const TIMEOUTS: RequestTimeouts = RequestTimeouts {
         connect: Duration::from_millis(100),
         idle: Duration::from_millis(100),
         probe: Duration::from_millis(100),
@@ -141,12 +143,12 @@ mod tests {
     #[tokio::test]
     async fn a_silent_server_ends_a_request_but_waiting_for_bandwidth_does_not() {
         let progress = Progress::begin();
-        assert!(progress.wait_for_stall(&PATIENCE, 0, Duration::ZERO).await > PATIENCE.idle);
-        let held = progress.pause_for_bandwidth();
+        assert!(progress.wait_for_stall(&TIMEOUTS, 0, Duration::ZERO).await > TIMEOUTS.idle);
+        let waiting = progress.pause_for_bandwidth();
         let long = Duration::from_millis(400);
-        let stalled = progress.wait_for_stall(&PATIENCE, 0, Duration::ZERO);
+        let stalled = progress.wait_for_stall(&TIMEOUTS, 0, Duration::ZERO);
         assert!(tokio::time::timeout(long, stalled).await.is_err());
-        drop(held);
-        progress.wait_for_stall(&PATIENCE, 0, Duration::ZERO).await;
+        drop(waiting);
+        progress.wait_for_stall(&TIMEOUTS, 0, Duration::ZERO).await;
     }
 }

@@ -28,7 +28,7 @@ const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// The time after which idle connections are closed, before servers and proxies drop them silently.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
-/// The tolerated difference of the clocks in seconds. Servers refuse signatures from 15 minutes on.
+/// The tolerated difference of the clocks in seconds. Servers refuse a signature if the clocks differ by 15 minutes.
 const MAX_CLOCK_SKEW_SECONDS: i64 = 5 * 60;
 
 /// Sends requests to one bucket.
@@ -77,8 +77,8 @@ pub(super) struct S3Response {
 #[derive(Debug)]
 pub(super) struct LostRequest {
     pub(super) why: RequestError,
-    /// Whether the whole request was sent, as far as the gateway knows. Then the server may have carried it
-    /// out, or may still be doing so.
+    /// Whether the whole request was sent, as far as the gateway knows. Then the server may have processed it, or
+    /// may still be processing it.
     pub(super) fully_sent: bool,
 }
 
@@ -109,7 +109,7 @@ impl<'a> S3Request<'a> {
 }
 
 impl RequestError {
-    /// Returns whether nothing of the request can have reached the server.
+    /// Returns whether the server cannot have received the whole request.
     fn is_before_sending(&self) -> bool {
         match self {
             Self::NotCreated(_) | Self::Source(_) => true,
@@ -156,15 +156,15 @@ impl S3Client {
         };
         let bucket = bucket.as_deref().unwrap_or(bucket_name);
         let endpoint = endpoint.trim_end_matches('/');
-        let wrong =
+        let unusable =
             |why: &dyn std::fmt::Display| format!("the target's `endpoint` cannot be used: {why}");
-        let mut place = Url::parse(endpoint).map_err(|error| wrong(&error))?;
+        let mut bucket_url = Url::parse(endpoint).map_err(|error| unusable(&error))?;
         if *path_style {
-            let path = format!("{}/{bucket}", place.path().trim_end_matches('/'));
-            place.set_path(&path);
+            let path = format!("{}/{bucket}", bucket_url.path().trim_end_matches('/'));
+            bucket_url.set_path(&path);
         } else {
-            let host = format!("{bucket}.{}", place.host_str().unwrap_or_default());
-            place.set_host(Some(&host)).map_err(|error| wrong(&error))?;
+            let host = format!("{bucket}.{}", bucket_url.host_str().unwrap_or_default());
+            bucket_url.set_host(Some(&host)).map_err(|error| unusable(&error))?;
         }
         // The kernel uses whole seconds.
         let probes = (patience.idle / 3).max(Duration::from_secs(1));
@@ -191,7 +191,7 @@ impl S3Client {
             region: Region::Custom { region: region.clone(), endpoint: endpoint.to_owned() },
             key_id: access_key_id.clone(),
             secret: secret_access_key.clone(),
-            bucket_url: place,
+            bucket_url,
             patience,
             clock_offset_seconds: AtomicI64::new(0),
         })
@@ -211,23 +211,23 @@ impl S3Client {
 
     /// Sends a request and reads the answer, whatever its status.
     ///
-    /// A server refuses signatures with a wrong time. If the gateway's clock is not synchronized, the gateway
-    /// signs with the server's time from then on, so that it delivers before its clock is synchronized. A
-    /// request without a body that was refused for this reason is sent once more.
-    pub(super) async fn send(&self, ask: S3Request<'_>) -> Result<S3Response, LostRequest> {
-        let again = match ask.body {
+    /// A server refuses signatures with a wrong time. If the gateway's clock is not synchronized, the gateway then
+    /// signs with the server's time, so that deliveries do not have to wait for the synchronization. A request
+    /// without a body that was refused for this reason is sent once more.
+    pub(super) async fn send(&self, request: S3Request<'_>) -> Result<S3Response, LostRequest> {
+        let retry = match request.body {
             RequestBody::Nothing => Some(S3Request {
-                method: ask.method.clone(),
-                headers: ask.headers.clone(),
+                method: request.method.clone(),
+                headers: request.headers.clone(),
                 body: RequestBody::Nothing,
-                ..ask
+                ..request
             }),
             _ => None,
         };
-        let answer = self.send_once(ask).await?;
-        match again {
+        let answer = self.send_once(request).await?;
+        match retry {
             _ if !self.adopt_server_time(&answer) => Ok(answer),
-            Some(ask) => self.send_once(ask).await,
+            Some(request) => self.send_once(request).await,
             None => Ok(answer),
         }
     }
@@ -238,9 +238,10 @@ impl S3Client {
         if answer.status != 403 || clock::is_synchronised() == Some(true) {
             return false;
         }
-        let said = answer.header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
-        let Some(said) = said else { return false };
-        let ahead = said.timestamp() - OffsetDateTime::now_utc().unix_timestamp();
+        let server_time =
+            answer.header("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
+        let Some(server_time) = server_time else { return false };
+        let ahead = server_time.timestamp() - OffsetDateTime::now_utc().unix_timestamp();
         if (ahead - self.clock_offset_seconds.load(Ordering::Relaxed)).abs()
             < MAX_CLOCK_SKEW_SECONDS
         {
@@ -255,25 +256,25 @@ impl S3Client {
         true
     }
 
-    async fn send_once(&self, ask: S3Request<'_>) -> Result<S3Response, LostRequest> {
+    async fn send_once(&self, request: S3Request<'_>) -> Result<S3Response, LostRequest> {
         let progress = Arc::new(Progress::begin());
-        let bytes = match &ask.body {
+        let bytes = match &request.body {
             RequestBody::Nothing => 0,
             RequestBody::Text(text) => text.len() as u64,
             RequestBody::File(_, range, ..) => range.end - range.start,
         };
-        let work = ask.extra_timeout;
-        let request = self.build_request(ask, &progress)?;
-        let told = async {
+        let extra_timeout = request.extra_timeout;
+        let request = self.build_request(request, &progress)?;
+        let exchange = async {
             let response = request.send().await.map_err(|error| progress.classify_error(error))?;
             progress.record_bytes(0);
             read_answer(response, &progress).await.map_err(RequestError::Http)
         };
-        let told = tokio::select! {
-            answer = told => answer,
-            silent = progress.wait_for_stall(&self.patience, bytes, work) => Err(RequestError::Stalled(silent)),
+        let result = tokio::select! {
+            result = exchange => result,
+            silent = progress.wait_for_stall(&self.patience, bytes, extra_timeout) => Err(RequestError::Stalled(silent)),
         };
-        told.map_err(|why| LostRequest {
+        result.map_err(|why| LostRequest {
             fully_sent: !why.is_before_sending() && progress.sent_bytes() >= bytes,
             why,
         })
@@ -291,20 +292,20 @@ impl S3Client {
 
     fn build_request(
         &self,
-        ask: S3Request<'_>,
+        s3_request: S3Request<'_>,
         progress: &Arc<Progress>,
     ) -> Result<reqwest::RequestBuilder, LostRequest> {
-        let url = self.build_url(ask.key, ask.query)?;
-        let (length, sha256) = match &ask.body {
+        let url = self.build_url(s3_request.key, s3_request.query)?;
+        let (length, sha256) = match &s3_request.body {
             RequestBody::Nothing => (0, EMPTY_SHA256.to_owned()),
             RequestBody::Text(text) => (text.len() as u64, sha256_hex(text.as_bytes())),
             RequestBody::File(_, range, sha256, _) => (range.end - range.start, sha256.clone()),
         };
-        let headers = self.sign_headers(&ask.method, &url, ask.headers, &sha256)?;
-        let request = self.client.request(ask.method.clone(), url).headers(headers);
-        let has_body = ask.method == Method::PUT || ask.method == Method::POST;
+        let headers = self.sign_headers(&s3_request.method, &url, s3_request.headers, &sha256)?;
+        let request = self.client.request(s3_request.method.clone(), url).headers(headers);
+        let has_body = s3_request.method == Method::PUT || s3_request.method == Method::POST;
         let request = if has_body { request.header(CONTENT_LENGTH, length) } else { request };
-        Ok(match ask.body {
+        Ok(match s3_request.body {
             RequestBody::Nothing => request,
             RequestBody::Text(text) => {
                 progress.record_bytes(text.len() as u64);
@@ -360,17 +361,18 @@ impl S3Client {
         headers.insert(HOST, header_value(&host)?);
         headers.insert(HeaderName::from_static("x-amz-date"), header_value(&date)?);
         headers.insert(HeaderName::from_static("x-amz-content-sha256"), header_value(sha256)?);
-        let unmade = |error: s3::error::S3Error| RequestError::NotCreated(error.to_string());
-        let canonical =
-            signing::canonical_request(method.as_str(), url, &headers, sha256).map_err(unmade)?;
-        let text = signing::string_to_sign(&now, &self.region, &canonical).map_err(unmade)?;
-        let key = signing::signing_key(&now, &self.secret, &self.region, "s3").map_err(unmade)?;
+        let not_created = |error: s3::error::S3Error| RequestError::NotCreated(error.to_string());
+        let canonical = signing::canonical_request(method.as_str(), url, &headers, sha256)
+            .map_err(not_created)?;
+        let text = signing::string_to_sign(&now, &self.region, &canonical).map_err(not_created)?;
+        let key =
+            signing::signing_key(&now, &self.secret, &self.region, "s3").map_err(not_created)?;
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key);
         let signature = crate::file::to_hex(ring::hmac::sign(&key, text.as_bytes()).as_ref());
         let names = signing::signed_header_string(&headers);
         let authorization =
             signing::authorization_header(&self.key_id, &now, &self.region, &names, &signature)
-                .map_err(unmade)?;
+                .map_err(not_created)?;
         let mut authorization = header_value(&authorization)?;
         authorization.set_sensitive(true);
         headers.insert(AUTHORIZATION, authorization);

@@ -40,7 +40,7 @@ pub struct ReadCredentials {
 /// An object to read.
 pub(super) struct ObjectReader {
     pub(super) body: Box<dyn Read>,
-    /// `Content-Encoding`
+    /// The value of the `Content-Encoding` header.
     pub(super) encoding: Option<String>,
     /// `sha256` of its metadata.
     pub(super) sha256: Option<String>,
@@ -78,7 +78,7 @@ impl BucketLocation {
     ///
     /// # Errors
     /// `ErrorClass::Invalid` if the URL is not valid.
-    pub fn of_url(url: &str, reader: ReadCredentials) -> Result<Self, GatewayError> {
+    pub fn of_url(url: &str, credentials: ReadCredentials) -> Result<Self, GatewayError> {
         let parsed = reqwest::Url::parse(url).map_err(|error| {
             GatewayError::new(ErrorClass::Invalid, format!("{url} is not a URL: {error}"))
         })?;
@@ -93,10 +93,10 @@ impl BucketLocation {
         }
         let kind = TargetKind::S3 {
             endpoint: parsed.origin().ascii_serialization(),
-            region: reader.region,
+            region: credentials.region,
             bucket: None,
-            access_key_id: reader.access_key_id,
-            secret_access_key: reader.secret_access_key,
+            access_key_id: credentials.access_key_id,
+            secret_access_key: credentials.secret_access_key,
             path_style: true,
             ca_file: None,
             compression: Compression::None,
@@ -113,7 +113,7 @@ impl BucketLocation {
         Ok(Self(LocationKind::Bucket { runtime, bucket: Box::new(bucket), prefix }))
     }
 
-    /// Passes every key to `each`, as it is in the bucket.
+    /// Passes every key in the bucket to `each`, including the prefix.
     pub(super) fn for_each_key(
         &self,
         each: &mut dyn FnMut(&str) -> Result<(), GatewayError>,
@@ -153,13 +153,13 @@ impl BucketLocation {
             LocationKind::Bucket { runtime, bucket, .. } => {
                 let response = retry_transient(|| runtime.block_on(bucket.get_object(key)))?;
                 let Some(response) = response else { return Ok(None) };
-                let said =
+                let header =
                     |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
                 Ok(Some(ObjectReader {
-                    encoding: said("content-encoding"),
-                    sha256: said("x-amz-meta-sha256"),
-                    sequence: said("x-amz-meta-sequence"),
-                    gateway: said("x-amz-meta-gateway-id"),
+                    encoding: header("content-encoding"),
+                    sha256: header("x-amz-meta-sha256"),
+                    sequence: header("x-amz-meta-sequence"),
+                    gateway: header("x-amz-meta-gateway-id"),
                     body: Box::new(ResponseReader {
                         runtime: std::sync::Arc::clone(runtime),
                         response,
@@ -171,7 +171,8 @@ impl BucketLocation {
     }
 }
 
-/// Passes every file below a folder to `each` by its path below `root`, except files that are being written.
+/// Passes every file below a folder to `each`, as its path relative to `root`. Files that are being written are left
+/// out.
 fn for_each_file(
     root: &Path,
     folder: &Path,
@@ -203,14 +204,14 @@ fn unreadable_error(path: &Path, error: &io::Error) -> GatewayError {
 
 /// Retries a request after transient failures.
 fn retry_transient<T>(
-    mut ask: impl FnMut() -> Result<T, DeliveryFailure>,
+    mut request: impl FnMut() -> Result<T, DeliveryFailure>,
 ) -> Result<T, GatewayError> {
-    let mut tries = 0;
+    let mut attempts = 0;
     loop {
-        tries += 1;
-        match ask() {
-            Err(failure) if failure.class.is_transient() && tries < MAX_ATTEMPTS => {
-                std::thread::sleep(Duration::from_secs(1 << tries));
+        attempts += 1;
+        match request() {
+            Err(failure) if failure.class.is_transient() && attempts < MAX_ATTEMPTS => {
+                std::thread::sleep(Duration::from_secs(1 << attempts));
             }
             answer => return answer.map_err(to_fault),
         }
@@ -221,7 +222,7 @@ fn to_fault(failure: DeliveryFailure) -> GatewayError {
     GatewayError::new(ErrorClass::Internal, failure.cause)
 }
 
-/// The body of an answer, read as a stream.
+/// Reads the body of an answer as a stream.
 struct ResponseReader {
     runtime: std::sync::Arc<Runtime>,
     response: reqwest::Response,

@@ -79,8 +79,8 @@ mod tests {
             prop_assert_eq!((sequences.len(), sequences.last()), (model.len() as u64, last));
             let missing: Vec<u64> = (1..=last).filter(|sequence| !model.contains(sequence)).collect();
             let gaps = sequences.missing_ranges();
-            let told: Vec<u64> = gaps.iter().flat_map(|&(from, to)| from..=to).collect();
-            prop_assert_eq!(told, missing);
+            let listed: Vec<u64> = gaps.iter().flat_map(|&(from, to)| from..=to).collect();
+            prop_assert_eq!(listed, missing);
             prop_assert!(gaps.windows(2).all(|pair| pair[0].1 + 1 < pair[1].0));
         }
     }

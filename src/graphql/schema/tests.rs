@@ -420,7 +420,7 @@ async fn the_schema_follows_the_catalogue() {
     fixture.define("Site", &SITE.replace("opened:", "since:"));
     assert!(sdl().contains("since: Date"));
     let before = before.lease_all(&Memory::new(None)).unwrap().dynamic.sdl();
-    assert!(before.contains("opened: Date"), "running queries keep theirs");
+    assert!(before.contains("opened: Date"), "running queries keep their schema");
     // A Business Object that does not fit leaves the others unchanged.
     fixture.define("Pump", PUMP);
     assert!(!sdl().contains("type Pump"));
@@ -458,7 +458,7 @@ async fn the_schema_follows_the_catalogue() {
     assert!(sdl().contains("type Pump") && !sdl().contains("type Site"));
 }
 
-/// The library's types of all of them, at about 6 KB a field, would take 45 MB.
+/// The library's schema of all 300 Business Objects, at about 6 KB a field, would take 45 MB.
 #[tokio::test]
 async fn queries_build_only_the_types_they_need_among_300_business_objects() {
     let fixture = Fixture::new(&[]);
@@ -482,11 +482,11 @@ async fn queries_build_only_the_types_they_need_among_300_business_objects() {
     }
     let found = ask("{ object(uri: \"urn:k:1\", as: Kind299) { ... on Kind299 { f18 } } }").await;
     assert_eq!(found["object"]["f18"], "last");
-    // A misspelled name gets a suggestion, though its type was not needed before.
+    // The error for a misspelled name suggests the right one, although its type was not built before.
     let answer = fixture.ask("{ kind7Conection { totalCount } }").await;
     let message = answer["errors"][0]["message"].as_str().unwrap();
     assert!(message.contains("Did you mean \"kind7Connection\""), "{message}");
-    // Introspection has all of them and is not cached.
+    // The schema for introspection has all Business Objects and is not cached.
     let types = ask("{ __schema { types { name } } }").await;
     let types = types["__schema"]["types"].as_array().unwrap().len();
     assert!(types > 1_800, "{types}");
@@ -625,7 +625,7 @@ async fn variables_keep_their_types() {
     );
     let query = Query { document: document.into(), variables: values, ..Query::default() };
     let answer = fixture.graphql.execute(query, &plant()).await;
-    // A list where a Boolean is required fails, so the variables kept their types.
+    // The list is refused where a Boolean is required, so the variables kept their types.
     assert!(answer.data.is_none(), "{answer:?}");
     let document = "query($n: Int = 2, $w: PumpFilter, $o: PumpOrder) { pumpConnection(first: $n, where: $w, orderBy: $o) { nodes { weight } } }";
     let variables = "{\"w\": {\"weight\": {\"after\": 8.9999999999999999999}}, \"o\": {\"field\": \"weight\", \"direction\": \"DESC\"}}";
@@ -725,7 +725,7 @@ async fn reads_never_see_half_a_commit() {
         let data = Fixture::data(fixture.ask(document).await);
         for pump in [&data["pump"], &data["pumpConnection"]["nodes"][0]] {
             let runs = pump["runs"].as_u64().unwrap();
-            // The first version has the value of the fixture.
+            // Before the writer's first commit, `runs` has the large value of the fixture.
             if runs < 1_000_000 {
                 let whole = json!({"runs": runs, "readings": vec![json!({"value": runs}); 5],
                                    "motor": {"maker": runs.to_string()}});
@@ -738,7 +738,7 @@ async fn reads_never_see_half_a_commit() {
     assert!(writer.join().unwrap() > 1);
 }
 
-/// A broken invariant of the library would end the process. `PENSTOCK_FUZZ_ROUNDS` sets the number of rounds.
+/// A panic of the library would end the gateway. `PENSTOCK_FUZZ_ROUNDS` sets the number of rounds.
 #[tokio::test]
 async fn mutated_documents_never_panic() {
     let fixture = Fixture::plant(&[]);
@@ -833,7 +833,7 @@ async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() 
     assert_eq!(answer["data"]["pumpConnection"]["nodes"], json!([shown]));
     assert_eq!(answer["errors"][0]["path"], json!(["pumpConnection", "nodes", 0, "active"]));
     assert_eq!(answer["errors"].as_array().unwrap().len(), 1);
-    // Filters find them by what they show; they come after the values that the field is for.
+    // Filters compare such values by the text that is shown. An order places them after the values of the field's type.
     assert_eq!(fixture.pumps("where: {weight: {after: 1}}").await.concat(), "12");
     assert_eq!(fixture.pumps("orderBy: {field: weight}").await.concat(), "213");
 }

@@ -56,7 +56,7 @@ struct Row {
     times: String,
 }
 
-/// An account, as far as it is known.
+/// The subject or the originator of an event: an account, local administration or an API key.
 struct Who {
     name: String,
     /// The address of its page, without the prefix.
@@ -90,7 +90,7 @@ pub(crate) async fn get(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let asked = Query::read(req, &["cursor", "account", "what"])?;
-    // A form sends its empty fields, too.
+    // The filter's form also sends its empty fields.
     let query = asked.without_empty();
     let gateway = gateway(depot)?;
     let auth = gateway.auth.clone();

@@ -23,9 +23,9 @@ use salvo::{Depot, Request, Response, handler};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The maximum exports that are read to find the last one of each Business Object.
+/// The maximum number of exports that are read to find the last one of each Business Object.
 const MAX_READ_EXPORTS: usize = 1000;
-/// The maximum objects that are counted before a Business Object is deleted.
+/// The maximum number of objects that are counted on the page that confirms a deletion.
 const MAX_COUNTED_OBJECTS: usize = 10_000;
 
 #[derive(Template)]
@@ -153,7 +153,7 @@ pub(crate) async fn get(
     Ok(())
 }
 
-/// Exports everything now.
+/// Exports all objects of a Business Object now.
 #[handler]
 pub(crate) async fn push(
     req: &mut Request,
@@ -192,7 +192,7 @@ pub(crate) async fn push(
                 frame::redirect_with_notice(res, depot, "/admin/exports", &words);
             }
         },
-        Err(fault) => frame::redirect_with_error(res, depot, &page, &fault.detail),
+        Err(error) => frame::redirect_with_error(res, depot, &page, &error.detail),
     }
     Ok(())
 }
@@ -227,29 +227,29 @@ pub(crate) async fn delete(
     let compiled = find_business_object(req, &gateway)?;
     let BusinessObject { id, definition, .. } = compiled.object.clone();
     let version = form.trimmed("version").and_then(|version| version.parse().ok());
-    let asked = version.map_or(IfMatch::Exists, IfMatch::Version);
+    let if_match = version.map_or(IfMatch::Exists, IfMatch::Version);
     let (by, key) = (caller(depot).clone(), id.clone());
     let deleted =
-        run_blocking(move || Ok(remove_business_object(&gateway, &by, &key, asked))).await?;
+        run_blocking(move || Ok(remove_business_object(&gateway, &by, &key, if_match))).await?;
     match deleted {
         Ok(()) => {
             let words = format!("{} was deleted; its objects are still stored.", definition.name);
             frame::redirect_with_notice(res, depot, "/admin/business-objects", &words);
         }
-        Err(fault) => {
+        Err(error) => {
             let page = format!("/admin/business-objects/{id}/delete");
             frame::redirect_with_error(
                 res,
                 depot,
                 &page,
-                &format!("It was not deleted: {}", fault.detail),
+                &format!("It was not deleted: {}", error.detail),
             );
         }
     }
     Ok(())
 }
 
-/// Collects what the deletion of a Business Object affects.
+/// Returns the page that says what a deletion removes and what stays.
 fn describe_deletion(
     frame: Frame,
     gateway: &Gateway,
@@ -308,7 +308,7 @@ fn last_exports(
     Ok(last)
 }
 
-/// Returns the wanted exports among the newest `most`.
+/// Returns the exports for which `wanted` holds, among the newest `most`.
 fn find_exports(
     gateway: &Gateway,
     most: usize,
@@ -317,10 +317,10 @@ fn find_exports(
     const PAGE: usize = 200;
     let mut found = Vec::new();
     let mut after: Option<String> = None;
-    let mut looked_at = 0;
-    while looked_at < most {
+    let mut read_count = 0;
+    while read_count < most {
         let page = gateway.exporter.list(after.as_deref(), PAGE)?;
-        looked_at += PAGE;
+        read_count += PAGE;
         let Some(last) = page.last() else { break };
         after = Some(last.id.clone());
         found.extend(page.into_iter().filter(|entry| wanted(entry)));
@@ -351,7 +351,7 @@ fn target_names(definition: &Definition) -> Vec<String> {
     definition.push_targets.iter().map(|target| target.bucket_name.clone()).collect()
 }
 
-/// Describes when it is exported automatically.
+/// Describes when a Business Object is exported automatically.
 fn describe_schedule(definition: &Definition) -> String {
     let zone = definition.timezone.as_deref().map(|zone| format!(" ({zone})")).unwrap_or_default();
     let mut parts: Vec<String> =
@@ -362,7 +362,7 @@ fn describe_schedule(definition: &Definition) -> String {
     parts.join(", ")
 }
 
-/// Returns when the schedule runs next.
+/// Returns the time of the next scheduled export.
 fn next_run(definition: &Definition) -> Option<String> {
     let schedule = definition.parse_automatic().ok()?.schedule?;
     let next = schedule.next(chrono::Utc::now())?;

@@ -18,18 +18,19 @@ use salvo::http::StatusCode;
 use salvo::{Depot, Response, handler};
 use std::fmt::Write as _;
 
-/// The maximum values in the body of a dry run, which delays ingestions: the sample, `data` and the body.
+/// The maximum number of JSON values in the body of a dry run: those of the sample, the array `data` and the
+/// body itself. The limit is low because a dry run delays ingestions.
 const MAX_DRY_RUN_VALUES: usize = derive::MAX_VALUES + 2;
-/// The maximum quads that are shown.
+/// The maximum number of quads that are shown.
 const MAX_SHOWN_QUADS: usize = 200;
-/// The maximum objects that are shown.
+/// The maximum number of objects that are shown.
 const MAX_SHOWN_OBJECTS: usize = 20;
 
 /// The result of a check.
 #[derive(Debug, Default, Template)]
 #[template(path = "admin/checked.html")]
 pub(super) struct Checked {
-    /// Whether there is a mapping.
+    /// Whether the form has a mapping.
     pub(super) is_there: bool,
     /// The errors in the text of the mapping.
     pub(super) faults: Vec<MappingError>,
@@ -66,7 +67,7 @@ pub(super) enum Sample {
     /// There is no sample, or no valid mapping to test it with.
     #[default]
     Untried,
-    /// It does not match the mapping: the places and messages.
+    /// The sample does not match the mapping: the cause, and the places and messages of its errors.
     Refused(String, Vec<(String, String)>),
     Tried(Tried),
 }
@@ -101,7 +102,7 @@ pub(super) struct Object {
     pub(super) warnings: Vec<String>,
 }
 
-/// Checks the content of the editor's form, and responds with the HTML of the result.
+/// Checks the content of the editor's form. Responds with the result as HTML, which the editor's script inserts.
 #[handler]
 pub(crate) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
     let form = take_form(depot);
@@ -130,8 +131,8 @@ pub(super) fn check_draft(gateway: &Gateway, draft: &Draft) -> Checked {
         }
     };
     checked.fields = count_fields(&mapping.root);
-    if let Err(fault) = run_dry_run(gateway, mapping, draft, &mut checked) {
-        checked.whole = Some(describe_fault(&fault));
+    if let Err(error) = run_dry_run(gateway, mapping, draft, &mut checked) {
+        checked.whole = Some(describe_fault(&error));
     }
     checked
 }
@@ -160,8 +161,8 @@ fn run_dry_run(
                 let sampled = derive::describe_sample(&sample);
                 Some((format!("{{\"data\":{}}}", json::Json::Array(sample.objects)), sampled))
             }
-            Err(fault) => {
-                checked.sample = refused_sample(&fault);
+            Err(error) => {
+                checked.sample = refused_sample(&error);
                 None
             }
         }
@@ -183,9 +184,9 @@ fn run_dry_run(
         let mut compiled = compiled.clone();
         compiled.mapping.resolve_namespaces(transaction)?;
         let tried = sample.map(|(data, sampled)| {
-            let trial =
+            let dry_run =
                 ingest::dry_run_ingestion(transaction, &limits, &compiled, data.as_bytes())?;
-            Ok::<_, GatewayError>((trial, sampled))
+            Ok::<_, GatewayError>((dry_run, sampled))
         });
         Ok((bases, tried))
     })?;
@@ -194,11 +195,11 @@ fn run_dry_run(
         spaces.map(|((name, base), is_new)| MappingNamespace { name, base, is_new }).collect();
     checked.warnings = warnings.into_iter().map(split_warning).collect();
     match tried {
-        Some(Ok((trial, sampled))) => {
+        Some(Ok((dry_run, sampled))) => {
             checked.sample =
-                Sample::Tried(Tried { sampled, ..Tried::from_dry_run(trial, nesting) });
+                Sample::Tried(Tried { sampled, ..Tried::from_dry_run(dry_run, nesting) });
         }
-        Some(Err(fault)) => checked.sample = refused_sample(&fault),
+        Some(Err(error)) => checked.sample = refused_sample(&error),
         None => {}
     }
     Ok(())
@@ -224,8 +225,8 @@ fn compile_draft(mapping: Mapping, draft: &Draft) -> Compiled {
 }
 
 impl Tried {
-    fn from_dry_run(trial: DryRun, nesting: usize) -> Self {
-        let DryRun { answer, added, views } = trial;
+    fn from_dry_run(dry_run: DryRun, nesting: usize) -> Self {
+        let DryRun { answer, added, views } = dry_run;
         let mut tried = Self {
             more_objects: answer.objects.len().saturating_sub(MAX_SHOWN_OBJECTS),
             quad_count: added.len(),
@@ -272,8 +273,8 @@ pub(super) fn format_json(text: &[u8], nesting: usize) -> String {
     }
 }
 
-fn refused_sample(fault: &GatewayError) -> Sample {
-    let findings = fault.errors.iter().map(|finding| {
+fn refused_sample(error: &GatewayError) -> Sample {
+    let findings = error.errors.iter().map(|finding| {
         let place = match &finding.place {
             Place::Pointer(pointer) => describe_place(pointer),
             Place::Line { line, column } => format!("line {line}, column {column}"),
@@ -281,7 +282,7 @@ fn refused_sample(fault: &GatewayError) -> Sample {
         };
         (place, finding.message.clone())
     });
-    Sample::Refused(fault.detail.clone(), findings.collect())
+    Sample::Refused(error.detail.clone(), findings.collect())
 }
 
 /// Formats a JSON Pointer into `{"data": [...]}` for people: `object 1, /flow`.
@@ -314,9 +315,9 @@ pub(super) fn split_warning(finding: Finding) -> (Option<(u64, u64)>, String) {
     }
 }
 
-fn describe_fault(fault: &GatewayError) -> String {
-    match fault.errors.as_slice() {
-        [] => fault.detail.clone(),
+fn describe_fault(error: &GatewayError) -> String {
+    match error.errors.as_slice() {
+        [] => error.detail.clone(),
         errors => {
             errors.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")
         }

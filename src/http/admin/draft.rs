@@ -1,4 +1,4 @@
-//! The content of the editor's form, between a definition and the body that the API expects.
+//! The content of the editor's form, and its conversion from a definition and into the body that the API expects.
 use super::form::Form;
 use penstock_model::namespace::{Generator, NamespaceDefinition};
 use penstock_model::resource::{BusinessObject, Condition, Definition, PushTarget};
@@ -21,7 +21,7 @@ pub(super) const FIELDS: &[&str] = &[
     "retention",
 ];
 
-/// The maximum rows of conditions, and of namespaces, that are read.
+/// The maximum number of rows that are read, of conditions and of namespaces.
 const MAX_ROWS: usize = 100;
 
 /// The content of the editor's form.
@@ -86,7 +86,7 @@ impl Draft {
         }
     }
 
-    /// Reads a submitted form; `known` are the targets that had a box.
+    /// Reads a submitted form. `known` are the targets that the form lists with a check box.
     pub(super) fn from_form(form: &Form, known: &[String]) -> Self {
         let word = |name: &str| form.trimmed(name).unwrap_or_default();
         let ticked = known.iter().filter(|name| form.is_ticked(&format!("target.{name}"))).cloned();
@@ -114,8 +114,8 @@ impl Draft {
         }
     }
 
-    /// Returns the definition that is checked while it is typed, as far as it is valid. The mapping is
-    /// checked separately.
+    /// Returns the definition for the check while the user types. It leaves out the mapping, which is checked
+    /// separately, and invalid parts.
     pub(super) fn to_definition(&self) -> Definition {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let generator = |name: &str| Generator::ALL.into_iter().find(|one| one.name() == name);
@@ -210,14 +210,14 @@ impl Draft {
         ]
     }
 
-    /// Returns the rows of conditions in the form: the present ones, and empty ones.
+    /// Returns the rows of conditions in the form: the existing ones, and two empty ones.
     pub(super) fn rows(&self) -> Vec<(usize, String, String)> {
         let empty = std::iter::repeat_n((String::new(), String::new()), 2);
         let rows = self.conditions.iter().cloned().chain(empty).enumerate();
         rows.map(|(row, (predicate, value))| (row, predicate, value)).collect()
     }
 
-    /// Returns the rows of namespaces in the form: the present ones, and empty ones.
+    /// Returns the rows of namespaces in the form: the existing ones, and two empty ones.
     pub(super) fn namespace_rows(&self) -> Vec<(usize, String, String, String)> {
         let empty = std::iter::repeat_n(<[String; 3]>::default(), 2);
         let rows = self.namespaces.iter().cloned().chain(empty).enumerate();

@@ -27,12 +27,12 @@ use std::sync::Arc;
 pub(super) struct Editor {
     pub(super) frame: Frame,
     pub(super) heading: String,
-    /// Where the form goes, without the prefix.
+    /// The path that the form is sent to, without the prefix.
     pub(super) action: String,
-    /// Where to go when it is cancelled.
+    /// The page to which Cancel leads, without the prefix.
     pub(super) back: String,
     pub(super) draft: Draft,
-    /// The targets that have a box.
+    /// The targets that have a check box.
     pub(super) known: Vec<String>,
     pub(super) checked: Checked,
     pub(super) faults: FormErrors,
@@ -52,7 +52,7 @@ pub(super) struct Changed {
     fields: Vec<(&'static str, String, String)>,
 }
 
-/// Returns the existing targets, which have a box each.
+/// Returns the existing targets, each of which has a check box.
 pub(super) fn list_targets(gateway: &Gateway) -> Result<Vec<String>, GatewayError> {
     Ok(gateway.exporter.list_targets()?.into_iter().map(|target| target.name).collect())
 }
@@ -97,7 +97,7 @@ impl Editor {
         }
     }
 
-    /// Returns the targets of the draft that have no box.
+    /// Returns the targets of the draft that have no check box.
     fn others(&self) -> String {
         let others = self.draft.targets.iter().filter(|name| !self.known.contains(name));
         others.map(String::as_str).collect::<Vec<_>>().join(", ")
@@ -175,16 +175,16 @@ pub(crate) async fn create(
     drop(one_at_a_time);
     match saved {
         Ok(compiled) => redirect_saved(&compiled, "was created", depot, res),
-        Err(fault) => {
+        Err(error) => {
             let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
             let (draft, known, checked) = check_draft(gateway, draft).await?;
-            show_errors(Editor::for_new(frame, draft, known, checked), fault, depot, res);
+            show_errors(Editor::for_new(frame, draft, known, checked), error, depot, res);
         }
     }
     Ok(())
 }
 
-/// Saves the changes of a Business Object.
+/// Saves the changes to a Business Object.
 #[handler]
 pub(crate) async fn save(
     req: &mut Request,
@@ -209,24 +209,24 @@ pub(crate) async fn save(
     let id = there.object.id.clone();
     let (gateway, draft, saved) = run_blocking(move || {
         let draft = read_draft(&form, &gateway)?;
-        let asked = draft.version.map_or(IfMatch::Exists, IfMatch::Version);
-        let saved = redefine_business_object(&gateway, &by, force, &id, &draft.to_body(), asked);
+        let if_match = draft.version.map_or(IfMatch::Exists, IfMatch::Version);
+        let saved = redefine_business_object(&gateway, &by, force, &id, &draft.to_body(), if_match);
         Ok((gateway, draft, saved))
     })
     .await?;
     match saved {
         Ok(compiled) => redirect_saved(&compiled, "was saved", depot, res),
-        Err(fault) => {
+        Err(error) => {
             let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
             let now = find_business_object(req, &gateway)?;
-            let changed = (fault.kind == ErrorClass::PreconditionFailed)
+            let changed = (error.kind == ErrorClass::PreconditionFailed)
                 .then(|| Changed::compare(&gateway, &now.object, &draft));
             let (mut draft, known, checked) = check_draft(gateway, draft).await?;
             if changed.is_some() {
                 draft.version = Some(now.object.version);
             }
             let page = Editor::for_existing(frame, &now.object, draft, known, checked);
-            show_errors(Editor { changed, ..page }, fault, depot, res);
+            show_errors(Editor { changed, ..page }, error, depot, res);
         }
     }
     Ok(())
@@ -270,21 +270,21 @@ fn redirect_saved(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut
 }
 
 /// Shows the form again with its errors.
-fn show_errors(mut page: Editor, mut fault: GatewayError, depot: &Depot, res: &mut Response) {
-    let all = fault.errors.len();
+fn show_errors(mut page: Editor, mut error: GatewayError, depot: &Depot, res: &mut Response) {
+    let all = error.errors.len();
     // The errors of the mapping are shown at their lines, below it.
-    fault.errors.retain(|finding| !matches!(finding.place, Place::Line { .. }));
-    let of_mapping = all - fault.errors.len();
-    let conflict = fault.kind == ErrorClass::PreconditionFailed;
-    page.needs_confirmation = fault.kind == ErrorClass::Unconfirmed;
+    error.errors.retain(|finding| !matches!(finding.place, Place::Line { .. }));
+    let of_mapping = all - error.errors.len();
+    let conflict = error.kind == ErrorClass::PreconditionFailed;
+    page.needs_confirmation = error.kind == ErrorClass::Unconfirmed;
     if page.needs_confirmation {
         // The API names a parameter, the page has a button.
-        fault.errors.clear();
-        fault.detail.insert_str(0, "Nothing was saved: ");
-        fault.detail.push_str(". Check the mapping and the conditions, or save it anyway.");
+        error.errors.clear();
+        error.detail.insert_str(0, "Nothing was saved: ");
+        error.detail.push_str(". Check the mapping and the conditions, or save it anyway.");
     }
     let several = all > 1;
-    let mut faults = FormErrors::from_problem(&Problem::from(fault), FIELDS);
+    let mut faults = FormErrors::from_problem(&Problem::from(error), FIELDS);
     if conflict {
         "Another user has changed this Business Object in the meantime. Your changes are not saved yet."
             .clone_into(&mut faults.detail);

@@ -18,11 +18,11 @@ use std::io::Read as _;
 
 /// Rows of one page.
 const ROWS: usize = 50;
-/// The maximum exports of a target's queue that are shown.
+/// The maximum number of exports of a target's queue that are shown.
 const MAX_QUEUE_ROWS: usize = 100;
-/// The maximum exports that are read for one page of a filtered list.
+/// The maximum number of exports that are read for one page of a filtered list.
 const MAX_READ_EXPORTS: usize = 5_000;
-/// The maximum bytes of a file that are shown.
+/// The maximum number of bytes of a file that are shown.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
 /// The choices of the filter.
@@ -67,10 +67,10 @@ struct Line {
 
 /// One row of a list.
 struct Row {
-    /// Its place in the queue.
+    /// Its position in the queue, from 1; 0 in other lists.
     place: usize,
     id: String,
-    /// Whether it has a page. An export that waits for space in the spool has no lasting one.
+    /// Whether the row links to a page. An export that waits for space in the spool has no permanent page yet.
     is_entry: bool,
     business_object: String,
     target: String,
@@ -213,20 +213,20 @@ pub(crate) async fn list(
     Ok(())
 }
 
-fn build_list(frame: Frame, gateway: &Gateway, asked: &ListFilter) -> Result<List, GatewayError> {
-    let is_queue = asked.state == "queue";
+fn build_list(frame: Frame, gateway: &Gateway, filter: &ListFilter) -> Result<List, GatewayError> {
+    let is_queue = filter.state == "queue";
     let targets = gateway.exporter.list_targets()?;
     let mut lines = Vec::new();
     let (mut rows, mut next) = (Vec::new(), None);
     if is_queue {
         for target in &targets {
-            if asked.target.as_ref().is_some_and(|wanted| *wanted != target.name) {
+            if filter.target.as_ref().is_some_and(|wanted| *wanted != target.name) {
                 continue;
             }
             let (entries, all) = gateway.exporter.list_queue(&target.name, MAX_QUEUE_ROWS)?;
             let more = all.saturating_sub(entries.len());
             let entries =
-                entries.into_iter().enumerate().filter(|(_, entry)| asked.is_match(entry));
+                entries.into_iter().enumerate().filter(|(_, entry)| filter.is_match(entry));
             let rows: Vec<_> =
                 entries.map(|(place, entry)| Row::from_entry(place + 1, entry)).collect();
             if !rows.is_empty() || more > 0 {
@@ -235,17 +235,17 @@ fn build_list(frame: Frame, gateway: &Gateway, asked: &ListFilter) -> Result<Lis
             }
         }
     } else {
-        let (found, cursor) = find_exports(&gateway.exporter, asked)?;
+        let (found, cursor) = find_exports(&gateway.exporter, filter)?;
         rows = found.into_iter().map(|entry| Row::from_entry(0, entry)).collect();
         next = cursor;
     }
     let parameters = [
-        ("state", Some(asked.state.as_str()).filter(|state| !state.is_empty())),
-        ("businessObject", asked.business_object.as_deref()),
-        ("target", asked.target.as_deref()),
+        ("state", Some(filter.state.as_str()).filter(|state| !state.is_empty())),
+        ("businessObject", filter.business_object.as_deref()),
+        ("target", filter.target.as_deref()),
     ];
     let is_narrowed = parameters.iter().any(|(_, value)| value.is_some());
-    let is_first = asked.after.is_none();
+    let is_first = filter.after.is_none();
     let pager = Pager::new(&frame, "/admin/exports", &parameters, is_first, next.as_deref());
     let all = gateway.catalogue.list();
     let business_objects = all
@@ -254,13 +254,13 @@ fn build_list(frame: Frame, gateway: &Gateway, asked: &ListFilter) -> Result<Lis
     let states = STATES.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned()));
     let names = targets.iter().map(|target| (target.name.clone(), target.name.clone()));
     Ok(List {
-        states: build_choices(None, states, Some(&asked.state)),
+        states: build_choices(None, states, Some(&filter.state)),
         business_objects: build_choices(
             Some("All"),
             business_objects,
-            asked.business_object.as_ref(),
+            filter.business_object.as_ref(),
         ),
-        targets: build_choices(Some("All"), names, asked.target.as_ref()),
+        targets: build_choices(Some("All"), names, filter.target.as_ref()),
         frame,
         is_queue,
         lines,
@@ -289,23 +289,23 @@ fn build_choices(
 /// Returns the exports that match the filter, newest first, and the cursor of the next page.
 fn find_exports(
     exporter: &Exporter,
-    asked: &ListFilter,
+    filter: &ListFilter,
 ) -> Result<(Vec<ExportEntry>, Option<String>), GatewayError> {
     const PAGE: usize = 200;
     let mut found: Vec<ExportEntry> = Vec::new();
-    let mut after = asked.after.clone();
-    let mut looked_at = 0;
-    while looked_at < MAX_READ_EXPORTS {
+    let mut after = filter.after.clone();
+    let mut read_count = 0;
+    while read_count < MAX_READ_EXPORTS {
         let page = exporter.list(after.as_deref(), PAGE)?;
         let is_last = page.len() < PAGE;
-        looked_at += PAGE;
+        read_count += PAGE;
         for entry in page {
-            if asked.is_match(&entry) && found.len() == ROWS {
+            if filter.is_match(&entry) && found.len() == ROWS {
                 let next = found.last().map(|last| cursor_after(&last.id));
                 return Ok((found, next));
             }
             after = Some(entry.id.clone());
-            if asked.is_match(&entry) {
+            if filter.is_match(&entry) {
                 found.push(entry);
             }
         }
@@ -345,7 +345,7 @@ pub(crate) async fn get(
 fn build_page(frame: Frame, gateway: &Gateway, entry: ExportEntry) -> One {
     let content = match gateway.exporter.open_content(&entry.id) {
         Ok(content) => read_preview(content),
-        Err(fault) => Shown::Gone(fault.detail),
+        Err(error) => Shown::Gone(error.detail),
     };
     let is_kept = matches!(content, Shown::Text { .. });
     let account = entry.pushed_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
@@ -434,10 +434,10 @@ async fn run_action(
     let page = format!("/admin/exports/{id}");
     match run_blocking(move || Ok(action(&exporter, &by, &id))).await? {
         Ok(_) => frame::redirect_with_notice(res, depot, &page, done),
-        Err(fault) if fault.kind == penstock_base::error::ErrorClass::NotFound => {
-            return Err(fault.into());
+        Err(error) if error.kind == penstock_base::error::ErrorClass::NotFound => {
+            return Err(error.into());
         }
-        Err(fault) => frame::redirect_with_error(res, depot, &page, &fault.detail),
+        Err(error) => frame::redirect_with_error(res, depot, &page, &error.detail),
     }
     Ok(())
 }

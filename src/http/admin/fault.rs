@@ -1,4 +1,4 @@
-//! The page that a person gets in place of a problem.
+//! The error page, which a browser gets instead of a problem document.
 use super::frame::{self, Frame};
 use crate::origin::Origin;
 use crate::problem::Problem;
@@ -18,9 +18,9 @@ struct Page<'a> {
     findings: Vec<String>,
 }
 
-/// Whether a person asked for a page of the administration interface, as opposed to a program.
+/// Whether a browser asks for a page of the administration interface, as opposed to a program.
 pub(crate) fn accepts_page(req: &Request, depot: &Depot) -> bool {
-    // An error before the request is known gets no page.
+    // If the request failed before its origin was determined, the error is a problem document.
     let Ok(origin) = depot.get_typed::<Origin>() else { return false };
     let path = req.uri().path();
     let path = path.strip_prefix(origin.prefix.as_str()).unwrap_or(path);

@@ -1,4 +1,4 @@
-//! The fields of a form: read before its handler runs, and only from a page of this gateway.
+//! The fields of a form. They are read before its handler runs, and only if a page of this gateway sent the form.
 use crate::body;
 use crate::caller::caller;
 use crate::page::check_session_sender;
@@ -11,8 +11,8 @@ use salvo::{Depot, FlowCtrl, Request, Response, Writer as _, handler};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The fields of a form, by name. A missing field is empty, since browsers leave out boxes that are not
-/// ticked.
+/// The fields of a form, by name. A missing field counts as empty, because browsers do not send check boxes
+/// that are not ticked.
 #[derive(Debug, Default)]
 pub(crate) struct Form(BTreeMap<String, String>);
 
@@ -28,13 +28,13 @@ impl Form {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Whether a box is ticked.
+    /// Whether a check box is ticked.
     pub(super) fn is_ticked(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Returns a JSON object of the non-empty ones of these fields, under their own names: the body that the
-    /// API expects.
+    /// Returns the members of the body that the API expects: those of these fields that are not empty, under
+    /// their own names.
     pub(super) fn to_members(&self, names: &[&str]) -> Map<String, Value> {
         let filled =
             names.iter().filter_map(|name| Some(((*name).to_owned(), self.trimmed(name)?)));
@@ -42,7 +42,7 @@ impl Form {
     }
 }
 
-/// Whether two texts are the same, for templates, which have them in various types.
+/// Whether two texts are equal. For templates, where a text may be a `String`, a `&str` or a reference to one.
 pub(crate) fn is_same(
     one: &(impl AsRef<str> + ?Sized),
     other: &(impl AsRef<str> + ?Sized),
@@ -58,7 +58,7 @@ pub(super) fn take_form(depot: &mut Depot) -> Form {
 /// Runs before the handler of each form, after `access`: reads the fields, and refuses forms from other
 /// sites' pages.
 pub(crate) struct FormReader {
-    /// Whether it has the size limit of data, since it contains a definition.
+    /// Whether the form may be as large as data (`service.limits.body`), because it contains a definition.
     pub(crate) accepts_definition: bool,
 }
 
@@ -83,14 +83,18 @@ impl FormReader {
     }
 }
 
-async fn read_form(req: &mut Request, depot: &mut Depot, is_long: bool) -> Result<Form, Problem> {
-    let sent = if is_long {
+async fn read_form(
+    req: &mut Request,
+    depot: &mut Depot,
+    accepts_definition: bool,
+) -> Result<Form, Problem> {
+    let body = if accepts_definition {
         body::read_whole_body(req, depot).await?
     } else {
         body::read_small_form(req, depot).await?
     };
-    let fields = parse_form_fields(sent.bytes())?;
-    // No browser sends a credential in a header automatically, so no page of another site can cause it.
+    let fields = parse_form_fields(body.bytes())?;
+    // Only a session needs this check. Browsers send its cookie automatically, but never a key or a token.
     if matches!(caller(depot).credential, Credential::Session(_)) {
         check_session_sender(req, depot, fields.get("_csrf").map(String::as_str))?;
     }
@@ -111,10 +115,10 @@ pub(super) struct FormErrors {
 }
 
 impl FormErrors {
-    /// Creates them from the findings of a problem. The first part of a finding's JSON Pointer names its
-    /// field, if it is one of `fields`.
+    /// Creates the errors from the findings of a problem. A finding belongs to the field that the first part of
+    /// its JSON Pointer names, if that is one of `fields`.
     pub(super) fn from_problem(problem: &Problem, fields: &[&str]) -> Self {
-        let mut faults = Self {
+        let mut errors = Self {
             status: problem.status(),
             detail: problem.detail().to_owned(),
             ..Self::default()
@@ -125,22 +129,22 @@ impl FormErrors {
                 _ => None,
             };
             match field.filter(|field| fields.contains(field)) {
-                Some(field) => faults.add(field, &finding.message),
-                None => faults.others.push(finding.to_string()),
+                Some(field) => errors.add(field, &finding.message),
+                None => errors.others.push(finding.to_string()),
             }
         }
-        faults
+        errors
     }
 
     /// Creates a single error at this field.
     pub(super) fn for_field(field: &str, message: &str) -> Self {
-        let mut faults = Self {
+        let mut errors = Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             detail: "This could not be saved.".to_owned(),
             ..Self::default()
         };
-        faults.add(field, message);
-        faults
+        errors.add(field, message);
+        errors
     }
 
     /// Adds an error at this field.

@@ -42,15 +42,20 @@ pub(super) enum Section {
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) section: Section,
-    /// Its address, without the prefix.
+    /// The path of its page, without the prefix.
     pub(super) path: &'static str,
     pub(super) words: &'static str,
-    /// The minimum role to see it, which the routes require too.
+    /// The minimum role to see the entry. The routes require it too.
     minimum_role: Role,
 }
 
-const fn nav_item(section: Section, path: &'static str, words: &'static str, least: Role) -> Item {
-    Item { section, path, words, minimum_role: least }
+const fn nav_item(
+    section: Section,
+    path: &'static str,
+    words: &'static str,
+    minimum_role: Role,
+) -> Item {
+    Item { section, path, words, minimum_role }
 }
 
 /// The navigation, in its order.
@@ -93,7 +98,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Creates the frame of this request's page; takes the notice for it.
+    /// Creates the frame of this request's page. Shows the notice in the browser's cookie, and removes the cookie.
     pub(super) fn for_caller(
         req: &Request,
         depot: &Depot,
@@ -134,8 +139,8 @@ impl Frame {
     }
 
     /// Whether the viewer has at least this role.
-    pub(super) fn may(&self, least: Role) -> bool {
-        self.role >= least
+    pub(super) fn may(&self, minimum_role: Role) -> bool {
+        self.role >= minimum_role
     }
 
     /// Whether it is the page of the viewer's own account, which is not in the navigation.
@@ -178,7 +183,7 @@ pub(super) fn show_page_with_status(
     show_page_with_policy(res, status, page, &policy);
 }
 
-/// Redirects to this page (a path without the prefix) after a successful form, with a notice.
+/// Redirects to this page (a path without the prefix) after a form was processed, with a notice.
 pub(super) fn redirect_with_notice(res: &mut Response, depot: &Depot, path: &str, words: &str) {
     redirect_with(res, depot, path, words, false);
 }
@@ -191,7 +196,7 @@ pub(super) fn redirect_with_error(res: &mut Response, depot: &Depot, path: &str,
 fn redirect_with(res: &mut Response, depot: &Depot, path: &str, words: &str, is_fault: bool) {
     let origin = origin(depot);
     let mut text = utf8_percent_encode(words, NON_ALPHANUMERIC).to_string();
-    // Cuts at a whole escape, so that the rest can be decoded.
+    // Cuts at an encoded space, so that no escape is cut in two.
     while text.len() > MAX_NOTICE_BYTES {
         text.truncate(text.rfind("%20").unwrap_or(0));
     }

@@ -53,8 +53,8 @@ impl Concern {
     }
 }
 
-/// Returns all problems, the most severe first. `first_password` is the id of the account that still has the
-/// password from its file.
+/// Returns all problems, the most severe first. `first_password` is the id of the account whose password is
+/// still the initial one, from its file.
 pub(super) fn collect_concerns(
     status: &Status,
     first_password: Option<&str>,

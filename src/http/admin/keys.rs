@@ -204,7 +204,7 @@ pub(crate) async fn create(
     }
     let made = match NewApiKey::from_json(Value::Object(sent).to_string().as_bytes()) {
         Ok(new) => create_key(gateway.clone(), caller(depot), new).await,
-        Err(fault) => Err(fault.into()),
+        Err(error) => Err(error.into()),
     };
     let (key, secret) = match made {
         Ok(made) => made,

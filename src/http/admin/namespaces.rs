@@ -46,7 +46,7 @@ struct Creation {
     uri_base: String,
     generator: String,
     generators: [(&'static str, &'static str); 4],
-    /// The base of a namespace when the field is left empty.
+    /// The default base of a namespace called `Name`, as an example for the field's hint.
     base: String,
 }
 
@@ -59,8 +59,9 @@ struct One {
     uri_base: String,
     generator: String,
     generators: [(&'static str, &'static str); 4],
-    /// Why it can no longer be changed, and why it cannot be deleted.
+    /// Why the namespace can no longer be changed, if so.
     used: Option<String>,
+    /// Why the namespace cannot be deleted, if so.
     held: Option<String>,
 }
 

@@ -28,14 +28,15 @@ use tokio::sync::OwnedSemaphorePermit;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
-/// The maximum columns besides the URI.
+/// The maximum number of columns besides the URI.
 const MAX_COLUMNS: usize = 4;
-/// The maximum fields that can be searched.
+/// The maximum number of fields that can be searched.
 const MAX_SEARCH_FIELDS: usize = 200;
-/// The maximum characters of a value in a list.
+/// The maximum number of characters of a value in a list.
 const MAX_VALUE_CHARS: usize = 80;
-/// The limits of one search: objects read, and time.
+/// The maximum number of objects that one search reads.
 const MAX_READ_OBJECTS: u64 = 200_000;
+/// The maximum time of one search.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The search operators: the name in the address, and the label.
@@ -111,12 +112,17 @@ struct Referrer {
     path: String,
 }
 
-/// The known ingestions that wrote an object.
+/// The recorded ingestions that wrote an object.
 struct Written {
+    /// The ingestion that generated its URI.
     minted_by: Option<Ingestion>,
+    /// The newest ingestions that wrote it or the object that it is nested in, newest first.
     named_by: Vec<Ingestion>,
+    /// How many ingestions may have written it, because their records do not name objects.
     silent: String,
+    /// Whether there are such ingestions.
     is_silent: bool,
+    /// The time of the oldest record.
     since: Option<String>,
 }
 
@@ -145,9 +151,9 @@ pub(crate) async fn list(
     let gateway = gateway(depot)?;
     let compiled = find_business_object(req, &gateway)?;
     let asked = SearchRequest { field, test, text: text.trim().to_owned(), after };
-    let turn = if asked.is_search() { Some(acquire_permit(&gateway).await?) } else { None };
+    let permit = if asked.is_search() { Some(acquire_permit(&gateway).await?) } else { None };
     let page = run_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         Ok(build_list(frame, &gateway, &compiled, asked)?)
     })
     .await?;
@@ -164,7 +170,7 @@ struct SearchRequest {
     after: Option<String>,
 }
 
-/// Acquires a permit among the queries of GraphQL, since a search reads as much.
+/// Acquires one of the permits of GraphQL queries, since a search reads as much as a query.
 async fn acquire_permit(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
     gateway.query_permits.acquire().await.ok_or_else(|| {
         Problem::unavailable(1, "too many searches and queries are running; try again")
@@ -241,7 +247,7 @@ fn build_list(
     });
     let (page, fault) = match searched {
         Ok(page) => (page, None),
-        // An invalid search in an address is not an error of the gateway.
+        // An invalid search is the user's mistake: the page shows it.
         Err(fault)
             if matches!(
                 fault.kind,
@@ -388,9 +394,9 @@ pub(crate) async fn get(
         .map_err(|error| Problem::malformed(format!("{uri:?} is not an IRI: {error}")))?;
     let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let turn = acquire_permit(&gateway).await?;
+    let permit = acquire_permit(&gateway).await?;
     let page = run_blocking(move || {
-        let _turn = turn;
+        let _permit = permit;
         build_page(frame, &gateway, &node)
     })
     .await?;
@@ -418,7 +424,7 @@ fn build_page(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, P
         }
         identifiers::to_turtle(&quads)?
     };
-    let bounds = SearchBudget::new(MAX_READ_OBJECTS, SEARCH_TIMEOUT);
+    let budget = SearchBudget::new(MAX_READ_OBJECTS, SEARCH_TIMEOUT);
     let found = search::find_referrers(
         &gateway.store,
         &all,
@@ -426,16 +432,16 @@ fn build_page(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, P
         ReferenceFilter::default(),
         None,
         ROWS_PER_PAGE,
-        &bounds,
+        &budget,
     );
     let (referrers, more_referrers, unsearched) = match found {
         Ok(found) => (found.found, found.more, None),
-        Err(fault) if fault.kind == ErrorClass::TooLarge => (Vec::new(), false, Some(fault.detail)),
-        Err(fault) => return Err(fault.into()),
+        Err(error) if error.kind == ErrorClass::TooLarge => (Vec::new(), false, Some(error.detail)),
+        Err(error) => return Err(error.into()),
     };
     let referrers = referrers
         .into_iter()
-        // The object is in its own view; that is no reference.
+        // The object's own view contains its URI, which is not a reference.
         .filter(|referrer| referrer.uri != *uri)
         .map(|referrer| Referrer {
             link: object_link(&frame, referrer.uri.as_str()),
@@ -466,7 +472,7 @@ fn build_page(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, P
     })
 }
 
-/// Links the object in a line of JSON, unless it is the shown one.
+/// Makes the URI in a line of JSON a link to its object, unless it is the object of this page.
 fn link_line(line: &str, own: &str, frame: &Frame) -> Line {
     let plain = || Line { before: line.to_owned(), link: None, after: String::new() };
     let Some(begin) =

@@ -13,7 +13,7 @@ use penstock_export::TargetState;
 use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, Response, handler};
 
-/// The maximum log lines that are shown.
+/// The maximum number of log lines that are shown.
 const MAX_LOG_LINES: usize = 5;
 
 #[derive(Template)]
@@ -49,6 +49,7 @@ struct Line {
     fields: String,
 }
 
+/// Shows the page.
 #[handler]
 pub(crate) async fn get(
     req: &mut Request,
@@ -165,7 +166,7 @@ fn system_facts(status: &Status) -> Vec<(&'static str, String)> {
         }
         None => size(status.memory.resident_bytes),
     };
-    let follows = match status.clock.synchronised {
+    let clock_state = match status.clock.synchronised {
         Some(true) => "synchronised",
         Some(false) => "not synchronised",
         None => "unknown",
@@ -175,7 +176,7 @@ fn system_facts(status: &Status) -> Vec<(&'static str, String)> {
         ("Disk free", size(status.disk.free_bytes)),
         ("Memory used", memory),
         ("Clock", format!("{} UTC", words::format_second(&status.clock.now))),
-        ("Clock state", follows.to_owned()),
+        ("Clock state", clock_state.to_owned()),
         ("Data on disk", words::format_size(on_disk)),
         ("Quads stored", words::format_number(status.store.quads)),
         ("Uptime", words::format_duration(status.uptime_seconds)),

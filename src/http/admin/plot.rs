@@ -1,10 +1,11 @@
 //! Plots of counts over time, as SVG rendered by the server.
 use super::words;
 
-/// The height above the line, and that below it for plots with failures.
+/// The height above the line.
 const HEIGHT_ABOVE: u64 = 90;
+/// The height below the line, in plots with failures.
 const HEIGHT_BELOW: u64 = 30;
-/// The width of one bar and the gap after it.
+/// The width of one bar together with the gap after it.
 const BAR_STEP: u64 = 10;
 
 /// One plot: counts upwards, and failures downwards.
@@ -20,7 +21,7 @@ pub(super) struct Plot {
     /// The value of the highest bar.
     pub(super) most: String,
     pub(super) bars: Vec<Bar>,
-    /// The position of the line.
+    /// The vertical position of the line, where counts are zero.
     pub(super) zero: u64,
     steps: u64,
     has_down: bool,
@@ -46,20 +47,20 @@ pub(super) struct PlotSpec {
     /// The same for failures; empty if there are none.
     pub(super) wrong: (&'static str, &'static str),
     pub(super) from: &'static str,
-    /// The time of one bar: `min` or `15 min`.
+    /// The period of one bar: `min` or `15 min`.
     pub(super) step: &'static str,
 }
 
 impl Plot {
     /// Creates the plot of these pairs of counts, the oldest first.
-    pub(super) fn new(of: PlotSpec, counts: &[(u64, u64)]) -> Self {
+    pub(super) fn new(spec: PlotSpec, counts: &[(u64, u64)]) -> Self {
         let sum = |side: fn(&(u64, u64)) -> u64| counts.iter().map(side).sum::<u64>();
         let most = counts.iter().map(|(up, _)| *up).max().unwrap_or_default();
         let most_down = counts.iter().map(|(_, down)| *down).max().unwrap_or_default();
         let has_down = most_down > 0;
         let scaled = |count: u64, most: u64, height: u64| match most {
             0 => 0,
-            // Any count above zero is visible.
+            // Rounds up, so that any count above zero is visible.
             _ => (u128::from(count) * u128::from(height)).div_ceil(u128::from(most)),
         };
         let mut bars = Vec::new();
@@ -74,21 +75,21 @@ impl Plot {
                 }
             }
         }
-        let mut total = words::format_count(sum(|(up, _)| *up), of.one, of.more);
+        let mut total = words::format_count(sum(|(up, _)| *up), spec.one, spec.more);
         if has_down {
-            let (one, more) = of.wrong;
+            let (one, more) = spec.wrong;
             total = format!("{total}, {}", words::format_count(sum(|(_, down)| *down), one, more));
         }
         let highest = match most {
             0 => String::new(),
-            _ => format!("peak {}/{}", words::format_number(most), of.step),
+            _ => format!("peak {}/{}", words::format_number(most), spec.step),
         };
         let separator = if highest.is_empty() { "" } else { "; " };
         Self {
-            words: format!("{}: {total}{separator}{highest}", of.heading),
-            heading: of.heading,
+            words: format!("{}: {total}{separator}{highest}", spec.heading),
+            heading: spec.heading,
             total,
-            from: of.from,
+            from: spec.from,
             most: highest,
             bars,
             zero: HEIGHT_ABOVE,

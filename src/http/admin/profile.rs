@@ -60,7 +60,7 @@ pub(crate) async fn change(
     let names = ["givenName", "familyName", "organization"];
     let changed = match AccountEdit::from_json(&account_body(&form, &names, false)) {
         Ok(edit) => change_account(&gateway, caller(depot), &account.id, IfMatch::Any, edit).await,
-        Err(fault) => Err(fault.into()),
+        Err(error) => Err(error.into()),
     };
     match changed {
         Ok(_) => {

@@ -18,7 +18,7 @@ use salvo::{Depot, Request, Response, handler};
 #[template(path = "admin/derive.html")]
 struct Page {
     frame: Frame,
-    /// The name. The form's macros use `name` for the name of a field.
+    /// The name of the new Business Object.
     called: String,
     vocabulary: String,
     sample: String,
@@ -76,7 +76,7 @@ pub(crate) async fn post(
         .await?;
         match guessed {
             Ok(guessed) => derived = Some(guessed),
-            Err((field, fault)) => faults.add(field, &fault.detail),
+            Err((field, error)) => faults.add(field, &error.detail),
         }
     }
     let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
@@ -93,8 +93,8 @@ pub(crate) async fn post(
     Ok(())
 }
 
-/// Derives a mapping from the sample. An error has the name of its field in the form. Returns the sample too,
-/// or the part of it that was used.
+/// Derives a mapping from the sample. Returns the sample too, or the part of it that was used. An error has
+/// the name of the form's field that it belongs to.
 fn derive_from_text(
     names: MappingNames<'_>,
     text: String,
@@ -102,10 +102,10 @@ fn derive_from_text(
 ) -> (Result<DerivedMapping, (&'static str, GatewayError)>, String) {
     let sample = match derive::read_samples(&text, nesting) {
         Ok(sample) => sample,
-        Err(fault) => return (Err(("sample", fault)), text),
+        Err(error) => return (Err(("sample", error)), text),
     };
     match derive::derive_mapping(names, &sample.objects) {
-        Err(fault) => (Err((field_of_fault(&fault), fault)), text),
+        Err(error) => (Err((field_of_fault(&error), error)), text),
         Ok(mut derived) => match derive::describe_sample(&sample) {
             None => (Ok(derived), text),
             Some(message) => {
@@ -118,11 +118,11 @@ fn derive_from_text(
     }
 }
 
-/// Returns the form's field that an error of deriving belongs to.
-fn field_of_fault(fault: &GatewayError) -> &'static str {
+/// Returns the name of the form's field that an error of the derivation belongs to.
+fn field_of_fault(error: &GatewayError) -> &'static str {
     let is_vocabulary =
         |finding: &Finding| finding.place == Place::Pointer("/vocabulary".to_owned());
-    if fault.errors.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
+    if error.errors.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
 }
 
 /// Returns the default prefix of the IRIs of properties.

@@ -30,7 +30,7 @@ struct Row {
 impl From<&EffectiveValue> for Row {
     fn from(effective: &EffectiveValue) -> Self {
         let EffectiveValue { name, value, origin } = effective;
-        // Quotes mark the end of a text; here its cell does.
+        // A table cell shows where a text ends, so it needs no quotes.
         let plain = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
         let plain = plain.filter(|value| !value.contains(['\\', '"'])).unwrap_or(value);
         Self {
@@ -41,13 +41,14 @@ impl From<&EffectiveValue> for Row {
             } else {
                 origin.clone()
             },
-            // Backticks are only for readers of Markdown.
+            // The page shows plain text, not Markdown.
             meaning: find_setting(name).map_or("", |setting| setting.meaning).replace('`', ""),
         }
     }
 }
 
-/// Returns the setting of this name, in which any text may replace a part in angle brackets.
+/// Returns the setting with this name. A name in the table may have a placeholder in angle brackets, which
+/// stands for any text.
 fn find_setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| match setting.name.split_once('<') {
         None => setting.name == name,

@@ -28,11 +28,11 @@ struct Target {
     waiting: String,
     oldest: Option<String>,
     last: Option<String>,
-    /// Business Objects whose exports wait for space in the spool.
+    /// The number of Business Objects whose exports wait for space in the spool.
     without_room: u64,
 }
 
-/// Why it is blocked.
+/// Why and since when a target is blocked.
 struct Blocked {
     cause: String,
     since: Option<String>,

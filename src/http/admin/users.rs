@@ -169,7 +169,7 @@ pub(super) const FIELDS: &[&str] = &[
     "currentPassword",
 ];
 
-/// Returns the body that the API expects: these fields, and the role and `enabled` if the form has them.
+/// Returns the body that the API expects: these fields, and with `is_whole` also the role and `enabled`.
 pub(super) fn account_body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u8> {
     let mut members = form.to_members(names);
     if is_whole {
@@ -179,7 +179,7 @@ pub(super) fn account_body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u
     serde_json::Value::Object(members).to_string().into_bytes()
 }
 
-/// Returns the body of a password change. Both entries of the new password must match.
+/// Reads the new password from the form. Both entries of it must match.
 pub(super) fn read_new_password(form: &Form, account: &Account) -> Result<NewPassword, FormErrors> {
     let (typed, again) = (form.text("password"), form.text("again"));
     let mut members = serde_json::Map::new();
@@ -189,7 +189,7 @@ pub(super) fn read_new_password(form: &Form, account: &Account) -> Result<NewPas
     }
     let body = serde_json::Value::Object(members).to_string();
     let read = NewPassword::from_json(body.as_bytes(), &account.email);
-    let new = read.map_err(|fault| FormErrors::from_problem(&fault.into(), FIELDS))?;
+    let new = read.map_err(|error| FormErrors::from_problem(&error.into(), FIELDS))?;
     if typed != again {
         return Err(FormErrors::for_field(
             "again",
@@ -199,7 +199,7 @@ pub(super) fn read_new_password(form: &Form, account: &Account) -> Result<NewPas
     Ok(new)
 }
 
-/// Returns the version that a form was loaded with.
+/// Returns the condition that the account still has the version with which the form was loaded.
 fn read_version(form: &Form) -> IfMatch {
     let version = form.trimmed("version").and_then(|version| version.parse().ok());
     version.map_or(IfMatch::Any, IfMatch::Version)
@@ -280,7 +280,7 @@ pub(crate) async fn create(
     let sent = serde_json::Value::Object(sent).to_string();
     let made = match NewAccount::from_json(sent.as_bytes()) {
         Ok(new) => create_account(&gateway, caller(depot), new).await,
-        Err(fault) => Err(fault.into()),
+        Err(error) => Err(error.into()),
     };
     match made {
         Ok(account) => {
@@ -327,7 +327,7 @@ fn render_user(
     frame::show_page_with_status(res, depot, status, &page);
 }
 
-/// Changes an account. For a provider's account only whether it may sign in.
+/// Changes an account. Of an identity provider's account only `enabled` can be changed here.
 #[handler]
 pub(crate) async fn change(
     req: &mut Request,

@@ -26,7 +26,7 @@ async fn long(res: &mut Response) {
     res.replace_body(ResBody::Once(vec![b'x'; LONG].into()));
 }
 
-/// Sends a word, pauses for longer than the patience, and sends another one.
+/// Sends a word, pauses for longer than a response may stay unread, and sends another word.
 #[handler]
 async fn rare(res: &mut Response) {
     let (sender, receiver) = mpsc::channel(1);
@@ -55,8 +55,8 @@ async fn serve() -> SocketAddr {
 type Connection =
     tokio::task::JoinHandle<Result<hyper::client::conn::http2::SendRequest<Empty<Bytes>>, ()>>;
 
-/// Sends a request by HTTP/2 with windows of this size. Returns the response, and the connection, which lasts
-/// until the server ends it.
+/// Sends a request over HTTP/2 with stream windows of this size. Returns the response, and a task that ends when
+/// the server ends the connection.
 async fn ask(
     address: SocketAddr,
     path: &str,
@@ -82,7 +82,7 @@ async fn an_unread_response_ends_its_connection() {
     for window in [0, 1, 40_000] {
         let (answer, ended) = ask(address, "long", window).await;
         assert_eq!(answer.status(), 200);
-        // The head has arrived, and nothing more is read.
+        // The head has arrived, and the client reads no more.
         let ended = tokio::time::timeout(Duration::from_mins(1), ended).await;
         assert!(ended.is_ok(), "the connection lasts, with a window of {window}");
         drop(answer);
@@ -98,7 +98,7 @@ async fn a_slowly_read_response_is_complete() {
     let (mut read, begun) = (0, Instant::now());
     while let Some(frame) = body.frame().await {
         read += frame.unwrap().into_data().map_or(0, |data| data.len());
-        // In total it takes longer than the patience.
+        // In total it takes longer than a response may stay unread.
         if begun.elapsed() < SHORT * 2 {
             tokio::time::sleep(SHORT / 20).await;
         }

@@ -1,8 +1,9 @@
 //! The address to return to after signing in.
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The maximum bytes of an address that is kept.
+/// The maximum number of bytes of a path to return to.
 const MAX_PATH_BYTES: usize = 1024;
+/// The characters that are escaped in the query of a link.
 const QUERY_VALUE: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -11,7 +12,7 @@ const QUERY_VALUE: &AsciiSet =
 pub(super) struct ReturnPath(String);
 
 impl ReturnPath {
-    /// Returns the address that a request names, or `/`.
+    /// Returns the path that a request names, or `/` if it names none or one that does not lead to this gateway.
     pub(super) fn from_request(named: Option<&str>) -> Self {
         let named = named.filter(|path| is_local(path)).unwrap_or("/");
         Self(named.to_owned())
@@ -30,7 +31,7 @@ impl ReturnPath {
         }
     }
 
-    /// Returns the address with this prefix, which a proxy may have passed on or stripped.
+    /// Returns the path with this prefix. The path may have the prefix already: a proxy may pass it on or strip it.
     pub(super) fn with_prefix(&self, prefix: &str) -> String {
         let has_prefix = self
             .0
@@ -40,8 +41,8 @@ impl ReturnPath {
     }
 }
 
-/// Whether a path leads to this gateway. Browsers treat `//host` and `/\host` as another site, and drop
-/// control characters first.
+/// Whether a path leads to this gateway, and not to one of its pages for signing in or out. Browsers treat
+/// `//host` and `/\host` as another site, and they drop control characters before.
 fn is_local(path: &str) -> bool {
     let mut characters = path.chars();
     characters.next() == Some('/')

@@ -68,7 +68,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// Responds with a page that runs no script, and whose form leads nowhere else.
+/// Responds with a page that may run no script, and whose form may be sent only to this gateway.
 pub(crate) fn show_static_page(res: &mut Response, status: StatusCode, page: &impl Template) {
     show_page_with_policy(
         res,
@@ -103,19 +103,19 @@ pub(crate) fn show_page_with_policy(
     res.replace_body(ResBody::Once(text.into()));
 }
 
-/// Sets when to try again.
+/// Sets `Retry-After`.
 pub(super) fn set_retry_after(res: &mut Response, seconds: u64) {
     res.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
 }
 
-/// Redirects the browser to a `GET`.
+/// Redirects the browser (303), which then sends a `GET`.
 pub(crate) fn redirect(res: &mut Response, location: &str) {
     match HeaderValue::from_str(location) {
         Ok(location) => {
             res.status_code(StatusCode::SEE_OTHER);
             res.headers_mut().insert(LOCATION, location);
         }
-        // Addresses are checked when they are received.
+        // This does not happen: addresses are checked when they are received.
         Err(_) => {
             res.status_code(StatusCode::INTERNAL_SERVER_ERROR);
         }

@@ -1,4 +1,4 @@
-//! `GET /login` and `POST /login`. With sign-in at a provider the page links there, and there is no `POST`.
+//! `GET /login` and `POST /login`. If users sign in at a provider, the page links there, and `POST` is refused.
 use super::back::ReturnPath;
 use super::pages::{
     Message, Password, Provider, redirect, set_retry_after, show_static_page as show_page,
@@ -102,7 +102,7 @@ pub(crate) async fn sign_in(
     let sent = body::read_unauthenticated_body(req, &state, origin(depot)).await?;
     if is_form {
         let fields = parse_form_fields(sent.bytes())?;
-        // Checking the password takes long. Meanwhile the quota is free for other bodies.
+        // Checking the password takes long. Dropping the body frees its quota for others meanwhile.
         drop(sent);
         sign_in_with_form(auth, &fields, (req, depot, res)).await
     } else {
@@ -113,7 +113,7 @@ pub(crate) async fn sign_in(
 }
 
 fn parse_credentials(sent: &[u8]) -> Result<Credentials, Problem> {
-    // Messages of serde could repeat a password.
+    // The messages of serde could contain the password.
     serde_json::from_slice(sent).map_err(|error| {
         Problem::malformed(format!(
             "line {}, column {}: expected {{\"email\": \"...\", \"password\": \"...\"}}",
@@ -151,9 +151,9 @@ async fn sign_in_with_form(
     let entered = verified.and_then(|account| {
         session::start_and_redirect(auth, &account, None, &back, (req, origin, &mut *res))
     });
-    let Err(refusal) = entered else { return Ok(()) };
+    let Err(error) = entered else { return Ok(()) };
     let wait;
-    let (status, fault) = match &refusal {
+    let (status, message) = match &error {
         AuthError::Invalid(_) | AuthError::Malformed(_) => {
             (StatusCode::UNAUTHORIZED, "The email or the password is wrong.")
         }
@@ -178,7 +178,7 @@ async fn sign_in_with_form(
         res.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     let page =
-        Password { email, fault: Some(fault), ..Password::new(&origin.prefix, back.as_str()) };
+        Password { email, fault: Some(message), ..Password::new(&origin.prefix, back.as_str()) };
     show_page(res, status, &page);
     Ok(())
 }
@@ -191,9 +191,9 @@ fn is_form(req: &Request) -> bool {
 
 /// Parses the fields of a form (URL Standard, 5.1).
 pub(crate) fn parse_form_fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
-    let none =
+    let malformed =
         || Problem::malformed("the body must be a form in UTF-8 with each field at most once");
-    let text = std::str::from_utf8(sent).map_err(|_| none())?;
+    let text = std::str::from_utf8(sent).map_err(|_| malformed())?;
     let read = |part: &str| {
         let part = part.replace('+', " ");
         percent_decode_str(&part).decode_utf8().map(std::borrow::Cow::into_owned)
@@ -201,9 +201,10 @@ pub(crate) fn parse_form_fields(sent: &[u8]) -> Result<BTreeMap<String, String>,
     let mut fields = BTreeMap::new();
     for pair in text.split('&').filter(|pair| !pair.is_empty()) {
         let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) = (read(name).map_err(|_| none())?, read(value).map_err(|_| none())?);
+        let (name, value) =
+            (read(name).map_err(|_| malformed())?, read(value).map_err(|_| malformed())?);
         if fields.insert(name, value).is_some() {
-            return Err(none());
+            return Err(malformed());
         }
     }
     Ok(fields)

@@ -14,11 +14,11 @@ use salvo::http::StatusCode;
 use salvo::{Depot, Request, Response, handler};
 use std::sync::Arc;
 
-/// The maximum bytes of an ID token that is kept for signing out at the provider. Without one the provider
-/// asks which account to sign out.
+/// The maximum number of bytes of an ID token that is kept for signing out at the provider. Without the token, the
+/// provider asks the user which account to sign out.
 const MAX_ID_TOKEN_HINT_BYTES: usize = 8 << 10;
 
-/// Begins a sign-in.
+/// Begins a sign-in: redirects the browser to the provider.
 #[handler]
 pub(crate) async fn authorize(
     req: &mut Request,
@@ -38,12 +38,12 @@ pub(crate) async fn authorize(
             session::store_login(origin, begun.slot, &begun.login, res);
             redirect(res, &begun.location);
         }
-        Err(failed) => show_failure(auth, oidc, origin, &failed, res),
+        Err(error) => show_failure(auth, oidc, origin, &error, res),
     }
     Ok(())
 }
 
-/// Completes a sign-in.
+/// Completes a sign-in, when the provider has redirected the browser back.
 #[handler]
 pub(crate) async fn complete(
     req: &mut Request,
@@ -62,8 +62,8 @@ pub(crate) async fn complete(
     }
     let signed_in = match oidc.complete_sign_in(answer, login.as_deref()).await {
         Ok(signed_in) => signed_in,
-        Err(failed) => {
-            show_failure(auth, oidc, origin, &failed, res);
+        Err(error) => {
+            show_failure(auth, oidc, origin, &error, res);
             return Ok(());
         }
     };
@@ -78,7 +78,7 @@ pub(crate) async fn complete(
             &back,
             (req, origin, &mut *res),
         ),
-        Err(refusal) => Err(refusal),
+        Err(error) => Err(error),
     };
     match entered {
         Ok(()) => {}
@@ -88,12 +88,12 @@ pub(crate) async fn complete(
             let page = Message::new(&origin.prefix, "Your account is disabled", &lines);
             show_static_page(res, StatusCode::FORBIDDEN, &page);
         }
-        Err(refusal) => return Err(refusal.into()),
+        Err(error) => return Err(error.into()),
     }
     Ok(())
 }
 
-/// Returns the provider of the registration in the address.
+/// Returns the provider of the registration that the path names.
 fn find_provider<'a>(auth: &'a Auth, req: &Request) -> Result<&'a Oidc, Problem> {
     let named = req.params().get("registrationId").map(String::as_str).unwrap_or_default();
     let oidc = auth.oidc.as_ref().filter(|oidc| oidc.registration() == named);
@@ -145,16 +145,16 @@ fn show_failure(
     auth: &Auth,
     oidc: &Oidc,
     origin: &Origin,
-    failed: &SignInError,
+    error: &SignInError,
     res: &mut Response,
 ) {
-    tracing::warn!(reason = %failed, "A sign-in at the provider failed.");
-    record_refusal(auth, origin, failed.to_string());
+    tracing::warn!(reason = %error, "A sign-in at the provider failed.");
+    record_refusal(auth, origin, error.to_string());
     let id = oidc.registration();
     let again = format!("{}/oauth2/authorization/{id}", origin.prefix);
     let unreachable = format!("{id}, where you sign in, does not respond.");
-    let nobody;
-    let (status, heading, lines): (_, _, &[&str]) = match failed {
+    let cause;
+    let (status, heading, lines): (_, _, &[&str]) = match error {
         SignInError::Unreachable(_) => {
             set_retry_after(res, 10);
             (
@@ -174,35 +174,35 @@ fn show_failure(
             &["The sign-in was cancelled, or was not allowed."],
         ),
         SignInError::MissingClaim { claim } => {
-            nobody = format!("{id}, where you sign in, sent no claim {claim}.");
+            cause = format!("{id}, where you sign in, sent no claim {claim}.");
             (
                 StatusCode::FORBIDDEN,
                 "The sign-in lacks a claim",
                 &[
-                    &nobody,
+                    &cause,
                     "Ask the administrator of the identity provider to release it to this gateway.",
                 ],
             )
         }
         SignInError::NoRole { name, missing: None } => {
-            nobody = format!(
+            cause = format!(
                 "You are known as {name}, but none of your roles there gives access to this gateway."
             );
             (
                 StatusCode::FORBIDDEN,
                 "You have no role here",
-                &[&nobody, "Ask the administrator of your account to assign you one."],
+                &[&cause, "Ask the administrator of your account to assign you one."],
             )
         }
         SignInError::NoRole { name, missing: Some(claims) } => {
-            nobody = format!(
+            cause = format!(
                 "You are known as {name}, but {id}, where you sign in, sent no claim {claims}."
             );
             (
                 StatusCode::FORBIDDEN,
                 "You have no role here",
                 &[
-                    &nobody,
+                    &cause,
                     "Ask the administrator of your account to assign you a role and to release this claim to the gateway.",
                 ],
             )

@@ -8,10 +8,10 @@ use penstock_auth::{Account, Auth, AuthError};
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
 use salvo::{Request, Response};
 
-/// The lifetime in seconds of a sign-in's cookie: as long as the sign-in itself.
+/// The lifetime in seconds of the cookie of a sign-in in progress: as long as the sign-in may take.
 const LOGIN_SECONDS: u64 = 600;
 
-/// Starts a session with a new id, whatever the browser sent, and sets its cookie.
+/// Starts a session and sets its cookie. The session always has a new id; the one that the browser sent ends.
 pub(super) fn start_session(
     auth: &Auth,
     account: &Account,
@@ -22,7 +22,7 @@ pub(super) fn start_session(
     if let Some(old) = credential::session_id(req, &origin.scheme) {
         auth.sessions.end_session(old);
     }
-    // The cookie ends with the browser. The server ends the session earlier.
+    // Browsers drop the cookie when they close. The gateway ends the session earlier.
     set_cookie(res, origin, cookie_name(&origin.scheme), &started.id, "");
     Ok(())
 }
@@ -45,7 +45,7 @@ pub(super) fn clear_session_cookie(origin: &Origin, res: &mut Response) {
     set_cookie(res, origin, cookie_name(&origin.scheme), "", "; Max-Age=0");
 }
 
-/// Stores a sealed login in the browser.
+/// Stores a sign-in in progress in the browser, sealed, as a cookie.
 pub(super) fn store_login(origin: &Origin, slot: u8, sealed: &str, res: &mut Response) {
     set_cookie(
         res,
@@ -56,7 +56,7 @@ pub(super) fn store_login(origin: &Origin, slot: u8, sealed: &str, res: &mut Res
     );
 }
 
-/// Returns the sealed login that the browser stored for this state.
+/// Returns the sealed sign-in in progress that the browser has for this `state`.
 pub(super) fn read_login(req: &Request, origin: &Origin, state: &str) -> Option<String> {
     let name = login_cookie_name(origin, Oidc::cookie_slot(state));
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -64,7 +64,7 @@ pub(super) fn read_login(req: &Request, origin: &Origin, state: &str) -> Option<
     pairs.find(|(known, _)| known.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
-/// Removes the sealed login from the browser.
+/// Removes the sign-in in progress from the browser.
 pub(super) fn clear_login(origin: &Origin, state: &str, res: &mut Response) {
     set_cookie(
         res,

@@ -19,7 +19,7 @@ const DOCUMENTS_PER_READ: usize = 64;
 #[serde(rename_all = "camelCase")]
 pub(super) struct StoredDefinition {
     object: BusinessObject,
-    /// The namespaces that the definition names. Their use can be checked without compiling the mapping.
+    /// The namespaces that the definition names, so that their use can be checked without compiling the mapping.
     namespaces: Vec<String>,
     /// The conditions as the client gave them, if they differ from the stored form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -162,16 +162,16 @@ impl Entries {
     }
 }
 
-/// Returns the name of a Business Object whose definition names this namespace. Ignores the one with the id `beside`.
+/// Returns the name of a Business Object whose definition names this namespace. Ignores the one with the id `except`.
 pub(crate) fn find_namespace_user(
     read: &impl Read,
     namespace: &str,
-    beside: Option<&str>,
+    except: Option<&str>,
 ) -> Result<Option<String>, Error> {
     let mut user = None;
     for_each_document(read, |id, document| {
         match serde_json::from_slice::<StoredDefinition>(document) {
-            _ if beside.is_some_and(|beside| beside.as_bytes() == id) => ControlFlow::Continue(()),
+            _ if except.is_some_and(|except| except.as_bytes() == id) => ControlFlow::Continue(()),
             Ok(stored) if !stored.namespaces.iter().any(|name| name == namespace) => {
                 ControlFlow::Continue(())
             }
@@ -195,7 +195,7 @@ pub(crate) fn list_stored(
 ) -> Result<Vec<(BusinessObject, Option<Compiled>)>, Error> {
     let mut all = Vec::new();
     for_each_document(read, |_, document| {
-        // The catalogue reports unreadable ones.
+        // Catalogue::open has logged the ones that cannot be read.
         if let Ok(stored) = serde_json::from_slice::<StoredDefinition>(document) {
             let object = stored.object.clone();
             all.push((object, compile_definition(read, stored).ok()));

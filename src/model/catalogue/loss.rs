@@ -9,8 +9,8 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_store::{Error, Read as _, SubjectFilter};
 
 impl Catalogue {
-    /// Counts the objects that a new definition removes from a Business Object. Ingestion continues meanwhile. Returns
-    /// `None` if the definition does not change which objects belong.
+    /// Counts the objects that a new definition would remove from a Business Object. Ingestion continues meanwhile.
+    /// Returns `None` if the definition does not change which objects belong.
     ///
     /// # Errors
     /// `ErrorClass::Unconfirmed` if there are too many of them and `force` is not given.

@@ -42,10 +42,10 @@ impl Catalogue {
             let default_base = self.default_base(&definition.name);
             let put =
                 namespace::define_namespace(transaction, definition, default_base, business_object);
-            changed.push(put.map_err(|fault| {
+            changed.push(put.map_err(|error| {
                 let finding =
-                    Finding::at_pointer(format!("/namespaces/{index}"), fault.detail.clone());
-                GatewayError { errors: vec![finding], ..fault }
+                    Finding::at_pointer(format!("/namespaces/{index}"), error.detail.clone());
+                GatewayError { errors: vec![finding], ..error }
             })?);
         }
         let mut missing = Vec::new();

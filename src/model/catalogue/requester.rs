@@ -1,4 +1,4 @@
-//! The requester of a change of the catalogue, and what the commit of the change contains in addition.
+//! The requester of a change of the catalogue, and the hook that adds to the commit of the change.
 use crate::members::Loss;
 use crate::namespace::Namespace;
 use penstock_base::commit::CommitCheck;
@@ -51,7 +51,7 @@ pub enum Action {
 }
 
 impl<'a> Requester<'a> {
-    /// Creates a requester without `force`, whose changes add no audit event.
+    /// Creates a requester without `force` and without a hook.
     pub fn new(check: &'a dyn CommitCheck, id: &'a str) -> Self {
         Self { check, id, force: false, on_commit: None }
     }

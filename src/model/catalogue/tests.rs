@@ -126,11 +126,11 @@ fn if_match_is_honoured() {
     assert_eq!(kind(put(&json!({}), IfMatch::Version(1))), ErrorClass::PreconditionFailed);
     assert!(f.namespaces().is_empty());
     put(&json!({}), IfMatch::Any).unwrap();
-    let fault = put(&json!({"enabled": false}), IfMatch::Version(7)).unwrap_err();
+    let error = put(&json!({"enabled": false}), IfMatch::Version(7)).unwrap_err();
     assert!(
-        fault.kind == ErrorClass::PreconditionFailed
-            && fault.detail.contains("has version 1 now, not 7"),
-        "{fault}"
+        error.kind == ErrorClass::PreconditionFailed
+            && error.detail.contains("has version 1 now, not 7"),
+        "{error}"
     );
     assert_eq!(put(&json!({"enabled": false}), IfMatch::Version(1)).unwrap().0.object.version, 2);
     assert_eq!(put(&json!({"enabled": true}), IfMatch::Exists).unwrap().0.object.version, 3);
@@ -173,11 +173,11 @@ fn a_business_object_may_be_renamed_to_a_free_name() {
 fn without_auto_create_an_unknown_namespace_is_an_error() {
     let f = fixture(false);
     let put = || f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any);
-    let fault = put().unwrap_err();
-    assert_eq!((fault.kind, fault.errors.len()), (ErrorClass::Invalid, 2));
+    let error = put().unwrap_err();
+    assert_eq!((error.kind, error.errors.len()), (ErrorClass::Invalid, 2));
     assert!(
-        fault.errors[0].message.contains("`Plant`, which is not defined; no namespace is defined"),
-        "{fault}"
+        error.errors[0].message.contains("`Plant`, which is not defined; no namespace is defined"),
+        "{error}"
     );
     for name in ["Unit", "Other"] {
         let namespace = Namespace {
@@ -188,11 +188,11 @@ fn without_auto_create_an_unknown_namespace_is_an_error() {
         };
         f.store.transact(|t| namespace::put(t, namespace)).unwrap();
     }
-    let fault = put().unwrap_err();
-    assert_eq!(fault.errors.len(), 1);
+    let error = put().unwrap_err();
+    assert_eq!(error.errors.len(), 1);
     assert!(
-        fault.errors[0].message.contains("the defined namespaces are `Other`, `Unit`"),
-        "{fault}"
+        error.errors[0].message.contains("the defined namespaces are `Other`, `Unit`"),
+        "{error}"
     );
     assert!(f.catalogue.list().is_empty() && f.reopened().is_empty());
 }
@@ -201,11 +201,11 @@ fn without_auto_create_an_unknown_namespace_is_an_error() {
 fn a_namespace_in_use_cannot_be_deleted() {
     let f = fixture(true);
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
-    let fault = f.store.transact(|t| namespace::delete(t, "Unit")).unwrap_err();
+    let error = f.store.transact(|t| namespace::delete(t, "Unit")).unwrap_err();
     assert!(
-        fault.kind == ErrorClass::Conflict
-            && fault.detail.contains("the Business Object \"Plants\" names it"),
-        "{fault}"
+        error.kind == ErrorClass::Conflict
+            && error.detail.contains("the Business Object \"Plants\" names it"),
+        "{error}"
     );
     let mut changed = namespace::get(&f.store.read(), "Plant").unwrap().unwrap();
     changed.generator = Generator::Counter;
@@ -219,7 +219,7 @@ fn a_refused_definition_stores_nothing() {
     let f = fixture(true);
     let nowhere = |name: &str| Err(format!("{name} leads nowhere"));
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
-    let fault = f
+    let error = f
         .catalogue
         .put(
             Requester::new(&NoClient, "local"),
@@ -229,7 +229,7 @@ fn a_refused_definition_stores_nothing() {
         )
         .unwrap_err();
     assert_eq!(
-        fault.errors,
+        error.errors,
         [Finding::at_pointer("/pushTargets/0/bucketName", "abc leads nowhere")]
     );
     assert_eq!(f.store.stats().sequence, 0);
@@ -431,13 +431,13 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
     ingest(0, 10_001, "http://e/a");
     ingest(10_001, 20_000, "http://e/b");
-    let fault = f.put(&with("http://e/a"), IfMatch::Any).err();
-    assert_eq!(fault, None, "9,999 of 20,000 are less than half of them");
+    let error = f.put(&with("http://e/a"), IfMatch::Any).err();
+    assert_eq!(error, None, "9,999 of 20,000 are less than half of them");
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
     ingest(20_000, 20_001, "http://e/b");
-    let fault = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Unconfirmed);
-    assert!(fault.detail.contains("at least 10000 objects"), "{fault}");
+    let error = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Unconfirmed);
+    assert!(error.detail.contains("at least 10000 objects"), "{error}");
     let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
     f.catalogue.put(by, &with("http://e/a"), IfMatch::Any, &|_| Ok(())).unwrap();
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 /// The maximum number of documents that one cleanup commit removes.
 const CLEANUP_BATCH_DOCUMENTS: usize = 1000;
-/// Replaces the URI in [`AGES`] for an age of all objects of the Business Object.
+/// The URI in the key of an age of all objects of the Business Object ([`AGES`]).
 const ALL_OBJECTS: &str = "";
-/// Replaces the generation of an age of all objects: earlier ages are invalid.
+/// The generation in an age of all objects that makes all earlier ages invalid.
 const UNKNOWN_BEFORE: u64 = u64::MAX;
 
 /// The export progress of a watched Business Object.
@@ -21,8 +21,8 @@ pub struct ExportCursor {
     pub open: u64,
     /// The last generation whose changes are all exported.
     pub done: u64,
-    /// The last generation with more changes than are recorded, or 0. Until it is done, only a full export contains
-    /// all changes.
+    /// The last generation that has more changes than are recorded, or 0. Until it is done, only a full export
+    /// contains all changes.
     #[serde(default)]
     pub anew: u64,
     /// The number of exports so far.
@@ -36,10 +36,10 @@ pub struct ExportCursor {
 /// A target that has received everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownTarget {
-    /// The place that its bucketName led to.
+    /// The place that its bucketName led to at that time.
     pub place: String,
-    /// The last sequence of this target. If the target has a different one, as after a backup was restored, it has
-    /// received exports that are not known here.
+    /// The last sequence of this target. If the target itself has a different one, for example after a backup was
+    /// restored, it has received exports that are unknown here.
     pub sequence: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct ChangedObject {
 
 impl ExportCursor {
     fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a cursor has string keys alone")
+        serde_json::to_vec(self).expect("a cursor has only string keys")
     }
 
     /// Returns whether there are more changes than are recorded, so that a full export is needed.
@@ -146,8 +146,8 @@ pub fn list_changed(
         .collect())
 }
 
-/// Returns the elapsed time in milliseconds of an object's last change, and its generation; `None` if they are
-/// unknown.
+/// Returns when an object last changed, as elapsed time in milliseconds, and the generation of that change. Returns
+/// `None` if they are unknown.
 pub fn read_age(read: &impl Read, id: &str, uri: &str) -> Result<Option<(u64, u64)>, Error> {
     let Some(own) = read_stored_age(read, id, uri)? else { return Ok(None) };
     Ok(match read_stored_age(read, id, ALL_OBJECTS)? {
@@ -193,7 +193,7 @@ pub fn delete_age(transaction: &mut Transaction<'_>, id: &str, uri: &str) -> Res
 /// small commits. Blocking.
 pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
     loop {
-        let (swept, _) = store.transact::<_, Error>(|t| {
+        let (removed, _) = store.transact::<_, Error>(|t| {
             let cursor = read_cursor(t, id)?;
             let prefix = key_prefix(id);
             let range = DocumentRange {
@@ -201,7 +201,7 @@ pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
                 limit: CLEANUP_BATCH_DOCUMENTS,
                 ..DocumentRange::default()
             };
-            let mut swept = 0;
+            let mut removed = 0;
             for (key, _) in t.read_documents(CHANGES, range)? {
                 let generation = key.get(prefix.len()..prefix.len() + 8).and_then(decode_u64);
                 let done = cursor.as_ref().is_none_or(|cursor| {
@@ -211,17 +211,17 @@ pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
                     break;
                 }
                 t.delete_document(CHANGES, &key)?;
-                swept += 1;
+                removed += 1;
             }
-            if cursor.is_none() && swept < CLEANUP_BATCH_DOCUMENTS {
+            if cursor.is_none() && removed < CLEANUP_BATCH_DOCUMENTS {
                 for (key, _) in t.read_documents(AGES, range)? {
                     t.delete_document(AGES, &key)?;
-                    swept += 1;
+                    removed += 1;
                 }
             }
-            Ok(swept)
+            Ok(removed)
         })?;
-        if swept < CLEANUP_BATCH_DOCUMENTS {
+        if removed < CLEANUP_BATCH_DOCUMENTS {
             return Ok(());
         }
     }
@@ -258,17 +258,17 @@ pub(crate) fn update_watching(
     }
     let definition = &object.definition;
     let mut cursor = read_cursor(transaction, &object.id)?.unwrap_or_default();
-    // Changes were missed while none were recorded, and a target missed the exports while it was not listed.
-    // Such targets need a full export.
-    let is_noted = before.is_some_and(|before| {
+    // Changes are missing from the time when none were recorded, and a target missed the exports while it was not
+    // listed. Such targets need a full export.
+    let was_recorded = before.is_some_and(|before| {
         is_watched(before) && (before.definition.export_on_change || !definition.export_on_change)
     });
     cursor.targets.retain(|name, _| {
-        is_noted && definition.push_targets.iter().any(|target| target.bucket_name == *name)
+        was_recorded && definition.push_targets.iter().any(|target| target.bucket_name == *name)
     });
-    let kept_ages = before.is_some_and(|before| before.definition.retention.is_some());
-    if definition.retention.is_some() && !kept_ages {
-        // Ages of an earlier retention were not updated after it ended.
+    let had_ages = before.is_some_and(|before| before.definition.retention.is_some());
+    if definition.retention.is_some() && !had_ages {
+        // The ages of an earlier retention are out of date, because nothing has updated them since it ended.
         write_age_of_all(transaction, &object.id, now, UNKNOWN_BEFORE)?;
     }
     write_cursor(transaction, &object.id, &cursor)?;
@@ -290,13 +290,14 @@ pub(super) fn is_watched(object: &BusinessObject) -> bool {
     object.definition.export_on_change || object.definition.retention.is_some()
 }
 
-/// Reads the number of the watched set of Business Objects. It differs after each change; 0 before the first.
+/// Reads the number of the watched set of Business Objects. Each change of the set gives it another number; it is 0
+/// before the first change.
 pub(super) fn read_watched_number(read: &impl Read) -> Result<u64, Error> {
     Ok(read.read_document(WATCHED, b"")?.as_deref().and_then(decode_u64).unwrap_or(0))
 }
 
-/// Gives the watched set a new random number. A number of a failed commit may still be in memory, and must not be
-/// used for what the next commit stores.
+/// Gives the watched set a new random number. It is random and not the next one, because the number of a failed commit
+/// may still be in memory. The next commit must not get the same number.
 fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     let number: u64 = rand::rng().random_range(1..=u64::MAX);
     transaction.put_document(WATCHED, b"", &number.to_be_bytes())

@@ -34,8 +34,8 @@ impl HolderLinks {
         links
     }
 
-    /// Returns the possible objects of the root shape that hold one of these objects, directly or indirectly.
-    /// `None` if there are more than `most`.
+    /// Returns the objects that may be of the root shape and hold one of these objects, directly or indirectly.
+    /// Returns `None` if there are more than `most`.
     pub(super) fn find_holders(
         &self,
         read: &impl Read,
@@ -46,7 +46,7 @@ impl HolderLinks {
         if self.by_property.is_empty() {
             return Ok(Some(roots));
         }
-        // A changed object may occur at any place of the mapping.
+        // A changed object may occur at any position in the mapping.
         let mut waiting: Vec<(NamedNode, Option<usize>)> =
             changed.into_iter().map(|uri| (uri, None)).collect();
         let mut seen: HashSet<(NamedNode, usize)> = HashSet::new();

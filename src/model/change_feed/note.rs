@@ -40,12 +40,12 @@ pub fn record_changes_except(
             }
             continue;
         }
-        let (mut roots, are_all) =
+        let (mut roots, is_complete) =
             find_changed_roots(transaction, view, &changed, watch.most_holders())?;
         if view.id == id {
             roots.retain(|uri, _| !left_out.contains(uri));
         }
-        if roots.is_empty() && are_all {
+        if roots.is_empty() && is_complete {
             continue;
         }
         let Some(cursor) = read_cursor(transaction, &view.id)? else { continue };
@@ -65,7 +65,7 @@ pub fn record_changes_except(
                 delete_age(transaction, &view.id, uri)?;
             }
         }
-        if !are_all {
+        if !is_complete {
             require_full_export(transaction, view, watch, cursor)?;
         }
         if view.exports_on_change {
@@ -101,8 +101,8 @@ struct ChangedRoot {
     new: bool,
 }
 
-/// Returns the changed objects, and whether they are complete. They are not if more than `most` objects hold a
-/// changed object.
+/// Returns the changed objects, and whether the list is complete. It is not complete if more than `most` objects hold
+/// a changed object.
 fn find_changed_roots(
     transaction: &Transaction<'_>,
     view: &WatchedView,
@@ -117,7 +117,7 @@ fn find_changed_roots(
             roots.insert(uri.clone(), ChangedRoot { belongs, new });
         }
     }
-    // Only changed objects can hold an object that no quad named before, and they are included already.
+    // Only changed objects can hold an object that no quad named before. They are in `roots` already.
     let known = changed.iter().filter(|(_, known)| *known).map(|(uri, _)| uri.clone());
     let Some(holders) = view.links.find_holders(transaction, known, most)? else {
         return Ok((roots, false));

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 #[derive(Clone)]
 pub struct Watch {
     inner: Arc<Inner>,
-    /// Monotonic milliseconds.
+    /// Returns monotonic milliseconds.
     elapsed: Arc<dyn Fn() -> u64 + Send + Sync>,
     clock: Option<Clock>,
     most_holders: usize,
@@ -89,7 +89,7 @@ impl Watch {
         self.inner.marked.notified().await;
     }
 
-    /// Reports that definitions changed, and ends a wait for a mark.
+    /// Records that definitions changed, and wakes the task in [`Self::wait_for_mark`].
     pub fn wake(&self) {
         self.inner.version.fetch_add(1, Ordering::AcqRel);
         self.inner.marked.notify_one();
@@ -149,8 +149,8 @@ impl Watch {
         self.clock.as_ref().map_or_else(jiff::Timestamp::now, Clock::now)
     }
 
-    /// Returns the views as of this transaction. A definition stored before it counts, even if the catalogue does not
-    /// have it in memory.
+    /// Returns the watched views as `read` sees them, in a transaction with its own changes. A stored definition
+    /// counts, even if the catalogue does not have it in memory yet.
     pub(super) fn current_views(
         &self,
         read: &impl Read,

@@ -1,4 +1,4 @@
-//! Statistics about the values at one place of all samples.
+//! Statistics about the values at one position in all samples.
 use oxrdf::NamedNode;
 use oxsdatatypes::{Date, DateTime};
 use penstock_base::json::Json;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 /// The maximum length in bytes of an IRI that an ingestion accepts.
 const MAX_IRI_BYTES: usize = 1 << 16;
 
-/// The values at one place of all samples, counted by type.
+/// The values at one position in all samples, counted by type.
 #[derive(Debug, Default)]
 pub(super) struct SeenValues<'j> {
     texts: TextCounts,
@@ -24,7 +24,7 @@ pub(super) struct SeenValues<'j> {
     elements: Option<Box<SeenValues<'j>>>,
 }
 
-/// The strings at one place, counted by what they can be parsed as.
+/// The strings at one position, counted by what they can be parsed as.
 #[derive(Debug, Default)]
 struct TextCounts {
     all: usize,
@@ -36,10 +36,10 @@ struct TextCounts {
     links: usize,
 }
 
-/// The type that a place has in the mapping.
+/// The type that a position gets in the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GuessedType {
-    /// A single value; the name of its type in a mapping.
+    /// A single value, with the name of its type in a mapping.
     Single(&'static str),
     /// Objects.
     Object,
@@ -102,7 +102,7 @@ impl<'j> SeenValues<'j> {
         self.elements.as_deref()
     }
 
-    /// Returns whether all values are meant as IRIs. Under the name `uri` any absolute IRI is.
+    /// Returns whether all values are meant as IRIs. If `name` is `uri`, any absolute IRI is meant as one.
     fn names_objects(&self, name: &str) -> bool {
         let iris = if name == "uri" { self.texts.iris } else { self.texts.links };
         iris > 0 && iris == self.texts.all && self.count_kinds().count() == 1
@@ -127,8 +127,8 @@ impl<'j> SeenValues<'j> {
         self.places.contains_key(name)
     }
 
-    /// Returns each type that occurs: its count, its type in the mapping, and its singular and plural. If several are
-    /// equally frequent, the last one is chosen.
+    /// Returns each type that occurs: its count, its type in the mapping, and its singular and plural. The order
+    /// matters: of equally frequent types, [`Self::guess_type`] chooses the last one.
     fn count_kinds(
         &self,
     ) -> impl Iterator<Item = (usize, GuessedType, (&'static str, &'static str))> {

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 const MAX_FIELD_NAME_CHARACTERS: usize = 256;
 /// The maximum length in characters of a derived namespace name.
 const MAX_DERIVED_NAMESPACE_CHARACTERS: usize = 48;
-/// The number of namespaces after which further objects share one.
+/// The maximum number of derived namespaces. All further objects share the namespace `Part`.
 const MAX_DERIVED_NAMESPACES: usize = 900;
 /// The maximum number of notes.
 const MAX_NOTES: usize = 100;
@@ -192,7 +192,7 @@ impl<'v> MappingWriter<'v> {
         if name == "." {
             "%2E".clone_into(&mut local);
         }
-        // An IRI may not contain every letter (RFC 3987, 2.2).
+        // Some letters are not allowed in an IRI (RFC 3987, 2.2).
         match NamedNode::new(format!("{}{local}", self.vocabulary)) {
             Ok(_) => local,
             Err(_) => utf8_percent_encode(name, NON_ALPHANUMERIC).to_string(),

@@ -20,7 +20,7 @@ pub struct Answer {
     pub deleted: u64,
     /// The outcome of each object, in the order of the request.
     pub objects: Vec<Outcome>,
-    /// What the caller should know. A warning never means that data was dropped.
+    /// Warnings for the caller. A warning never means that data was dropped.
     pub warnings: Vec<Warning>,
 }
 
@@ -50,7 +50,7 @@ pub enum Status {
     Unchanged,
     /// It was removed.
     Deleted,
-    /// It should have been removed but did not exist.
+    /// A DELETE named it, but it did not exist.
     Absent,
 }
 
@@ -63,7 +63,7 @@ pub struct Nested {
     pub uri: String,
 }
 
-/// Something the caller should know.
+/// A warning for the caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
     /// The position in the request (JSON Pointer).

@@ -1,14 +1,15 @@
-//! A collection of documents in the order of their creation, of which the newest are kept.
+//! A collection of documents in the order of their creation. It knows its size, so that callers can remove the oldest
+//! entries and keep the newest.
 //!
-//! Keys begin with the journal's sequence and not with a time, because a clock can be set back. The number of entries
-//! and their total bytes are a separate document: counting them would cost more the more there are.
+//! The key is the journal's sequence and not a time, because a clock can be set back. The number of entries and their
+//! total bytes are in a separate document, because counting would take longer with each entry.
 use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Read, Transaction};
 
 const TOTALS: &str = "bounded-sums";
 
-/// A bounded collection, with at most one new entry per transaction. An entry is the number of bytes that it accounts
-/// for, followed by its value.
+/// A bounded collection, with at most one new entry per transaction. An entry is stored as the number of bytes that it
+/// counts for (`u64`, big endian), followed by its value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BoundedCollection(pub(super) &'static str);
 
@@ -32,7 +33,7 @@ impl BoundedCollection {
         sequence.to_be_bytes()
     }
 
-    /// Adds an entry that accounts for `bytes` bytes.
+    /// Adds an entry that counts for `bytes` bytes.
     pub(super) fn add(
         self,
         transaction: &mut Transaction<'_>,
@@ -43,11 +44,11 @@ impl BoundedCollection {
         let entry = [bytes.to_be_bytes().as_slice(), value].concat();
         transaction.put_document(self.0, &Self::entry_key(sequence), &entry)?;
         let CollectionTotals { entries, bytes: before } = self.read_totals(transaction)?;
-        let sum = CollectionTotals {
+        let totals = CollectionTotals {
             entries: entries.saturating_add(1),
             bytes: before.saturating_add(bytes),
         };
-        self.write_totals(transaction, sum)
+        self.write_totals(transaction, totals)
     }
 
     pub(super) fn remove(
@@ -59,11 +60,11 @@ impl BoundedCollection {
         transaction.delete_document(self.0, key)?;
         let CollectionTotals { entries, bytes } = self.read_totals(transaction)?;
         let gone = entry.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
-        let sum = CollectionTotals {
+        let totals = CollectionTotals {
             entries: entries.saturating_sub(1),
             bytes: bytes.saturating_sub(gone),
         };
-        self.write_totals(transaction, sum)
+        self.write_totals(transaction, totals)
     }
 
     /// Returns the oldest entry.
@@ -79,8 +80,8 @@ impl BoundedCollection {
     }
 
     pub(super) fn read_totals(self, read: &impl Read) -> Result<CollectionTotals, GatewayError> {
-        let sum = read.read_document(TOTALS, self.0.as_bytes())?.unwrap_or_default();
-        let (numbers, _) = sum.as_chunks::<8>();
+        let totals = read.read_document(TOTALS, self.0.as_bytes())?.unwrap_or_default();
+        let (numbers, _) = totals.as_chunks::<8>();
         let &[entries, bytes] = numbers else { return Ok(CollectionTotals::default()) };
         Ok(CollectionTotals {
             entries: u64::from_be_bytes(entries),
@@ -91,9 +92,9 @@ impl BoundedCollection {
     fn write_totals(
         self,
         transaction: &mut Transaction<'_>,
-        sum: CollectionTotals,
+        totals: CollectionTotals,
     ) -> Result<(), GatewayError> {
-        let sum = [sum.entries.to_be_bytes(), sum.bytes.to_be_bytes()].concat();
-        Ok(transaction.put_document(TOTALS, self.0.as_bytes(), &sum)?)
+        let totals = [totals.entries.to_be_bytes(), totals.bytes.to_be_bytes()].concat();
+        Ok(transaction.put_document(TOTALS, self.0.as_bytes(), &totals)?)
     }
 }

@@ -62,16 +62,16 @@ pub(super) fn apply_request(
         Body::Json(text) => json::parse_data(text, limits.nesting, limits.objects, &mut each),
         Body::Lines { text, first } => lines::parse(text, limits.nesting, first, &mut each),
     };
-    if let Err(fault) = read {
-        if fault.kind != ErrorClass::Invalid {
-            return Err(fault);
+    if let Err(error) = read {
+        if error.kind != ErrorClass::Invalid {
+            return Err(error);
         }
         // Report the errors of the body together with those of its objects.
-        writer.findings.extend(fault.errors.clone());
-        return Err(writer.findings.take_error().unwrap_or(fault));
+        writer.findings.extend(error.errors.clone());
+        return Err(writer.findings.take_error().unwrap_or(error));
     }
-    if let Some(fault) = writer.findings.take_error() {
-        return Err(fault);
+    if let Some(error) = writer.findings.take_error() {
+        return Err(error);
     }
     let Writer { transaction, orphans, mut warnings, .. } = writer;
     let removed = orphans.remove_orphans(transaction, &scope)?;

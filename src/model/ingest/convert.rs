@@ -32,7 +32,7 @@ impl Converter<'_> {
         Some(node)
     }
 
-    /// Converts an object of which only the URI is given, as in DELETE.
+    /// Converts an object that must have only its URI, as in DELETE. Reports other fields.
     pub(super) fn convert_reference(&mut self, shape: &Shape, json: Json) -> Option<NamedNode> {
         let before = self.findings.count();
         let node = self.convert_object(shape, json)?;
@@ -86,7 +86,7 @@ impl Converter<'_> {
         }
     }
 
-    /// Checks that nested objects lie in the namespace of their field, where the namespace decides which field they
+    /// Checks that nested objects lie in the namespace of their field, if the namespace decides which field they
     /// belong to.
     fn check_namespaces(&mut self, shape: &Shape, given: &GivenField<'_>) {
         let Some(Field { kind: FieldKind::Property(property), .. }) = shape.fields.get(given.place)
@@ -186,6 +186,7 @@ impl Converter<'_> {
         }
     }
 
+    /// Runs `work` at the position `token` below the current one.
     fn with_pointer<T>(&mut self, token: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.pointer.len();
         push_pointer(&mut self.pointer, token);
@@ -220,7 +221,7 @@ pub(super) fn format_value(term: &Term) -> String {
     quote_excerpt(term_text(term))
 }
 
-/// Formats two different values for a message. Where their excerpts are equal, the texts include the difference.
+/// Formats two different values for a message. If their excerpts are equal, the texts show where the values differ.
 pub(super) fn format_both(one: &Term, other: &Term) -> (String, String) {
     let shown = (format_value(one), format_value(other));
     if shown.0 != shown.1 {

@@ -1,4 +1,4 @@
-//! Dry run: what sample data would become through a definition that is not stored yet.
+//! Dry run: shows what sample data would become with a definition that is not stored yet.
 use super::change::apply_request;
 use super::{Answer, Body, Limits, Mode, Request, values};
 use crate::change_feed::Watch;
@@ -31,8 +31,8 @@ pub struct RenderedObject {
     pub warnings: Vec<Finding>,
 }
 
-/// Ingests `{"data": [...]}` in the mode VALIDATE and collects the effects. The caller ends the transaction without a
-/// commit (`Catalogue::rehearse`).
+/// Ingests `{"data": [...]}` in the mode VALIDATE and collects the effects. The caller must end the transaction
+/// without a commit, as [`Catalogue::dry_run`](crate::catalogue::Catalogue::dry_run) does.
 ///
 /// # Errors
 /// Returns the errors of the data, as an ingestion would report them.

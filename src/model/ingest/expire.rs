@@ -9,34 +9,34 @@ use penstock_base::events;
 use penstock_store::{Store, Transaction};
 use std::collections::BTreeSet;
 
-/// Removes the objects for which `is_over` still holds, and the nested objects that nothing else refers to. One commit
-/// contains the removal and its record. `request` names the caller; its body is ignored.
+/// Removes the objects for which `is_expired` still holds, and the nested objects that nothing else refers to. One
+/// commit contains the removal and its record. `request` names the caller; its body is ignored.
 ///
-/// The removal is not recorded as a change of the Business Object itself, because the targets that have its exports are
-/// to keep the objects.
+/// The removal is not recorded as a change of this Business Object, because the targets must keep the objects that were
+/// exported to them.
 ///
-/// Returns false, and removes nothing, if the definition in `request` was replaced or deleted. The retention period was
-/// part of it.
+/// Returns false, and removes nothing, if the definition in `request` was replaced or deleted, because its retention
+/// period no longer applies.
 ///
 /// # Errors
-/// Returns the errors of the store. The transaction is rolled back then.
+/// Returns the errors of the store. The transaction is then rolled back.
 pub fn remove_expired(
     store: &Store,
     limits: &Limits,
     request: &Request<'_>,
     uris: &[NamedNode],
-    is_over: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, GatewayError>,
+    is_expired: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, GatewayError>,
 ) -> Result<bool, GatewayError> {
     let object = &request.business_object.object;
-    let mut decides = true;
+    let mut is_current = true;
     let (expired, _) = store.transact(|transaction| -> Result<_, GatewayError> {
         if catalogue::read_version(transaction, &object.id)? != Some(object.version) {
-            decides = false;
+            is_current = false;
             return Ok(None);
         }
         let mut over = BTreeSet::new();
         for uri in uris {
-            if is_over(transaction, uri)? {
+            if is_expired(transaction, uri)? {
                 over.insert(uri.clone());
             }
         }
@@ -53,12 +53,12 @@ pub fn remove_expired(
         let wrote = WrittenObjects::from_uris(over.iter().map(NamedNode::as_str));
         Ok(Some(record::store_record(transaction, request, &answer, &wrote, limits.history)?))
     })?;
-    let Some(record) = expired else { return Ok(decides) };
+    let Some(record) = expired else { return Ok(is_current) };
     if let Some(events) = request.events {
         events.publish(events::EventKind::Ingestion, &record.id, &record);
     }
     log_removal(&record);
-    Ok(decides)
+    Ok(is_current)
 }
 
 fn log_removal(record: &Record) {

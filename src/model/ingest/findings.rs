@@ -25,11 +25,11 @@ impl Findings {
     }
 
     pub(super) fn extend(&mut self, findings: Vec<Finding>) {
-        let room = MAX_FINDINGS.saturating_sub(self.invalid.len());
-        self.invalid.extend(findings.into_iter().take(room));
+        let remaining = MAX_FINDINGS.saturating_sub(self.invalid.len());
+        self.invalid.extend(findings.into_iter().take(remaining));
     }
 
-    /// Returns the number of findings. Compare it before and after a part to see whether the part has errors.
+    /// Returns the number of findings. If it grew while an object was read, the object has errors.
     pub(super) fn count(&self) -> usize {
         self.invalid.len() + self.conflicts.len()
     }

@@ -1,8 +1,9 @@
 //! `Idempotency-Key`: a request that is sent twice is executed once.
 //!
-//! The first answer is stored in the commit that it describes, so neither exists without the other. It is looked up
-//! inside the transaction, so a concurrent duplicate waits for the first request. A refused request stores no answer:
-//! the client may correct it and send it again with the same key. VALIDATE stores nothing, so it ignores the key.
+//! The first answer is stored in the commit that it describes, so neither exists without the other. The gateway looks
+//! it up inside the transaction, so a concurrent duplicate waits for the first request. A refused request stores no
+//! answer: the client may correct it and send it again with the same key. VALIDATE stores nothing, so it ignores the
+//! key.
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
 use super::bounded::BoundedCollection;
@@ -90,7 +91,7 @@ impl IdempotencyKey {
         }
     }
 
-    /// Stores the answer, and removes those beyond the limits of age, number and bytes.
+    /// Stores the answer, and removes the oldest answers beyond the limits of age, number and bytes.
     pub(super) fn store_answer(
         &self,
         transaction: &mut Transaction<'_>,
@@ -116,9 +117,9 @@ impl IdempotencyKey {
         ANSWER_ORDER.add(transaction, sequence, &entry, value.len() as u64)?;
         while let Some(oldest) = ANSWER_ORDER.read_oldest(transaction)? {
             let Some((at, scope)) = oldest.value.split_first_chunk::<8>() else { break };
-            let sum = ANSWER_ORDER.read_totals(transaction)?;
-            let fits = sum.entries <= limits.idempotency_keys as u64
-                && (sum.bytes <= limits.idempotency_bytes || sum.entries == 1);
+            let totals = ANSWER_ORDER.read_totals(transaction)?;
+            let fits = totals.entries <= limits.idempotency_keys as u64
+                && (totals.bytes <= limits.idempotency_bytes || totals.entries == 1);
             if fits && !self.has_expired(u64::from_be_bytes(*at)) {
                 break;
             }

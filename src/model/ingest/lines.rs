@@ -20,7 +20,7 @@ pub(super) fn parse(
             continue;
         }
         let value = json::parse(line, nesting)
-            .map_err(|fault| with_stream_position(fault, index, first.saturating_add(number)))?;
+            .map_err(|error| with_stream_position(error, index, first.saturating_add(number)))?;
         each(index, value)?;
         index += 1;
     }
@@ -29,16 +29,16 @@ pub(super) fn parse(
 
 /// Converts the position of an error from its line to the whole stream.
 fn with_stream_position(
-    mut fault: GatewayError,
+    mut error: GatewayError,
     index: usize,
     lines_before: usize,
 ) -> GatewayError {
-    for Finding { place, .. } in &mut fault.errors {
+    for Finding { place, .. } in &mut error.errors {
         if let Place::Line { line, .. } = place {
             *line += lines_before as u64;
         }
     }
-    let cause = fault.errors.first().map_or_else(|| fault.detail.clone(), Finding::to_string);
-    fault.detail = format!("object {index} of the stream cannot be read: {cause}");
-    fault
+    let cause = error.errors.first().map_or_else(|| error.detail.clone(), Finding::to_string);
+    error.detail = format!("object {index} of the stream cannot be read: {cause}");
+    error
 }

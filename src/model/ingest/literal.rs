@@ -126,8 +126,8 @@ mod tests {
 
     #[test]
     fn an_error_names_the_wrong_kind() {
-        let fault = to_literal(&Kind::Number, Json::String("5".to_owned())).unwrap_err();
-        assert_eq!(fault, "a number is expected, not the string \"5\"");
+        let message = to_literal(&Kind::Number, Json::String("5".to_owned())).unwrap_err();
+        assert_eq!(message, "a number is expected, not the string \"5\"");
         assert!(to_literal(&Kind::Boolean, Json::String("true".to_owned())).is_err());
         assert!(to_literal(&Kind::String, Json::Bool(true)).is_err());
     }

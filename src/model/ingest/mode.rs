@@ -10,7 +10,7 @@ pub enum Mode {
     /// Adds values and never removes any; a contradiction is an error.
     #[default]
     Add,
-    /// Makes each named object exactly what the request gives.
+    /// Replaces the values of all fields of the mapping. Fields that the request does not give become empty.
     Replace,
     /// Replaces the values of the fields that the request gives.
     Update,
@@ -73,13 +73,13 @@ mod tests {
             assert_eq!(mode.name().parse::<Mode>(), Ok(mode));
         }
         for wrong in ["add", "", "PATCH", " ADD"] {
-            let fault = wrong.parse::<Mode>().unwrap_err();
-            assert_eq!(fault.kind, ErrorClass::Malformed);
-            assert!(fault.detail.starts_with("Ingestion failed: "), "{}", fault.detail);
+            let error = wrong.parse::<Mode>().unwrap_err();
+            assert_eq!(error.kind, ErrorClass::Malformed);
+            assert!(error.detail.starts_with("Ingestion failed: "), "{}", error.detail);
         }
         for (near, meant) in [("add", "ADD"), ("Replace", "REPLACE"), (" DELETE", "DELETE")] {
-            let fault = near.parse::<Mode>().unwrap_err();
-            assert!(fault.detail.contains(&format!("did you mean {meant}?")), "{}", fault.detail);
+            let error = near.parse::<Mode>().unwrap_err();
+            assert!(error.detail.contains(&format!("did you mean {meant}?")), "{}", error.detail);
         }
         assert!(!"PATCH".parse::<Mode>().unwrap_err().detail.contains("did you mean"));
     }

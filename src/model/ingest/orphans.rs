@@ -1,9 +1,9 @@
 //! Finds and removes nested objects that nothing refers to any more.
 //!
-//! A request removes links from objects. Whether these are orphans is decided after the whole request is written.
-//! Counting references would keep a ring of objects that refer only to each other. So the gateway first collects
-//! everything that is reachable from the suspects through the mapping. What something outside this set refers to is
-//! alive, and so is what a live object refers to.
+//! A request removes links to objects. Whether these objects are orphans is decided after the whole request is
+//! written. Counting references would keep a ring of objects that refer only to each other. So the gateway first
+//! collects everything that is reachable from the suspects through the mapping. An object of this set is alive if
+//! something outside the set, or another live object, refers to it. The others are removed.
 use super::write_scope::WriteScope;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::view::find_owning_field;
@@ -13,7 +13,7 @@ use penstock_store::{Pattern, Read, Transaction};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-/// The objects that lost a link in this request, and which may be orphans.
+/// The objects that lost a link in this request and may now be orphans.
 #[derive(Debug, Default)]
 pub(super) struct Orphans<'m> {
     suspects: Vec<(NamedNode, &'m Shape)>,
@@ -26,7 +26,8 @@ impl<'m> Orphans<'m> {
         self.suspects.push((uri, shape));
     }
 
-    /// Records that everything that an object of this shape links to lost a link.
+    /// Records that each nested object that these quads link to lost a link. The quads are about an object of this
+    /// shape.
     pub(super) fn suspect_all<'q>(
         &mut self,
         shape: &'m Shape,

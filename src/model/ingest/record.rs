@@ -62,13 +62,13 @@ struct StoredRecord<'r> {
     wrote: &'r WrittenObjects,
 }
 
-/// Stores the record of an ingestion, removes those beyond the limit `most`, and returns the record.
+/// Stores the record of an ingestion and returns it. Removes the oldest ones beyond `max_records`.
 pub(super) fn store_record(
     transaction: &mut Transaction<'_>,
     request: &Request<'_>,
     answer: &Answer,
     wrote: &WrittenObjects,
-    most: usize,
+    max_records: usize,
 ) -> Result<Record, GatewayError> {
     let sequence = transaction.sequence();
     let stamp = request.watch.stamp();
@@ -90,7 +90,7 @@ pub(super) fn store_record(
         unchanged: answer.unchanged,
         deleted: answer.deleted,
     };
-    if most == 0 {
+    if max_records == 0 {
         return Ok(record);
     }
     let value = serde_json::to_vec(&StoredRecord { record: &record, wrote }).map_err(|error| {
@@ -102,7 +102,7 @@ pub(super) fn store_record(
         record.id.as_bytes(),
         &BoundedCollection::entry_key(sequence),
     )?;
-    while INGESTIONS.read_totals(transaction)?.entries > most as u64 {
+    while INGESTIONS.read_totals(transaction)?.entries > max_records as u64 {
         let Some(oldest) = INGESTIONS.read_oldest(transaction)? else { break };
         transaction.delete_document(INGESTION_IDS, decode_record(&oldest.value)?.id.as_bytes())?;
         INGESTIONS.remove(transaction, &oldest.key)?;
@@ -149,7 +149,8 @@ pub fn list_records(
 /// The function that is called for each record.
 pub(super) type RecordVisitor<'v> = dyn FnMut(&[u8]) -> Result<ControlFlow<()>, GatewayError> + 'v;
 
-/// Calls `visit` for each stored record and its [`WrittenObjects`], newest first, until it breaks.
+/// Calls `visit` with each stored record, newest first, until it breaks. The bytes decode as a [`Record`] and as
+/// [`WrittenObjects`].
 pub(super) fn for_each_record(
     store: &ReadStore,
     visit: &mut RecordVisitor<'_>,

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::{Entry, RandomState};
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 
-/// What each named object was given so far, as digests under random keys, which keeps it small.
+/// The values given so far for each object with a URI. They are stored as digests, which are small, under random keys.
 #[derive(Debug, Default)]
 pub(super) struct RepeatedObjects {
     given: HashMap<u128, u128>,
@@ -108,7 +108,7 @@ impl RepeatedObjects {
 }
 
 /// Hashes the kind of a property. Two fields of one property differ in the kind of their values or in the namespaces of
-/// their objects. Other links of either kind count as one.
+/// their objects. All other links, resources or nested objects, count as one kind.
 fn hash_kind(value: &mapping::Value, state: &mut DefaultHasher) {
     match value {
         mapping::Value::Object(Shape { uri_prefix: Some(prefix), .. }) => prefix.hash(state),

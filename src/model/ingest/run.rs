@@ -33,8 +33,8 @@ impl From<Error> for NotCommitted {
 }
 
 impl From<GatewayError> for NotCommitted {
-    fn from(fault: GatewayError) -> Self {
-        Self::Refused(fault)
+    fn from(error: GatewayError) -> Self {
+        Self::Refused(error)
     }
 }
 
@@ -60,9 +60,9 @@ pub fn ingest(
         }
         Ok(Completion::Replayed(answer)) => ("replayed", Ok(answer)),
         Err(NotCommitted::Validated(answer)) => ("validated", Ok(answer)),
-        Err(NotCommitted::Refused(mut fault)) => {
-            fault.detail = format!("Ingestion failed: {}", fault.detail);
-            ("refused", Err(fault))
+        Err(NotCommitted::Refused(mut error)) => {
+            error.detail = format!("Ingestion failed: {}", error.detail);
+            ("refused", Err(error))
         }
     };
     report_ingestion(request, outcome, &result, started);
@@ -156,10 +156,10 @@ fn report_ingestion(
             caller,
             "An ingestion was done."
         ),
-        Err(fault) => tracing::warn!(
+        Err(error) => tracing::warn!(
             business_object,
             mode,
-            cause = fault.detail,
+            cause = error.detail,
             bytes,
             duration_ms,
             caller,

@@ -1,7 +1,8 @@
 //! Limits the number of JSON values in a body.
 //!
-//! A value of two bytes needs hundreds while its request is written, so `service.limits.body` does not bound the memory
-//! of a request. The values are counted before any of them is read, because one object can be the whole body.
+//! A value of two bytes needs hundreds of bytes of memory while its request is written. So `service.limits.body` does
+//! not limit the memory of a request. The values are counted before any of them is read, because one object can be the
+//! whole body.
 use penstock_base::error::{ErrorClass, GatewayError};
 
 /// Checks the number of values.
@@ -21,8 +22,8 @@ pub(super) fn check_value_count(text: &[u8], limit: usize) -> Result<(), Gateway
     ))
 }
 
-/// Counts the values of well-formed JSON texts, and stops after `enough` + 1. Text that is not JSON is refused later.
-fn count_values(text: &[u8], enough: usize) -> usize {
+/// Counts the values of well-formed JSON texts, and stops after `limit` + 1. Text that is not JSON is refused later.
+fn count_values(text: &[u8], limit: usize) -> usize {
     // Each value except the outermost follows a bracket or a comma, with or without a name.
     let (mut values, mut before, mut in_string, mut escaped) = (0, b'\n', false, false);
     for &byte in text {
@@ -38,7 +39,7 @@ fn count_values(text: &[u8], enough: usize) -> usize {
         }
         let begins = matches!(before, b'[' | b'{' | b',' | b'\n') && !matches!(byte, b']' | b'}');
         values += usize::from(begins);
-        if values > enough {
+        if values > limit {
             break;
         }
         before = byte;
@@ -71,9 +72,9 @@ mod tests {
     #[test]
     fn a_body_beyond_the_limit_is_refused() {
         assert_eq!(check_value_count(b"[1,2]", 3), Ok(()));
-        let fault = check_value_count(b"[1,2,3]", 3).unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::TooLarge);
-        assert!(fault.detail.contains("service.limits.values"), "{fault}");
+        let error = check_value_count(b"[1,2,3]", 3).unwrap_err();
+        assert_eq!(error.kind, ErrorClass::TooLarge);
+        assert!(error.detail.contains("service.limits.values"), "{error}");
     }
 
     fn count_parsed(json: &Json) -> usize {

@@ -40,7 +40,7 @@ pub(super) struct Writer<'w, 's, 'm> {
     pub(super) nested: Vec<Nested>,
 }
 
-/// A URI, and whether it was just minted, so that nothing can be stored about it.
+/// A URI, and whether it was just minted. An object with a new URI has no quads yet.
 #[derive(Debug, Clone)]
 struct ObjectName {
     uri: NamedNode,
@@ -216,8 +216,8 @@ impl<'m> Writer<'_, '_, 'm> {
         false
     }
 
-    /// Writes the quads of one field, whose present quads are `current`, and adds the nested objects to `children` to
-    /// be written later. Returns true if a quad changed.
+    /// Writes the quads of one field. `current` are its stored quads. Adds the nested objects to `children`, which the
+    /// caller writes later. Returns true if a quad changed.
     fn write_field(
         &mut self,
         target: &WriteTarget<'_>,

@@ -1,10 +1,11 @@
 //! Finds the ingestions that wrote an object, as far as they are recorded.
 //!
-//! The record of an ingestion that wrote up to [`MAX_HASHED_OBJECTS`] objects, including nested ones, has 40 bits of a hash of each:
-//! two URIs share them once in 10^12. The record of a larger ingestion has no hashes.
+//! If an ingestion wrote up to [`MAX_HASHED_OBJECTS`] objects, including nested ones, its record has 40 bits of a hash
+//! of each. The chance that two URIs have the same 40 bits is 1 in 10^12. The record of a larger ingestion has no
+//! hashes.
 //!
-//! The time in an identifier that was minted as a UUID tells which ingestion minted it, whatever its size. Identifiers
-//! of ingestions are UUIDs of the same kind, and writers run one after the other.
+//! If an identifier was minted as a UUID, the time in it shows which ingestion minted it, even a large one. This works
+//! because ids of ingestions are UUIDs of the same kind, and writers run one after the other.
 use super::answer::{Answer, Status};
 use super::record::{self, Record};
 use crate::namespace::{self, Generator};
@@ -16,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::ops::ControlFlow;
 
-/// The maximum number of objects in one record: they take about as many bytes as the record itself.
+/// The maximum number of objects that a record has hashes of. So many hashes take about as many bytes as the rest of
+/// the record.
 const MAX_HASHED_OBJECTS: usize = 100;
 /// The number of bytes kept of a hash.
 const HASH_BYTES: usize = 5;
@@ -86,38 +88,38 @@ fn hash_uri(uri: &str) -> [u8; HASH_BYTES] {
 pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, GatewayError> {
     let wanted = hash_uri(uri);
     let minted = find_minted_uuid(store, uri)?;
-    let mut writers = WriteHistory::default();
+    let mut history = WriteHistory::default();
     record::for_each_record(store, &mut |value| {
         let record = record::decode_record(value)?;
-        // The newest one that began before the identifier was created.
+        // The ingestion that minted the identifier is the newest one that began before it.
         if let Some(id) = &minted
-            && writers.minted_by.is_none()
+            && history.minted_by.is_none()
             && record.id < *id
         {
-            writers.minted_by = Some(record.clone());
+            history.minted_by = Some(record.clone());
         }
-        writers.since = Some(record.at.clone());
+        history.since = Some(record.at.clone());
         match serde_json::from_slice::<WrittenObjects>(value)
             .unwrap_or_default()
             .names_object(wanted)
         {
-            Some(true) if writers.named_by.len() < MAX_LISTED_INGESTIONS => {
-                writers.named_by.push(record);
+            Some(true) if history.named_by.len() < MAX_LISTED_INGESTIONS => {
+                history.named_by.push(record);
             }
             Some(_) => {}
-            None => writers.silent += 1,
+            None => history.silent += 1,
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    // An ingestion that ended before the identifier was created cannot have minted it; the one that did is no longer
-    // recorded.
+    // An ingestion that ended before the identifier was created cannot have minted it. Then the one that did is no
+    // longer recorded.
     let time = minted.as_deref().and_then(uuid_time_ms);
     let is_plausible = |record: &Record| {
         let ended: Option<jiff::Timestamp> = record.at.parse().ok();
         time.zip(ended).is_some_and(|(time, ended)| time <= ended.as_millisecond())
     };
-    writers.minted_by = writers.minted_by.filter(is_plausible);
-    Ok(writers)
+    history.minted_by = history.minted_by.filter(is_plausible);
+    Ok(history)
 }
 
 /// Returns the UUID at the end of a URI, if a namespace of this gateway mints such URIs.

@@ -98,7 +98,7 @@ impl Compiler {
         place: &Position<'_>,
         message: impl std::fmt::Display,
     ) -> ErrorReported {
-        // One more than the limit is kept, so that the end of the list can say that there are more.
+        // One more than the limit is kept, so that `compile` knows that there are more.
         if self.findings.len() <= MAX_FINDINGS {
             self.findings.push(at.to_finding(format!("{place}: {message}")));
         }

@@ -13,7 +13,8 @@ pub(super) const MAX_BYTES: usize = 1 << 20;
 /// The maximum number of nodes in a text, including the copies from aliases.
 const MAX_NODES: usize = 200_000;
 
-/// The maximum depth of nested nodes. A level of objects takes two (`fields` and the field), and three in an array.
+/// The maximum depth of nested nodes. A level of objects takes two (`fields` and the field); an array of objects takes
+/// three.
 const MAX_DEPTH: usize = 1000;
 
 /// A position in the text. Line and column count from 1, the column in characters.
@@ -76,7 +77,7 @@ impl Location {
     }
 }
 
-/// Parses one document. Duplicate keys are added to `findings`, and the first of them counts.
+/// Parses one document. Reports duplicate keys in `findings`, and uses the first of them.
 ///
 /// # Errors
 /// Returns the error that makes the text unreadable.

@@ -61,9 +61,9 @@ fn a_namespace_is_created_once_and_changed_while_unused() {
 fn a_base_belongs_to_one_namespace() {
     let (_dir, store) = store();
     store_namespace(&store, &namespace("A", "http://e/", Generator::Uuid)).unwrap();
-    let fault = store_namespace(&store, &namespace("B", "http://e/", Generator::Uuid)).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Conflict);
-    assert!(fault.detail.contains("\"A\" has the base"), "{fault}");
+    let error = store_namespace(&store, &namespace("B", "http://e/", Generator::Uuid)).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Conflict);
+    assert!(error.detail.contains("\"A\" has the base"), "{error}");
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn two_bases_that_give_the_same_identifiers_conflict() {
     for (first, second) in [("http://e/a", "http://e/a/"), ("http://e/a/", "http://e/a")] {
         let (_dir, store) = store();
         store_namespace(&store, &namespace("A", first, Generator::Counter)).unwrap();
-        let fault =
+        let error =
             store_namespace(&store, &namespace("B", second, Generator::Counter)).unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::Conflict);
-        assert!(fault.detail.contains(first) && fault.detail.contains(second), "{fault}");
+        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert!(error.detail.contains(first) && error.detail.contains(second), "{error}");
         // The namespace itself may take the other base, because it is not used.
         store_namespace(&store, &namespace("A", second, Generator::Counter)).unwrap();
         for (name, other) in [("C", "http://e/a#"), ("D", "http://e/a:"), ("E", "http://e/a/b")] {
@@ -94,13 +94,13 @@ fn a_namespace_with_data_or_a_used_counter_cannot_be_changed() {
     insert_subject(&store, "http://elsewhere/1", "http://e/d/");
     for (used, why) in [(&counter, "its counter"), (&data, "its graph holds data")] {
         let other = Namespace { generator: Generator::Manual, ..used.clone() };
-        let fault = store_namespace(&store, &other).unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::Conflict);
-        assert!(fault.detail.contains(why), "{fault}");
+        let error = store_namespace(&store, &other).unwrap_err();
+        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert!(error.detail.contains(why), "{error}");
         assert!(!store_namespace(&store, used).unwrap().1);
     }
-    let fault = store.transact(|t| delete(t, "D")).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Conflict);
+    let error = store.transact(|t| delete(t, "D")).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Conflict);
     store.transact(|t| delete(t, "C")).unwrap();
     assert_eq!(store.transact(|t| delete(t, "C")).unwrap_err().kind, ErrorClass::NotFound);
 }
@@ -164,10 +164,10 @@ fn identifiers_have_the_form_of_their_generator() {
         .map(|_| mint_in(&store, &namespace("N", "urn:e:", Generator::Alphanumeric)))
         .collect();
     assert_eq!(many.len(), 500);
-    let fault = store
+    let error = store
         .transact(|t| mint_identifier(t, &namespace("N", "urn:e:", Generator::Manual)))
         .unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Invalid);
+    assert_eq!(error.kind, ErrorClass::Invalid);
 }
 
 #[test]
@@ -230,9 +230,9 @@ fn reads_the_body_of_a_put() {
         namespace("Plant", "http://e/", Generator::Counter)
     );
     let pointers = |body: &str| -> Vec<String> {
-        let fault = read(body).unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::Invalid);
-        fault
+        let error = read(body).unwrap_err();
+        assert_eq!(error.kind, ErrorClass::Invalid);
+        error
             .errors
             .into_iter()
             .map(|finding| match finding.place {

@@ -14,21 +14,21 @@ type TextPosition = (u64, u64);
 /// The token that the next byte belongs to.
 #[derive(Debug, Clone, Copy)]
 enum TokenState {
-    /// None of the others; `in_name` is set within a name, which may contain `_:`.
+    /// None of the others. `in_name` is true inside a name, because a name may contain `_:`.
     Between { in_name: bool },
     /// A character in a name, escaped by a backslash.
     EscapedInName,
     /// The character after an underscore that may begin a label.
     Underscore(TextPosition),
-    /// The text after an opening parenthesis: an empty list is not a blank node.
+    /// The white space after an opening parenthesis. `()` is not a blank node; a list with elements is one.
     List(TextPosition),
     /// An IRI.
     Iri,
     /// A comment.
     Comment,
-    /// The character after one or two quotes that begin a string.
+    /// The character after one or two quotes, which may begin a string.
     Quotes { quote: u8, count: u8 },
-    /// A string that ends with `ends_with` quotes, of which the last `seen` characters are.
+    /// A string that ends with `ends_with` quotes. The last `seen` characters were such quotes.
     String { quote: u8, ends_with: u8, seen: u8 },
     /// A character in a string, escaped by a backslash.
     EscapedInString { quote: u8, ends_with: u8 },

@@ -8,9 +8,9 @@ use penstock_store::{QuadPosition, ReadStore};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-/// The number of quads from which a page ends with its current subject.
+/// The number of quads after which a page ends, once its current subject is complete.
 const PAGE_QUADS: usize = 256;
-/// The maximum number of quads that are examined with one reader, also within one subject.
+/// The maximum number of quads that are examined with one reader. A subject with more is split.
 const MAX_QUADS_PER_READER: usize = 10_000;
 /// The maximum size of a page in bytes, which a single quad may exceed.
 const PAGE_BYTES: usize = 1 << 20;
@@ -24,9 +24,9 @@ pub struct DumpOptions {
     pub graph: Option<GraphName>,
 }
 
-/// Writes the quads to `out`, and returns their number. They are in the order of the index, subject by subject. Each
-/// subject is as of one moment, unless it has more than 10,000 quads. If there are commits meanwhile, different
-/// subjects are as of different moments. `told` is called with the number of quads so far.
+/// Writes the quads to `out`, and returns their number. They are in the order of the index, subject by subject. A
+/// subject is read at one moment, unless it has more than 10,000 quads. Commits continue between subjects, so the dump
+/// may show different subjects at different moments. `on_progress` is called with the number of quads so far.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write
@@ -34,11 +34,11 @@ pub struct DumpOptions {
 /// - `ErrorClass::Internal` if writing the output fails in another way
 pub fn write_dump(
     store: &ReadStore,
-    what: &DumpOptions,
+    options: &DumpOptions,
     out: impl Write,
-    told: &mut dyn FnMut(u64),
+    on_progress: &mut dyn FnMut(u64),
 ) -> Result<u64, GatewayError> {
-    let DumpOptions { format, graph } = what;
+    let DumpOptions { format, graph } = options;
     if graph.is_none() && !format.has_graphs() {
         return Err(GatewayError::new(
             ErrorClass::Invalid,
@@ -73,7 +73,7 @@ pub fn write_dump(
             result.map_err(|error| write_error(&error))?;
         }
         written += page.quads.len() as u64;
-        told(written);
+        on_progress(written);
     }
     let ended = writer.finish().and_then(|mut out| out.flush());
     ended.map_err(|error| write_error(&error))?;

@@ -17,7 +17,7 @@ const MAX_COMMIT_BYTES: usize = 4 << 20;
 /// The maximum size in bytes of JSON-LD that is parsed as a whole. A longer document must have its members in the
 /// order of the streaming form (<https://www.w3.org/TR/json-ld11-streaming/>).
 const MAX_WHOLE_BYTES: u64 = 4 << 20;
-/// The maximum number of bytes of one literal, and of everything else that a parser holds at once.
+/// The maximum number of bytes that a parser may read before it returns a quad, for example of one long literal.
 const MAX_AHEAD_BYTES: u64 = 16 << 20;
 
 /// The destination of a load.
@@ -38,7 +38,7 @@ pub struct LoadTarget<'a> {
 pub struct LoadOptions {
     /// The format of the document.
     pub format: Format,
-    /// The graph for triples that the document has in no graph.
+    /// The graph for triples that the document assigns to no graph.
     pub graph: GraphName,
     /// The base of relative IRIs.
     pub base: Option<NamedNode>,
@@ -57,7 +57,7 @@ pub struct LoadProgress {
     pub commits: u64,
 }
 
-/// Why a load failed, and its progress until then.
+/// The reason why a load failed, and its progress until then.
 #[derive(Debug)]
 pub struct LoadError {
     /// The cause; an error in the document has its line and column.
@@ -67,18 +67,19 @@ pub struct LoadError {
 }
 
 /// Loads a document into the store, in addition to the stored quads. It is committed in parts, in the order of the
-/// document. `told` is called after each commit, and an error from it stops the load. Blocking.
+/// document. `on_progress` is called after each commit, and an error from it stops the load. Blocking.
 ///
 /// # Errors
-/// `ErrorClass::Malformed` for an error in the document; `ErrorClass::InsufficientStorage` if the disk is full up to its reserve.
+/// - `ErrorClass::Malformed` for an error in the document
+/// - `ErrorClass::InsufficientStorage` if the disk is full up to its reserve
 pub fn load_document(
     target: &LoadTarget<'_>,
-    what: &LoadOptions,
+    options: &LoadOptions,
     text: impl Read,
-    told: &mut dyn FnMut(LoadProgress) -> Result<(), GatewayError>,
+    on_progress: &mut dyn FnMut(LoadProgress) -> Result<(), GatewayError>,
 ) -> Result<LoadProgress, LoadError> {
     let mut loaded = LoadProgress::default();
-    match load_parts(target, what, text, told, &mut loaded) {
+    match load_parts(target, options, text, on_progress, &mut loaded) {
         Ok(()) => Ok(loaded),
         Err(fault) => Err(LoadError { fault, loaded }),
     }
@@ -86,56 +87,56 @@ pub fn load_document(
 
 fn load_parts(
     target: &LoadTarget<'_>,
-    what: &LoadOptions,
+    options: &LoadOptions,
     mut text: impl Read,
-    told: &mut dyn FnMut(LoadProgress) -> Result<(), GatewayError>,
+    on_progress: &mut dyn FnMut(LoadProgress) -> Result<(), GatewayError>,
     loaded: &mut LoadProgress,
 ) -> Result<(), GatewayError> {
-    let mut begun = Vec::new();
-    let mut format = what.format.to_rdf_format();
-    let mut most_ahead = MAX_AHEAD_BYTES;
-    if what.format == Format::JsonLd {
-        most_ahead = MAX_WHOLE_BYTES;
+    let mut start = Vec::new();
+    let mut format = options.format.to_rdf_format();
+    let mut max_ahead = MAX_AHEAD_BYTES;
+    if options.format == Format::JsonLd {
+        max_ahead = MAX_WHOLE_BYTES;
         text.by_ref()
             .take(MAX_WHOLE_BYTES + 1)
-            .read_to_end(&mut begun)
+            .read_to_end(&mut start)
             .map_err(|error| unreadable_error(&error))?;
-        if begun.len() as u64 > MAX_WHOLE_BYTES {
+        if start.len() as u64 > MAX_WHOLE_BYTES {
             format = Format::streaming_json_ld();
         }
     }
     let position = ReadPosition::default();
-    let by_byte = what.format == Format::RdfXml;
-    let text = Cursor::new(begun).chain(text);
-    let text = DocumentSource::new(text, position.clone(), by_byte, most_ahead);
-    let labelled = matches!(what.format, Format::NTriples | Format::NQuads);
-    let base = what.skolemize.as_ref().map(|base| base.as_str().to_owned());
-    let mut skolem = Skolemizer::new(base, labelled);
+    let by_byte = options.format == Format::RdfXml;
+    let text = Cursor::new(start).chain(text);
+    let text = DocumentSource::new(text, position.clone(), by_byte, max_ahead);
+    let all_have_labels = matches!(options.format, Format::NTriples | Format::NQuads);
+    let base = options.skolemize.as_ref().map(|base| base.as_str().to_owned());
+    let mut skolem = Skolemizer::new(base, all_have_labels);
     let mut gathered = Vec::new();
     let mut bytes = 0;
-    for quad in build_parser(what, format)?.for_reader(text) {
+    for quad in build_parser(options, format)?.for_reader(text) {
         let quad = quad.map_err(|error| convert_error(error, &position, by_byte))?;
         position.reset_ahead();
         let number = loaded.quads + gathered.len() as u64 + 1;
         let quad = skolem.replace_blank_nodes(quad).map_err(|why| {
-            blank_node_error(what, &position, by_byte, format!("in quad {number}, {why}"))
+            blank_node_error(options, &position, by_byte, format!("in quad {number}, {why}"))
         })?;
         bytes += dump::estimate_bytes(&quad);
         gathered.push(quad);
         if gathered.len() >= MAX_COMMIT_QUADS || bytes >= MAX_COMMIT_BYTES {
             commit_quads(target, &gathered, loaded)?;
-            told(*loaded)?;
+            on_progress(*loaded)?;
             gathered.clear();
             bytes = 0;
         }
     }
     commit_quads(target, &gathered, loaded)?;
-    told(*loaded)
+    on_progress(*loaded)
 }
 
-fn build_parser(what: &LoadOptions, format: RdfFormat) -> Result<RdfParser, GatewayError> {
-    let parser = RdfParser::from_format(format).with_default_graph(what.graph.clone());
-    match &what.base {
+fn build_parser(options: &LoadOptions, format: RdfFormat) -> Result<RdfParser, GatewayError> {
+    let parser = RdfParser::from_format(format).with_default_graph(options.graph.clone());
+    match &options.base {
         None => Ok(parser),
         Some(base) => parser.with_base_iri(base.as_str()).map_err(|error| {
             GatewayError::new(
@@ -171,14 +172,14 @@ fn commit_quads(
 
 /// Creates the error for a quad that is refused because of a blank node.
 fn blank_node_error(
-    what: &LoadOptions,
+    options: &LoadOptions,
     position: &ReadPosition,
     is_exact: bool,
     why: String,
 ) -> GatewayError {
-    let has_places = !matches!(what.format, Format::RdfXml | Format::JsonLd);
+    let has_places = !matches!(options.format, Format::RdfXml | Format::JsonLd);
     // Without --skolemize the first blank node is refused, so its position is that of the quad.
-    match position.first_blank_node().filter(|_| has_places && what.skolemize.is_none()) {
+    match position.first_blank_node().filter(|_| has_places && options.skolemize.is_none()) {
         Some((line, column)) => {
             let errors = vec![Finding::at_line(line, column, why)];
             GatewayError::with_findings(

@@ -17,8 +17,8 @@ pub(super) struct Skolemizer {
 }
 
 impl Skolemizer {
-    /// Creates the replacement. A node with a label becomes `<base>` and its label, another one `<base>.` and its
-    /// number.
+    /// Creates a skolemizer. A blank node with a label becomes the IRI `<base><label>`, one without a label becomes
+    /// `<base>.<number>`.
     pub(super) fn new(base: Option<String>, all_have_labels: bool) -> Self {
         Self { base, all_have_labels, numbers: HashMap::new() }
     }

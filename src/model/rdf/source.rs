@@ -54,7 +54,7 @@ pub(super) struct DocumentSource<R> {
     position: ReadPosition,
     /// Whether the parser gets one byte at a time, because it reports no positions of its own.
     by_byte: bool,
-    /// The maximum number of bytes that the parser may read without returning a quad: it holds them in memory.
+    /// The maximum number of bytes that the parser may read without returning a quad, because it keeps them in memory.
     most_ahead: u64,
 }
 

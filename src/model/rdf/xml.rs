@@ -1,4 +1,4 @@
-//! Finds quads that RDF/XML cannot write, and completes the escaping of its writer.
+//! Finds quads that RDF/XML cannot represent, and escapes what its writer does not escape.
 use oxrdf::vocab::rdf;
 use oxrdf::{Quad, Term};
 use std::io::{self, Write};
@@ -34,17 +34,17 @@ fn is_xml_char(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
 
-/// Returns whether an IRI ends with letters that can be the name of an element, after text that can be its namespace.
+/// Returns whether an IRI can be split into the namespace and the name of an XML element.
 fn is_qualified(iri: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let base = iri.trim_end_matches(is_part);
     let name = iri.get(base.len()..).unwrap_or_default();
     let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
     let (Some(at), true) = (name.find(starts), !base.is_empty()) else { return false };
-    // XML would add any other letter before it to the name.
-    let ends_plainly = base.chars().next_back().is_some_and(|c| c.is_ascii());
+    // XML counts a non-ASCII letter before the name as part of the name.
+    let ends_in_ascii = base.chars().next_back().is_some_and(|c| c.is_ascii());
     let namespace = iri.get(..base.len() + at).unwrap_or_default();
-    ends_plainly
+    ends_in_ascii
         && !namespace.starts_with("http://www.w3.org/2000/xmlns")
         && !namespace.starts_with("http://www.w3.org/XML/1998")
 }

@@ -9,7 +9,6 @@ const DEFAULT_DEBOUNCE: Duration = Duration::from_secs(5);
 const MAX_DEBOUNCE: Duration = Duration::from_hours(24);
 /// The maximum `retention`, a thousand years.
 const MAX_RETENTION_DAYS: u64 = 365_000;
-/// The seconds of a day.
 const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
 
 /// The parsed settings for automatic exports and retention.
@@ -27,7 +26,7 @@ impl Definition {
     /// Parses the settings for automatic exports and retention.
     ///
     /// # Errors
-    /// All settings that are not valid.
+    /// Returns all settings that are not valid.
     pub fn parse_automatic(&self) -> Result<AutomaticExports, Vec<SettingError>> {
         let mut wrong = Vec::new();
         let mut read =

@@ -30,13 +30,14 @@ impl Definition {
     /// stored as its text. The body may contain the members that an answer adds (`id`, `version`, ...).
     ///
     /// # Errors
-    /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with all findings. Findings about fields have a JSON
-    /// Pointer, findings about `config` the line and column in its text.
+    /// - `ErrorClass::Malformed` as [`json::parse`]
+    /// - `ErrorClass::Invalid` with all findings. Findings about fields have a JSON Pointer, those about `config` the
+    ///   line and column in its text.
     pub fn read_body(body: &[u8]) -> Result<(Self, Mapping, Conditions), GatewayError> {
         Self::read_body_with(body, &|_| Ok(()))
     }
 
-    /// As [`Self::read_body`]; `check_target` returns why a bucketName does not lead to a target.
+    /// As [`Self::read_body`]. `check_target` returns the reason why a bucketName does not lead to a target.
     ///
     /// # Errors
     /// As [`Self::read_body`].
@@ -76,7 +77,7 @@ impl Condition {
     /// Returns the condition as terms. It must not have prefixes.
     ///
     /// # Errors
-    /// Which part is not an absolute IRI.
+    /// Returns which part is not an absolute IRI.
     pub fn to_terms(&self) -> Result<(NamedNode, Term), String> {
         let iri = |text: &str| {
             NamedNode::new(text)
@@ -88,7 +89,7 @@ impl Condition {
     /// Returns the condition as terms, with its prefixes expanded.
     ///
     /// # Errors
-    /// Which part is not an IRI.
+    /// Returns which part is not an IRI.
     pub fn expand_terms(&self, prefixes: &Prefixes) -> Result<(NamedNode, Term), String> {
         Ok((prefixes.expand_iri(&self.predicate)?, prefixes.expand_iri(&self.value)?.into()))
     }

@@ -5,8 +5,8 @@
 //! times in the past.
 //!
 //! Changes of the UTC offset are handled as in Vixie cron. A schedule with fixed hours, minutes and seconds runs once:
-//! at the first of two equal local times, or at the end of a gap that skips its time. A schedule with a `*` in them
-//! follows the wall clock: it runs in both occurrences, and never in a gap.
+//! at the first of two equal local times, or at the end of a gap that skips its time. A schedule with a `*` in one of
+//! these fields follows the wall clock: it runs in both occurrences of an hour, and never in a gap.
 use chrono::{DateTime, NaiveDateTime, TimeDelta, Utc};
 use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
@@ -60,7 +60,8 @@ impl Schedule {
                 fields.len()
             )));
         }
-        // If both days are restricted, cron with five fields needs one of them to match, Spring's needs both.
+        // If the day of the month and the day of the week are both restricted, cron with five fields needs one of them
+        // to match, and Spring's needs both.
         let parser = CronParser::builder()
             .seconds(Seconds::Optional)
             .year(Year::Disallowed)
@@ -182,11 +183,11 @@ fn check_field(parser: CronParser, fields: usize, place: usize, field: &str) -> 
     if field.starts_with('@') || field.starts_with('+') {
         return Err("it begins with a character that is not allowed".to_owned());
     }
-    let mut alone = vec!["*"; fields];
-    if let Some(slot) = alone.get_mut(place) {
+    let mut pattern = vec!["*"; fields];
+    if let Some(slot) = pattern.get_mut(place) {
         *slot = field;
     }
-    match parser.parse(&alone.join(" ")) {
+    match parser.parse(&pattern.join(" ")) {
         Ok(_) => Ok(()),
         Err(error) => {
             let text = error.to_string();

@@ -153,11 +153,11 @@ pub(super) fn find_property(
 }
 
 fn unknown_field_error(name: &str, known: &[&str]) -> GatewayError {
-    let mend = match find_nearest(name, known.iter().copied()) {
+    let hint = match find_nearest(name, known.iter().copied()) {
         Some(near) => format!("; did you mean `{near}`?"),
         None => String::new(),
     };
-    invalid_filter_error(format!("there is no field `{name}`{mend}"))
+    invalid_filter_error(format!("there is no field `{name}`{hint}"))
 }
 
 fn invalid_filter_error(detail: String) -> GatewayError {

@@ -122,7 +122,7 @@ impl Matcher {
     }
 }
 
-/// An object that is tested, with one reader for all of it.
+/// An object that is tested. One reader reads it and everything nested in it.
 pub(super) struct TestedObject<'t, R> {
     pub(super) read: &'t R,
     pub(super) shape: &'t Shape,

@@ -53,8 +53,8 @@ impl CandidateSource {
         }
     }
 
-    /// Returns up to `limit` candidates after a URI. If they are members, also returns the sequence of the commit
-    /// as of which they are.
+    /// Returns up to `limit` candidates after a URI. If the index lists only members, also returns the sequence of the
+    /// commit at which they were members.
     pub(super) fn list_after(
         &self,
         store: &ReadStore,
@@ -226,12 +226,12 @@ impl IndexNarrower<'_> {
                 self.bounds.check_time()?;
                 let (page, _) =
                     self.store.list_subjects(&filter, after.as_deref(), LISTED_PER_PAGE)?;
-                let whole = page.len() < LISTED_PER_PAGE;
+                let is_last = page.len() < LISTED_PER_PAGE;
                 gathered.extend(page.into_iter().map(NamedNode::into_string));
                 if gathered.len() > MAX_COLLECTED_OBJECTS {
                     return Ok(None);
                 }
-                if whole {
+                if is_last {
                     break;
                 }
                 after = gathered.last().cloned();

@@ -7,7 +7,7 @@ use penstock_base::error::{self, GatewayError};
 use std::cmp::Ordering;
 use std::str::FromStr;
 
-/// The number of characters of a text that are compared. If they are equal, the URI decides.
+/// The number of characters of a text that are compared. If these are equal, the URI decides the order.
 const MAX_KEY_CHARACTERS: usize = 256;
 
 /// The order of a listing; the default is by URI. Objects with equal values are ordered by ascending URI, and objects
@@ -24,7 +24,7 @@ impl Order {
     /// Creates an order by the field of this name.
     ///
     /// # Errors
-    /// `ValueKind::Invalid` if there is no such field, or it cannot be ordered by.
+    /// `ErrorClass::Invalid` if there is no such field, or objects cannot be ordered by it.
     pub fn by_field(shape: &Shape, name: &str, descending: bool) -> Result<Self, GatewayError> {
         if shape.is_id(name) {
             return Ok(Self { field: None, descending });

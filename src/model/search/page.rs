@@ -206,8 +206,8 @@ impl<'r> PageSearch<'r> {
         }
     }
 
-    /// Calls `visit` with every member after a URI that passes, in the order of URIs, until it returns false.
-    /// About `wanted` objects are needed.
+    /// Calls `visit` with every member after a URI that passes, in the order of URIs, until it returns false. `wanted`
+    /// is about how many objects the caller needs; it decides how many candidates are listed at first.
     fn for_each_passing(
         &self,
         mut after: Option<String>,
@@ -218,13 +218,13 @@ impl<'r> PageSearch<'r> {
         loop {
             self.bounds.check_time()?;
             let (uris, seen) = self.source.list_after(self.store, after.as_deref(), limit)?;
-            for some in uris.chunks(CANDIDATES_PER_READER) {
-                self.bounds.count_examined(some.len())?;
+            for chunk in uris.chunks(CANDIDATES_PER_READER) {
+                self.bounds.count_examined(chunk.len())?;
                 // A new reader for each chunk, so that commits do not wait for the whole page.
                 let read = self.store.read();
-                let belong = seen == Some(read.sequence());
-                for uri in some {
-                    if !belong && !members::is_member(&read, self.business_object, uri)? {
+                let are_members = seen == Some(read.sequence());
+                for uri in chunk {
+                    if !are_members && !members::is_member(&read, self.business_object, uri)? {
                         continue;
                     }
                     let passes = match &self.matcher {
@@ -242,7 +242,7 @@ impl<'r> PageSearch<'r> {
                 Some(last) => after = Some(last.into_string()),
                 None => return Ok(()),
             }
-            // Too few of them passed: read more the next time.
+            // Too few of them passed: list more the next time.
             limit = (limit * 2).min(MAX_LISTED_CANDIDATES);
         }
     }

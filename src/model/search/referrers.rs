@@ -50,13 +50,13 @@ pub struct ReferenceFilter<'t> {
 /// Returns the objects that refer to `uri` by a field that holds a resource or a nested object. Blocking.
 ///
 /// # Errors
-/// `ErrorClass::Malformed` if this listing did not return the cursor; `ErrorClass::TooLarge` if the search would examine more
-/// than the bounds allow.
+/// - `ErrorClass::Malformed` if this listing did not return the cursor
+/// - `ErrorClass::TooLarge` if the search would examine more than the bounds allow
 pub fn find_referrers(
     store: &ReadStore,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
-    through: ReferenceFilter<'_>,
+    filter: ReferenceFilter<'_>,
     after: Option<&str>,
     limit: usize,
     bounds: &SearchBudget,
@@ -73,11 +73,11 @@ pub fn find_referrers(
     let (mut found, wanted) = (Vec::new(), limit.saturating_add(1));
     for business_object in business_objects {
         let id = business_object.object.id.as_str();
-        if through.business_object.is_some_and(|only| only != id) {
+        if filter.business_object.is_some_and(|only| only != id) {
             continue;
         }
         for (path, steps) in run.collect_links(&business_object.mapping.root)? {
-            if through.path.is_some_and(|only| only != path) {
+            if filter.path.is_some_and(|only| only != path) {
                 continue;
             }
             let from = match &after {
@@ -217,12 +217,12 @@ impl ReferrerSearch<'_> {
             let mut filter = members::build_member_filter(&self.store.read(), business_object)?;
             filter.having.push((first.predicate.clone(), NamedNode::new_unchecked(end).into()));
             let mut from = after.cloned();
-            let mut some = 0;
-            while some < wanted {
-                let limit = (wanted - some).min(MAX_LISTED_OBJECTS);
+            let mut listed = 0;
+            while listed < wanted {
+                let limit = (wanted - listed).min(MAX_LISTED_OBJECTS);
                 let (uris, _) = self.store.list_subjects(&filter, from.as_deref(), limit)?;
                 self.bounds.count_examined(uris.len())?;
-                some += uris.len();
+                listed += uris.len();
                 let is_last = uris.len() < limit;
                 from = uris.last().map(|uri| uri.as_str().to_owned());
                 found.extend(uris.into_iter().map(NamedNode::into_string));

@@ -2,8 +2,8 @@
 //!
 //! If only one field names a property, that field gets every value of it, so no value is hidden. A value that the
 //! field cannot show causes a warning. Fields that share a property divide its values by datatype and language, and
-//! objects by the namespace that contains their URI. If several do, the longest base decides. A text in one
-//! language never belongs to a field with another language, because another view may use that language.
+//! objects by the namespace that contains their URI. If several namespaces contain it, the longest base decides. A text
+//! in one language never belongs to a field with another language, because another view may use that language.
 use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
 use oxrdf::vocab::xsd;
 use oxrdf::{LiteralRef, NamedNodeRef, TermRef};
@@ -27,8 +27,12 @@ pub(crate) fn find_owning_field(
     best.map(|(_, place)| place)
 }
 
-/// Returns how well a value fits: 3 exactly, 2 by a related datatype, 1 because it is a literal, 0 only if no
-/// field fits better, `None` never. If several namespaces contain a URI, the longest prefix fits best.
+/// Returns how well a value fits a field:
+/// - 3 if it fits exactly. If several namespaces contain a URI, the longest prefix fits best: 3 and its length.
+/// - 2 if only a related datatype fits
+/// - 1 if it is some literal for a string field
+/// - 0 if the field takes it only when no other field fits better
+/// - `None` if the field never takes it
 fn compute_affinity(value: &Value, term: TermRef<'_>) -> Option<usize> {
     let (kind, literal) = match (value, term) {
         (Value::Object(Shape { uri_prefix: Some(prefix), .. }), TermRef::NamedNode(uri)) => {

@@ -1,9 +1,9 @@
 //! The size limit of one rendered object, including all objects nested in it.
 //!
 //! An object that many others hold would be written once for each path to it. Three levels of 270 objects, each
-//! holding all of the next level, are 20 million objects. So once an object is large, each further nested object is
-//! written whole only once, and then only as its URI. No value is lost, and the size depends on what is stored
-//! and not on the number of paths.
+//! holding all of the next level, are 20 million objects. So once the rendered object is large, each further nested
+//! object is written whole only once, and after that only as its URI. No value is lost, and the size depends on what
+//! is stored and not on the number of paths.
 use crate::mapping::Shape;
 use oxrdf::NamedNode;
 use std::collections::HashSet;

@@ -19,8 +19,8 @@ pub(super) fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
     let exponent = parts
         .exponent
         .map_or_else(String::new, |(mark, sign, digits)| format!("{mark}{sign}{digits}"));
-    let made = format!("{sign}{whole}{fraction}{exponent}");
-    Some(if made == lexical { Cow::Borrowed(lexical) } else { Cow::Owned(made) })
+    let json = format!("{sign}{whole}{fraction}{exponent}");
+    Some(if json == lexical { Cow::Borrowed(lexical) } else { Cow::Owned(json) })
 }
 
 struct NumberParts<'a> {

@@ -16,7 +16,7 @@ pub struct ShownLiteral<'q> {
     pub text: Cow<'q, str>,
     /// Whether the text already is JSON: a number, `true` or `false`.
     pub raw: bool,
-    /// If an ingestion of this field would refuse what it shows: why.
+    /// The reason why an ingestion of this field would refuse the value, if it would.
     pub(super) doubt: Option<String>,
 }
 

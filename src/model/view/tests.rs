@@ -3,7 +3,7 @@ use super::render_object;
 use crate::mapping::{Field, FieldKind, Literal as Kind, Property, Shape, Value};
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, Literal, NamedNode, Quad, QuadRef, Term};
-use penstock_base::error::{ErrorClass as FaultKind, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_store::{Error, Options, Store};
 
 fn node(iri: &str) -> NamedNode {
@@ -257,9 +257,9 @@ fn the_error_for_a_too_large_object_names_it_and_the_place() {
         quads.push(("urn:s", "o", node(uri).into()));
         quads.push((uri.as_str(), "s", text.clone()));
     }
-    let fault = tried(&shape, quads).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::TooLarge);
-    assert!(fault.detail.contains("urn:s ") && fault.detail.contains("/o/32"), "{fault}");
+    let error = tried(&shape, quads).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::TooLarge);
+    assert!(error.detail.contains("urn:s ") && error.detail.contains("/o/32"), "{error}");
 }
 
 #[test]

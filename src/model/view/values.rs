@@ -62,7 +62,7 @@ impl<'q> FieldValues<'q> {
     }
 
     /// Returns all values of the field at this index, even if the field is not an array and shows only the first.
-    /// Values that it cannot show go to `left_out` in order, each with the reason.
+    /// Calls `left_out` with each value that it cannot show, in order, and the reason.
     pub(crate) fn collect_values(
         &self,
         place: usize,

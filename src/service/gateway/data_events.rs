@@ -47,7 +47,8 @@ pub fn load_event(what: &LoadOptions, result: &Result<LoadProgress, LoadError>) 
     )
 }
 
-/// Writes into the data directory which backup its store was restored from, for the audit log.
+/// Writes a note about the restored backup into the data directory. The next start of the
+/// gateway moves it into the audit log.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -62,17 +63,17 @@ pub fn write_restore_note(data_dir: &Path, backup: &Backup) -> io::Result<()> {
 
 /// Adds an event about the restored backup to the audit log, once. If the store refuses the commit, the next start
 /// tries again.
-pub(super) fn record_restore(data_dir: &Path, store: &Store, most: usize) {
+pub(super) fn record_restore(data_dir: &Path, store: &Store, max_events: usize) {
     let path = data_dir.join(RESTORE_NOTE_FILE);
     let kept = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return,
         Err(error) => Err(error.to_string()),
         Ok(detail) => audit::store_event_offline(
             &store.clone().into(),
-            most,
+            max_events,
             &build_event("data.restored", detail),
         )
-        .map_err(|fault| fault.to_string())
+        .map_err(|error| error.to_string())
         .and_then(|()| std::fs::remove_file(&path).map_err(|error| error.to_string())),
     };
     if let Err(cause) = kept {

@@ -130,7 +130,7 @@ pub struct Certificate {
 impl Gateway {
     /// Collects the gateway's status. Blocking.
     pub fn collect_status(&self) -> Result<Status, GatewayError> {
-        let (stats, room) = (self.store.stats(), self.exporter.spool_usage());
+        let (stats, spool) = (self.store.stats(), self.exporter.spool_usage());
         let targets = self.exporter.list_targets()?;
         let memory = Memory {
             resident_bytes: memory::resident_bytes(),
@@ -153,7 +153,7 @@ impl Gateway {
                 write_back_bytes: stats.write_back_bytes,
                 poisoned: self.store.poison_cause(),
             },
-            queue: Queue { parked: room.parked, ..self.collect_queue(&targets) },
+            queue: Queue { parked: spool.parked, ..self.collect_queue(&targets) },
             targets,
             disk: Disk {
                 free_bytes: disk::free_bytes_of(&self.settings.data_dir),
@@ -161,9 +161,9 @@ impl Gateway {
                 in_reserve: self.disk.is_in_reserve(),
                 journal_bytes: stats.journal_bytes,
                 index_bytes: stats.index_bytes,
-                spool_bytes: room.waiting,
-                spool_limit_bytes: room.limit,
-                history_bytes: room.delivered,
+                spool_bytes: spool.waiting,
+                spool_limit_bytes: spool.limit,
+                history_bytes: spool.delivered,
             },
             memory,
             clock: self.clock.report(),

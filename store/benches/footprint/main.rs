@@ -9,7 +9,7 @@
 //!
 //! Each step runs in a process of its own, so that memory and bytes written are that step's. Rates are given
 //! per second of wall time, and per second of CPU time, which does not depend on other load of the machine.
-#![expect(clippy::print_stdout, reason = "the report is what it is for")]
+#![expect(clippy::print_stdout, reason = "this program prints a report")]
 #![expect(clippy::expect_used, reason = "a measurement that fails has nothing to report")]
 #![expect(clippy::cast_precision_loss, reason = "the report needs no more")]
 mod flat;

@@ -154,7 +154,7 @@ fn list_subjects(store: &Store, work: &Workload, most: u64) {
     stretch.report_rate("subjects listed", listed);
 }
 
-/// Kill the process when a checkpoint is being written, instead of after a number of commits.
+/// Instead of a number of commits: the process is killed while it writes a checkpoint.
 pub(crate) const IN_CHECKPOINT: usize = usize::MAX;
 
 /// Kills a process that commits, and measures the time until the store is open again. `after` has the number

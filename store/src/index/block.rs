@@ -158,7 +158,7 @@ impl Block {
         Some(entry.value)
     }
 
-    /// Returns about how many bytes of memory the block takes.
+    /// Returns the approximate size of the block in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         const BASE: usize = 160;
         BASE + self.entries.capacity() + self.last.capacity() + self.end().map_or(0, <[u8]>::len)
@@ -221,13 +221,13 @@ impl Block {
 
     /// Returns the value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        let place = self.find_place(key);
-        if place.exact { Some(self.read_entry(place.at)?.value) } else { None }
+        let position = self.find_place(key);
+        if position.exact { Some(self.read_entry(position.at)?.value) } else { None }
     }
 
     /// Inserts an entry, or replaces the value of an existing one.
     pub(crate) fn insert(&mut self, key: &[u8], value: &[u8]) -> Inserted {
-        let place = if self.is_empty() || *key > *self.last {
+        let position = if self.is_empty() || *key > *self.last {
             KeyPosition {
                 at: self.entries.len(),
                 matched: common_prefix_len(&self.last, key),
@@ -236,8 +236,8 @@ impl Block {
         } else {
             self.find_place(key)
         };
-        if place.exact {
-            if let Some(entry) = self.read_entry(place.at)
+        if position.exact {
+            if let Some(entry) = self.read_entry(position.at)
                 && self.shape.has_values
                 && entry.value != value
             {
@@ -249,42 +249,42 @@ impl Block {
             return Inserted::Replaced;
         }
         let mut new = Vec::with_capacity(key.len() + value.len() + 8);
-        varint::write_length(&mut new, place.matched);
-        varint::write_bytes(&mut new, bytes_after(key, place.matched));
+        varint::write_length(&mut new, position.matched);
+        varint::write_bytes(&mut new, bytes_after(key, position.matched));
         if self.shape.has_values {
             varint::write_bytes(&mut new, value);
         }
         if self.entries.capacity() < self.entries.len() + new.len() {
             self.entries.reserve_exact(new.len() + GROWTH_BYTES);
         }
-        let mut replaced_to = place.at;
+        let mut replaced_to = position.at;
         let mut last = true;
-        if let Some(next) = self.read_entry(place.at) {
+        if let Some(next) = self.read_entry(position.at) {
             last = false;
-            if next.shared == place.matched {
-                let more = common_prefix_len(next.suffix, bytes_after(key, place.matched));
-                varint::write_length(&mut new, place.matched + more);
+            if next.shared == position.matched {
+                let more = common_prefix_len(next.suffix, bytes_after(key, position.matched));
+                varint::write_length(&mut new, position.matched + more);
                 varint::write_length(&mut new, next.suffix.len() - more);
                 replaced_to = next.suffix_at + more;
             }
         }
         if last {
             self.entries.extend_from_slice(&new);
-            self.last.truncate(place.matched);
-            self.last.extend_from_slice(bytes_after(key, place.matched));
+            self.last.truncate(position.matched);
+            self.last.extend_from_slice(bytes_after(key, position.matched));
         } else {
-            self.entries.splice(place.at..replaced_to, new);
+            self.entries.splice(position.at..replaced_to, new);
         }
         Inserted::New { last }
     }
 
     /// Removes an entry. Returns `false` if the key does not exist.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
-        let place = self.find_place(key);
-        if !place.exact {
+        let position = self.find_place(key);
+        if !position.exact {
             return false;
         }
-        let Some(entry) = self.read_entry(place.at) else { return false };
+        let Some(entry) = self.read_entry(position.at) else { return false };
         let was_last = entry.next == self.entries.len();
         let mut new = Vec::new();
         let mut replaced_to = entry.next;
@@ -297,7 +297,7 @@ impl Block {
             new.extend_from_slice(bytes_before(entry.suffix, more));
             replaced_to = next.suffix_at;
         }
-        self.entries.splice(place.at..replaced_to, new);
+        self.entries.splice(position.at..replaced_to, new);
         if was_last {
             let mut last = Vec::new();
             self.visit_entries(&mut |key, _| {

@@ -94,7 +94,7 @@ impl Blocks {
         Ok(Arc::new(block))
     }
 
-    /// Returns the live block with the greatest name within `upper`, which must include `key`.
+    /// Returns the live block with the greatest name within `upper`, which is a bound at `key`.
     pub(super) fn find_block(
         &self,
         upper: Bound<&[u8]>,
@@ -359,12 +359,12 @@ pub(crate) struct WrittenImages {
     checksums: Vec<u64>,
 }
 
-/// Writes a file of images to the engine, and then the note, which it returns. Returns when everything is on
-/// the medium.
+/// Writes the content of a file of images to the engine, and then its note under the name `note_name`. Returns
+/// the note when everything is on the medium.
 pub(crate) fn apply_images(
     engine: &Engine,
     path: &Path,
-    note: &[u8],
+    note_name: &[u8],
     steps: &WriterSteps,
 ) -> Result<Vec<u8>, Error> {
     let mut writes = engine.begin_writes();
@@ -392,10 +392,10 @@ pub(crate) fn apply_images(
     })?;
     if sum != end.sum {
         return Err(Error::Index(
-            "the checkpoint file does not contain the blocks that its checksum counts".into(),
+            "the blocks in the checkpoint file do not match their checksum".into(),
         ));
     }
-    writes.insert(note, &end.note)?;
+    writes.insert(note_name, &end.note)?;
     writes.finish()?;
     Ok(end.note)
 }

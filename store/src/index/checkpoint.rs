@@ -3,7 +3,8 @@
 //! A split or a join touches several blocks, and a crash between their writes would harm entries that no
 //! replay restores. So all changes are first written to a file of their own, `checkpoint-open`, which is
 //! synced. It exists from before the first write to the engine until after the engine's last sync. An open
-//! that finds the file writes it again. If the file is unreadable, the index must not be used.
+//! that finds the file writes its content to the engine again. If the file is unreadable, the index must not
+//! be used.
 use super::blocks::{self, Blocks, WrittenImages};
 use super::engine::Engine;
 use super::images::{self, ImagesEnd, NewImages};
@@ -19,11 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Disk space that a checkpoint needs, as a multiple of the dirty bytes, and in addition. The engine writes
-/// whole segments and frees old ones only later.
+/// A checkpoint needs this multiple of the dirty bytes and [`SPACE_RESERVE_BYTES`] as free disk space. The
+/// engine writes whole segments and frees old ones only later.
 const SPACE_FACTOR: u64 = 3;
 const SPACE_RESERVE_BYTES: u64 = 2 << 20;
-/// A checkpoint for lack of disk space needs at least this many dirty bytes: many small ones write much more.
+/// The minimum number of dirty bytes for a checkpoint that is due only because disk space is low. Many small
+/// checkpoints write much more.
 const MIN_EARLY_DIRTY_BYTES: usize = 1 << 20;
 
 /// Returns the free disk space, in bytes, that a checkpoint of `dirty` bytes needs.
@@ -35,11 +37,13 @@ fn index_folder(dir: &Path) -> PathBuf {
     dir.join("index")
 }
 
+/// Returns the path of the mark: the file of images of a checkpoint that has begun and not finished. It is
+/// empty while an index is being discarded.
 fn mark_path(dir: &Path) -> PathBuf {
     dir.join("checkpoint-open")
 }
 
-/// The path of an unfinished file of images.
+/// Returns the path of an unfinished file of images.
 fn new_images_path(dir: &Path) -> PathBuf {
     dir.join("checkpoint.new")
 }
@@ -71,7 +75,7 @@ pub(crate) fn open_index(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error>
     try_open(dir, store_id, Trust::Sealed)
 }
 
-/// The store id to expect if no index has one.
+/// The store id that an inspection passes to [`try_open`]. Only an empty index gets it.
 const NO_STORE_ID: [u8; 16] = [0; 16];
 
 /// The state of an index that was inspected without changing it.
@@ -120,13 +124,13 @@ enum Trust {
 fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error> {
     let name = [tree::NOTE];
     let mark = mark_path(dir);
-    let cut = mark.exists();
-    if cut {
+    let interrupted = mark.exists();
+    if interrupted {
         tracing::warn!("Found an interrupted checkpoint; finishing it.");
     }
     // Damage in the engine's files may go unnoticed, and make it return older data.
     let (engine, (note, is_counted, runs)) = Engine::open(&index_folder(dir), |engine, sealed| {
-        if cut {
+        if interrupted {
             blocks::apply_images(engine, &mark, &name, &WriterSteps::default())?;
         }
         let (note, is_counted) = match engine.get(&name, Note::decode)? {
@@ -134,14 +138,14 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
             Some(None) => return Err(damaged_entry("the note", &name)),
             Some(Some(decoded)) => decoded,
         };
-        let believed = sealed && !cut && trust == Trust::Sealed;
-        if !believed && engine.sum_of_all_but(&name)? != note.checksum_sum {
+        let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
+        if !is_trusted && engine.sum_of_all_but(&name)? != note.checksum_sum {
             return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
         }
         let runs = Runs::open(index_folder(dir).join("runs"), &note.runs, tree::is_looked_up)?;
         Ok((note, is_counted, runs))
     })?;
-    if cut {
+    if interrupted {
         files::remove_durably(&mark, dir)?;
     }
     let mut index = Index {
@@ -202,8 +206,8 @@ impl Index {
             .map_err(files::io_error("checking the free disk space of", &self.dir))
     }
 
-    /// Checks that there is enough disk space for [`Index::write_checkpoint`]. The engine does not survive a failed
-    /// write, so the checkpoint must not start without space. A failure here changes nothing.
+    /// Checks that there is enough disk space for [`Index::write_checkpoint`]. The engine does not survive a
+    /// failed write, so the checkpoint must not start without space. A failure here changes nothing.
     pub(crate) fn check_checkpoint_space(&self) -> Result<(), Error> {
         self.check_usable()?;
         let (needed, free) = (required_free_bytes(self.dirty_bytes()), self.free_disk_bytes()?);
@@ -284,8 +288,8 @@ mod tests {
     /// Opens a store. Returns it with the number of frames that were replayed.
     fn open(dir: &Path) -> (Store, u64) {
         let mut frames = 0;
-        let told = &mut |progress: crate::Progress| frames = progress.total;
-        let store = Store::open(dir, Options::default(), told).unwrap();
+        let count = &mut |progress: crate::Progress| frames = progress.total;
+        let store = Store::open(dir, Options::default(), count).unwrap();
         (store, frames)
     }
 
@@ -329,7 +333,7 @@ mod tests {
         let all = |from: usize, to: usize| (from..to).flat_map(|n| (0..4).map(move |f| quad(n, f)));
         change(&store, all(0, 900), true);
         store.checkpoint().unwrap();
-        // The run changes, joins and creates blocks.
+        // These commits change, join and create blocks.
         change(&store, all(100, 600), false);
         change(&store, all(900, 1_500), true);
         let expected = quads(&store);

@@ -10,7 +10,7 @@ const MAX_CLEAN_BYTES: usize = 4 << 20;
 pub(super) type Name = Box<[u8]>;
 pub(super) type Chain = BTreeMap<Name, Arc<Block>>;
 
-/// How many names of blocks that were read once are remembered.
+/// The number of blocks that were read once and whose names are remembered.
 const REMEMBERED_READS: usize = 1_024;
 
 /// Unchanged blocks in two generations. A block is dropped if it is not used while blocks of half the cache
@@ -34,8 +34,8 @@ impl CleanBlocks {
         }
     }
 
-    /// Caches a block if it was read before, not long ago. So a pass over many blocks does not evict
-    /// blocks that are used all the time.
+    /// Caches a block if it was recently read before; otherwise only remembers its name. So a pass over many
+    /// blocks does not evict blocks that are used all the time.
     pub(super) fn insert_if_read_before(&mut self, name: Name, block: Arc<Block>) {
         let checksum = crc32c::crc32c(&name);
         self.once.resize(REMEMBERED_READS, 0);
@@ -72,8 +72,8 @@ impl CleanBlocks {
     }
 }
 
-/// Returns whether the block covers `key`. If its name may equal the key, it must end after the key;
-/// otherwise at or after it.
+/// Returns whether the block covers the keys up to `upper`, which is a bound at `key`. The block must end
+/// after `key`; if the bound excludes `key`, the block may also end at it.
 pub(super) fn covers_key(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
     block.end().is_none_or(|end| match upper {
         Bound::Excluded(_) => end >= key,

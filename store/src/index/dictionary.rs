@@ -8,7 +8,7 @@ use crate::varint::{self, Input};
 use oxrdf::{LiteralRef, Term, TermRef};
 use std::ops::ControlFlow;
 
-/// The longest inline literal: bytes of value and language tag.
+/// The maximum length of value and language tag of an inline literal, in bytes.
 const MAX_INLINE_LITERAL_BYTES: usize = 200;
 /// Bytes of a long literal or document in one entry.
 pub(crate) const VALUE_PART_BYTES: usize = 400;
@@ -166,27 +166,27 @@ impl Index {
 
     /// Returns the term of a code.
     pub(super) fn decode_term(&self, code: &[u8]) -> Result<Term, Error> {
-        let fault = || damaged_entry("the object", code);
+        let damaged = || damaged_entry("the object", code);
         let mut input = Input::new(code);
-        let term = match input.read_byte().ok_or_else(fault)? {
-            object::NAMED => return self.load_name(input.read_number().ok_or_else(fault)?),
+        let term = match input.read_byte().ok_or_else(damaged)? {
+            object::NAMED => return self.load_name(input.read_number().ok_or_else(damaged)?),
             object::STRING => {
-                LiteralRef::new_simple_literal(input.read_text().ok_or_else(fault)?).into_owned()
+                LiteralRef::new_simple_literal(input.read_text().ok_or_else(damaged)?).into_owned()
             }
             object::LANGUAGE => {
-                let language = input.read_text().ok_or_else(fault)?;
-                let value = input.read_text().ok_or_else(fault)?;
+                let language = input.read_text().ok_or_else(damaged)?;
+                let value = input.read_text().ok_or_else(damaged)?;
                 LiteralRef::new_language_tagged_literal_unchecked(value, language).into_owned()
             }
             object::TYPED => {
-                let datatype = self.load_name(input.read_number().ok_or_else(fault)?)?;
-                let datatype = term::to_predicate(datatype).ok_or_else(fault)?;
-                let value = input.read_text().ok_or_else(fault)?;
+                let datatype = self.load_name(input.read_number().ok_or_else(damaged)?)?;
+                let datatype = term::to_predicate(datatype).ok_or_else(damaged)?;
+                let value = input.read_text().ok_or_else(damaged)?;
                 oxrdf::Literal::new_typed_literal(value, datatype)
             }
             _ => {
-                let bytes = self.read_long(long_id(code).ok_or_else(fault)?)?;
-                return term::decode(&bytes).map(TermRef::into_owned).ok_or_else(fault);
+                let bytes = self.read_long(long_id(code).ok_or_else(damaged)?)?;
+                return term::decode(&bytes).map(TermRef::into_owned).ok_or_else(damaged);
             }
         };
         Ok(term.into())

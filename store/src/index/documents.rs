@@ -10,7 +10,9 @@ use std::ops::ControlFlow;
 /// The escape of a zero byte within a document's key. The pair sorts before every other byte and after the
 /// pair that ends the key.
 const ESCAPED_ZERO: [u8; 2] = [0, 0xff];
+/// Ends a document's key.
 const KEY_END: [u8; 2] = [0, 1];
+/// Sorts after all parts of the document with a key, and before all longer keys.
 pub(super) const PAST_KEY_END: [u8; 2] = [0, 2];
 
 pub(super) fn collection_key(collection: &str) -> Vec<u8> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// leaves are evicted while their newest bytes are still in its write buffer. To read them again, sled
 /// flushes that buffer, a few KiB at a time. With 4 MiB it wrote four times as much.
 const CACHE_BYTES: u64 = 16 << 20;
-/// Insertions between two collections of sled's garbage.
+/// The number of writes after which sled's garbage is collected.
 const COLLECT_EVERY: usize = 128;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Engine {
     seal: Mutex<Seal>,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "map_err gives it away")]
+#[expect(clippy::needless_pass_by_value, reason = "map_err passes it by value")]
 fn to_store_error(error: sled::Error) -> Error {
     if let sled::Error::Io(source) = &error
         && matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
@@ -45,8 +45,8 @@ thread_local! {
     static IS_CATCHING_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether a panic of this thread is one of the engine that is caught. That includes panics of the
-/// engine's own threads, which a caught call waits for. They harm only the index, which is rebuilt.
+/// Returns whether a panic of this thread comes from the engine and is caught. That includes panics of the
+/// engine's own threads, for which such a call waits. They harm only the index, which is rebuilt.
 pub fn panic_is_caught() -> bool {
     IS_CATCHING_PANICS.get()
         || std::thread::current().name().is_some_and(|name| name.starts_with("sled-"))
@@ -87,7 +87,7 @@ impl Engine {
             Ok(db) => db,
             Err(error) => {
                 // A snapshot only shortens sled's own recovery.
-                tracing::warn!(%error, "The quad index could not be opened; removed its snapshots and retrying.");
+                tracing::warn!(%error, "Opening the quad index failed; removing its snapshots and retrying.");
                 remove_files_where(folder, |name| name.starts_with("snap."))?;
                 catch_panic(|| open_sled(folder).map_err(to_store_error))?
             }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use zstd::bulk::{Compressor, Decompressor};
 
 const MAGIC: &[u8; 8] = b"PENSCKP1";
-/// Blocks in a part. New names are inserted into the engine one part ahead of their bytes. A leaf of the
-/// engine with too many entries is rewritten whole, as two, but it should still be in memory when the bytes
-/// follow.
+/// The maximum number of blocks in a part. The engine gets the new names of a part first, and then the bytes
+/// of its blocks. A leaf of the engine that gets too many entries is rewritten whole, as two leaves. The part
+/// is small enough that the leaf is still in memory when the bytes follow.
 const PART_BLOCKS: usize = 512;
 /// Bytes after which a part ends.
 const IMAGE_PART_BYTES: usize = 512 << 10;

@@ -29,7 +29,7 @@ pub(crate) mod tree {
     /// Graph, IRI of a subject: its id. In runs.
     pub(crate) const GRAPH_IRI: u8 = 10;
 
-    /// Returns whether keys of this tree of runs are looked up individually.
+    /// Returns whether a key in the runs is looked up individually. Other keys are only listed.
     pub(crate) fn is_looked_up(key: &[u8]) -> bool {
         key.first() == Some(&NAME_ID)
     }
@@ -37,13 +37,13 @@ pub(crate) mod tree {
     /// Returns the shape of a tree's blocks. Trees that grow mostly at the end have large blocks, which fill
     /// up. Trees with insertions anywhere have small ones, because each change rewrites a whole block.
     pub(crate) fn block_shape(tree: u8) -> Shape {
-        let full = match tree {
+        let max_bytes = match tree {
             ID_NAME | LONG_PART => 2_048,
             SPOG => 1_536,
             DOCUMENT | GS => 1_024,
             _ => 384,
         };
-        Shape { has_values: !matches!(tree, SPOG | POSG | OP), max_bytes: full }
+        Shape { has_values: !matches!(tree, SPOG | POSG | OP), max_bytes }
     }
 }
 

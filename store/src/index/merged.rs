@@ -14,7 +14,7 @@ pub(super) const DELETED: u64 = 0;
 /// A source with its current entry.
 #[derive(Debug)]
 pub(super) struct Source<'a> {
-    /// The smaller, the newer.
+    /// Smaller for newer sources.
     age: usize,
     kind: SourceKind<'a>,
 }
@@ -99,8 +99,8 @@ impl<'a> Merged<'a> {
         Self { sources: sources.into_iter().collect(), last: None }
     }
 
-    /// Passes the next entry of any source to `read`, with a flag for whether it counts. Returns `None` at
-    /// the end.
+    /// Passes the next entry of any source to `read`, with a flag for whether it is the newest with its
+    /// key. Returns `None` at the end.
     pub(super) fn next<T>(
         &mut self,
         unpacker: &Unpacker,

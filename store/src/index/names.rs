@@ -25,7 +25,7 @@ impl NameCache {
     pub(super) fn with_name<T>(&self, id: u64, read: impl FnOnce(TermRef<'_>) -> T) -> Option<T> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match slots.get(slot_of_id(id))? {
-            Some((held, name)) if *held == id => Some(read(name.as_ref())),
+            Some((cached, name)) if *cached == id => Some(read(name.as_ref())),
             _ => None,
         }
     }
@@ -62,8 +62,8 @@ impl IdCache {
     /// Returns the id of the name with this key.
     pub(super) fn get(&self, key: &[u8]) -> Option<u64> {
         let slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (held, id) = slots.get(Self::slot_of_key(key))?.as_ref()?;
-        (**held == *key).then_some(*id)
+        let (cached, id) = slots.get(Self::slot_of_key(key))?.as_ref()?;
+        (**cached == *key).then_some(*id)
     }
 
     pub(super) fn cache_id(&self, key: &[u8], id: u64) {
@@ -86,7 +86,7 @@ impl IdCache {
 
 impl std::fmt::Debug for IdCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Ids")
+        f.write_str("IdCache")
     }
 }
 
@@ -96,7 +96,7 @@ fn slot_of_id(id: u64) -> usize {
 
 impl std::fmt::Debug for NameCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Names")
+        f.write_str("NameCache")
     }
 }
 

@@ -14,7 +14,9 @@ pub(super) struct Note {
     pub(super) store_id: [u8; 16],
     /// The sequence of its newest frame.
     pub(super) sequence: u64,
+    /// The next id of a name.
     pub(super) next_id: u64,
+    /// The next id of a long literal.
     pub(super) next_long: u64,
     pub(super) quads: u64,
     pub(super) documents: u64,

@@ -44,7 +44,7 @@ impl Index {
         })
     }
 
-    /// Works as [`Self::page_of_quads`], but the quad at which `visit` breaks is the next page's first.
+    /// Works as [`Self::page_of_quads`], but the next page begins with the quad at which `visit` broke.
     pub(crate) fn quads_from(
         &self,
         from: &Cursor,

@@ -1,7 +1,7 @@
 //! Reading one prefix of a tree after the other, continuing at the last position.
 //!
-//! Subjects with consecutive ids usually share a block. Reading them in that order looks up and decodes each block
-//! once.
+//! Subjects with consecutive ids usually share a block. Reading them in that order looks up and decodes each
+//! block once.
 use super::block::Block;
 use super::blocks::Blocks;
 use crate::Error;
@@ -56,57 +56,57 @@ impl Blocks {
     /// Looks up a key that may be in the same block as the last one.
     pub(super) fn get_with_hint<T>(
         &self,
-        near: &mut BlockHint,
+        hint: &mut BlockHint,
         state: (u64, u64),
         key: &[u8],
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Error> {
-        if !near.covers_key(state, key) {
+        if !hint.covers_key(state, key) {
             let block = self.find_block(Bound::Included(key), key)?;
-            *near = BlockHint { state, block: Some(block) };
+            *hint = BlockHint { state, block: Some(block) };
         }
-        Ok(near.block.as_ref().and_then(|(_, block)| block.get(key)).map(read))
+        Ok(hint.block.as_ref().and_then(|(_, block)| block.get(key)).map(read))
     }
 
-    /// Passes the keys that begin with `prefix`, without it, to `visit`. `state` must differ for each index
+    /// Passes the rest of each key that begins with `prefix` to `visit`. `state` must differ for each index
     /// and after every change.
     pub(super) fn read_prefix(
         &self,
-        stand: &mut PrefixCursor,
+        cursor: &mut PrefixCursor,
         state: (u64, u64),
         prefix: &[u8],
         visit: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut block = if let Some(block) = stand.block_for(state, prefix) {
+        let mut block = if let Some(block) = cursor.block_for(state, prefix) {
             block
         } else {
-            (stand.at, stand.is_at_hand) = (0, false);
-            stand.key.clear();
+            (cursor.at, cursor.is_at_hand) = (0, false);
+            cursor.key.clear();
             self.find_block_once(prefix)?.1
         };
         // Cleared first, so that a failure leaves no position.
-        stand.block = None;
-        stand.state = state;
-        stand.prefix.clear();
-        stand.prefix.extend_from_slice(prefix);
+        cursor.block = None;
+        cursor.state = state;
+        cursor.prefix.clear();
+        cursor.prefix.extend_from_slice(prefix);
         loop {
-            if std::mem::take(&mut stand.is_at_hand) {
-                if let Some(rest) = stand.key.strip_prefix(prefix) {
+            if std::mem::take(&mut cursor.is_at_hand) {
+                if let Some(rest) = cursor.key.strip_prefix(prefix) {
                     visit(rest)?;
-                } else if *stand.key > *prefix {
-                    stand.is_at_hand = true;
-                    stand.block = Some(block);
+                } else if *cursor.key > *prefix {
+                    cursor.is_at_hand = true;
+                    cursor.block = Some(block);
                     return Ok(());
                 }
             }
-            if block.read_next(&mut stand.at, &mut stand.key).is_some() {
-                stand.is_at_hand = true;
+            if block.read_next(&mut cursor.at, &mut cursor.key).is_some() {
+                cursor.is_at_hand = true;
                 continue;
             }
             let Some(end) = block.end() else { return Ok(()) };
             block = self.load_block_once(end)?;
-            stand.at = 0;
-            stand.key.clear();
+            cursor.at = 0;
+            cursor.key.clear();
         }
     }
 }
@@ -128,7 +128,7 @@ mod tests {
         blocks
     }
 
-    /// Keys of two bytes after the tree's byte.
+    /// Keys of the tree's byte, an id of one byte, and up to 29 more bytes.
     fn keys() -> impl Strategy<Value = BTreeSet<Vec<u8>>> {
         let key = (0_u8..40, prop::collection::vec(any::<u8>(), 1..30)).prop_map(|(id, rest)| {
             let mut key = vec![3, id];
@@ -148,7 +148,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut keys = keys;
             let mut blocks = blocks(dir.path(), &keys);
-            let (mut stand, mut near) = (PrefixCursor::default(), BlockHint::default());
+            let (mut cursor, mut hint) = (PrefixCursor::default(), BlockHint::default());
             let mut changes = 0;
             for (at, (id, ascending)) in order.into_iter().enumerate() {
                 let id = if ascending { u8::try_from(at % 41).unwrap() } else { id };
@@ -160,7 +160,7 @@ mod tests {
                 }
                 let mut found = Vec::new();
                 blocks
-                    .read_prefix(&mut stand, (1, changes), &[3, id], &mut |rest| {
+                    .read_prefix(&mut cursor, (1, changes), &[3, id], &mut |rest| {
                         found.push([&[3, id], rest].concat());
                         Ok(())
                     })
@@ -169,7 +169,7 @@ mod tests {
                     keys.iter().filter(|key| key.starts_with(&[3, id])).cloned().collect();
                 prop_assert_eq!(found, expected);
                 let one = [3, id, 7, 7];
-                let found = blocks.get_with_hint(&mut near, (1, changes), &one, |_| ()).unwrap();
+                let found = blocks.get_with_hint(&mut hint, (1, changes), &one, |_| ()).unwrap();
                 prop_assert_eq!(found.is_some(), keys.contains(one.as_slice()));
             }
         }

@@ -1,8 +1,8 @@
 //! Changing quads, and finding the quads of a pattern.
 //!
-//! Each pattern is answered by a range of one tree, with a filter for what the range leaves open. Two ranges
-//! are wider than their answer. A literal object is searched among the literals of its predicate; without
-//! predicate and subject, among all quads (of its graph).
+//! Each pattern is answered by scanning a range of a tree and filtering out quads that do not match. Patterns
+//! with a literal object but no subject scan much more than they return: all literals of the predicate or,
+//! without a predicate, all quads (of the graph).
 use super::key::{self, Code, Row, build_key, object, tree};
 use super::{Index, damaged_entry};
 use crate::frame::QuadNumbers;
@@ -21,7 +21,7 @@ type VisitRow<'v> = dyn FnMut(Row<'_>) -> Result<ControlFlow<()>, Error> + 'v;
 /// index.
 #[derive(Default)]
 struct PendingCount {
-    /// The numbers of both in the frame.
+    /// The numbers of the subject and the graph in the frame.
     subject: u32,
     graph: u32,
     count: u64,
@@ -266,17 +266,17 @@ impl Index {
 
     fn search_by_predicate(&self, prefix: &[&[u8]], visit: &mut VisitRow<'_>) -> Result<(), Error> {
         self.blocks.scan_prefix(&build_key(tree::POSG, prefix), &mut |key, _| {
-            let fault = || damaged_entry("a quad", key);
-            let mut input = Input::new(key.get(1..).ok_or_else(fault)?);
-            let predicate = key::read_number_bytes(&mut input).ok_or_else(fault)?;
+            let damaged = || damaged_entry("a quad", key);
+            let mut input = Input::new(key.get(1..).ok_or_else(damaged)?);
+            let predicate = key::read_number_bytes(&mut input).ok_or_else(damaged)?;
             if input.rest().first() == Some(&object::NAMED) {
-                let object = key::read_code_bytes(&mut input).ok_or_else(fault)?;
-                let subject = key::read_number_bytes(&mut input).ok_or_else(fault)?;
-                let graph = key::read_number_bytes(&mut input).ok_or_else(fault)?;
+                let object = key::read_code_bytes(&mut input).ok_or_else(damaged)?;
+                let subject = key::read_number_bytes(&mut input).ok_or_else(damaged)?;
+                let graph = key::read_number_bytes(&mut input).ok_or_else(damaged)?;
                 return visit(Row { subject, predicate, object, graph });
             }
             input.read_byte();
-            let subject = key::read_number_bytes(&mut input).ok_or_else(fault)?;
+            let subject = key::read_number_bytes(&mut input).ok_or_else(damaged)?;
             let mut flow = ControlFlow::Continue(());
             self.search_literals(subject, predicate, &mut |row| {
                 flow = visit(row)?;
@@ -286,7 +286,7 @@ impl Index {
         })
     }
 
-    /// Searches with each predicate of which a named object is a value.
+    /// Calls `search` with each predicate that has the named object as a value.
     fn search_by_object(
         &self,
         object: &Code,
@@ -369,28 +369,28 @@ impl<'a> TermResolver<'a> {
     }
 
     pub(super) fn resolve_quad(&self, row: Row<'_>) -> Result<Quad, Error> {
-        let met = &mut *self.resolved.borrow_mut();
-        let subject = match &met.subject {
+        let resolved = &mut *self.resolved.borrow_mut();
+        let subject = match &resolved.subject {
             Some((id, subject)) if id == row.subject => subject.clone(),
             _ => {
                 let subject = term::to_subject(self.resolve_name(row.subject)?)
                     .ok_or_else(|| damaged_entry("a subject", row.subject))?;
-                met.subject = Some((row.subject.to_vec(), subject.clone()));
+                resolved.subject = Some((row.subject.to_vec(), subject.clone()));
                 subject
             }
         };
-        let predicate = if let Some(predicate) = met.predicates.get(row.predicate) {
+        let predicate = if let Some(predicate) = resolved.predicates.get(row.predicate) {
             predicate.clone()
         } else {
             let predicate = term::to_predicate(self.resolve_name(row.predicate)?)
                 .ok_or_else(|| damaged_entry("a predicate", row.predicate))?;
-            if met.predicates.len() >= MAX_RESOLVED_NAMES {
-                met.predicates.clear();
+            if resolved.predicates.len() >= MAX_RESOLVED_NAMES {
+                resolved.predicates.clear();
             }
-            met.predicates.insert(row.predicate.to_vec(), predicate.clone());
+            resolved.predicates.insert(row.predicate.to_vec(), predicate.clone());
             predicate
         };
-        let graph_name = if let Some(graph) = met.graphs.get(row.graph) {
+        let graph_name = if let Some(graph) = resolved.graphs.get(row.graph) {
             graph.clone()
         } else {
             let graph = if Input::new(row.graph).read_number() == Some(key::DEFAULT_GRAPH) {
@@ -399,10 +399,10 @@ impl<'a> TermResolver<'a> {
                 term::to_graph(self.resolve_name(row.graph)?)
                     .ok_or_else(|| damaged_entry("a graph", row.graph))?
             };
-            if met.graphs.len() >= MAX_RESOLVED_NAMES {
-                met.graphs.clear();
+            if resolved.graphs.len() >= MAX_RESOLVED_NAMES {
+                resolved.graphs.clear();
             }
-            met.graphs.insert(row.graph.to_vec(), graph.clone());
+            resolved.graphs.insert(row.graph.to_vec(), graph.clone());
             graph
         };
         Ok(Quad { subject, predicate, object: self.index.decode_term(row.object)?, graph_name })

@@ -21,7 +21,7 @@ const RUN_BLOCK_SHAPE: Shape = Shape { has_values: true, max_bytes: 4_096 };
 /// The length of the end: the offset of the directory, and the checksum of everything from the directory on.
 const RUN_END_BYTES: usize = 12;
 
-/// What the index's note has about a run.
+/// The entry of a run in the index's note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunNote {
     /// The number in the file name. Runs are numbered in the order in which they were begun.
@@ -122,7 +122,7 @@ impl Run {
 
     /// Returns the number of the block that covers `key`; `None` if the key comes before all blocks.
     pub(super) fn find_block(&self, key: &[u8]) -> Option<usize> {
-        self.places.partition_point(|place| *place.name <= *key).checked_sub(1)
+        self.places.partition_point(|position| *position.name <= *key).checked_sub(1)
     }
 
     /// Removes the file. Open readers can continue.
@@ -137,12 +137,12 @@ impl Run {
         number: usize,
         unpacker: &Unpacker,
     ) -> Result<Option<Arc<Block>>, Error> {
-        let Some(place) = self.places.get(number) else { return Ok(None) };
-        let mut bytes = vec![0; place.length];
+        let Some(position) = self.places.get(number) else { return Ok(None) };
+        let mut bytes = vec![0; position.length];
         self.file
-            .read_exact_at(&mut bytes, place.offset)
+            .read_exact_at(&mut bytes, position.offset)
             .map_err(|cause| unreadable_run(&self.path, &cause))?;
-        let block = if crc32c::crc32c(&bytes) == place.crc {
+        let block = if crc32c::crc32c(&bytes) == position.crc {
             unpacker.unpack_block(&bytes, |bytes| Block::decode(RUN_BLOCK_SHAPE, bytes))
         } else {
             None
@@ -206,9 +206,11 @@ pub(super) struct NewRun {
     level: u64,
     path: PathBuf,
     file: File,
-    /// Bytes written, and their checksum; then the bytes that are not yet written.
+    /// The number of bytes written.
     length: u64,
+    /// The checksum of the bytes written.
     crc: u32,
+    /// Bytes that are not yet written.
     waiting: Vec<u8>,
     block: Block,
     name: Box<[u8]>,
@@ -246,12 +248,13 @@ impl NewRun {
         })
     }
 
-    /// Appends an entry. Its key must be greater than all before it.
+    /// Appends an entry. Its key must be greater than all before it. `filter_hash` is the key's hash for the
+    /// filter, if the key is looked up individually.
     pub(super) fn push(
         &mut self,
         key: &[u8],
         value: &[u8],
-        sought: Option<u64>,
+        filter_hash: Option<u64>,
     ) -> Result<(), Error> {
         if !self.block.fits_bytes(key.len() + value.len()) {
             self.end_block()?;
@@ -261,7 +264,7 @@ impl NewRun {
         self.block.insert(key, value);
         self.last.clear();
         self.last.extend_from_slice(key);
-        if let Some(hash) = sought {
+        if let Some(hash) = filter_hash {
             self.filter.add_hash(hash);
             self.sought += 1;
         }
@@ -302,10 +305,10 @@ impl NewRun {
         self.end_block()?;
         let mut tail = Vec::new();
         varint::write_length(&mut tail, self.places.len());
-        for place in &self.places {
-            varint::write_bytes(&mut tail, &place.name);
-            varint::write_length(&mut tail, place.length);
-            tail.extend_from_slice(&place.crc.to_le_bytes());
+        for position in &self.places {
+            varint::write_bytes(&mut tail, &position.name);
+            varint::write_length(&mut tail, position.length);
+            tail.extend_from_slice(&position.crc.to_le_bytes());
         }
         varint::write_bytes(&mut tail, self.filter.encode());
         varint::write_number(&mut tail, self.entries);
@@ -457,9 +460,9 @@ pub(super) mod tests {
             assert!(Run::open(dir.path(), run.note).is_err(), "cut at {at}");
         }
         // The file changes while it is open: each read of a block checks the checksum.
-        let place = &run.places[1];
+        let position = &run.places[1];
         let mut bytes = whole;
-        bytes[usize::try_from(place.offset).unwrap() + place.length / 2] ^= 1;
+        bytes[usize::try_from(position.offset).unwrap() + position.length / 2] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
         assert!(run.read_block(0, &Unpacker::default()).is_ok());
         assert!(matches!(run.read_block(1, &Unpacker::default()), Err(Error::Index(_))));

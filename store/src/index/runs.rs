@@ -1,6 +1,6 @@
 //! A map from names to numbers, in sorted runs, for names that arrive in an order other than their own.
 //!
-//! In the blocks of a tree, names in random order would touch one block each, and a checkpoint would write
+//! In a tree of blocks, nearly every new name would change a different block, and a checkpoint would write
 //! that whole block for one name. So the changes are written as a new run. When a level has enough runs, they
 //! are merged into one run of the next level: each name is written once for each level. Each checkpoint
 //! merges only a stretch, so that none takes long.
@@ -90,7 +90,7 @@ impl RunBlockCache {
     }
 }
 
-/// The runs after a checkpoint, for [`Runs::written`].
+/// The runs after a checkpoint, for [`Runs::mark_written`].
 #[derive(Debug)]
 pub(super) struct WrittenRuns {
     runs: Vec<Arc<Run>>,
@@ -257,10 +257,10 @@ impl Runs {
         runs.insert(0, Arc::new(run.finish()?));
         let mut merge = self.lock_merge();
         // If this step fails, the merge is lost and starts again.
-        if let Some(going) =
+        if let Some(current) =
             merge.take().map_or_else(|| self.begin_merge(&runs), |m| Ok(Some(m)))?
         {
-            *merge = self.continue_merge(going, &mut runs, steps)?;
+            *merge = self.continue_merge(current, &mut runs, steps)?;
         }
         files::sync_folder(&self.folder)?;
         Ok(WrittenRuns { runs })

@@ -44,7 +44,7 @@ struct Chunk {
 
 impl Chunk {
     /// Returns the position of a log segment in the order of all writes; the engine stores it inverted except
-    /// for its sign. `None` for an unused segment, which is filled with one byte.
+    /// for its sign. `None` for an unused segment, in which all bytes are equal.
     fn log_position(&self) -> Option<i64> {
         let first = self.head.first();
         if self.head.iter().all(|byte| Some(byte) == first) {
@@ -140,7 +140,7 @@ impl SealedFile {
             let mut head = [0; SEGMENT_HEADER_BYTES];
             let begin = head.get_mut(..length.min(SEGMENT_HEADER_BYTES)).unwrap_or_default();
             file.read_exact_at(begin, at)?;
-            // A last segment that is cut is shorter than it was.
+            // The last segment may be cut. It is shorter than it was, so its checksum is not copied.
             let whole =
                 if length == CHUNK_BYTES || !is_log { kept(chunks.len(), &head) } else { None };
             let chunk = if let Some(chunk) = whole {

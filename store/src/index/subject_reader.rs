@@ -6,16 +6,16 @@ use crate::{Error, ListedSubject, SubjectQuads, term};
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, TermRef};
 
 impl Index {
-    /// Reads the quads of a subject into `about`.
+    /// Reads the quads of a subject into `quads`.
     pub(crate) fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
-        about: &mut SubjectQuads,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
         self.track_damage(|| {
-            about.clear();
+            quads.clear();
             match self.find_code(subject.into())? {
-                Some(code) => self.read_subject_by_id(code.id(), about),
+                Some(code) => self.read_subject_by_id(code.id(), quads),
                 None => Ok(()),
             }
         })
@@ -25,35 +25,35 @@ impl Index {
     pub(crate) fn read_listed(
         &self,
         subject: &ListedSubject,
-        about: &mut SubjectQuads,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
         self.track_damage(|| {
             if subject.instance != self.instance {
-                return self.read_subject(subject.iri.as_ref().into(), about);
+                return self.read_subject(subject.iri.as_ref().into(), quads);
             }
-            about.clear();
+            quads.clear();
             let mut id = Vec::with_capacity(9);
             varint::write_number(&mut id, subject.id);
-            self.read_subject_by_id(&id, about)
+            self.read_subject_by_id(&id, quads)
         })
     }
 
-    fn read_subject_by_id(&self, subject: &[u8], about: &mut SubjectQuads) -> Result<(), Error> {
+    fn read_subject_by_id(&self, subject: &[u8], quads: &mut SubjectQuads) -> Result<(), Error> {
         let state = (self.instance, self.sequence());
         let prefix = build_key(tree::SPOG, &[subject]);
-        let mut stand = std::mem::take(&mut about.cursor);
-        let mut near = std::mem::take(&mut about.block_hint);
+        let mut cursor = std::mem::take(&mut quads.cursor);
+        let mut hint = std::mem::take(&mut quads.block_hint);
         let (mut predicate, mut graph) = (None, Some(DEFAULT_GRAPH));
-        self.blocks.read_prefix(&mut stand, state, &prefix, &mut |rest| {
-            let fault = || damaged_entry("a quad", &[prefix.as_slice(), rest].concat());
+        self.blocks.read_prefix(&mut cursor, state, &prefix, &mut |rest| {
+            let damaged = || damaged_entry("a quad", &[prefix.as_slice(), rest].concat());
             let mut input = Input::new(rest);
             let id = input.read_number();
             let object = key::read_code_bytes(&mut input);
             if id != predicate {
                 let mut is_iri = false;
-                self.read_name(id.ok_or_else(fault)?, &mut near, &mut |name| {
+                self.read_name(id.ok_or_else(damaged)?, &mut hint, &mut |name| {
                     if let TermRef::NamedNode(iri) = name {
-                        about.set_predicate(iri);
+                        quads.set_predicate(iri);
                         is_iri = true;
                     }
                 })?;
@@ -61,29 +61,29 @@ impl Index {
             }
             let id = input.read_number().filter(|_| input.is_empty());
             if id != graph {
-                self.read_graph(id.ok_or_else(fault)?, &mut near, about)?;
+                self.read_graph(id.ok_or_else(damaged)?, &mut hint, quads)?;
                 graph = id;
             }
-            predicate.ok_or_else(fault)?;
-            self.push_object(object.ok_or_else(fault)?, &mut near, about)
+            predicate.ok_or_else(damaged)?;
+            self.push_object(object.ok_or_else(damaged)?, &mut hint, quads)
         })?;
-        (about.cursor, about.block_hint) = (stand, near);
+        (quads.cursor, quads.block_hint) = (cursor, hint);
         Ok(())
     }
 
     fn read_graph(
         &self,
         id: u64,
-        near: &mut BlockHint,
-        about: &mut SubjectQuads,
+        hint: &mut BlockHint,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
         if id == DEFAULT_GRAPH {
-            about.set_graph(GraphNameRef::DefaultGraph);
+            quads.set_graph(GraphNameRef::DefaultGraph);
             return Ok(());
         }
-        self.read_name(id, near, &mut |name| match name {
-            TermRef::NamedNode(iri) => about.set_graph(iri.into()),
-            TermRef::BlankNode(node) => about.set_graph(node.into()),
+        self.read_name(id, hint, &mut |name| match name {
+            TermRef::NamedNode(iri) => quads.set_graph(iri.into()),
+            TermRef::BlankNode(node) => quads.set_graph(node.into()),
             // An id never belongs to a literal.
             TermRef::Literal(_) => {}
         })
@@ -92,35 +92,35 @@ impl Index {
     fn push_object(
         &self,
         code: &[u8],
-        near: &mut BlockHint,
-        about: &mut SubjectQuads,
+        hint: &mut BlockHint,
+        quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        let fault = || damaged_entry("the object", code);
+        let damaged = || damaged_entry("the object", code);
         let mut input = Input::new(code);
         match input.read_byte() {
             Some(object::NAMED) => {
-                let id = input.read_number().ok_or_else(fault)?;
-                self.read_name(id, near, &mut |name| about.push(name))
+                let id = input.read_number().ok_or_else(damaged)?;
+                self.read_name(id, hint, &mut |name| quads.push(name))
             }
             Some(object::STRING) => {
-                let value = input.read_text().ok_or_else(fault)?;
-                about.push(LiteralRef::new_simple_literal(value).into());
+                let value = input.read_text().ok_or_else(damaged)?;
+                quads.push(LiteralRef::new_simple_literal(value).into());
                 Ok(())
             }
             Some(object::TYPED) => {
-                let id = input.read_number().ok_or_else(fault)?;
-                let value = input.read_text().ok_or_else(fault)?;
+                let id = input.read_number().ok_or_else(damaged)?;
+                let value = input.read_text().ok_or_else(damaged)?;
                 let mut is_iri = false;
-                self.read_name(id, near, &mut |name| {
+                self.read_name(id, hint, &mut |name| {
                     if let TermRef::NamedNode(datatype) = name {
-                        about.push(LiteralRef::new_typed_literal(value, datatype).into());
+                        quads.push(LiteralRef::new_typed_literal(value, datatype).into());
                         is_iri = true;
                     }
                 })?;
-                if is_iri { Ok(()) } else { Err(fault()) }
+                if is_iri { Ok(()) } else { Err(damaged()) }
             }
             _ => {
-                about.push(self.decode_term(code)?.as_ref());
+                quads.push(self.decode_term(code)?.as_ref());
                 Ok(())
             }
         }
@@ -130,7 +130,7 @@ impl Index {
     fn read_name(
         &self,
         id: u64,
-        near: &mut BlockHint,
+        hint: &mut BlockHint,
         read: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<(), Error> {
         if self.names.with_name(id, &mut *read).is_some() {
@@ -138,7 +138,7 @@ impl Index {
         }
         let key = build_numbered_key(tree::ID_NAME, &[id]);
         let state = (self.instance, self.sequence());
-        let name = self.blocks.get_with_hint(near, state, &key, |bytes| {
+        let name = self.blocks.get_with_hint(hint, state, &key, |bytes| {
             term::decode(bytes).map(TermRef::into_owned)
         })?;
         let name = name.flatten().ok_or_else(|| damaged_entry("the name of", &key))?;

@@ -1,9 +1,9 @@
 //! Listing subjects in the order of their IRIs: a page at a time, and a page in stretches.
 //!
-//! If some part of the filter is rare, the subjects that match it are collected, named, sorted and tested.
-//! Otherwise the subjects of the graph, or without a graph all names, are walked from the start of the page.
-//! Both are in the order of IRIs. Either way may test many subjects that do not match. A caller that must not
-//! delay commits therefore releases the index between stretches.
+//! If few subjects match some part of the filter, these are collected, named, sorted and tested. Otherwise the
+//! subjects of the graph, or without a graph all names, are walked from the start of the page. They are stored
+//! in the order of IRIs. Either way may test many subjects that do not match. A caller that must not delay
+//! commits therefore releases the index between stretches.
 use super::key::{Code, build_key, object, tree};
 use super::{Index, damaged_entry};
 use crate::varint::Input;

@@ -21,7 +21,7 @@ pub(crate) struct Base {
     pub(super) id: StoreId,
 }
 
-/// Returns the file name of a base after which the frames from `from` on are replayed.
+/// Returns the file name of a base over which the frames after `from` are replayed.
 fn base_name(from: u64) -> String {
     format!("{from:020}.base")
 }
@@ -99,7 +99,7 @@ fn read_end(file: &File, path: &Path, bytes: u64) -> Result<BaseEnd, Error> {
     end.ok_or_else(|| base_damage(path, at, what))
 }
 
-/// Reads a base from its first byte to its last: every checksum, every commit, every count.
+/// Reads a whole base and passes its commits to `apply`. Checks every checksum, commit and count.
 pub(crate) fn read_base(
     file: &File,
     path: &Path,

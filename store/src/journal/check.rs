@@ -9,7 +9,7 @@ use std::path::Path;
 /// The result of verifying a journal.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedJournal {
-    /// The newest base, which the segments follow; `None` if it is damaged.
+    /// The newest base, which the segments follow; `None` if there is none or it is damaged.
     pub(crate) base: Option<Base>,
     pub(crate) id: StoreId,
     /// The sequence of the newest complete frame.
@@ -26,7 +26,7 @@ impl CheckedJournal {
     /// Records damage. Returns any other error.
     fn record_damage(&mut self, error: Error) -> Result<(), Error> {
         match error {
-            Error::Corrupt(fault) => self.faults.push(fault),
+            Error::Corrupt(damage) => self.faults.push(damage),
             other => return Err(other),
         }
         Ok(())

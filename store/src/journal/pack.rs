@@ -17,12 +17,12 @@ pub(super) fn packed_bytes(segments: &[(u64, PathBuf)]) -> Result<u64, Error> {
     Ok(bytes)
 }
 
-/// Packs the full segments, the oldest first. Calls `told` for each with its size before and after, in bytes.
-/// An error of `check` ends it. Segments that a base replaces but that could not be removed are skipped.
+/// Packs the full segments, the oldest first. Calls `report` for each with its size before and after, in
+/// bytes. An error of `check` ends it. Segments that a base replaces but that could not be removed are skipped.
 pub(crate) fn pack_segments(
     folder: &Path,
     check: &dyn Fn() -> Result<(), Error>,
-    told: &mut dyn FnMut(u64, u64),
+    report: &mut dyn FnMut(u64, u64),
 ) -> Result<(), Error> {
     let names = JournalFiles::list_folder(folder, false)?;
     let from = names.bases.last().map_or(0, |(from, _)| *from);
@@ -43,7 +43,7 @@ pub(crate) fn pack_segments(
                 tracing::warn!(%cause, "An unfinished packed segment could not be removed; the next open removes it.");
             }
         })?;
-        told(before, after);
+        report(before, after);
     }
     Ok(())
 }
@@ -54,7 +54,8 @@ fn count_packed(segments: &[(u64, PathBuf)]) -> Result<usize, Error> {
     for (at, (_, path)) in segments.iter().enumerate().rev() {
         match SegmentReader::open(path) {
             Ok(segment) if segment.is_packed() => break,
-            // A read of a damaged segment reports the position. An open that does not need it continues.
+            // Damage is not reported here: a read of the segment reports it with its position, and an open that
+            // does not read the segment continues.
             Ok(_) | Err(Error::Corrupt(_)) => first = at,
             Err(error) => return Err(error),
         }

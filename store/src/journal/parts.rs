@@ -19,7 +19,7 @@ const METHOD_ZSTD: u8 = 1;
 const ZSTD_LEVEL: i32 = 1;
 /// Bytes gathered before a part is packed. One quad or document may exceed it.
 pub(super) const PART_BYTES: usize = 256 << 10;
-/// Bytes that are unpacked in one call. Most parts have fewer.
+/// The maximum length of a content that is unpacked in one call, in bytes. Most parts are shorter.
 const MAX_UNPACK_AT_ONCE_BYTES: usize = 4 * PART_BYTES;
 /// The length of the payload that ends a base, in bytes.
 pub(super) const END_BYTES: usize = 1 + 5 * 8;

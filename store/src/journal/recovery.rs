@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A journal of which only the file names and the id are known.
+/// A journal whose files are listed but whose end is not yet found.
 #[derive(Debug)]
 pub(crate) struct Recovery {
     folder: PathBuf,
@@ -37,21 +37,21 @@ pub(crate) struct SettledJournal {
 }
 
 impl Recovery {
-    /// Finds the journal in `folder`. Creates one if there is none, unless it is `expected` to exist.
+    /// Finds the journal in `folder`. If there is none, creates one, or fails if it is `expected` to exist.
     pub(crate) fn find_or_create(folder: &Path, expected: bool) -> Result<Self, Error> {
         files::create_folder(folder)?;
         let JournalFiles { segments: all, bases } = JournalFiles::list_folder(folder, true)?;
-        let mut useless: Vec<PathBuf> = Vec::new();
+        let mut obsolete: Vec<PathBuf> = Vec::new();
         let base = match bases.split_last() {
             None => None,
             Some(((_, newest), older)) => {
-                useless.extend(older.iter().map(|(_, path)| path.clone()));
+                obsolete.extend(older.iter().map(|(_, path)| path.clone()));
                 Some(Base::open(newest)?)
             }
         };
         let from = base.as_ref().map_or(0, |base| base.end.from);
         let (old, mut segments) = split_segments_at(all, from);
-        useless.extend(old.into_iter().map(|(_, path)| path));
+        obsolete.extend(old.into_iter().map(|(_, path)| path));
         let missing = |what: &str| {
             let path = folder.to_owned();
             Err(Corruption { path, offset: 0, what: what.to_owned() }.into())
@@ -80,7 +80,7 @@ impl Recovery {
                 Corruption { path: base.path.clone(), offset: 12, what: what.into() }.into()
             );
         }
-        Ok(Self { folder: folder.to_owned(), segments, base, obsolete: useless, id })
+        Ok(Self { folder: folder.to_owned(), segments, base, obsolete, id })
     }
 
     /// Returns the newest frame that the base replaces.
@@ -88,11 +88,11 @@ impl Recovery {
         self.base.as_ref().map_or(0, |base| base.end.from)
     }
 
-    /// Finds the end of the journal and cuts off what a crash left after it. `noted` is the newest frame that
-    /// the index has, so it was synced once. A journal that ends before it is refused and not changed,
-    /// because only the index has the missing frames.
-    pub(crate) fn settle_end(self, noted: u64) -> Result<SettledJournal, Error> {
-        self.settle_end_before(noted, u64::MAX)
+    /// Finds the end of the journal and cuts off what a crash left after it. `checkpointed` is the newest
+    /// frame that the index has, so it was synced once. A journal that ends before that frame is refused and
+    /// not changed, because only the index has the missing frames.
+    pub(crate) fn settle_end(self, checkpointed: u64) -> Result<SettledJournal, Error> {
+        self.settle_end_before(checkpointed, u64::MAX)
     }
 
     /// Works as [`Self::settle_end`], for a journal that this process has written. All frames up to
@@ -101,7 +101,8 @@ impl Recovery {
         self.settle_end_before(acknowledged, acknowledged + 1)
     }
 
-    fn settle_end_before(self, noted: u64, cut: u64) -> Result<SettledJournal, Error> {
+    /// Works as [`Self::settle_end`]. Frame `cut` and all later ones are cut off.
+    fn settle_end_before(self, checkpointed: u64, cut: u64) -> Result<SettledJournal, Error> {
         let Some((_, path)) = self.segments.last() else {
             return Err(Error::Index("the journal has no segments".into()));
         };
@@ -113,7 +114,7 @@ impl Recovery {
             );
         }
         let packed = pack::packed_bytes(&self.segments)?;
-        let mut unsure = segment.offset;
+        let mut rewrite_from = segment.offset;
         let mut cut_off = false;
         let damage = loop {
             if segment.next >= cut {
@@ -121,7 +122,9 @@ impl Recovery {
                 break None;
             }
             match segment.read_next()? {
-                Found::Frame(sequence, _) if sequence <= noted => unsure = segment.offset,
+                Found::Frame(sequence, _) if sequence <= checkpointed => {
+                    rewrite_from = segment.offset;
+                }
                 Found::Frame(..) => {}
                 Found::End => break None,
                 Found::Damage(what) => break Some(what),
@@ -129,19 +132,19 @@ impl Recovery {
         };
         let file = files::open_or_create(&path)?;
         let length = segment.offset;
-        // A base gets its name only when all frames of which it may contain something are synced.
+        // A base gets its name only when all frames whose changes it may contain are synced.
         let exact = self.base.as_ref().map_or(0, |base| base.end.exact);
         if let Some(what) = damage {
-            if segment.next <= noted.max(exact) || segment.is_damaged()? {
+            if segment.next <= checkpointed.max(exact) || segment.is_damaged()? {
                 return Err(segment.damage_error(what));
             }
             tracing::warn!(path = %path.display(), offset = length, what,
-                "The end of the journal was incomplete and was cut off. A crash or a power cut leaves such an \
-                 end, of commits that were not acknowledged; without one, the newest commits are lost.");
+                "The end of the journal was incomplete and was cut off. After a crash or a power cut this is \
+                 normal, and no acknowledged commit is lost. Otherwise the newest commits are lost.");
             cut_off = true;
         }
-        if segment.next <= noted {
-            return Err(segment.damage_error(missing_frames(segment.next - 1, noted)));
+        if segment.next <= checkpointed {
+            return Err(segment.damage_error(missing_frames(segment.next - 1, checkpointed)));
         }
         if segment.next <= exact {
             return Err(
@@ -151,16 +154,17 @@ impl Recovery {
         if cut_off {
             files::truncate_file(&file, &path, length)?;
         }
-        write_again(&file, &path, unsure, length).map_err(files::io_error("writing", &path))?;
+        write_again(&file, &path, rewrite_from, length)
+            .map_err(files::io_error("writing", &path))?;
         files::sync_file(&file, &path)?;
         Ok(SettledJournal { newest: segment.next - 1, recovery: self, file, path, length, packed })
     }
 }
 
-/// Describes a journal that ends at frame `newest` although frame `noted` was synced.
-pub(super) fn missing_frames(newest: u64, noted: u64) -> String {
+/// Describes a journal that ends at frame `newest` although frame `synced` was synced.
+pub(super) fn missing_frames(newest: u64, synced: u64) -> String {
     format!(
-        "the journal ends at frame {newest}, but frame {noted} had been synced: its newest frames are \
+        "the journal ends at frame {newest}, but frame {synced} had been synced: its newest frames are \
          missing; put the missing part of the journal back"
     )
 }
@@ -204,9 +208,9 @@ impl SettledJournal {
         Ok(())
     }
 
-    /// Passes every frame after `noted` to `apply`, in order.
-    pub(crate) fn replay_after(&self, noted: u64, apply: &mut ApplyFrame<'_>) -> Result<(), Error> {
-        replay_segments(&self.recovery.segments, &self.recovery.id, noted, self.newest, apply)
+    /// Passes every frame after `after` to `apply`, in order.
+    pub(crate) fn replay_after(&self, after: u64, apply: &mut ApplyFrame<'_>) -> Result<(), Error> {
+        replay_segments(&self.recovery.segments, &self.recovery.id, after, self.newest, apply)
     }
 
     /// Returns a writer that continues at the end of the journal.
@@ -239,7 +243,7 @@ impl Writer {
     }
 }
 
-/// Passes the frames after `after` and up to `newest`, which must exist, to `apply`, in order.
+/// Passes the frames after `after`, up to `newest`, to `apply` in order. All of them must exist.
 fn replay_segments(
     segments: &[(u64, PathBuf)],
     id: &StoreId,
@@ -281,8 +285,8 @@ fn replay_segments(
     Ok(())
 }
 
-/// Passes the frames after `after` and up to `newest`, which are synced, to `apply`. Others may be appended
-/// meanwhile.
+/// Passes the frames after `after`, up to `newest`, to `apply` in order. All of them are synced. Newer frames
+/// may be appended meanwhile.
 pub(crate) fn replay_synced(
     folder: &Path,
     id: &StoreId,
@@ -293,8 +297,8 @@ pub(crate) fn replay_synced(
     replay_segments(&JournalFiles::list_folder(folder, false)?.segments, id, after, newest, apply)
 }
 
-/// Reads the whole journal from which an index is built, up to a synced frame. Fails if it is damaged, or if
-/// `check` fails.
+/// Reads all that an index is built from: the newest base, and the frames after it up to the synced frame
+/// `newest`. Fails if any of it is damaged, or if `check` fails.
 pub(crate) fn read_synced(
     folder: &Path,
     id: &StoreId,
@@ -320,8 +324,8 @@ pub(crate) struct JournalFiles {
 }
 
 impl JournalFiles {
-    /// Lists a folder. With `tidy`, removes unfinished files that a crash left.
-    pub(crate) fn list_folder(folder: &Path, tidy: bool) -> Result<Self, Error> {
+    /// Lists a folder. With `clean_up`, removes unfinished files that a crash left.
+    pub(crate) fn list_folder(folder: &Path, clean_up: bool) -> Result<Self, Error> {
         let mut names = Self { segments: Vec::new(), bases: Vec::new() };
         for entry in fs::read_dir(folder).map_err(files::io_error("reading", folder))? {
             let path = entry.map_err(files::io_error("reading", folder))?.path();
@@ -329,7 +333,7 @@ impl JournalFiles {
                 names.segments.push((first, path));
             } else if let Some(from) = base::parse_base_name(&path) {
                 names.bases.push((from, path));
-            } else if tidy && path.extension().is_some_and(|extension| extension == "new") {
+            } else if clean_up && path.extension().is_some_and(|extension| extension == "new") {
                 files::remove_durably(&path, folder)?;
             }
         }
@@ -364,8 +368,8 @@ pub(crate) fn new_id() -> StoreId {
 mod tests {
     use super::*;
 
-    /// Creates two frames and then damages the first with `harm`. `unsynced` is the number that the second
-    /// frame states about the frames before it.
+    /// Creates two frames and then damages the first with `harm`. `unsynced` is the number of unsynced
+    /// frames that the second frame states.
     fn damaged_before(unsynced: u8, harm: fn(&mut [u8])) -> Result<SettledJournal, Error> {
         let dir = tempfile::tempdir().unwrap();
         let settled = Recovery::find_or_create(dir.path(), false)?.settle_end(0)?;

@@ -22,7 +22,7 @@ const FRAME_HEADER: usize = 16;
 const FRAME_HEADER_BYTES: u64 = FRAME_HEADER as u64;
 /// The size of a sector in bytes. The medium writes sectors atomically; pages consist of them.
 const SECTOR_BYTES: usize = 512;
-/// The maximum distance of sequences between a damaged frame and a frame that may follow it.
+/// The maximum difference between the sequences of a damaged frame and of a frame that is found after it.
 const MAX_FRAMES_IN_FLIGHT: u64 = 1 << 20;
 
 /// Distinguishes the store of a segment from others.
@@ -302,14 +302,14 @@ impl SegmentReader {
     }
 
     /// Returns whether the bytes at the next frame's position are damaged, and not left by an interrupted
-    /// write. They are damaged if a later frame says that this one had been synced, or if none of its bytes
-    /// are missing. A crash leaves out whole pages of a write, in any order, and left-out pages read as
-    /// zeros.
+    /// write. They are damaged if a later frame says that this one had been synced, or if a later frame
+    /// exists and no sector before it is missing. A crash leaves out whole pages of a write, in any order,
+    /// and left-out pages read as zeros.
     pub(crate) fn is_damaged(&self) -> Result<bool, Error> {
-        let fault = || files::io_error("reading", &self.path);
+        let read_error = || files::io_error("reading", &self.path);
         let left = usize::try_from(self.length - self.offset).unwrap_or(usize::MAX);
         let mut bytes = vec![0; left];
-        self.reader.get_ref().read_exact_at(&mut bytes, self.offset).map_err(fault())?;
+        self.reader.get_ref().read_exact_at(&mut bytes, self.offset).map_err(read_error())?;
         let mut found = false;
         for at in 1..left.saturating_sub(FRAME_HEADER) {
             let Some(sequence) = bytes_at(&bytes, at + 8).map(u64::from_le_bytes) else { break };

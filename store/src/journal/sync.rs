@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The minimum length of a frame, in bytes, whose sync another thread begins. For smaller frames, switching
-/// threads would take longer than it saves while the frame is applied to the index.
+/// The minimum length, in bytes, of a frame whose sync [`SyncThread`] begins. For smaller frames, switching
+/// threads takes longer than it saves while the frame is applied to the index.
 const MIN_AHEAD_SYNC_BYTES: usize = 16 << 10;
 
 /// How far the journal is written and synced. The writer and waiting commits share it.
@@ -26,7 +26,8 @@ struct State {
     syncing: bool,
     /// Why the store refuses commits, if it does.
     poison: Option<String>,
-    /// Whether a sync failed. Frames that were appended but not synced may be lost.
+    /// Whether commits that wait for a sync must fail: a sync failed, or the store is being reopened. Frames
+    /// that were appended but not synced may be lost.
     lost: bool,
     /// The frame that was appended but could not be applied to the index. Its commit was reported as failed,
     /// although the frame may be synced.
@@ -92,7 +93,8 @@ impl SyncState {
         self.lock_state().bytes
     }
 
-    /// Records a new base, which replaced files of `removed` bytes, including all packed segments.
+    /// Records a new base of `base` bytes, which replaced files of `removed` bytes, including all packed
+    /// segments.
     pub(crate) fn record_base(&self, removed: u64, base: u64) {
         let mut state = self.lock_state();
         let all = (state.bytes.all + base).saturating_sub(removed);
@@ -165,7 +167,7 @@ impl SyncState {
         self.changed.notify_all();
     }
 
-    /// Waits until an appended frame is synced.
+    /// Returns when an appended frame is synced. The first caller that waits syncs the file for all.
     pub(crate) fn wait_synced(&self, sequence: u64) -> Result<(), Error> {
         let mut state = self.lock_state();
         loop {
@@ -213,7 +215,7 @@ impl SyncThread {
         if bytes >= MIN_AHEAD_SYNC_BYTES
             && let Some(sender) = self.0.get_or_init(start_thread)
         {
-            // If there is no thread, the waiting commit calls the sync as usual.
+            // If there is no thread, the waiting commit syncs the file as usual.
             let _ = sender.send((synced.clone(), sequence));
         }
     }
@@ -224,7 +226,7 @@ fn start_thread() -> Option<FrameSender> {
     let (sender, frames): (FrameSender, _) = channel();
     let run = move || {
         for (synced, sequence) in frames {
-            // A failure poisons the store, and the waiting commit gets it.
+            // A failure poisons the store, so the waiting commit fails too.
             let _ = synced.wait_synced(sequence);
         }
     };

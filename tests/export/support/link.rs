@@ -36,8 +36,8 @@ pub(crate) enum Fault {
     DropAnswer,
     /// The relay answers 503 `SlowDown`. The server does not get the request.
     SlowDown,
-    /// The relay answers 403 `AccessDenied`. A policy cannot do that, because servers let owners read their own
-    /// objects.
+    /// The relay answers 403 `AccessDenied`. A policy of the bucket cannot cause that for the owner of an object,
+    /// because servers let owners read their own objects.
     Deny,
 }
 
@@ -100,7 +100,7 @@ impl Link {
         Self { endpoint: format!("http://{address}"), choose, listen, sent, task }
     }
 
-    /// Ends a refusal.
+    /// Ends [`Fault::Refuse`]: accepts connections again.
     pub(crate) async fn listen(&self) {
         self.listen.notify_waiters();
         let address = self.endpoint.strip_prefix("http://").unwrap();
@@ -124,7 +124,7 @@ impl Link {
 /// The current request of a connection.
 struct Request {
     fault: Fault,
-    /// Whether its answer has started, so that further bytes from the client belong to the next request.
+    /// Whether its answer has started. Then further bytes from the client belong to the next request.
     answered: bool,
     up: usize,
     down: usize,
@@ -257,7 +257,7 @@ async fn answer(client: &TcpStream, first: &[u8], status: &str, code: &str) -> b
         taken += length;
     }
     let body = format!(
-        "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>The link says so.</Message></Error>"
+        "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>Injected by the test.</Message></Error>"
     );
     let head =
         format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());

@@ -61,12 +61,12 @@ impl Plant {
         Self { dir, store }
     }
 
-    /// Stores the pumps of these numbers, each with a name of `length` characters.
+    /// Stores the pumps with these numbers, each with a name of more than `length` characters.
     pub(crate) fn pumps(&self, numbers: std::ops::Range<u32>, length: usize) {
         self.named(numbers, |number| format!("pump {number} {}", "x".repeat(length)));
     }
 
-    /// Stores the pumps of these numbers with these names.
+    /// Stores the pumps with these numbers. `name` returns the name of each.
     pub(crate) fn named(&self, numbers: std::ops::Range<u32>, name: impl Fn(u32) -> String) {
         let graph = NamedNode::new(BASE).unwrap();
         self.store
@@ -134,7 +134,7 @@ impl Plant {
         self.dir.path().join("buckets").join(name)
     }
 
-    /// Returns the names of the spool's files in order.
+    /// Returns the names of the spool's files, sorted.
     pub(crate) fn spooled(&self) -> Vec<String> {
         files(&self.dir.path().join("spool"))
     }
@@ -156,12 +156,12 @@ pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Expor
 }
 
 fn catalogue(store: &Store) -> Catalogue {
-    let defaults = CatalogueSettings {
+    let settings = CatalogueSettings {
         base_url: Some("https://plant.example".to_owned()),
         gateway_id: "gateway-1".to_owned(),
         auto_create_namespaces: true,
     };
-    Catalogue::open(store.clone(), defaults).unwrap()
+    Catalogue::open(store.clone(), settings).unwrap()
 }
 
 /// Returns the value of a line of `/proc/self/status` in bytes.
@@ -180,8 +180,7 @@ pub(crate) fn open_store(data_dir: &Path) -> Store {
     loop {
         match Store::open(&data_dir.join("store"), penstock_store::Options::default(), &mut |_| ())
         {
-            // Tasks of the previous exporter release the store with a delay. In a separate process they would
-            // be gone.
+            // The tasks of the previous exporter release the store with a delay. A real restart ends their process.
             Err(penstock_store::Error::InUse { .. }) => {
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -199,7 +198,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns the keys of all files under a directory in order.
+/// Returns the keys of all files under a directory, sorted.
 pub(crate) fn files(root: &Path) -> Vec<String> {
     fn walk(root: &Path, folder: &Path, found: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).into_iter().flatten() {
@@ -288,12 +287,12 @@ impl Running {
 pub(crate) async fn until(
     exporter: &Exporter,
     id: &str,
-    asked: impl Fn(&ExportEntry) -> bool,
+    condition: impl Fn(&ExportEntry) -> bool,
 ) -> ExportEntry {
     let begun = Instant::now();
     loop {
         let entry = exporter.get(id).unwrap().unwrap();
-        if asked(&entry) {
+        if condition(&entry) {
             return entry;
         }
         assert!(begun.elapsed() < Duration::from_mins(1), "still {entry:?}");

@@ -1,4 +1,4 @@
-//! The real S3 servers: the content of buckets, and the permissions.
+//! The real S3 servers: checks the content of their buckets, and sets permissions.
 use super::{Plant, embedded};
 use penstock_config::{Compression, Target, TargetKind, Targets};
 use penstock_export::{DeliveryTimings, ExportEntry, Exporter, FailureClass};
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 use time::OffsetDateTime;
 
-/// A server with the credentials to use.
+/// A server, and the credentials to use there.
 #[derive(Debug, Clone)]
 pub(crate) struct Server {
     pub(crate) endpoint: String,
@@ -79,7 +79,7 @@ impl Server {
         Self { endpoint: endpoint.to_owned(), ..self.clone() }
     }
 
-    /// Returns the target `plant-a` in this bucket.
+    /// Returns targets with `plant-a`, which is in this bucket.
     pub(crate) fn target(&self, bucket: &str) -> Targets {
         let mut targets = embedded();
         targets.named.insert("plant-a".to_owned(), self.one(bucket));
@@ -195,7 +195,7 @@ impl Server {
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     }
 
-    /// Creates a versioned bucket, so that duplicates show.
+    /// Creates a versioned bucket, in which duplicates are visible.
     pub(crate) async fn create(&self, bucket: &str) {
         self.create_plain(bucket).await;
         let on = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
@@ -203,7 +203,7 @@ impl Server {
         assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
     }
 
-    /// Lists the keys of every version of every object in order.
+    /// Lists the key of every version of every object, in the order of the bucket.
     pub(crate) async fn keys(&self, bucket: &str) -> Vec<String> {
         let mut keys = Vec::new();
         let mut markers = String::new();
@@ -286,9 +286,9 @@ pub(crate) async fn blocked(
     class: FailureClass,
     words: &str,
 ) {
-    let told =
-        |entry: &ExportEntry| entry.last_error.as_ref().is_some_and(|told| told.contains(words));
-    let entry = super::until(exporter, &entry.id, told).await;
+    let has_cause =
+        |entry: &ExportEntry| entry.last_error.as_ref().is_some_and(|cause| cause.contains(words));
+    let entry = super::until(exporter, &entry.id, has_cause).await;
     assert!(!entry.last_error.unwrap().contains("SECRET"));
     let targets = exporter.list_targets().unwrap();
     let target = targets.iter().find(|target| target.name == entry.target).unwrap();

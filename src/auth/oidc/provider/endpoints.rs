@@ -56,7 +56,7 @@ pub(super) struct Endpoints {
 }
 
 impl Endpoints {
-    /// Returns only the configured endpoints. The configuration requires them when there is no issuer.
+    /// Returns the configured endpoints, without discovery. The configuration requires them when there is no issuer.
     pub(super) fn from_settings(settings: &config::Oidc) -> Self {
         const URLS: &str =
             "without an issuer the configuration requires them, and accepts only URLs";
@@ -116,7 +116,7 @@ impl Endpoints {
     }
 }
 
-/// Returns how the token endpoint gets the secret: as configured, else as `otherwise`.
+/// Returns how the gateway sends the client secret to the token endpoint: as configured, or else as `otherwise`.
 fn auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthType {
     match settings.client_authentication.unwrap_or(otherwise) {
         ClientAuthentication::Basic => AuthType::BasicAuth,
@@ -124,18 +124,18 @@ fn auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthTy
     }
 }
 
-/// Converts an error of fetching a document from the provider.
+/// Converts an error of discovery, or of fetching the keys.
 pub(super) fn discovery_error(error: DiscoveryError<FetchError>) -> SignInError {
     match error {
-        DiscoveryError::Request(missing @ FetchError::Unreachable(_)) => {
-            SignInError::Unreachable(missing.to_string())
+        DiscoveryError::Request(error @ FetchError::Unreachable(_)) => {
+            SignInError::Unreachable(error.to_string())
         }
-        DiscoveryError::Request(missing) => SignInError::Untrusted(missing.to_string()),
+        DiscoveryError::Request(error) => SignInError::Untrusted(error.to_string()),
         DiscoveryError::Parse(error) => SignInError::Untrusted(format!(
             "the provider's metadata or keys cannot be read: {error}"
         )),
-        DiscoveryError::Response(status, _, words) => {
-            SignInError::Untrusted(format!("discovery was answered with {status}: {words}"))
+        DiscoveryError::Response(status, _, detail) => {
+            SignInError::Untrusted(format!("discovery was answered with {status}: {detail}"))
         }
         error => SignInError::Untrusted(error.to_string()),
     }

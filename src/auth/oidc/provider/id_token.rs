@@ -19,14 +19,14 @@ const CLOCK_LEEWAY: chrono::TimeDelta = chrono::TimeDelta::seconds(60);
 #[derive(Debug)]
 pub(super) struct ExpectedIdToken {
     pub(super) client_id: ClientId,
-    /// `None` if it is not configured; then it is not compared.
+    /// The issuer; `None` if it is not configured, and then it is not compared.
     pub(super) issuer: Option<IssuerUrl>,
     /// The accepted signature algorithms. None of them needs a shared secret.
     pub(super) algorithms: Vec<CoreJwsSigningAlgorithm>,
 }
 
 impl ExpectedIdToken {
-    /// Checks an ID token. `now` is in seconds since 1970.
+    /// Checks the signature and the claims of an ID token. `now` is in seconds since 1970.
     pub(super) fn check_claims(
         &self,
         id_token: &CoreIdToken,
@@ -94,7 +94,7 @@ pub(super) fn remove_weak_keys(keys: &CoreJsonWebKeySet) -> CoreJsonWebKeySet {
     CoreJsonWebKeySet::new(keys.keys().iter().filter(|key| !is_weak(key)).cloned().collect())
 }
 
-/// Returns whether the keys may have changed since they were fetched.
+/// Returns whether this error can have its cause in keys that have changed since they were fetched.
 pub(super) fn keys_may_have_changed(error: &ClaimsVerificationError) -> bool {
     use SignatureVerificationError::{AmbiguousKeyId, CryptoError, NoMatchingKey};
     matches!(error, SignatureVerification(NoMatchingKey | CryptoError(_) | AmbiguousKeyId(_)))

@@ -1,7 +1,7 @@
 // Live pages. Every page works without this script.
 
-// Elements with `data-live` are replaced when an event of one of their types arrives, at most once a second,
-// and at intervals. Such requests do not keep the session alive.
+// The content of elements with `data-live` is replaced when an event of one of their types arrives, at most once in
+// PAUSE milliseconds, and at least once in REST milliseconds. These requests do not keep the session alive.
 const PAUSE = 1000;
 const REST = 15000;
 
@@ -76,10 +76,10 @@ for (const button of document.querySelectorAll('[data-copy]')) {
   });
 }
 
-// After a form with errors, the summary is read first.
+// After a form with errors, the summary of the errors gets the focus, so that screen readers read it first.
 document.getElementById('faults')?.focus();
 
-// A table that fits needs no tab stop.
+// A table has a tab stop only if it scrolls.
 function stops() {
   for (const box of document.querySelectorAll('.scroll')) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;

@@ -1,5 +1,5 @@
 // The editor of a Business Object: checks the mapping and the sample while they are typed, and marks errors
-// at their lines. The server does the check. Without this script it does so when the form is sent.
+// at their lines. The server does the check. Without this script, the form has a button for it.
 
 const PAUSE = 400;
 const form = document.getElementById('editor');
@@ -67,10 +67,10 @@ function soon() {
 
 config.addEventListener('input', number);
 config.addEventListener('scroll', () => { gutter.scrollTop = config.scrollTop; });
-// Warnings depend on every field.
+// Warnings depend on every field, so every input causes a check.
 form.addEventListener('input', soon);
 
-// The link of an error goes to its line.
+// The link of an error selects its place in the mapping.
 form.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-line]');
   if (!link) return;
@@ -91,17 +91,17 @@ config.addEventListener('keydown', (event) => {
   const indent = before.match(/^ */)[0] + (/:\s*$/.test(before) ? '  ' : '');
   if (!indent) return;
   event.preventDefault();
-  // Unlike `setRangeText` this can be undone.
+  // Unlike `setRangeText`, this can be undone by the user.
   document.execCommand('insertText', false, `\n${indent}`);
 });
 
-// Prevents the accidental loss of changes.
+// Asks the user before unsaved changes are lost.
 let changed = false;
 form.addEventListener('input', () => { changed = true; });
 form.addEventListener('submit', () => { changed = false; });
 addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(); });
 
-// Otherwise the Enter key in a field would press this button.
+// Removes the button Check, which the Enter key in a field would press.
 form.querySelector('.without-script').remove();
 document.body.classList.add('scripted');
 number();

@@ -97,8 +97,8 @@ fn a_different_value_for_a_single_field_is_refused() {
         conflict(r#"{"uri": "urn:z", "name": "a"}, {"uri": "urn:z", "name": "b"}"#),
         ["/data/1/name"]
     );
-    let fault = fixture.send(Mode::Add, r#"{"uri": "urn:m", "name": "Lathe"}"#).unwrap_err();
-    assert!(fault.detail.contains("\"Press\"") && fault.detail.contains("\"Lathe\""), "{fault}");
+    let error = fixture.send(Mode::Add, r#"{"uri": "urn:m", "name": "Lathe"}"#).unwrap_err();
+    assert!(error.detail.contains("\"Press\"") && error.detail.contains("\"Lathe\""), "{error}");
 }
 
 #[test]
@@ -297,8 +297,8 @@ fn values_that_look_equal_are_distinguished() {
         (r#""weight": 6"#.to_owned(), r#"urn:m already has "5", not "6";"#),
     ] {
         let data = format!(r#"{{"uri": "urn:m", {given}}}"#);
-        let fault = fixture.send(Mode::Add, &data).unwrap_err();
-        assert_eq!(fault.kind, ErrorClass::Conflict);
-        assert!(fault.detail.contains(expected), "{fault}");
+        let error = fixture.send(Mode::Add, &data).unwrap_err();
+        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert!(error.detail.contains(expected), "{error}");
     }
 }

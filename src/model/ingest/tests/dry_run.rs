@@ -56,8 +56,8 @@ fn a_dry_run_shows_what_would_be_stored_and_stores_nothing() {
 #[test]
 fn a_dry_run_reports_errors_like_an_ingestion() {
     let fixture = Fixture::with(machine(), Generator::Manual);
-    let fault = dry_run(&fixture, r#"{"uri": "urn:m", "name": 1}, {"uri": "urn:n", "wight": 1}"#)
+    let error = dry_run(&fixture, r#"{"uri": "urn:m", "name": 1}, {"uri": "urn:n", "wight": 1}"#)
         .unwrap_err();
-    assert_eq!((fault.kind, fault.errors.len()), (ErrorClass::Invalid, 2));
+    assert_eq!((error.kind, error.errors.len()), (ErrorClass::Invalid, 2));
     assert_eq!(dry_run(&fixture, r#"{"name": "a"}"#).unwrap_err().kind, ErrorClass::Invalid);
 }

@@ -70,7 +70,7 @@ fn dates_and_booleans_are_checked() {
 #[test]
 fn a_body_that_cannot_be_read_is_malformed() {
     let fixture = Fixture::new(machine());
-    let fault =
+    let error =
         |text: &[u8]| fixture.run(&fixture.request(Mode::Add, Body::Json(text))).unwrap_err();
     for text in [
         &b"{\"data\": [{\"name\": \"x\"}"[..],
@@ -78,12 +78,12 @@ fn a_body_that_cannot_be_read_is_malformed() {
         b"{\"data\": [{\"name\": \"\xff\"}]}",
         b"{\"data\": [{\"name\": 1, \"name\": 2}]}",
     ] {
-        let fault = fault(text);
-        assert_eq!(fault.kind, ErrorClass::Malformed);
-        assert!(fault.detail.starts_with("Ingestion failed: "), "{fault}");
+        let error = error(text);
+        assert_eq!(error.kind, ErrorClass::Malformed);
+        assert!(error.detail.starts_with("Ingestion failed: "), "{error}");
     }
-    assert_eq!(fault(b"{}").kind, ErrorClass::Invalid);
-    let both = fault(br#"{"data": [{"name": 1}], "more": 2}"#);
+    assert_eq!(error(b"{}").kind, ErrorClass::Invalid);
+    let both = error(br#"{"data": [{"name": 1}], "more": 2}"#);
     assert_eq!(
         (both.kind, pointers(&both)),
         (ErrorClass::Invalid, vec!["/data/0/name".to_owned(), "/more".to_owned()])
@@ -116,9 +116,9 @@ fn a_disabled_business_object_refuses() {
 fn an_undefined_namespace_is_reported() {
     let mut fixture = Fixture::new(shape("Machine", vec![string("name")]));
     fixture.business_object.mapping.root.namespace = "Lost".to_owned();
-    let fault = fixture.send(Mode::Add, r#"{"name": "x"}"#).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Invalid);
-    assert!(fault.detail.contains("\"Lost\""), "{fault}");
+    let error = fixture.send(Mode::Add, r#"{"name": "x"}"#).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Invalid);
+    assert!(error.detail.contains("\"Lost\""), "{error}");
 }
 
 #[test]
@@ -141,13 +141,13 @@ fn more_values_than_allowed_are_refused_before_any_is_read() {
     fixture.expect_refusal(Mode::Add, &data(7), ErrorClass::TooLarge);
     let line = format!("{}\n", data(9));
     let lines = fixture.request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0 });
-    let fault = fixture.run(&lines).unwrap_err();
-    assert!(fault.detail.contains("service.limits.values"), "{fault}");
+    let error = fixture.run(&lines).unwrap_err();
+    assert!(error.detail.contains("service.limits.values"), "{error}");
 }
 
 #[test]
 fn a_body_that_is_not_an_object_is_reported_without_position() {
     let fixture = Fixture::new(machine());
-    let fault = fixture.run(&fixture.request(Mode::Add, Body::Json(b"[]"))).unwrap_err();
-    assert!(fault.detail.starts_with("Ingestion failed: the body is an array"), "{fault}");
+    let error = fixture.run(&fixture.request(Mode::Add, Body::Json(b"[]"))).unwrap_err();
+    assert!(error.detail.starts_with("Ingestion failed: the body is an array"), "{error}");
 }

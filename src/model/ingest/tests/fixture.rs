@@ -106,13 +106,13 @@ impl Fixture {
     /// Sends data that must be refused, and checks that nothing was stored. Returns the pointers of the findings.
     pub(super) fn expect_refusal(&self, mode: Mode, data: &str, kind: ErrorClass) -> Vec<String> {
         let (before, sequence) = (self.quads(), self.store.stats().sequence);
-        let fault = self.send(mode, data).unwrap_err();
-        assert_eq!(fault.kind, kind, "{fault}");
-        assert!(fault.detail.starts_with("Ingestion failed: "), "{}", fault.detail);
-        assert!(!fault.detail.contains("null"), "{}", fault.detail);
+        let error = self.send(mode, data).unwrap_err();
+        assert_eq!(error.kind, kind, "{error}");
+        assert!(error.detail.starts_with("Ingestion failed: "), "{}", error.detail);
+        assert!(!error.detail.contains("null"), "{}", error.detail);
         assert_eq!(self.quads(), before);
         assert_eq!(self.store.stats().sequence, sequence);
-        pointers(&fault)
+        pointers(&error)
     }
 
     /// Adds a quad as another view would.
@@ -151,8 +151,8 @@ impl Fixture {
     }
 }
 
-pub(super) fn pointers(fault: &GatewayError) -> Vec<String> {
-    fault
+pub(super) fn pointers(error: &GatewayError) -> Vec<String> {
+    error
         .errors
         .iter()
         .map(|finding| match &finding.place {

@@ -26,9 +26,9 @@ fn the_same_key_and_body_give_the_first_answer() {
 fn another_body_under_a_used_key_is_refused() {
     let fixture = Fixture::new(machine());
     send(&fixture, "k", A).unwrap();
-    let fault = send(&fixture, "k", B).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Conflict);
-    assert!(fault.detail.starts_with("Ingestion failed: "), "{fault}");
+    let error = send(&fixture, "k", B).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Conflict);
+    assert!(error.detail.starts_with("Ingestion failed: "), "{error}");
 }
 
 #[test]

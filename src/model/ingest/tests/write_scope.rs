@@ -46,13 +46,13 @@ fn an_object_of_another_business_object_is_neither_changed_nor_revealed() {
             "/data/0/parts/0",
         ),
     ] {
-        let fault = send(&fixture, true, mode, data).unwrap_err();
+        let error = send(&fixture, true, mode, data).unwrap_err();
         assert_eq!(
-            (fault.kind, pointers(&fault)),
+            (error.kind, pointers(&error)),
             (ErrorClass::Invalid, vec![pointer.to_owned()]),
-            "{fault}"
+            "{error}"
         );
-        assert!(!fault.to_string().contains("secret"), "{fault}");
+        assert!(!error.to_string().contains("secret"), "{error}");
         assert_eq!(fixture.quads(), BOILER);
     }
     send(&fixture, false, Mode::Delete, r#"{"uri": "urn:boiler"}"#).unwrap();
@@ -71,10 +71,10 @@ fn a_foreign_object_stays_when_its_reference_is_removed() {
         )
         .unwrap();
         // The linked motor is foreign to this key.
-        let fault =
+        let error =
             send(&fixture, true, Mode::Update, r#"{"uri": "urn:m", "motor": {"power": 1}}"#)
                 .unwrap_err();
-        assert_eq!(pointers(&fault), ["/data/0/motor"]);
+        assert_eq!(pointers(&error), ["/data/0/motor"]);
         let data = if mode == Mode::Delete {
             r#"{"uri": "urn:m"}"#
         } else {
@@ -143,12 +143,12 @@ fn a_new_uri_must_not_lie_in_another_namespace() {
         (Mode::Add, r#"{"uri": "http://x/Valve/1", "name": "x"}"#.to_owned(), "/data/0"),
         (Mode::Add, r#"{"uri": "http://x", "name": "x"}"#.to_owned(), "/data/0"),
     ] {
-        let fault = send(&fixture, true, mode, &data).unwrap_err();
-        assert_eq!((fault.kind, pointers(&fault)), (ErrorClass::Invalid, vec![pointer.to_owned()]));
-        assert_eq!(fixture.quads(), Vec::<String>::new(), "{fault}");
+        let error = send(&fixture, true, mode, &data).unwrap_err();
+        assert_eq!((error.kind, pointers(&error)), (ErrorClass::Invalid, vec![pointer.to_owned()]));
+        assert_eq!(fixture.quads(), Vec::<String>::new(), "{error}");
     }
-    let fault = send(&fixture, true, Mode::Add, &format!("{{{boiler}}}")).unwrap_err();
-    assert!(fault.detail.contains(r#"lies in the namespace "Boiler""#), "{fault}");
+    let error = send(&fixture, true, Mode::Add, &format!("{{{boiler}}}")).unwrap_err();
+    assert!(error.detail.contains(r#"lies in the namespace "Boiler""#), "{error}");
 
     // An object that is only referred to is not claimed, not even through its reference.
     send(
@@ -158,9 +158,9 @@ fn a_new_uri_must_not_lie_in_another_namespace() {
         r#"{"uri": "urn:m", "name": "m", "motor": {"uri": "http://x/Boiler/7"}}"#,
     )
     .unwrap();
-    let fault = send(&fixture, true, Mode::Update, r#"{"uri": "urn:m", "motor": {"power": 1}}"#)
+    let error = send(&fixture, true, Mode::Update, r#"{"uri": "urn:m", "motor": {"power": 1}}"#)
         .unwrap_err();
-    assert_eq!(pointers(&fault), ["/data/0/motor"]);
+    assert_eq!(pointers(&error), ["/data/0/motor"]);
 
     for uri in ["http://x/Machine/abc", "urn:uuid:7", "http://company/x/Boiler/7", "http://xy/1"] {
         send(&fixture, true, Mode::Add, &format!(r#"{{"uri": "{uri}", "name": "x"}}"#)).unwrap();
@@ -184,9 +184,9 @@ fn an_object_with_data_in_another_namespace_is_foreign() {
         (Mode::Replace, r#"{"uri": "urn:b", "name": "x"}"#),
         (Mode::Delete, r#"{"uri": "urn:b"}"#),
     ] {
-        let fault = send(&fixture, true, mode, data).unwrap_err();
+        let error = send(&fixture, true, mode, data).unwrap_err();
         assert_eq!(
-            (fault.kind, pointers(&fault)),
+            (error.kind, pointers(&error)),
             (ErrorClass::Invalid, vec!["/data/0".to_owned()])
         );
         assert_eq!(fixture.quads(), before, "{mode}");

@@ -40,7 +40,7 @@ impl fmt::Display for Position<'_> {
             if i > 0 && *step != "[]" {
                 f.write_str(".")?;
             }
-            // Names of any length, repeated in each error below them, would be larger than the text itself.
+            // Each error below a field repeats its name, so the errors could be larger than the text itself.
             match step.char_indices().nth(MAX_STEP_CHARS) {
                 Some((end, _)) => write!(f, "{}...", step.get(..end).unwrap_or_default())?,
                 None => f.write_str(step)?,

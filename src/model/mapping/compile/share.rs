@@ -51,7 +51,7 @@ impl Compiler {
     }
 }
 
-/// The kind of a `resource`, whose values differ from literals in that they are IRIs.
+/// The kind of the values of a `resource`: IRIs, not literals.
 const RESOURCE_KIND: &str = "IRI";
 
 /// Returns the kinds of values that belong to a field: datatypes, a language, a namespace, or IRIs.

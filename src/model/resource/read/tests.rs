@@ -22,9 +22,9 @@ fn with(name: &str, value: Value) -> Vec<u8> {
 
 /// Returns the findings of a body as (place, message).
 fn findings(body: &[u8]) -> Vec<(String, String)> {
-    let fault = Definition::read_body(body).unwrap_err();
-    assert_eq!(fault.kind, ErrorClass::Invalid, "{fault}");
-    fault
+    let error = Definition::read_body(body).unwrap_err();
+    assert_eq!(error.kind, ErrorClass::Invalid, "{error}");
+    error
         .errors
         .into_iter()
         .map(|finding| {
@@ -228,15 +228,15 @@ fn bucket_names_are_checked() {
 
 #[test]
 fn a_target_that_leads_nowhere_is_refused_at_its_place() {
-    let fault = Definition::read_body_with(&with("description", json!("")), &|name| {
+    let error = Definition::read_body_with(&with("description", json!("")), &|name| {
         Err(format!("{name} leads nowhere"))
     })
     .unwrap_err();
     assert_eq!(
-        fault.errors,
+        error.errors,
         [Finding::at_pointer("/pushTargets/0/bucketName", "plants leads nowhere")]
     );
-    assert!(fault.detail.contains("\"Plants\" is not valid"), "{fault}");
+    assert!(error.detail.contains("\"Plants\" is not valid"), "{error}");
 }
 
 proptest! {

@@ -1,16 +1,16 @@
-//! All errors are reported, with value and origin, and without secrets.
+//! The configuration reports all errors, each with its value and origin, and without secrets.
 use penstock_config::{self as config, Sources};
 use std::path::Path;
 
-pub(crate) fn faults(sources: &Sources) -> Vec<String> {
+pub(crate) fn load_errors(sources: &Sources) -> Vec<String> {
     config::load(sources).map_or_else(
-        |faults| faults.iter().map(ToString::to_string).collect(),
+        |errors| errors.iter().map(ToString::to_string).collect(),
         |loaded| panic!("it loaded: {loaded:#?}"),
     )
 }
 
-pub(crate) fn of_arguments(arguments: &[&str]) -> Vec<String> {
-    faults(&Sources {
+pub(crate) fn errors_of_arguments(arguments: &[&str]) -> Vec<String> {
+    load_errors(&Sources {
         arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
         ..Sources::default()
     })
@@ -28,7 +28,7 @@ fn all_errors_are_reported_with_their_origins() {
     let mut sources = in_dir(dir.path());
     sources.environment.insert("SERVICE_LIMITS_BODY".into(), "lots".into());
     sources.arguments.push("--service.log.level=verbose".into());
-    let found = faults(&sources);
+    let found = load_errors(&sources);
     let file = file.display();
     for expected in [
         format!("server.port = \"80800\" (from {file}): expected a whole number from 0 to 65535"),
@@ -51,7 +51,7 @@ fn a_file_that_cannot_be_read_is_named() {
     ] {
         let path = dir.path().join(file);
         std::fs::write(&path, text).unwrap();
-        let found = faults(&in_dir(dir.path()));
+        let found = load_errors(&in_dir(dir.path()));
         assert_eq!(found.len(), 1, "{found:#?}");
         assert!(found[0].starts_with(&path.display().to_string()), "{found:#?}");
         assert!(found[0].contains(expected), "{found:#?}");
@@ -62,7 +62,7 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn a_secret_is_never_shown() {
     let secret = "tip\u{7}top-secret";
-    let found = of_arguments(&[
+    let found = errors_of_arguments(&[
         "--service.export.targets.plant.type=s3",
         &format!("--service.export.targets.plant.secret-access-key={secret}"),
         "--framework.security.oauth2.client.registration.azure.client-secret=tip\u{7}top-secret",
@@ -74,7 +74,7 @@ fn a_secret_is_never_shown() {
 
 #[test]
 fn an_s3_target_needs_its_endpoint_and_keys() {
-    let found = of_arguments(&[
+    let found = errors_of_arguments(&[
         "--service.export.targets.plant.type=s3",
         "--service.export.targets.plant.ca-file=/no/such/ca.pem",
         "--service.export.default.prefix=x/",
@@ -88,13 +88,13 @@ fn an_s3_target_needs_its_endpoint_and_keys() {
     ] {
         assert!(found.iter().any(|f| f.starts_with(missing)), "{missing}: {found:#?}");
     }
-    let wrong = of_arguments(&["--service.export.default.type=s4"]);
+    let wrong = errors_of_arguments(&["--service.export.default.type=s4"]);
     assert_eq!(wrong.len(), 1, "what is wrong is not missing: {wrong:#?}");
 }
 
 #[test]
 fn an_invalid_bucket_name_is_reported_once() {
-    let found = of_arguments(&[
+    let found = errors_of_arguments(&[
         "--service.export.targets[../etc].type=directory",
         "--service.export.targets[../etc].path=/tmp",
     ]);
@@ -104,9 +104,9 @@ fn an_invalid_bucket_name_is_reported_once() {
 
 #[test]
 fn related_settings_are_checked_together() {
-    let found = of_arguments(&["--service.limits.body=128MiB"]);
+    let found = errors_of_arguments(&["--service.limits.body=128MiB"]);
     assert!(found.len() == 1 && found[0].starts_with("service.limits.in-flight"), "{found:#?}");
-    let found = of_arguments(&["--service.data-dir"]);
+    let found = errors_of_arguments(&["--service.data-dir"]);
     assert!(found[0].contains("--name=value"), "{found:#?}");
 }
 
@@ -120,7 +120,7 @@ fn an_ambiguous_environment_variable_is_refused() {
         ..Sources::default()
     };
     sources.environment.insert("SERVICE_EXPORT_TARGETS_A_B_C_PATH".into(), "/x".into());
-    let found = faults(&sources);
+    let found = load_errors(&sources);
     assert!(found.len() == 1 && found[0].contains("a-b-c, a.b.c"), "{found:#?}");
 }
 
@@ -129,6 +129,6 @@ fn a_profile_cannot_activate_profiles() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("application.yaml"), "profiles.active: a").unwrap();
     std::fs::write(dir.path().join("application-a.yaml"), "profiles.active: b").unwrap();
-    let found = faults(&in_dir(dir.path()));
+    let found = load_errors(&in_dir(dir.path()));
     assert!(found.iter().any(|f| f.contains("application-a.yaml")), "{found:#?}");
 }

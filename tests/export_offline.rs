@@ -38,7 +38,7 @@ async fn a_week_offline() {
     plant.pumps(0..1, 10);
     let options = ExportOptions {
         history: 1_000_000,
-        pace: quick(),
+        timings: quick(),
         spool: 1 << 40,
         ..plant.options(server.at(&link.endpoint).target(&bucket))
     };

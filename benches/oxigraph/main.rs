@@ -31,13 +31,13 @@ use std::time::{Duration, Instant};
 struct Figures {
     idle_mb: f64,
     /// Seconds of each tenth of the ingestion.
-    ingest: Vec<f64>,
+    ingest_seconds: Vec<f64>,
     reads: work::Reads,
-    all: f64,
+    read_all_seconds: f64,
     peak_mb: f64,
     disk_bytes: u64,
     written_bytes: u64,
-    open: f64,
+    open_seconds: f64,
 }
 
 fn main() {
@@ -62,14 +62,24 @@ fn main() {
         let (ours, theirs) = (count / ours, count / theirs);
         println!("| {name} | {ours:.0} | {theirs:.0} | {:.1} |", ours / theirs);
     };
-    rate("durable ingest, quads/s", quads, ours.ingest.iter().sum(), theirs.ingest.iter().sum());
-    rate("the first tenth of it", quads / 10.0, ours.ingest[0], theirs.ingest[0]);
-    rate("the last tenth of it", quads / 10.0, ours.ingest[9], theirs.ingest[9]);
+    rate(
+        "durable ingest, quads/s",
+        quads,
+        ours.ingest_seconds.iter().sum(),
+        theirs.ingest_seconds.iter().sum(),
+    );
+    rate("the first tenth of it", quads / 10.0, ours.ingest_seconds[0], theirs.ingest_seconds[0]);
+    rate("the last tenth of it", quads / 10.0, ours.ingest_seconds[9], theirs.ingest_seconds[9]);
     let several = work::CONNECTIONS;
-    rate("one object, reads/s", 1.0, ours.reads.alone, theirs.reads.alone);
-    let reads = (ours.reads.several, theirs.reads.several);
+    rate("one object, reads/s", 1.0, ours.reads.seconds, theirs.reads.seconds);
+    let reads = (ours.reads.concurrent_seconds, theirs.reads.concurrent_seconds);
     rate(&format!("the same on {several} connections"), 1.0, reads.0, reads.1);
-    rate("all as objects in order, objects/s", objects as f64, ours.all, theirs.all);
+    rate(
+        "all as objects in order, objects/s",
+        objects as f64,
+        ours.read_all_seconds,
+        theirs.read_all_seconds,
+    );
     let amount = |name: &str, ours: f64, theirs: f64| {
         println!("| {name} | {ours:.1} | {theirs:.1} | {:.2} |", ours / theirs);
     };
@@ -79,14 +89,14 @@ fn main() {
     amount("on disk after a stop, B a quad", a_quad(ours.disk_bytes), a_quad(theirs.disk_bytes));
     let written = (a_quad(ours.written_bytes), a_quad(theirs.written_bytes));
     amount("written to the device, B a quad", written.0, written.1);
-    amount("answers after a start, s", ours.open, theirs.open);
+    amount("answers after a start, s", ours.open_seconds, theirs.open_seconds);
     let micros = |name: &str, of: fn(&work::Reads) -> f64| {
         amount(name, of(&ours.reads) * 1e6, of(&theirs.reads) * 1e6);
     };
-    micros("one object, us", |reads| reads.alone);
-    micros("the cheapest request, us", |reads| reads.least);
-    micros("one object, us of CPU time", |reads| reads.computed);
-    micros(&format!("the same on {several} connections"), |reads| reads.computed_several);
+    micros("one object, us", |reads| reads.seconds);
+    micros("the cheapest request, us", |reads| reads.cheapest_seconds);
+    micros("one object, us of CPU time", |reads| reads.cpu_seconds);
+    micros(&format!("the same on {several} connections"), |reads| reads.concurrent_cpu_seconds);
     println!("\nA minimal server answers in {:.1} us.", nothing * 1e6);
 }
 

@@ -93,12 +93,12 @@ impl Drop for Server {
 }
 
 /// Returns the total size of all files below a folder, in bytes.
-pub(crate) fn bytes_in(folder: &Path) -> u64 {
+pub(crate) fn folder_bytes(folder: &Path) -> u64 {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();
         let data = entry.metadata().unwrap();
-        bytes += if data.is_dir() { bytes_in(&entry.path()) } else { data.len() };
+        bytes += if data.is_dir() { folder_bytes(&entry.path()) } else { data.len() };
     }
     bytes
 }

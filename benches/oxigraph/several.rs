@@ -18,7 +18,7 @@ pub(crate) struct RepeatedRequest<P> {
     /// Returns the path of the next request.
     pub(crate) path: P,
     /// The minimum size of each response in bytes.
-    pub(crate) least: usize,
+    pub(crate) min_response_bytes: usize,
 }
 
 impl<P: Fn(&mut StdRng) -> String + Clone + Send + 'static> RepeatedRequest<P> {
@@ -49,7 +49,10 @@ impl<P: Fn(&mut StdRng) -> String + Clone + Send + 'static> RepeatedRequest<P> {
             let request = request.body(Full::<Bytes>::default()).unwrap();
             let answer = sender.send_request(request).await.unwrap();
             assert!(answer.status().is_success(), "{}", answer.status());
-            assert!(answer.into_body().collect().await.unwrap().to_bytes().len() >= self.least);
+            assert!(
+                answer.into_body().collect().await.unwrap().to_bytes().len()
+                    >= self.min_response_bytes
+            );
             count += 1;
         }
         count

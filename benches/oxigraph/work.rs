@@ -1,5 +1,5 @@
 //! The work, as requests to each of the two servers.
-use crate::server::{Server, bytes_in, start_minimal_server};
+use crate::server::{Server, folder_bytes, start_minimal_server};
 use crate::several::RepeatedRequest;
 use crate::{Figures, READ_DURATION, measure_time};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -62,15 +62,15 @@ fn measure_ingest(bodies: Vec<String>, mut send: impl FnMut(String)) -> Vec<f64>
 /// The cost of reading single random objects.
 pub(crate) struct Reads {
     /// Seconds for one object, on one connection.
-    pub(crate) alone: f64,
+    pub(crate) seconds: f64,
     /// Seconds for the cheapest request, on one connection.
-    pub(crate) least: f64,
+    pub(crate) cheapest_seconds: f64,
     /// Seconds between two responses, with [`CONNECTIONS`] at once.
-    pub(crate) several: f64,
+    pub(crate) concurrent_seconds: f64,
     /// The CPU time of the server for one object, in seconds.
-    pub(crate) computed: f64,
+    pub(crate) cpu_seconds: f64,
     /// The same with [`CONNECTIONS`] at once.
-    pub(crate) computed_several: f64,
+    pub(crate) concurrent_cpu_seconds: f64,
 }
 
 /// The number of connections that read at once.
@@ -92,7 +92,8 @@ fn measure_reads(
         let uri = object_uri(random.random_range(0..objects));
         path(&utf8_percent_encode(&uri, NON_ALPHANUMERIC).to_string())
     };
-    let objects = RepeatedRequest { address, headers, path: object, least: MIN_OBJECT_BYTES };
+    let objects =
+        RepeatedRequest { address, headers, path: object, min_response_bytes: MIN_OBJECT_BYTES };
     let run = |connections| {
         let (begun, computed) = (Instant::now(), server.cpu_seconds());
         let count = objects.count_responses(connections, begun + READ_DURATION) as f64;
@@ -102,22 +103,33 @@ fn measure_reads(
     let (alone, computed) = run(1);
     let (several, computed_several) = run(CONNECTIONS);
     let path = move |_: &mut StdRng| least.to_owned();
-    let least = seconds_of(&RepeatedRequest { address, headers: Vec::new(), path, least: 0 });
-    Reads { alone, least, several, computed, computed_several }
+    let least = measure_request_seconds(&RepeatedRequest {
+        address,
+        headers: Vec::new(),
+        path,
+        min_response_bytes: 0,
+    });
+    Reads {
+        seconds: alone,
+        cheapest_seconds: least,
+        concurrent_seconds: several,
+        cpu_seconds: computed,
+        concurrent_cpu_seconds: computed_several,
+    }
 }
 
 /// Measures the seconds of one request to a minimal server.
 pub(crate) fn measure_minimal_server() -> f64 {
     let path = |_: &mut StdRng| "/".to_owned();
-    seconds_of(&RepeatedRequest {
+    measure_request_seconds(&RepeatedRequest {
         address: start_minimal_server(500),
         headers: Vec::new(),
         path,
-        least: MIN_OBJECT_BYTES,
+        min_response_bytes: MIN_OBJECT_BYTES,
     })
 }
 
-fn seconds_of<P: Fn(&mut StdRng) -> String + Clone + Send + 'static>(
+fn measure_request_seconds<P: Fn(&mut StdRng) -> String + Clone + Send + 'static>(
     asked: &RepeatedRequest<P>,
 ) -> f64 {
     let begun = Instant::now();
@@ -169,7 +181,7 @@ pub(crate) fn measure_penstock(binary: &str, objects: usize) -> Figures {
     let headers = vec![("Authorization", client.authorization.clone().unwrap())];
     let path = |uri: &str| format!("/api/v1/business-objects/Machines/objects?uri={uri}");
     let reads = measure_reads(&server, objects, headers, path, "/health/live");
-    print_result("Penstock", "seconds of a read", reads.alone);
+    print_result("Penstock", "seconds of a read", reads.seconds);
     // An export is written to the disk before it is read.
     let (all, count) = measure_time(|| {
         let push = client.send_for_text("POST", "/api/v1/business-objects/Machines/push", "");
@@ -186,11 +198,20 @@ pub(crate) fn measure_penstock(binary: &str, objects: usize) -> Figures {
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
     print_result("Penstock", "peak MB", peak_mb);
     server.stop();
-    let disk_bytes = bytes_in(&data.join("store"));
+    let disk_bytes = folder_bytes(&data.join("store"));
     print_result("Penstock", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, "/health/ready");
     let open = server.open;
-    Figures { idle_mb, ingest, reads, all, peak_mb, disk_bytes, written_bytes, open }
+    Figures {
+        idle_mb,
+        ingest_seconds: ingest,
+        reads,
+        read_all_seconds: all,
+        peak_mb,
+        disk_bytes,
+        written_bytes,
+        open_seconds: open,
+    }
 }
 
 /// Makes the data durable that Oxigraph has acknowledged. Oxigraph leaves its log in the system's cache, and syncs a
@@ -234,7 +255,7 @@ pub(crate) fn measure_oxigraph(binary: &str, objects: usize) -> Figures {
         |uri: &str| format!("/query?query=SELECT%20*%7BGRAPH%20?g%7B%3C{uri}%3E%20?p%20?o%7D%7D");
     let reads =
         measure_reads(&server, objects, vec![(json[0].0, json[0].1.to_owned())], path, ready);
-    print_result("Oxigraph", "seconds of a read", reads.alone);
+    print_result("Oxigraph", "seconds of a read", reads.seconds);
     let (all, count) = measure_time(|| {
         let mut query = format!("SELECT * {{ GRAPH <{BASE}> {{ ?uri");
         for field in 1..=5 {
@@ -257,11 +278,20 @@ pub(crate) fn measure_oxigraph(binary: &str, objects: usize) -> Figures {
     let (peak_mb, written_bytes) = (server.memory_mb("VmHWM"), server.written_bytes());
     print_result("Oxigraph", "peak MB", peak_mb);
     server.stop();
-    let disk_bytes = bytes_in(&data);
+    let disk_bytes = folder_bytes(&data);
     print_result("Oxigraph", "bytes on disk", disk_bytes as f64);
     let server = Server::start(binary, &arguments, ready);
     let open = server.open;
-    Figures { idle_mb, ingest, reads, all, peak_mb, disk_bytes, written_bytes, open }
+    Figures {
+        idle_mb,
+        ingest_seconds: ingest,
+        reads,
+        read_all_seconds: all,
+        peak_mb,
+        disk_bytes,
+        written_bytes,
+        open_seconds: open,
+    }
 }
 
 fn count_bytes(piece: &[u8], byte: u8) -> usize {

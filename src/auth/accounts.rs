@@ -46,7 +46,7 @@ struct Inner {
     entries: RwLock<AccountIndex>,
     writer: Mutex<()>,
     audit: Audit,
-    later: DeferredWrites,
+    deferred_writes: DeferredWrites,
     hash_permits: password::HashPermits,
     attempts: Attempts,
     /// The source of the accounts that people sign in with.
@@ -68,7 +68,7 @@ impl Accounts {
             entries: RwLock::new(load_accounts(store)?),
             writer: Mutex::default(),
             audit: audit.clone(),
-            later: later.clone(),
+            deferred_writes: later.clone(),
             hash_permits: password::HashPermits::default(),
             attempts: Attempts::default(),
             people,
@@ -212,7 +212,7 @@ impl Accounts {
         let now = Instant::now();
         let entries = self.lock_entries();
         if entries
-            .last_seen(id)
+            .last_login_at(id)
             .is_some_and(|seen| now.duration_since(seen) < LAST_LOGIN_RESOLUTION)
         {
             return entries.get(id).cloned();
@@ -223,7 +223,7 @@ impl Accounts {
         drop(entries);
         if let Some((cell, delay)) = write {
             let id = id.to_owned();
-            self.inner.later.enqueue_after(delay, move |transaction| {
+            self.inner.deferred_writes.enqueue_after(delay, move |transaction| {
                 let seen = cell.take_for_write(Instant::now());
                 write_last_login(transaction, &id, &seen)
             });

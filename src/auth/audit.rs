@@ -42,7 +42,7 @@ const EVENTS_PER_READ: usize = 200;
 #[derive(Debug, Clone)]
 pub struct Audit {
     store: Store,
-    later: DeferredWrites,
+    deferred_writes: DeferredWrites,
     max_events: usize,
     refusals: Arc<Mutex<Refusals>>,
     rate_limits: Arc<RateLimits>,
@@ -100,12 +100,12 @@ pub struct Filter {
 /// The refusals in the current [`REFUSAL_WINDOW`].
 #[derive(Debug, Default)]
 struct Refusals {
-    begun: Option<Instant>,
-    kept_in_all: u64,
-    kept: HashMap<RefusalSource, u64>,
+    window_start: Option<Instant>,
+    stored_in_total: u64,
+    stored_by_source: HashMap<RefusalSource, u64>,
     /// The number of refusals that were not stored. A source that used up its own quota has its own counter. Sources
     /// that came after the total quota was used up share one counter for each kind, however many there are.
-    counted: HashMap<RefusalSource, Arc<AtomicU64>>,
+    counted_by_source: HashMap<RefusalSource, Arc<AtomicU64>>,
 }
 
 /// Identifies refusals that are counted together.
@@ -126,11 +126,17 @@ enum RefusalOutcome {
 }
 
 impl Audit {
-    pub(super) fn open(store: Store, later: DeferredWrites, max_events: usize) -> Self {
+    pub(super) fn open(store: Store, deferred_writes: DeferredWrites, max_events: usize) -> Self {
         if let Err(fault) = shares::rebuild_if_stale(&store) {
             tracing::warn!(%fault, "The audit log's events could not be sorted by kind. Until the next start it may exceed service.limits.audit.");
         }
-        Self { store, later, max_events, refusals: Arc::default(), rate_limits: Arc::default() }
+        Self {
+            store,
+            deferred_writes,
+            max_events,
+            refusals: Arc::default(),
+            rate_limits: Arc::default(),
+        }
     }
 
     /// Stores and logs an event. Repeated refusals are only counted. If the store accepts no commit, the event is only
@@ -145,12 +151,12 @@ impl Audit {
             RefusalOutcome::Stored => {
                 log_event(&event);
                 let (max_events, record) = (self.max_events, Record::from_event(event, 1));
-                self.later
+                self.deferred_writes
                     .enqueue(move |transaction| store_record(transaction, &record, max_events));
             }
             RefusalOutcome::CountBegins(source, count) => {
                 let max_events = self.max_events;
-                self.later.enqueue_after(REFUSAL_WINDOW, move |transaction| {
+                self.deferred_writes.enqueue_after(REFUSAL_WINDOW, move |transaction| {
                     let count = count.load(Ordering::Relaxed);
                     let RefusalSource { what, account, from } = source.clone();
                     let network = match from {
@@ -184,7 +190,7 @@ impl Audit {
     ) -> Result<(), GatewayError> {
         if !events.is_empty() {
             // Events that were recorded earlier get lower numbers.
-            self.later.flush();
+            self.deferred_writes.flush();
         }
         commit::<_, GatewayError>(&self.store, check, |transaction| {
             change(transaction)?;
@@ -196,7 +202,7 @@ impl Audit {
 
     /// Stores the events recorded so far, before a change whose commit adds its own events. Blocking.
     pub fn flush(&self) {
-        self.later.flush();
+        self.deferred_writes.flush();
     }
 
     /// Adds an event to the commit of its change. The caller logs it.
@@ -216,7 +222,7 @@ impl Audit {
         limit: usize,
     ) -> Result<Vec<Record>, GatewayError> {
         // The list must include the events of recent actions.
-        self.later.flush();
+        self.deferred_writes.flush();
         let mut found = Vec::new();
         let mut after = before.map(u64::to_be_bytes);
         while found.len() < limit {
@@ -284,21 +290,21 @@ impl Filter {
 
 impl Refusals {
     fn classify_refusal(&mut self, event: &Event, now: Instant) -> RefusalOutcome {
-        if self.begun.is_none_or(|begun| now.duration_since(begun) >= REFUSAL_WINDOW) {
-            *self = Self { begun: Some(now), ..Self::default() };
+        if self.window_start.is_none_or(|begun| now.duration_since(begun) >= REFUSAL_WINDOW) {
+            *self = Self { window_start: Some(now), ..Self::default() };
         }
         let Event { what, account, from, .. } = event.clone();
         let mut source = RefusalSource { what, account, from: from.map(network::network_of) };
-        let kept = self.kept.get(&source).copied().unwrap_or_default();
-        if kept < MAX_STORED_PER_SOURCE && self.kept_in_all < MAX_STORED_PER_WINDOW {
-            self.kept_in_all += 1;
-            self.kept.insert(source, kept + 1);
+        let kept = self.stored_by_source.get(&source).copied().unwrap_or_default();
+        if kept < MAX_STORED_PER_SOURCE && self.stored_in_total < MAX_STORED_PER_WINDOW {
+            self.stored_in_total += 1;
+            self.stored_by_source.insert(source, kept + 1);
             return RefusalOutcome::Stored;
         }
         if kept < MAX_STORED_PER_SOURCE {
             source = RefusalSource { what, account: None, from: None };
         }
-        let count = self.counted.entry(source.clone()).or_default();
+        let count = self.counted_by_source.entry(source.clone()).or_default();
         if count.fetch_add(1, Ordering::Relaxed) == 0 {
             return RefusalOutcome::CountBegins(source, count.clone());
         }

@@ -46,7 +46,7 @@ struct Queue {
     /// The earliest time of the next attempt, after a failure.
     not_before: Option<Instant>,
     dropped: u64,
-    ending: bool,
+    is_ending: bool,
 }
 
 impl fmt::Debug for Shared {
@@ -70,7 +70,7 @@ impl DeferredWrites {
         let of_thread = shared.clone();
         let handle = std::thread::Builder::new()
             .name("later".into())
-            .spawn(move || of_thread.run_commits())?;
+            .spawn(move || of_thread.run_commit_loop())?;
         Ok(Self { thread: Arc::new(Thread { shared, handle: Some(handle) }) })
     }
 
@@ -124,7 +124,7 @@ impl DeferredWrites {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        self.shared.lock_queue().ending = true;
+        self.shared.lock_queue().is_ending = true;
         self.shared.wake.notify_all();
         if let Some(handle) = self.handle.take() {
             // If the thread panics, the process ends with it.
@@ -139,7 +139,7 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn run_commits(&self) {
+    fn run_commit_loop(&self) {
         loop {
             let mut queue = self.lock_queue();
             loop {
@@ -147,7 +147,7 @@ impl Shared {
                 let due = queue.changes.iter().map(|(due, _)| *due).min();
                 let due = due.map(|due| queue.not_before.map_or(due, |retry| retry.max(due)));
                 match due {
-                    _ if queue.ending => {
+                    _ if queue.is_ending => {
                         drop(queue);
                         self.commit_due(None);
                         return;

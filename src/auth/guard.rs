@@ -182,7 +182,7 @@ mod tests {
     fn commit_error(fixture: &Fixture, by: &Authorized) -> Option<ErrorClass> {
         let commit =
             penstock_base::commit::commit::<_, GatewayError>(&fixture.store, by, |_| Ok(()));
-        commit.err().map(|error| error.kind)
+        commit.err().map(|error| error.class)
     }
 
     /// Changes a stored document but not memory, as if a change had just been committed.
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(commit_error(&fixture, &by), None);
         fixture.auth.sessions.end_session(&session.id);
         assert_eq!(commit_error(&fixture, &by), Some(ErrorClass::Unauthorized));
-        assert_eq!(by.with_current_role().unwrap_err().kind, ErrorClass::Unauthorized);
+        assert_eq!(by.with_current_role().unwrap_err().class, ErrorClass::Unauthorized);
 
         let hour = SignedDuration::from_hours(1);
         let now = Timestamp::now();
@@ -292,7 +292,7 @@ mod tests {
         );
         let expired = authorize_token(&fixture, &account, Some(now - hour));
         assert_eq!(commit_error(&fixture, &expired), Some(ErrorClass::Unauthorized));
-        assert_eq!(expired.with_current_role().unwrap_err().kind, ErrorClass::Unauthorized);
+        assert_eq!(expired.with_current_role().unwrap_err().class, ErrorClass::Unauthorized);
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(commit_error(&fixture, &by), None);
         for by in [&by, &by.with_current_role().unwrap()] {
             let error = fixture.auth.keys.create_key(by, new_key(Role::Admin)).unwrap_err();
-            assert_eq!(error.kind, ErrorClass::Forbidden, "{error}");
+            assert_eq!(error.class, ErrorClass::Forbidden, "{error}");
         }
         fixture
             .auth

@@ -51,7 +51,7 @@ struct Inner {
     writer: Mutex<()>,
     accounts: Accounts,
     audit: Audit,
-    later: DeferredWrites,
+    deferred_writes: DeferredWrites,
     clock: Clock,
 }
 
@@ -64,7 +64,7 @@ struct Entries {
 #[derive(Debug)]
 struct Entry {
     key: Arc<Key>,
-    used: Option<Instant>,
+    last_used_at: Option<Instant>,
 }
 
 /// An API key without its secret.
@@ -225,7 +225,7 @@ impl ApiKeys {
             writer: Mutex::default(),
             accounts: accounts.clone(),
             audit: audit.clone(),
-            later: later.clone(),
+            deferred_writes: later.clone(),
             clock: clock.clone(),
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -481,7 +481,7 @@ impl ApiKeys {
     fn record_use(&self, key: &Arc<Key>) {
         let now = Instant::now();
         let fresh = |entry: &Entry| {
-            entry.used.is_some_and(|used| now.duration_since(used) < LAST_USE_RESOLUTION)
+            entry.last_used_at.is_some_and(|used| now.duration_since(used) < LAST_USE_RESOLUTION)
         };
         if self.lock_entries().by_id.get(&key.id).is_none_or(fresh) {
             return;
@@ -492,11 +492,13 @@ impl ApiKeys {
             if fresh(entry) {
                 return;
             }
-            entry.used = Some(now);
+            entry.last_used_at = Some(now);
             Arc::make_mut(&mut entry.key).last_used = Some(at.clone());
         }
         let id = key.id.clone();
-        self.inner.later.enqueue(move |transaction| write_last_use(transaction, &id, &at));
+        self.inner
+            .deferred_writes
+            .enqueue(move |transaction| write_last_use(transaction, &id, &at));
     }
 
     // A panic while this lock is held ends the process, so nothing sees a half-made change.
@@ -527,7 +529,7 @@ impl Entries {
 
     fn insert(&mut self, key: Arc<Key>) {
         self.by_digest.insert(key.digest.clone(), key.id.clone());
-        self.by_id.insert(key.id.clone(), Entry { key, used: None });
+        self.by_id.insert(key.id.clone(), Entry { key, last_used_at: None });
     }
 
     fn remove(&mut self, id: &str) {

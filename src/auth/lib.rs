@@ -62,7 +62,7 @@ pub struct Auth {
     pub keys: ApiKeys,
     /// The audit trail.
     pub audit: Audit,
-    later: DeferredWrites,
+    deferred_writes: DeferredWrites,
     /// Access tokens of client applications; `None` without `issuer-uri`.
     pub tokens: Option<Tokens>,
     /// Sign-in at an OpenID provider; `None` in the built-in mode.
@@ -97,7 +97,7 @@ impl Auth {
         let keys = ApiKeys::open(store, parts, clock)?;
         let tokens = Tokens::open(settings, &accounts, clock)?;
         let oidc = Oidc::open(security, clock)?;
-        Ok(Self { accounts, sessions, keys, audit, later, tokens, oidc })
+        Ok(Self { accounts, sessions, keys, audit, deferred_writes: later, tokens, oidc })
     }
 
     /// Deletes an account, its sessions and its API keys.
@@ -133,6 +133,6 @@ impl Auth {
 
     /// Commits all deferred writes. Blocking.
     pub fn flush_deferred(&self) {
-        self.later.flush_all();
+        self.deferred_writes.flush_all();
     }
 }

@@ -29,7 +29,7 @@ struct Inner {
     claims: Claims,
     roles: RoleValues,
     provider: Provider,
-    seal: LoginCipher,
+    login_cipher: LoginCipher,
     clock: Clock,
 }
 
@@ -140,7 +140,7 @@ impl Oidc {
             settings,
             claims: security.claims.clone(),
             roles: security.role_values.clone(),
-            seal: LoginCipher::new(),
+            login_cipher: LoginCipher::new(),
             clock: clock.clone(),
         }))))
     }
@@ -173,7 +173,7 @@ impl Oidc {
         let slot = Self::cookie_slot(&login.state);
         Ok(SignInStart {
             location: request.location,
-            login: self.0.seal.encrypt_login(&login),
+            login: self.0.login_cipher.encrypt_login(&login),
             slot,
         })
     }
@@ -195,7 +195,7 @@ impl Oidc {
         let inner = &self.0;
         let state = answer.state.ok_or(SignInError::Stale("it has no state"))?;
         let login = login
-            .and_then(|sealed| inner.seal.decrypt_login(sealed))
+            .and_then(|sealed| inner.login_cipher.decrypt_login(sealed))
             .filter(|login| login.state.as_bytes().ct_eq(state.as_bytes()).into())
             .ok_or(SignInError::Stale(
                 "this browser did not start it, or has already completed it",

@@ -204,7 +204,7 @@ pub fn generate_password() -> String {
 /// local administration, signed-in callers, and an account at an address where it signed in recently.
 #[derive(Debug, Clone)]
 pub(super) struct HashPermits {
-    one: Arc<Semaphore>,
+    running: Arc<Semaphore>,
     /// The permit of the only unknown client that may wait for `one`.
     next_unknown: Arc<Semaphore>,
     known: WaitQueue,
@@ -214,7 +214,7 @@ pub(super) struct HashPermits {
 impl Default for HashPermits {
     fn default() -> Self {
         Self {
-            one: Arc::new(Semaphore::new(1)),
+            running: Arc::new(Semaphore::new(1)),
             next_unknown: Arc::new(Semaphore::new(1)),
             known: WaitQueue::new(MAX_WAITING_KNOWN, MAX_WAITING_KNOWN_PER_ADDRESS),
             unknown: WaitQueue::new(MAX_WAITING_UNKNOWN, MAX_WAITING_UNKNOWN_PER_ADDRESS),
@@ -239,7 +239,7 @@ impl HashPermits {
         };
         let permit = async {
             let _next = if is_known { None } else { Some(self.next_unknown.acquire().await.ok()?) };
-            self.one.clone().acquire_owned().await.ok()
+            self.running.clone().acquire_owned().await.ok()
         };
         let permit = tokio::time::timeout(PERMIT_TIMEOUT, permit).await.ok()??;
         drop(place);
@@ -256,20 +256,20 @@ impl HashPermits {
 /// The waiting clients of one queue, by address. Cheap to clone.
 #[derive(Debug, Clone)]
 struct WaitQueue {
-    places: Arc<Mutex<HashMap<Option<IpAddr>, usize>>>,
+    waiting_by_address: Arc<Mutex<HashMap<Option<IpAddr>, usize>>>,
     max_waiting: usize,
     max_waiting_per_address: usize,
 }
 
 impl WaitQueue {
     fn new(max_waiting: usize, max_waiting_per_address: usize) -> Self {
-        Self { places: Arc::default(), max_waiting, max_waiting_per_address }
+        Self { waiting_by_address: Arc::default(), max_waiting, max_waiting_per_address }
     }
 
     /// Enters the queue. Returns `None` if the queue is full, or if this address has reached its limit. Local requests
     /// have no address, and only the limit of the whole queue.
     fn enter_queue(&self, from: Option<IpAddr>) -> Option<QueuePlace> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.waiting_by_address.lock().unwrap_or_else(PoisonError::into_inner);
         let own = places.get(&from).copied().unwrap_or_default();
         if places.values().sum::<usize>() >= self.max_waiting
             || (from.is_some() && own >= self.max_waiting_per_address)
@@ -277,19 +277,20 @@ impl WaitQueue {
             return None;
         }
         places.insert(from, own + 1);
-        Some(QueuePlace { waiting: self.clone(), from })
+        Some(QueuePlace { queue: self.clone(), from })
     }
 }
 
 /// A place in the queue, freed on drop.
 struct QueuePlace {
-    waiting: WaitQueue,
+    queue: WaitQueue,
     from: Option<IpAddr>,
 }
 
 impl Drop for QueuePlace {
     fn drop(&mut self) {
-        let mut places = self.waiting.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places =
+            self.queue.waiting_by_address.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = places.get_mut(&self.from) {
             *own -= 1;
             if *own == 0 {
@@ -351,14 +352,14 @@ mod tests {
         tokio::spawn(async move {
             all.run_with_permit((true, None), move || wait.recv().is_err()).await
         });
-        while permits.one.available_permits() > 0 {
+        while permits.running.available_permits() > 0 {
             tokio::task::yield_now().await;
         }
         go
     }
 
     fn count_waiting(waiting: &WaitQueue) -> usize {
-        waiting.places.lock().unwrap().values().sum()
+        waiting.waiting_by_address.lock().unwrap().values().sum()
     }
 
     fn nth_address(n: usize) -> IpAddr {
@@ -434,6 +435,6 @@ mod tests {
         );
         drop(own);
         assert!(queue.enter_queue(Some(nth_address(1))).is_some());
-        assert!(queue.places.lock().unwrap().is_empty());
+        assert!(queue.waiting_by_address.lock().unwrap().is_empty());
     }
 }

@@ -50,7 +50,7 @@ struct Inner {
     sessions: Mutex<HashMap<String, Session>>,
     accounts: Accounts,
     audit: Audit,
-    later: DeferredWrites,
+    deferred_writes: DeferredWrites,
     limits: SessionLimits,
     era: Era,
 }
@@ -60,7 +60,7 @@ struct Session {
     account: String,
     generation: u64,
     began: Duration,
-    seen: Duration,
+    last_used: Duration,
     id_token: Option<Arc<str>>,
 }
 
@@ -101,7 +101,7 @@ impl Sessions {
             sessions: Mutex::default(),
             accounts: accounts.clone(),
             audit: audit.clone(),
-            later: later.clone(),
+            deferred_writes: later.clone(),
             limits,
             era: Era::load_or_start(data_dir),
         };
@@ -124,7 +124,7 @@ impl Sessions {
                     account: document.account,
                     generation: document.generation,
                     began: Duration::from_millis(document.began),
-                    seen: now,
+                    last_used: now,
                     id_token: None,
                 })
                 .filter(|session| self.check_session(session, now).is_ok());
@@ -159,7 +159,7 @@ impl Sessions {
             account: account.id.clone(),
             generation: account.generation,
             began: now,
-            seen: now,
+            last_used: now,
             id_token: id_token.filter(|token| token.len() <= MAX_ID_TOKEN_BYTES).map(Into::into),
         };
         self.store_session(&hash, &session);
@@ -196,7 +196,7 @@ impl Sessions {
         match self.check_session(session, now) {
             Ok(account) => {
                 if is_use {
-                    session.seen = now;
+                    session.last_used = now;
                 }
                 let (role, credential) = (account.role, Credential::Session(hash));
                 Ok(Caller { account: Some(account), role, credential, from: None })
@@ -242,7 +242,9 @@ impl Sessions {
         now: Duration,
     ) -> Result<Arc<Account>, AuthError> {
         let SessionLimits { idle, absolute } = self.inner.limits;
-        if now.saturating_sub(session.seen) > idle || now.saturating_sub(session.began) > absolute {
+        if now.saturating_sub(session.last_used) > idle
+            || now.saturating_sub(session.began) > absolute
+        {
             return Err(session_ended_error());
         }
         let account = account.ok_or_else(session_ended_error)?;
@@ -323,13 +325,13 @@ impl Sessions {
         let Ok(document) = serde_json::to_vec(&document) else { return };
         let key = hash.to_owned();
         self.inner
-            .later
+            .deferred_writes
             .enqueue_always(move |t| Ok(t.put_document(COLLECTION, key.as_bytes(), &document)?));
     }
 
     fn delete_session(&self, hash: String) {
         self.inner
-            .later
+            .deferred_writes
             .enqueue_always(move |t| Ok(t.delete_document(COLLECTION, hash.as_bytes())?));
     }
 
@@ -355,7 +357,7 @@ fn find_idlest(
     of: impl Fn(&Session) -> bool,
 ) -> Option<String> {
     let sessions = sessions.iter().filter(|(_, session)| of(session));
-    sessions.min_by_key(|(_, session)| session.seen).map(|(hash, _)| hash.clone())
+    sessions.min_by_key(|(_, session)| session.last_used).map(|(hash, _)| hash.clone())
 }
 
 fn session_ended_error() -> AuthError {

@@ -32,7 +32,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
 
 /// The collection of documents about the gateway itself: its identifier, its clock, the counter of its starts.
-pub const COLLECTION: &str = "gateway";
+pub const GATEWAY_COLLECTION: &str = "gateway";
 
 /// The document's key.
 const DOCUMENT_KEY: &[u8] = b"clock";
@@ -53,7 +53,7 @@ const EARLIEST_PLAUSIBLE_MS: i64 = 1_767_225_600_000;
 #[derive(Debug, Clone)]
 pub struct Clock {
     store: Store,
-    known: Arc<Mutex<ClockState>>,
+    state: Arc<Mutex<ClockState>>,
 }
 
 /// A time that is never earlier than that of the previous stamp.
@@ -142,7 +142,7 @@ struct ClockState {
     stamped: i64,
     /// Whether the log has the warning that the clock is behind the last known time.
     #[serde(skip)]
-    told: bool,
+    is_behind_logged: bool,
 }
 
 /// A moment at which the clock was known to be right.
@@ -156,7 +156,7 @@ struct KnownTime {
 impl Clock {
     /// Reads the state from the store; at the first start creates and writes it.
     pub fn open(store: Store) -> Result<Self, GatewayError> {
-        let kept = store.read().read_document(COLLECTION, DOCUMENT_KEY)?;
+        let kept = store.read().read_document(GATEWAY_COLLECTION, DOCUMENT_KEY)?;
         let kept = kept.and_then(|bytes| match serde_json::from_slice::<ClockState>(&bytes) {
             Ok(kept) => Some(kept),
             Err(error) => {
@@ -166,7 +166,7 @@ impl Clock {
         });
         let is_first = kept.is_none();
         let known = ClockState::continue_at(kept, &Reading::read_clocks());
-        let clock = Self { store, known: Arc::new(Mutex::new(known)) };
+        let clock = Self { store, state: Arc::new(Mutex::new(known)) };
         if is_first && let Err(error) = clock.save_state(&NoClient) {
             tracing::warn!(%error, "Storing the state of the clock failed.");
         }
@@ -277,14 +277,14 @@ impl Clock {
             let known = self.lock_state().at_reading(&reading);
             let value = serde_json::to_vec(&known)
                 .map_err(|error| GatewayError::new(ErrorClass::Internal, error.to_string()))?;
-            Ok(change.put_document(COLLECTION, DOCUMENT_KEY, &value)?)
+            Ok(change.put_document(GATEWAY_COLLECTION, DOCUMENT_KEY, &value)?)
         })?;
         Ok(())
     }
 
     fn lock_state(&self) -> MutexGuard<'_, ClockState> {
         // The state is consistent after each statement, so it stays usable after a panic elsewhere.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -302,7 +302,7 @@ impl ClockState {
                 boot: boot.clone(),
                 right: None,
                 stamped: 0,
-                told: false,
+                is_behind_logged: false,
             },
         };
         known.update_known_time(reading);
@@ -355,18 +355,18 @@ impl ClockState {
             }
             let behind = right.earliest_time_at(self.elapsed(reading)).saturating_sub(reading.wall);
             if behind > TOLERANCE_MS {
-                if !self.told {
+                if !self.is_behind_logged {
                     tracing::warn!(
                         behind_seconds = behind / 1000,
                         "The synchronised clock is behind the time that was last known to be right; the gateway \
                          uses the later time until `penstock clock reset`."
                     );
-                    self.told = true;
+                    self.is_behind_logged = true;
                 }
                 return;
             }
         }
-        self.told = false;
+        self.is_behind_logged = false;
         let elapsed = self.elapsed(reading);
         self.right = Some(KnownTime { wall: reading.wall, elapsed, boot: self.boot.clone() });
     }
@@ -483,7 +483,7 @@ mod tests {
         let truth = build_reading(START + 2 * HOUR, 3 * HOUR, "a", true);
         known.update_known_time(&truth);
         assert_eq!(known.now(&truth), wrong.wall + HOUR);
-        assert!(known.told);
+        assert!(known.is_behind_logged);
         known.right = None;
         assert_eq!(known.now(&truth), truth.wall);
         known.update_known_time(&truth);

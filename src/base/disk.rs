@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug, Clone)]
 pub struct Disk {
     dir: PathBuf,
-    reserve: u64,
+    reserve_bytes: u64,
     /// Whether the log has the warning that the reserve is in use.
     is_warned: Arc<AtomicBool>,
 }
@@ -21,8 +21,8 @@ pub fn free_bytes_of(dir: &Path) -> Option<u64> {
 
 impl Disk {
     /// Creates a handle for the disk of `dir`, on which `reserve` bytes (`service.limits.disk-reserve`) are kept free.
-    pub fn new(dir: PathBuf, reserve: u64) -> Self {
-        Self { dir, reserve, is_warned: Arc::default() }
+    pub fn new(dir: PathBuf, reserve_bytes: u64) -> Self {
+        Self { dir, reserve_bytes, is_warned: Arc::default() }
     }
 
     /// Returns the bytes that are free for this process; `None` if unknown.
@@ -32,7 +32,7 @@ impl Disk {
 
     /// Whether less than half of the reserve is left.
     pub fn is_half_used(&self) -> bool {
-        self.free_bytes().is_some_and(|free| free < self.reserve / 2)
+        self.free_bytes().is_some_and(|free| free < self.reserve_bytes / 2)
     }
 
     /// Whether less than the reserve is free, so that ingestions and definitions are refused.
@@ -42,12 +42,12 @@ impl Disk {
 
     /// Returns the free bytes if they are less than the reserve. Logs each change between the two states.
     fn free_in_reserve(&self) -> Option<u64> {
-        let used = self.free_bytes().filter(|free| *free < self.reserve);
+        let used = self.free_bytes().filter(|free| *free < self.reserve_bytes);
         if self.is_warned.swap(used.is_some(), Ordering::Relaxed) != used.is_some() {
             if let Some(free) = used {
                 tracing::warn!(
                     free,
-                    reserve = self.reserve,
+                    reserve = self.reserve_bytes,
                     "The disk is full up to its reserve; ingestions and definitions are refused until there is enough space."
                 );
             } else {
@@ -73,7 +73,7 @@ impl Disk {
                  (service.limits.disk-reserve): ingestions and definitions are refused until there is \
                  enough space. Reading, DELETE and exports continue",
                 format_mebibytes(free),
-                format_mebibytes(self.reserve)
+                format_mebibytes(self.reserve_bytes)
             ),
         ))
     }
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(disk(0).check_reserve(), Ok(()));
         assert_eq!(disk(1).check_reserve(), Ok(()));
         let refused = disk(u64::MAX).check_reserve().unwrap_err();
-        assert_eq!(refused.kind, ErrorClass::InsufficientStorage);
+        assert_eq!(refused.class, ErrorClass::InsufficientStorage);
         assert!(refused.detail.contains("service.limits.disk-reserve"), "{refused}");
         // If the free space is unknown, nothing is refused.
         assert_eq!(Disk::new("/no/such/folder".into(), u64::MAX).check_reserve(), Ok(()));

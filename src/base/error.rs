@@ -8,11 +8,11 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct GatewayError {
     /// The class of the error.
-    pub kind: ErrorClass,
+    pub class: ErrorClass,
     /// The description. It has no stack trace, no file path and no secret.
     pub detail: String,
     /// All findings, each with its place.
-    pub errors: Vec<Finding>,
+    pub findings: Vec<Finding>,
 }
 
 /// The class of an error; each has one HTTP status.
@@ -77,17 +77,17 @@ pub enum Place {
 
 impl GatewayError {
     /// Creates an error without findings.
-    pub fn new(kind: ErrorClass, detail: impl Into<String>) -> Self {
-        Self { kind, detail: detail.into(), errors: Vec::new() }
+    pub fn new(class: ErrorClass, detail: impl Into<String>) -> Self {
+        Self { class, detail: detail.into(), findings: Vec::new() }
     }
 
     /// Creates an error with its findings.
     pub fn with_findings(
-        kind: ErrorClass,
+        class: ErrorClass,
         detail: impl Into<String>,
-        errors: Vec<Finding>,
+        findings: Vec<Finding>,
     ) -> Self {
-        Self { kind, detail: detail.into(), errors }
+        Self { class, detail: detail.into(), findings }
     }
 }
 
@@ -106,7 +106,7 @@ impl Finding {
 impl fmt::Display for GatewayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.detail)?;
-        for finding in &self.errors {
+        for finding in &self.findings {
             write!(f, "\n  {finding}")?;
         }
         Ok(())

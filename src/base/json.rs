@@ -58,7 +58,7 @@ impl Json {
 /// in one object, or nests deeper than `nesting`.
 pub fn parse(text: &[u8], nesting: usize) -> Result<Json, GatewayError> {
     reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
-        reader::Value(cursor).deserialize(text)
+        reader::ValueReader(cursor).deserialize(text)
     })
 }
 

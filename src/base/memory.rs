@@ -48,14 +48,14 @@ pub enum Level {
 pub struct Memory {
     /// `service.limits.memory`
     configured: Option<u64>,
-    looked: Arc<Mutex<Option<(Instant, Level)>>>,
+    last_measurement: Arc<Mutex<Option<(Instant, Level)>>>,
 }
 
 impl Memory {
     /// Creates a handle for the memory of the process. The limit is `configured` bytes (`service.limits.memory`) or
     /// that of the control group, whichever is lower.
     pub fn new(configured: Option<u64>) -> Self {
-        Self { configured, looked: Arc::default() }
+        Self { configured, last_measurement: Arc::default() }
     }
 
     /// Returns the limit in bytes; `None` without a limit.
@@ -74,7 +74,7 @@ impl Memory {
 
     /// Returns how much memory is left, measured at most 200 ms ago.
     pub fn current_level(&self) -> Level {
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut looked = self.last_measurement.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, level)) = *looked
             && at.elapsed() < LEVEL_VALIDITY
         {

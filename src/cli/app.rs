@@ -275,7 +275,7 @@ async fn open_when_space_allows(
     let mut is_logged = false;
     loop {
         match open_on_thread(settings.clone(), state.clone()).await {
-            Err(error) if error.kind == ErrorClass::InsufficientStorage => {
+            Err(error) if error.class == ErrorClass::InsufficientStorage => {
                 if !std::mem::replace(&mut is_logged, true) {
                     tracing::error!(
                         "{}; the gateway retries until there is enough space.",
@@ -295,7 +295,7 @@ async fn open_when_space_allows(
 
 /// Returns why the gateway is not open, for clients. The path is only in the log.
 fn describe_missing_space(error: &GatewayError) -> String {
-    let needed = error.errors.first().map_or_else(String::new, |finding| format!(" ({finding})"));
+    let needed = error.findings.first().map_or_else(String::new, |finding| format!(" ({finding})"));
     format!("the gateway's disk is full; the store opens when there is enough space{needed}")
 }
 
@@ -462,7 +462,7 @@ mod tests {
         let full = DiskFull { needed: 38 << 20, free: 36 << 20 };
         let path = PathBuf::from("/var/lib/penstock/store/index");
         let error = gateway::disk_error(&full.into(), "writing a checkpoint to", &path);
-        assert_eq!(error.kind, ErrorClass::InsufficientStorage);
+        assert_eq!(error.class, ErrorClass::InsufficientStorage);
         let refused =
             GatewayError::from(Error::Io { action: "writing to", path, source: full.into() });
         for text in [describe_missing_space(&error), refused.to_string()] {

@@ -30,7 +30,7 @@ pub(super) fn run(given: &ArgMatches) -> ExitCode {
     output::check_each_file(given, |path, json| {
         let checked = check_file(path);
         let text = if json { checked.format_json(path) } else { checked.format_text(path) };
-        (checked.faults.is_empty(), text)
+        (checked.errors.is_empty(), text)
     })
 }
 
@@ -38,34 +38,34 @@ pub(super) fn run(given: &ArgMatches) -> ExitCode {
 struct CheckResult {
     kind: &'static str,
     /// A description of the file, if it is valid.
-    about: String,
-    faults: Vec<Finding>,
+    description: String,
+    errors: Vec<Finding>,
     warnings: Vec<Finding>,
 }
 
 impl CheckResult {
-    fn new(kind: &'static str, about: String) -> Self {
-        Self { kind, about, faults: Vec::new(), warnings: Vec::new() }
+    fn new(kind: &'static str, description: String) -> Self {
+        Self { kind, description, errors: Vec::new(), warnings: Vec::new() }
     }
 
-    fn with_errors(kind: &'static str, faults: Vec<Finding>) -> Self {
-        Self { kind, about: String::new(), faults, warnings: Vec::new() }
+    fn with_errors(kind: &'static str, errors: Vec<Finding>) -> Self {
+        Self { kind, description: String::new(), errors, warnings: Vec::new() }
     }
 
     fn format_text(&self, path: &Path) -> String {
         let path = path.display();
         let mut lines: Vec<String> =
-            self.faults.iter().map(|f| format_finding(&path, self.kind, "", f)).collect();
+            self.errors.iter().map(|f| format_finding(&path, self.kind, "", f)).collect();
         lines
             .extend(self.warnings.iter().map(|w| format_finding(&path, self.kind, "warning: ", w)));
-        if self.faults.is_empty() {
-            lines.push(format!("{path}: valid: {}", self.about));
+        if self.errors.is_empty() {
+            lines.push(format!("{path}: valid: {}", self.description));
         }
         lines.join("\n")
     }
 
     fn format_json(&self, path: &Path) -> String {
-        let findings = self.faults.iter().map(|finding| match &finding.place {
+        let findings = self.errors.iter().map(|finding| match &finding.place {
             Place::Pointer(pointer) => json!({ "pointer": pointer, "message": finding.message }),
             Place::Line { line, column } => {
                 json!({ "line": line, "column": column, "message": finding.message })
@@ -75,7 +75,7 @@ impl CheckResult {
         json!({
             "file": path.display().to_string(),
             "kind": self.kind,
-            "right": self.faults.is_empty(),
+            "right": self.errors.is_empty(),
             "faults": findings.collect::<Vec<_>>(),
             "warnings": self.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
@@ -196,7 +196,7 @@ fn check_business_object(bytes: &[u8]) -> CheckResult {
             let warnings = warnings::check_definition(&definition, &mapping, &conditions);
             CheckResult { warnings, ..CheckResult::new(BUSINESS_OBJECT, about) }
         }
-        Err(GatewayError { kind, detail, errors }) => {
+        Err(GatewayError { class: kind, detail, findings: errors }) => {
             let what = if kind == ErrorClass::Malformed { MALFORMED } else { BUSINESS_OBJECT };
             CheckResult::with_errors(
                 what,
@@ -222,7 +222,7 @@ fn check_configuration(path: &Path, text: &str) -> CheckResult {
         warnings.into_iter().map(|message| Finding { place: Place::Whole, message }).collect();
     CheckResult {
         warnings,
-        faults: errors.collect(),
+        errors: errors.collect(),
         ..CheckResult::new(
             CONFIGURATION,
             "a configuration, as far as a single file can be checked".to_owned(),

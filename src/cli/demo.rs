@@ -47,12 +47,12 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
     let loaded = config::load(&Sources::of_process(arguments))
         .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
     let is_given = |value: &EffectiveValue| value.origin.starts_with("--");
-    let effective = &loaded.settings.effective;
+    let effective = &loaded.settings.effective_values;
     let given = |name: &str| effective.iter().any(|value| value.name == name && is_given(value));
     let mut out = std::io::stdout();
     let mut settings = loaded.settings.clone();
     // The demo uses its own values for everything else, whatever is configured.
-    settings.effective.retain(is_given);
+    settings.effective_values.retain(is_given);
     settings.targets = Targets {
         history_bytes: settings.targets.history_bytes,
         spool_bytes: settings.targets.spool_bytes,

@@ -30,7 +30,7 @@ pub(super) fn graph_option(help: &'static str) -> Arg {
 }
 
 /// Returns the format that was given, or that of the file's extension.
-pub(super) fn format_of(given: &ArgMatches, path: &str) -> Option<Format> {
+pub(super) fn choose_format(given: &ArgMatches, path: &str) -> Option<Format> {
     given.get_one("format").copied().or_else(|| Format::from_file_name(Path::new(path)))
 }
 
@@ -61,7 +61,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
     };
     let path = given.get_one::<String>("FILE").map_or("-", String::as_str);
     let what = DumpOptions {
-        format: format_of(given, path).unwrap_or(Format::NQuads),
+        format: choose_format(given, path).unwrap_or(Format::NQuads),
         graph: given.get_one::<GraphName>("graph").cloned(),
     };
     let done = match path {
@@ -114,7 +114,7 @@ fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> R
     data_dir::check_exists(settings)?;
     let mut query = vec![("format", what.format.name().to_owned())];
     if let Some(graph) = &what.graph {
-        query.push(("graph", graph_text(graph)));
+        query.push(("graph", format_graph(graph)));
     }
     let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
     let path = control::path_with_query("/control/dump", &query);
@@ -130,7 +130,7 @@ fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> R
 }
 
 /// Formats a graph as `--graph` expects it.
-pub(super) fn graph_text(graph: &GraphName) -> String {
+pub(super) fn format_graph(graph: &GraphName) -> String {
     match graph {
         GraphName::NamedNode(iri) => iri.as_str().to_owned(),
         _ => rdf::DEFAULT_GRAPH.to_owned(),

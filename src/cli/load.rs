@@ -1,5 +1,5 @@
 //! `penstock load FILE`
-use super::dump::{format_of, format_option, graph_option, graph_text};
+use super::dump::{choose_format, format_graph, format_option, graph_option};
 use super::{control, data_dir, output, serve};
 use clap::{Arg, ArgMatches, Command};
 use oxrdf::{GraphName, NamedNode};
@@ -48,7 +48,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         Err(failed) => return failed,
     };
     let Some(path) = given.get_one::<String>("FILE") else { return output::STATUS_USAGE.into() };
-    let Some(format) = format_of(given, path) else {
+    let Some(format) = choose_format(given, path) else {
         let known = Format::ALL.map(Format::name).join(", ");
         output::print_error_line(&format!(
             "penstock: {path}: its extension is not that of a known format; give --format, one of {known}"
@@ -147,7 +147,7 @@ fn load_document(
     data_dir::record_event(&gateway.store, settings, &data_events::load_event(what, &result));
     match result {
         Ok(loaded) => Ok((loaded, None)),
-        Err(LoadError { fault, loaded }) => Ok((loaded, Some(fault.to_string()))),
+        Err(LoadError { error: fault, loaded }) => Ok((loaded, Some(fault.to_string()))),
     }
 }
 
@@ -163,7 +163,7 @@ fn open_document(path: &str) -> io::Result<Box<dyn Read + Send>> {
 
 fn build_query(what: &LoadOptions) -> Vec<(&'static str, String)> {
     let mut query =
-        vec![("format", what.format.name().to_owned()), ("graph", graph_text(&what.graph))];
+        vec![("format", what.format.name().to_owned()), ("graph", format_graph(&what.graph))];
     let mut iri = |name, iri: &Option<NamedNode>| {
         if let Some(iri) = iri {
             query.push((name, iri.as_str().to_owned()));

@@ -97,7 +97,7 @@ fn render_setting(page: &mut String, setting: &Setting) {
     if let Some(default) = setting.default {
         let _ = write!(page, " Default: {}.", escape_roff(default));
     }
-    if setting.secret {
+    if setting.is_secret {
         page.push_str(" Secret.");
     }
     page.push('\n');

@@ -49,7 +49,7 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    for value in &settings.effective {
+    for value in &settings.effective_values {
         tracing::debug!(
             name = value.name,
             value = value.value,
@@ -75,13 +75,15 @@ pub(super) fn run(arguments: Vec<String>) -> ExitCode {
 
 /// Reduces the limits of requests to what the available memory can hold.
 fn limit_to_memory(settings: Settings) -> Settings {
-    let Some(memory) = Memory::new(settings.limits.memory).limit_bytes() else { return settings };
+    let Some(memory) = Memory::new(settings.limits.memory_bytes).limit_bytes() else {
+        return settings;
+    };
     let limits = settings.limits.fit_into_memory(memory);
     if limits != settings.limits {
         tracing::info!(
             memory,
-            body = limits.body,
-            in_flight = limits.in_flight,
+            body = limits.body_bytes,
+            in_flight = limits.in_flight_bytes,
             values = limits.values,
             "The limits of requests were reduced, because the available memory is too small for the configured ones."
         );
@@ -91,7 +93,7 @@ fn limit_to_memory(settings: Settings) -> Settings {
 
 /// Returns the exit status for an error that ends the service.
 fn exit_status(error: &GatewayError) -> u8 {
-    match error.kind {
+    match error.class {
         ErrorClass::InsufficientStorage | ErrorClass::Internal => STATUS_IO,
         ErrorClass::Damaged => STATUS_DATA,
         ErrorClass::Forbidden => STATUS_PERMISSION,

@@ -205,13 +205,13 @@ fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, Gateway
     match action {
         Action::List => {
             let items: Vec<_> =
-                accounts.list(None, usize::MAX)?.iter().map(|a| render_account(a)).collect();
+                accounts.list(None, usize::MAX)?.iter().map(|a| account_to_json(a)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Add(body) => {
             let new = NewAccount::from_json(body.to_string().as_bytes())?;
             let hash = Hash::from_password(&new.password)?;
-            Ok(render_account(&*accounts.create(&by, new, hash)?))
+            Ok(account_to_json(&*accounts.create(&by, new, hash)?))
         }
         Action::Password { id, password } => {
             let email = accounts
@@ -228,7 +228,7 @@ fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, Gateway
                 .map(|account| AccountEdit::unchanged_from(&account))
                 .unwrap_or_default();
             let edit = AccountEdit { enabled: Some(*enabled), ..edit };
-            Ok(render_account(&*accounts.change(&by, id, IfMatch::Any, edit)?))
+            Ok(account_to_json(&*accounts.change(&by, id, IfMatch::Any, edit)?))
         }
         Action::Delete { id } => {
             gateway.auth.delete_account(&by, id, IfMatch::Any)?;
@@ -238,7 +238,7 @@ fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, Gateway
 }
 
 /// Converts an account to the JSON that the service returns.
-fn render_account(account: &Account) -> Value {
+fn account_to_json(account: &Account) -> Value {
     penstock_http::account_to_json(account)
 }
 

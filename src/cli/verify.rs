@@ -29,9 +29,9 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         Ok(verified) => verified,
         Err(why) => return output::print_failure(&why),
     };
-    let text = if given.get_flag("json") { as_json(&verified) } else { as_text(&verified) };
+    let text = if given.get_flag("json") { format_json(&verified) } else { format_text(&verified) };
     match output::print_result(&text) {
-        Ok(()) if verified.faults.is_empty() => ExitCode::SUCCESS,
+        Ok(()) if verified.damage.is_empty() => ExitCode::SUCCESS,
         Ok(()) => STATUS_FAILED.into(),
         Err(failed) => failed,
     }
@@ -52,10 +52,10 @@ fn verify_store(settings: &Settings) -> Result<Verified, String> {
     })
 }
 
-fn as_json(verified: &Verified) -> String {
+fn format_json(verified: &Verified) -> String {
     json!({
-        "whole": verified.faults.is_empty(),
-        "faults": verified.faults,
+        "whole": verified.damage.is_empty(),
+        "faults": verified.damage,
         "notes": verified.notes,
         "sequence": verified.sequence,
         "quads": verified.quads,
@@ -68,15 +68,15 @@ fn as_json(verified: &Verified) -> String {
     .to_string()
 }
 
-fn as_text(verified: &Verified) -> String {
+fn format_text(verified: &Verified) -> String {
     let mut lines: Vec<String> =
-        verified.faults.iter().map(|fault| format!("damaged: {fault}")).collect();
+        verified.damage.iter().map(|fault| format!("damaged: {fault}")).collect();
     lines.extend(verified.notes.iter().map(|note| format!("note: {note}")));
     lines.push(format!(
         "read: {} parts of the base, {} frames in {} segments, {} bytes",
         verified.parts, verified.frames, verified.segments, verified.bytes
     ));
-    lines.push(if verified.faults.is_empty() {
+    lines.push(if verified.damage.is_empty() {
         format!(
             "The store is whole: {} quads and {} documents at commit {}.",
             verified.quads, verified.documents, verified.sequence

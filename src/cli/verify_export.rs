@@ -55,7 +55,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
     let mut loaded = None;
     for name in places {
         let place = if name.contains("://") {
-            place_of_url(name)
+            location_of_url(name)
         } else if name.contains('/') {
             Ok(BucketLocation::of_directory(name.into()))
         } else {
@@ -79,7 +79,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
     status
 }
 
-fn place_of_url(url: &str) -> Result<BucketLocation, GatewayError> {
+fn location_of_url(url: &str) -> Result<BucketLocation, GatewayError> {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let reader = ReadCredentials {
         access_key_id: variable("AWS_ACCESS_KEY_ID"),
@@ -219,7 +219,7 @@ fn check_file(path: &Path, json: bool) -> (bool, String) {
             json!({ "file": shown.to_string(), "whole": false, "fault": error.to_string() })
                 .to_string(),
         ),
-        Err(error) if error.kind == ErrorClass::Invalid => (false, format!("{shown}: {error}")),
+        Err(error) if error.class == ErrorClass::Invalid => (false, format!("{shown}: {error}")),
         // The error names the file.
         Err(error) => (false, error.to_string()),
     }

@@ -80,7 +80,7 @@ fn render_settings(text: &mut String) {
     text.push_str("## Settings\n\n| Name | Default | Value | Meaning |\n|---|---|---|---|\n");
     for setting in SETTINGS {
         let default = setting.default.map_or(String::new(), |default| format!("`{default}`"));
-        let secret = if setting.secret { " Secret." } else { "" };
+        let secret = if setting.is_secret { " Secret." } else { "" };
         let _ = writeln!(
             text,
             "| `{}` | {default} | {} | {}{secret} |",

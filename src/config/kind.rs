@@ -76,14 +76,14 @@ pub enum SettingKind {
 
 /// A value as its source has it, not yet parsed.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Raw {
+pub(super) enum RawValue {
     Text(String),
     List(Vec<String>),
 }
 
 /// A parsed value.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum ParsedValue {
     Text(String),
     Flag(bool),
     Number(u64),
@@ -92,7 +92,7 @@ pub(super) enum Value {
     Networks(Vec<(IpAddr, u8)>),
 }
 
-impl Raw {
+impl RawValue {
     /// Whether the text is blank or the list is empty; the setting then counts as not set.
     pub(super) fn is_empty(&self) -> bool {
         match self {
@@ -111,7 +111,7 @@ impl Raw {
     }
 }
 
-impl fmt::Display for Raw {
+impl fmt::Display for RawValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
@@ -125,24 +125,24 @@ impl SettingKind {
     ///
     /// # Errors
     /// Describes the expected value, to follow "expected ".
-    pub(super) fn parse(self, raw: &Raw) -> Result<Value, String> {
+    pub(super) fn parse(self, raw: &RawValue) -> Result<ParsedValue, String> {
         self.try_parse(raw).ok_or_else(|| self.to_string())
     }
 
     /// Whether a text is a valid value of this kind.
     pub fn accepts_text(self, text: &str) -> bool {
-        self.parse(&Raw::Text(text.to_owned())).is_ok()
+        self.parse(&RawValue::Text(text.to_owned())).is_ok()
     }
 
-    fn try_parse(self, raw: &Raw) -> Option<Value> {
+    fn try_parse(self, raw: &RawValue) -> Option<ParsedValue> {
         match self {
-            Self::List => return Some(Value::List(raw.split_items())),
+            Self::List => return Some(ParsedValue::List(raw.split_items())),
             Self::Profiles => return parse_list(raw, is_profile),
             Self::Origins => return parse_list(raw, is_origin),
             Self::Choices(words) => {
                 let items = raw.split_items();
                 let valid = items.iter().all(|item| words.contains(&item.as_str()));
-                return valid.then_some(Value::List(items));
+                return valid.then_some(ParsedValue::List(items));
             }
             Self::Networks => {
                 return raw
@@ -150,32 +150,36 @@ impl SettingKind {
                     .iter()
                     .map(|i| parse_network(i))
                     .collect::<Option<_>>()
-                    .map(Value::Networks);
+                    .map(ParsedValue::Networks);
             }
             _ => {}
         }
-        let Raw::Text(text) = raw else { return None };
+        let RawValue::Text(text) = raw else { return None };
         let text = text.trim();
-        let whole = |valid: bool| valid.then(|| Value::Text(text.to_owned()));
+        let whole = |valid: bool| valid.then(|| ParsedValue::Text(text.to_owned()));
         match self {
-            Self::Flag if text.eq_ignore_ascii_case("true") => Some(Value::Flag(true)),
-            Self::Flag if text.eq_ignore_ascii_case("false") => Some(Value::Flag(false)),
+            Self::Flag if text.eq_ignore_ascii_case("true") => Some(ParsedValue::Flag(true)),
+            Self::Flag if text.eq_ignore_ascii_case("false") => Some(ParsedValue::Flag(false)),
             Self::Whole { min, max } => {
-                text.parse().ok().filter(|n| (min..=max).contains(n)).map(Value::Number)
+                text.parse().ok().filter(|n| (min..=max).contains(n)).map(ParsedValue::Number)
             }
             Self::Size { min, max } => {
-                parse_size(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+                parse_size(text).filter(|n| (min..=max).contains(n)).map(ParsedValue::Number)
             }
             Self::Duration { min, max } => {
-                parse_duration(text).filter(|n| (min..=max).contains(n)).map(Value::Number)
+                parse_duration(text).filter(|n| (min..=max).contains(n)).map(ParsedValue::Number)
             }
             Self::Choice(words) => words
                 .iter()
                 .find(|word| word.eq_ignore_ascii_case(text))
-                .map(|word| Value::Text((*word).to_owned())),
-            Self::Address if text == "localhost" => Some(Value::Address([127, 0, 0, 1].into())),
-            Self::Address => text.parse().ok().map(Value::Address),
-            Self::Url => is_url(text).then(|| Value::Text(text.trim_end_matches('/').to_owned())),
+                .map(|word| ParsedValue::Text((*word).to_owned())),
+            Self::Address if text == "localhost" => {
+                Some(ParsedValue::Address([127, 0, 0, 1].into()))
+            }
+            Self::Address => text.parse().ok().map(ParsedValue::Address),
+            Self::Url => {
+                is_url(text).then(|| ParsedValue::Text(text.trim_end_matches('/').to_owned()))
+            }
             Self::Filter => whole(is_filter(text)),
             Self::GatewayId => whole(is_gateway_id(text)),
             Self::Bucket => whole(check_bucket_name(text).is_ok()),
@@ -259,9 +263,9 @@ impl fmt::Display for SettingKind {
     }
 }
 
-fn parse_list(raw: &Raw, valid: fn(&str) -> bool) -> Option<Value> {
+fn parse_list(raw: &RawValue, valid: fn(&str) -> bool) -> Option<ParsedValue> {
     let items = raw.split_items();
-    items.iter().all(|item| valid(item)).then_some(Value::List(items))
+    items.iter().all(|item| valid(item)).then_some(ParsedValue::List(items))
 }
 
 /// Parses a size in bytes: a number and a unit. As in Spring, MB means MiB.
@@ -410,7 +414,7 @@ mod tests {
     use super::*;
 
     fn is_valid(kind: SettingKind, text: &str) -> bool {
-        kind.parse(&Raw::Text(text.to_owned())).is_ok()
+        kind.parse(&RawValue::Text(text.to_owned())).is_ok()
     }
 
     #[test]
@@ -523,6 +527,6 @@ mod tests {
         assert!(!is_valid(SettingKind::GatewayId, "a b"));
         assert!(!is_valid(SettingKind::Flag, "yes"));
         assert!(!is_valid(SettingKind::Whole { min: 1, max: 2 }, "3"));
-        assert!(SettingKind::Text.parse(&Raw::List(vec!["a".into()])).is_err());
+        assert!(SettingKind::Text.parse(&RawValue::List(vec!["a".into()])).is_err());
     }
 }

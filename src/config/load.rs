@@ -1,9 +1,9 @@
 //! Loads the configuration: reads the sources, merges their values, and checks them.
 use super::error::ConfigError;
-use super::kind::{Raw, SettingKind, Value};
+use super::kind::{ParsedValue, RawValue, SettingKind};
 use super::name::{self, KnownName};
 use super::settings::{EffectiveValue, Settings};
-use super::sources::{self, FoundValue, Source, Sources};
+use super::sources::{self, FoundValue, SourceKind, Sources};
 use super::table::{self, SETTINGS, SIGN_IN_PROFILES, Setting};
 use super::{security, typed};
 use std::collections::BTreeMap;
@@ -19,20 +19,20 @@ pub struct Loaded {
 
 /// A value of a setting, not yet parsed, and its origin.
 #[derive(Clone)]
-pub(super) struct Entry {
+pub(super) struct RawSetting {
     pub(super) setting: &'static Setting,
     pub(super) id: Option<String>,
-    pub(super) raw: Raw,
+    pub(super) raw: RawValue,
     pub(super) origin: String,
-    source: Option<Source>,
+    source: Option<SourceKind>,
     /// Whether `raw` was collected from `name[0]`, `name[1]`, ... of one source.
-    indexed: bool,
+    is_indexed: bool,
 }
 
-impl Entry {
+impl RawSetting {
     /// Returns the value for display, with secrets masked.
     pub(super) fn display_value(&self) -> String {
-        if self.setting.secret {
+        if self.setting.is_secret {
             return "******".to_owned();
         }
         let text = self.raw.to_string();
@@ -52,7 +52,7 @@ impl Entry {
     fn describe_exposure(&self, name: &str) -> Option<String> {
         let is_path = self.setting.kind == SettingKind::Pem
             && !self.raw.to_string().trim_start().starts_with("-----BEGIN ");
-        (self.setting.secret && !is_path && self.source == Some(Source::Argument)).then(|| {
+        (self.setting.is_secret && !is_path && self.source == Some(SourceKind::Argument)).then(|| {
             format!(
                 "{name} is a secret on the command line, where every user of this machine can read it; give it in \
                  an environment variable, in a file {name} in $CREDENTIALS_DIRECTORY, or in an application.yaml \
@@ -73,9 +73,9 @@ impl Entry {
 }
 
 /// The effective value of a setting, parsed.
-pub(super) struct Typed {
-    pub(super) entry: Entry,
-    pub(super) value: Value,
+pub(super) struct ParsedSetting {
+    pub(super) entry: RawSetting,
+    pub(super) value: ParsedValue,
 }
 
 /// Reads, merges and checks the configuration.
@@ -98,7 +98,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
         value: typed.entry.display_value(),
         origin: typed.entry.origin,
     });
-    settings.effective = effective.collect();
+    settings.effective_values = effective.collect();
     settings.warnings.clone_from(&warnings);
     Ok(Loaded { settings, warnings })
 }
@@ -126,13 +126,13 @@ fn read_sources(
     late.extend(sources::read_arguments(sources, errors));
     let is_profiles = |found: &&FoundValue| {
         let known = match found.source {
-            Source::Environment => name::resolve_variable(&found.name),
+            SourceKind::Environment => name::resolve_variable(&found.name),
             _ => name::resolve_name(&found.name),
         };
         known.is_some_and(|known| known.setting.kind == SettingKind::Profiles)
     };
     let profiles = found.iter().chain(&late).rfind(is_profiles).cloned();
-    if let Some(Ok(Value::List(names))) =
+    if let Some(Ok(ParsedValue::List(names))) =
         profiles.map(|found| SettingKind::Profiles.parse(&found.value))
     {
         for profile in names {
@@ -163,16 +163,16 @@ fn merge_values(
     sources: &Sources,
     errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
-) -> BTreeMap<String, Entry> {
+) -> BTreeMap<String, RawSetting> {
     let mut merged = list_defaults(sources);
     let ids: Vec<String> = found
         .iter()
-        .filter(|f| f.source != Source::Environment)
+        .filter(|f| f.source != SourceKind::Environment)
         .filter_map(|f| name::resolve_name(&f.name)?.id)
         .collect();
     for found in found {
         let known = match found.source {
-            Source::Environment => {
+            SourceKind::Environment => {
                 let known = find_variable_setting(&found, &ids, errors);
                 if known.is_none() {
                     warnings.extend(describe_unknown_variable(&found.name));
@@ -196,25 +196,25 @@ fn merge_values(
 }
 
 /// Replaces defaults by the values that a bundled profile presets.
-fn apply_presets(merged: &mut BTreeMap<String, Entry>) {
+fn apply_presets(merged: &mut BTreeMap<String, RawSetting>) {
     let is_active = |profile: &str| {
         merged
             .get("profiles.active")
             .is_some_and(|active| active.raw.split_items().iter().any(|name| name == profile))
     };
-    if !is_active(security::AZUREAD) {
+    if !is_active(security::AZUREAD_PROFILE) {
         return;
     }
     let given = |name: &str| merged.get(name).map(|entry| entry.raw.to_string().trim().to_owned());
     for (name, value) in security::list_presets(given) {
         let known = name::resolve_name(&name).expect("presets are settings");
-        let entry = Entry {
+        let entry = RawSetting {
             setting: known.setting,
             id: known.id,
-            raw: Raw::Text(value),
-            origin: format!("profile {}", security::AZUREAD),
+            raw: RawValue::Text(value),
+            origin: format!("profile {}", security::AZUREAD_PROFILE),
             source: None,
-            indexed: false,
+            is_indexed: false,
         };
         match merged.entry(name) {
             std::collections::btree_map::Entry::Occupied(mut taken)
@@ -266,46 +266,46 @@ fn find_variable_setting(
 }
 
 fn insert_value(
-    merged: &mut BTreeMap<String, Entry>,
+    merged: &mut BTreeMap<String, RawSetting>,
     known: &KnownName<String>,
     found: FoundValue,
 ) {
     let name = known.canonical_name();
     if known.index.is_some()
         && let Some(entry) = merged.get_mut(&name)
-        && entry.indexed
+        && entry.is_indexed
         && entry.source.as_ref() == Some(&found.source)
     {
         let mut items = entry.raw.split_items();
         items.extend(found.value.split_items());
-        entry.raw = Raw::List(items);
+        entry.raw = RawValue::List(items);
         return;
     }
     let raw = match known.index {
-        Some(_) => Raw::List(found.value.split_items()),
+        Some(_) => RawValue::List(found.value.split_items()),
         None => found.value,
     };
-    let entry = Entry {
+    let entry = RawSetting {
         setting: known.setting,
         id: known.id.clone(),
         raw,
         origin: found.origin,
         source: Some(found.source),
-        indexed: known.index.is_some(),
+        is_indexed: known.index.is_some(),
     };
     merged.insert(name, entry);
 }
 
-fn list_defaults(sources: &Sources) -> BTreeMap<String, Entry> {
+fn list_defaults(sources: &Sources) -> BTreeMap<String, RawSetting> {
     let of_table =
         SETTINGS.iter().filter(|s| name::split_placeholder(s.name).is_none()).filter_map(|s| {
-            let entry = |value: &str, origin: &str| Entry {
+            let entry = |value: &str, origin: &str| RawSetting {
                 setting: s,
                 id: None,
-                raw: Raw::Text(value.to_owned()),
+                raw: RawValue::Text(value.to_owned()),
                 origin: origin.to_owned(),
                 source: None,
-                indexed: false,
+                is_indexed: false,
             };
             // `STATE_DIRECTORY` has the directories of `StateDirectory=`, separated by colons (systemd.exec(5)).
             let state =
@@ -323,9 +323,9 @@ fn list_defaults(sources: &Sources) -> BTreeMap<String, Entry> {
 
 /// Parses the values.
 fn parse_values(
-    merged: BTreeMap<String, Entry>,
+    merged: BTreeMap<String, RawSetting>,
     errors: &mut Vec<ConfigError>,
-) -> BTreeMap<String, Typed> {
+) -> BTreeMap<String, ParsedSetting> {
     let mut typed = BTreeMap::new();
     for (name, entry) in merged {
         let value = match entry.setting.kind.parse(&entry.raw) {
@@ -335,13 +335,13 @@ fn parse_values(
                 continue;
             }
         };
-        typed.insert(name, Typed { entry, value });
+        typed.insert(name, ParsedSetting { entry, value });
     }
     typed
 }
 
 /// Returns the parsed default of a setting.
-pub(super) fn default_of(name: &str) -> Option<Value> {
+pub(super) fn default_of(name: &str) -> Option<ParsedValue> {
     let setting = table::find_setting(name)?;
-    setting.kind.parse(&Raw::Text(setting.default?.to_owned())).ok()
+    setting.kind.parse(&RawValue::Text(setting.default?.to_owned())).ok()
 }

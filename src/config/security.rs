@@ -1,6 +1,6 @@
 //! Builds the settings of authentication and authorization, for people and machines (specification, 5).
 use super::error::ConfigError;
-use super::load::Typed;
+use super::load::ParsedSetting;
 use super::settings::{
     Claims, ClientAuthentication, Oidc, ResourceServer, RoleValues, Security, SessionLimits,
 };
@@ -10,28 +10,28 @@ use penstock_base::Role;
 use std::path::PathBuf;
 
 /// The bundled profile of the cloud directory (specification, 5.6).
-pub(super) const AZUREAD: &str = "azuread";
+pub(super) const AZUREAD_PROFILE: &str = "azuread";
 
-const MODE: &str = "security";
-const REGISTRATION: &str = "service.security.registration";
-const TENANT: &str = "service.security.tenant-id";
-const DEFAULT_ROLE: &str = "service.security.defaultServiceAccountRole";
+const MODE_SETTING: &str = "security";
+const REGISTRATION_SETTING: &str = "service.security.registration";
+const TENANT_SETTING: &str = "service.security.tenant-id";
+const DEFAULT_ROLE_SETTING: &str = "service.security.defaultServiceAccountRole";
 const CLIENT_PREFIX: &str = "framework.security.oauth2.client.";
-const CLIENT_ID: &str = "framework.security.oauth2.client.registration.<id>.client-id";
+const CLIENT_ID_SETTING: &str = "framework.security.oauth2.client.registration.<id>.client-id";
 const JWT_PREFIX: &str = "framework.security.oauth2.resourceserver.jwt.";
 
 /// Returns what the profile `azuread` presets, derived from the given values. A preset is omitted if it depends on a
 /// value that is not set; that value is then reported as missing.
 pub(super) fn list_presets(given: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
-    let id = given(REGISTRATION).unwrap_or_else(|| "azure".to_owned());
+    let id = given(REGISTRATION_SETTING).unwrap_or_else(|| "azure".to_owned());
     let provider = |property: &str| format!("{CLIENT_PREFIX}provider.{id}.{property}");
     let mut presets = vec![
-        (MODE.to_owned(), "oauth2".to_owned()),
-        (REGISTRATION.to_owned(), id.clone()),
+        (MODE_SETTING.to_owned(), "oauth2".to_owned()),
+        (REGISTRATION_SETTING.to_owned(), id.clone()),
         (provider("user-name-attribute"), "oid".to_owned()),
         ("service.security.claims.email".to_owned(), "email,preferred_username".to_owned()),
     ];
-    if let Some(tenant) = given(TENANT) {
+    if let Some(tenant) = given(TENANT_SETTING) {
         let login = format!("https://login.microsoftonline.com/{tenant}");
         presets.extend([
             (provider("issuer-uri"), v2_issuer(&tenant)),
@@ -70,16 +70,18 @@ pub(super) fn build_security(
     let oidc = build_sign_in(values, errors, warnings);
     let mut resource_server = build_resource_server(values, &role_values, errors, warnings);
     if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
-        && is_one_provider(oidc, server, values.get_text(TENANT).as_deref())
+        && is_one_provider(oidc, server, values.get_text(TENANT_SETTING).as_deref())
     {
         server.sign_in_issuer = Some(oidc.identity_issuer().to_owned());
     }
     if let (Some(oidc), Some(server)) = (&oidc, &mut resource_server)
-        && values.get_list("profiles.active").iter().any(|name| name == AZUREAD)
+        && values.get_list("profiles.active").iter().any(|name| name == AZUREAD_PROFILE)
     {
-        server.client_id_audience = client_id_audience(oidc, server, values.get_text(TENANT));
+        server.client_id_audience =
+            client_id_audience(oidc, server, values.get_text(TENANT_SETTING));
     }
-    let client_ids = values.0.iter().filter(|(_, typed)| typed.entry.setting.name == CLIENT_ID);
+    let client_ids =
+        values.0.iter().filter(|(_, typed)| typed.entry.setting.name == CLIENT_ID_SETTING);
     Security {
         client_ids: client_ids.filter_map(|(name, _)| values.get_text(name)).collect(),
         oidc,
@@ -134,14 +136,18 @@ fn build_sign_in(
 ) -> Option<Oidc> {
     let profiles = values.get_list("profiles.active");
     let has_profile = profiles.iter().any(|name| SIGN_IN_PROFILES.contains(&name.as_str()));
-    let has_mode = values.get_text(MODE).is_some();
+    let has_mode = values.get_text(MODE_SETTING).is_some();
     match (has_mode, has_profile) {
-        (true, true) => {
-            build_registration(values, profiles.iter().any(|p| p == AZUREAD), errors, warnings)
-        }
+        (true, true) => build_registration(
+            values,
+            profiles.iter().any(|p| p == AZUREAD_PROFILE),
+            errors,
+            warnings,
+        ),
         (false, false) => {
             let unused = |name: &&String| {
-                name.starts_with(CLIENT_PREFIX) || [REGISTRATION, TENANT].contains(&name.as_str())
+                name.starts_with(CLIENT_PREFIX)
+                    || [REGISTRATION_SETTING, TENANT_SETTING].contains(&name.as_str())
             };
             if let Some(name) = values.0.keys().find(unused) {
                 warnings.push(format!(
@@ -152,13 +158,13 @@ fn build_sign_in(
         }
         (true, false) => {
             let message = "it needs the profile oauth2 (profiles.active=oauth2) or azuread";
-            report_error(values, errors, MODE, message);
+            report_error(values, errors, MODE_SETTING, message);
             None
         }
         (false, true) => {
             // If another value is set, it has been reported already.
             let message = "it is missing: the profile oauth2 is active and needs security=oauth2";
-            report_missing(errors, MODE.to_owned(), message.to_owned());
+            report_missing(errors, MODE_SETTING.to_owned(), message.to_owned());
             None
         }
     }
@@ -178,10 +184,11 @@ fn build_registration(
         value
     };
     let id = require(
-        REGISTRATION.to_owned(),
+        REGISTRATION_SETTING.to_owned(),
         "sign-in needs a registration identifier, 1 to 64 lowercase letters",
     );
-    let tenant = is_azuread.then(|| require(TENANT.to_owned(), "the profile azuread needs it"));
+    let tenant =
+        is_azuread.then(|| require(TENANT_SETTING.to_owned(), "the profile azuread needs it"));
     let id = id?;
     let registered = |property: &str| format!("{CLIENT_PREFIX}registration.{id}.{property}");
     let provided = |property: &str| format!("{CLIENT_PREFIX}provider.{id}.{property}");
@@ -220,8 +227,9 @@ fn build_registration(
     let redirect_uri = of("registration", "redirect-uri").unwrap_or_default();
     let redirect_uri = redirect_uri.replace("{registrationId}", &id);
     if !redirect_uri.ends_with(&format!("/{id}")) {
-        let message =
-            format!("it must end with /login/oauth2/code/{id}, because {REGISTRATION} is {id}");
+        let message = format!(
+            "it must end with /login/oauth2/code/{id}, because {REGISTRATION_SETTING} is {id}"
+        );
         report_error(values, errors, &registered("redirect-uri"), &message);
     }
     let is_foreign = |name: &&String| {
@@ -229,7 +237,7 @@ fn build_registration(
             .is_some_and(|rest| rest.split('.').nth(1) != Some(id.as_str()))
     };
     for name in values.0.keys().filter(is_foreign) {
-        warnings.push(format!("{name} does nothing: {REGISTRATION} is {id}"));
+        warnings.push(format!("{name} does nothing: {REGISTRATION_SETTING} is {id}"));
     }
     Some(Oidc {
         client_id: client_id?,
@@ -261,10 +269,12 @@ fn build_resource_server(
         for (name, is_given) in [
             (format!("{JWT_PREFIX}audiences"), !audiences.is_empty()),
             (format!("{JWT_PREFIX}jwk-set-uri"), jwk_set_uri.is_some()),
-            (DEFAULT_ROLE.to_owned(), default_role.is_some()),
+            (DEFAULT_ROLE_SETTING.to_owned(), default_role.is_some()),
             ("service.security.serviceAccount.emailDomain".to_owned(), email_domain.is_some()),
         ] {
-            if is_given && !values.get_list("profiles.active").iter().any(|name| name == AZUREAD) {
+            if is_given
+                && !values.get_list("profiles.active").iter().any(|name| name == AZUREAD_PROFILE)
+            {
                 warnings.push(format!(
                     "{name} does nothing: machine access is off, because {JWT_PREFIX}issuer-uri is not set"
                 ));
@@ -303,7 +313,7 @@ fn find_default_role(
     roles: &RoleValues,
     errors: &mut Vec<ConfigError>,
 ) -> Option<Role> {
-    let given = values.get_text(DEFAULT_ROLE)?;
+    let given = values.get_text(DEFAULT_ROLE_SETTING)?;
     let named = [
         (roles.user.as_str(), Role::User),
         (roles.contributor.as_str(), Role::Contributor),
@@ -318,7 +328,7 @@ fn find_default_role(
             "expected a role: Admin, Contributor, User, or a value that security.role.* maps to one ({}, {}, {})",
             roles.admin, roles.contributor, roles.user
         );
-        report_error(values, errors, DEFAULT_ROLE, &message);
+        report_error(values, errors, DEFAULT_ROLE_SETTING, &message);
     }
     role.map(|(_, role)| role)
 }
@@ -357,7 +367,7 @@ fn check_ca_file(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<P
 /// Reports an error about a value, or about the default if no value is set.
 fn report_error(values: &Values<'_>, errors: &mut Vec<ConfigError>, name: &str, message: &str) {
     errors.push(match values.0.get(name) {
-        Some(Typed { entry, .. }) => entry.to_error(name, message.to_owned()),
+        Some(ParsedSetting { entry, .. }) => entry.to_error(name, message.to_owned()),
         None => ConfigError::missing_value(name.to_owned(), message.to_owned()),
     });
 }

@@ -24,7 +24,7 @@ pub struct Settings {
     /// `service.limits.*`
     pub limits: Limits,
     /// `service.events.*`
-    pub events: Events,
+    pub events: EventLimits,
     /// `security`, `service.security.*`, `framework.security.*`: authentication and authorization.
     pub security: Security,
     /// `service.export.*`
@@ -36,7 +36,7 @@ pub struct Settings {
     /// The warnings about the configuration, a sentence each.
     pub warnings: Vec<String>,
     /// Every effective value, by name, with secrets masked.
-    pub effective: Vec<EffectiveValue>,
+    pub effective_values: Vec<EffectiveValue>,
 }
 
 /// An effective value: the one that overrides all others.
@@ -138,7 +138,7 @@ pub enum ForwardHeaders {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// `body`: the maximum bytes of one request body, or of one NDJSON line.
-    pub body: u64,
+    pub body_bytes: u64,
     /// `nesting`: the maximum levels of JSON.
     pub nesting: usize,
     /// `objects`: the maximum objects in one JSON request.
@@ -146,11 +146,11 @@ pub struct Limits {
     /// `values`: the maximum JSON values in one JSON request, or in a chunk of NDJSON.
     pub values: usize,
     /// `in-flight`: the maximum bytes of all concurrent bodies.
-    pub in_flight: u64,
+    pub in_flight_bytes: u64,
     /// `memory`: the bytes that the process may use, in addition to the limit of its control group.
-    pub memory: Option<u64>,
+    pub memory_bytes: Option<u64>,
     /// `disk-reserve`: the bytes of the disk that are kept free.
-    pub disk_reserve: u64,
+    pub disk_reserve_bytes: u64,
     /// `idempotency-keys`: the number of answers kept for 24 h.
     pub idempotency_keys: usize,
     /// `idempotency-bytes`: the total bytes of those answers.
@@ -191,8 +191,8 @@ impl Limits {
         let bodies = (memory / 16).max(8 << 20);
         let values = usize::try_from(memory / (3 << 10)).unwrap_or(usize::MAX).max(10_000);
         Self {
-            body: self.body.min(bodies / 2),
-            in_flight: self.in_flight.min(bodies),
+            body_bytes: self.body_bytes.min(bodies / 2),
+            in_flight_bytes: self.in_flight_bytes.min(bodies),
             values: self.values.min(values),
             ..self
         }
@@ -201,7 +201,7 @@ impl Limits {
 
 /// `service.events.*`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Events {
+pub struct EventLimits {
     /// `depth`: the number of events kept for listeners that reconnect.
     pub depth: usize,
     /// `listeners`: the maximum number of concurrent listeners.
@@ -357,7 +357,7 @@ pub struct Targets {
     /// `service.export.bandwidth`: bytes per second for all targets together.
     pub bandwidth: Option<u64>,
     /// `service.export.window` and its time zone.
-    pub times: Option<DeliveryWindow>,
+    pub delivery_window: Option<DeliveryWindow>,
     /// `service.export.spool`: the maximum bytes of files that wait for their targets.
     pub spool_bytes: u64,
 }
@@ -458,13 +458,14 @@ mod tests {
         let configured = crate::load(&sources).unwrap().settings.limits;
         assert_eq!(configured.fit_into_memory(1 << 30), configured);
         let of_a_gateway = configured.fit_into_memory(150 << 20);
-        assert_eq!(of_a_gateway.in_flight, (150 << 20) / 16);
-        assert_eq!(of_a_gateway.body, (150 << 20) / 32);
+        assert_eq!(of_a_gateway.in_flight_bytes, (150 << 20) / 16);
+        assert_eq!(of_a_gateway.body_bytes, (150 << 20) / 32);
         assert_eq!(of_a_gateway.values, 51_200);
         let of_a_small_one = configured.fit_into_memory(1 << 20);
-        assert_eq!((of_a_small_one.in_flight, of_a_small_one.body), (8 << 20, 4 << 20));
+        assert_eq!((of_a_small_one.in_flight_bytes, of_a_small_one.body_bytes), (8 << 20, 4 << 20));
         assert_eq!(of_a_small_one.values, 10_000);
-        let modest = Limits { body: 1 << 20, in_flight: 2 << 20, values: 100, ..configured };
+        let modest =
+            Limits { body_bytes: 1 << 20, in_flight_bytes: 2 << 20, values: 100, ..configured };
         assert_eq!(modest.fit_into_memory(1 << 20), modest);
     }
 }

@@ -1,6 +1,6 @@
 //! Reads values from the configuration sources.
 use super::error::ConfigError;
-use super::kind::Raw;
+use super::kind::RawValue;
 use super::{properties, yaml};
 use nix::unistd::geteuid;
 use std::collections::BTreeMap;
@@ -68,16 +68,16 @@ impl std::fmt::Debug for Sources {
 #[derive(Clone)]
 pub(super) struct FoundValue {
     pub(super) name: String,
-    pub(super) value: Raw,
+    pub(super) value: RawValue,
     /// The origin, for display.
     pub(super) origin: String,
     /// The kind of the source.
-    pub(super) source: Source,
+    pub(super) source: SourceKind,
 }
 
 /// The kind of a source, in the order of reading. Later kinds override earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum SourceKind {
     File(PathBuf),
     Environment,
     Credential,
@@ -130,7 +130,7 @@ pub(super) fn parse_file(
     errors: &mut Vec<ConfigError>,
 ) -> Vec<FoundValue> {
     let origin = display_path(path);
-    let source = Source::File(path.to_owned());
+    let source = SourceKind::File(path.to_owned());
     if path.extension().is_some_and(|e| e == "properties") {
         let properties =
             properties::parse(text).unwrap_or_else(|lines| {
@@ -141,7 +141,7 @@ pub(super) fn parse_file(
             });
         let found = properties.into_iter().map(|property| FoundValue {
             name: property.name,
-            value: Raw::Text(property.value),
+            value: RawValue::Text(property.value),
             origin: format!("{origin}, line {}", property.line),
             source: source.clone(),
         });
@@ -190,10 +190,10 @@ pub(super) fn read_credentials(
         let origin = format!("credential {}", display_path(&dir.join(&file)));
         match read_optional_file(&dir.join(&file)) {
             Ok(Some(text)) => found.push(FoundValue {
-                value: Raw::Text(trim_line_end(&text).to_owned()),
+                value: RawValue::Text(trim_line_end(&text).to_owned()),
                 name,
                 origin,
-                source: Source::Credential,
+                source: SourceKind::Credential,
             }),
             Ok(None) => {}
             Err(error) => errors.push(ConfigError::of_source(origin, describe_read_error(&error))),
@@ -206,9 +206,9 @@ pub(super) fn read_credentials(
 pub(super) fn read_environment(sources: &Sources) -> Vec<FoundValue> {
     let found = sources.environment.iter().map(|(name, value)| FoundValue {
         name: name.clone(),
-        value: Raw::Text(value.clone()),
+        value: RawValue::Text(value.clone()),
         origin: format!("environment variable {name}"),
-        source: Source::Environment,
+        source: SourceKind::Environment,
     });
     found.collect()
 }
@@ -220,9 +220,9 @@ pub(super) fn read_arguments(sources: &Sources, errors: &mut Vec<ConfigError>) -
         match argument.strip_prefix("--").and_then(|a| a.split_once('=')) {
             Some((name, value)) => found.push(FoundValue {
                 name: name.to_owned(),
-                value: Raw::Text(value.to_owned()),
+                value: RawValue::Text(value.to_owned()),
                 origin: format!("--{name}"),
-                source: Source::Argument,
+                source: SourceKind::Argument,
             }),
             None => errors
                 .push(ConfigError::of_source(argument.clone(), "expected --name=value".into())),

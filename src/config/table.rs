@@ -12,13 +12,13 @@ pub struct Setting {
     /// Its default, in the form of a configuration file.
     pub default: Option<&'static str>,
     /// Whether its value is masked wherever it would be shown.
-    pub secret: bool,
+    pub is_secret: bool,
     /// A description of its effect.
     pub meaning: &'static str,
 }
 
 const fn setting(name: &'static str, kind: SettingKind, meaning: &'static str) -> Setting {
-    Setting { name, kind, default: None, secret: false, meaning }
+    Setting { name, kind, default: None, is_secret: false, meaning }
 }
 
 impl Setting {
@@ -27,7 +27,7 @@ impl Setting {
     }
 
     const fn as_secret(self) -> Self {
-        Self { secret: true, ..self }
+        Self { is_secret: true, ..self }
     }
 }
 
@@ -39,8 +39,8 @@ const TIB: u64 = 1 << 40;
 const ALGORITHMS: &[&str] =
     &["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"];
 /// In milliseconds, as is `DAY`.
-const MINUTE: u64 = 60_000;
-const DAY: u64 = 24 * 60 * MINUTE;
+const MINUTE_MS: u64 = 60_000;
+const DAY_MS: u64 = 24 * 60 * MINUTE_MS;
 
 /// All settings, in the order of the documentation.
 pub static SETTINGS: &[Setting] = &[
@@ -57,7 +57,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("server.ssl.trust-certificate", SettingKind::Pem, "The certificates of the authorities that issue client certificates."),
     setting("server.connections", SettingKind::Whole { min: 1, max: 65_535 }, "The maximum number of concurrent connections. Further ones wait in the system's queue.").with_default("512"),
     setting("server.connections-per-address", SettingKind::Whole { min: 1, max: 65_535 }, "The maximum number of concurrent connections from one address (IPv6: from one /64). Further ones are closed. `service.trusted-proxies` are not counted.").with_default("128"),
-    setting("server.hsts.max-age", SettingKind::Duration { min: 0, max: 3650 * DAY }, "How long browsers that used HTTPS refuse plain HTTP to this host (`Strict-Transport-Security`, RFC 6797). It applies to every port of the host. The header is not sent for an IP address, for `localhost`, or with `server.ssl.self-signed`, unless a trusted proxy terminates HTTPS. `0s` makes browsers forget it.").with_default("365d"),
+    setting("server.hsts.max-age", SettingKind::Duration { min: 0, max: 3650 * DAY_MS }, "How long browsers that used HTTPS refuse plain HTTP to this host (`Strict-Transport-Security`, RFC 6797). It applies to every port of the host. The header is not sent for an IP address, for `localhost`, or with `server.ssl.self-signed`, unless a trusted proxy terminates HTTPS. `0s` makes browsers forget it.").with_default("365d"),
     setting("service.base-url", SettingKind::Url, "The public URL of the service. New namespaces get `<service.base-url>/id/<Namespace>/` as their URI base."),
     setting("service.data-dir", SettingKind::Text, "The directory for all data. Defaults to `$STATE_DIRECTORY`, which systemd sets, if that is present.").with_default("/var/lib/penstock"),
     setting("service.gateway-id", SettingKind::GatewayId, "The name of this gateway in export metadata and in default URI bases. Created at the first start, and kept."),
@@ -78,7 +78,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.limits.graphql.complexity", SettingKind::Whole { min: 1, max: 100_000_000 }, "The maximum number of fields that a GraphQL query may ask for, computed before it is executed. A field below a page counts once for each item of the page (`first`), and one below a list 5 times.").with_default("100000"),
     setting("service.limits.graphql.rows", SettingKind::Whole { min: 1, max: 10_000_000 }, "The maximum number of objects that a GraphQL query may ask for. The objects of its pages are checked before it is executed; during execution, nested ones count too.").with_default("10000"),
     setting("service.limits.graphql.scan", SettingKind::Whole { min: 1, max: 1_000_000_000 }, "The maximum number of objects that a GraphQL query may read if no index answers it. Beyond it the query fails; its list is never cut short.").with_default("1000000"),
-    setting("service.limits.graphql.time", SettingKind::Duration { min: 100, max: 60 * MINUTE }, "The time limit of a GraphQL query. It also waits this long for one of 4 slots.").with_default("10s"),
+    setting("service.limits.graphql.time", SettingKind::Duration { min: 100, max: 60 * MINUTE_MS }, "The time limit of a GraphQL query. It also waits this long for one of 4 slots.").with_default("10s"),
     setting("service.limits.graphql.answer", SettingKind::Size { min: KIB, max: GIB }, "The approximate maximum size of an answer to a GraphQL query.").with_default("4MiB"),
     setting("service.limits.graphql.fields", SettingKind::Whole { min: 0, max: 1_000_000 }, "The maximum number of fields of all Business Objects in the GraphQL schema, including nested ones. The newest Business Objects that do not fit have no type there. Introspection and the SDL need about 10 KB of memory a field, and get 503 if less is available. Queries need only the types that they name.").with_default("20000"),
     setting("service.events.depth", SettingKind::Whole { min: 1, max: 100_000 }, "The maximum number of events kept in memory, at most 4 MiB, for listeners that reconnect. A listener that missed more is notified.").with_default("1000"),
@@ -123,10 +123,10 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.security.claims.roles", SettingKind::List, "The claims with the roles. Dots lead into a claim that is an object (`realm_access.roles`), unless a claim has the whole name.").with_default("roles"),
     setting("service.security.defaultServiceAccountRole", SettingKind::Text, "The role of clients without an assigned one: `Admin`, `Contributor`, `User`, or the value that `security.role.*` maps to it, in any case. Without it they are rejected."),
     setting("service.security.serviceAccount.emailDomain", SettingKind::EmailDomain, "The domain (`@...`) of the emails of service accounts. Without it their email is only the `sub`."),
-    setting("service.security.jwks.max-stale", SettingKind::Duration { min: MINUTE, max: 365 * DAY }, "How long the provider's keys are used while the provider is unreachable.").with_default("7d"),
+    setting("service.security.jwks.max-stale", SettingKind::Duration { min: MINUTE_MS, max: 365 * DAY_MS }, "How long the provider's keys are used while the provider is unreachable.").with_default("7d"),
     setting("service.security.jwt.algorithms", SettingKind::Choices(ALGORITHMS), "The algorithms (RFC 7518, 3.1; RFC 8037) that access tokens and ID tokens may be signed with.").with_default("RS256"),
-    setting("service.security.session.idle", SettingKind::Duration { min: MINUTE, max: 365 * DAY }, "A session without a request ends after this time.").with_default("30m"),
-    setting("service.security.session.absolute", SettingKind::Duration { min: MINUTE, max: 365 * DAY }, "A session ends this long after its start, however much it is used. At least `service.security.session.idle`. Sessions survive a restart of the service, but not of the machine.").with_default("12h"),
+    setting("service.security.session.idle", SettingKind::Duration { min: MINUTE_MS, max: 365 * DAY_MS }, "A session without a request ends after this time.").with_default("30m"),
+    setting("service.security.session.absolute", SettingKind::Duration { min: MINUTE_MS, max: 365 * DAY_MS }, "A session ends this long after its start, however much it is used. At least `service.security.session.idle`. Sessions survive a restart of the service, but not of the machine.").with_default("12h"),
     setting("security.role.admin", SettingKind::Text, "The role value of an Admin.").with_default("ACCURIDS_ADMIN"),
     setting("security.role.contributor", SettingKind::Text, "The role value of a Contributor.").with_default("ACCURIDS_CONTRIBUTOR"),
     setting("security.role.user", SettingKind::Text, "The role value of a User.").with_default("ACCURIDS_USER"),
@@ -157,7 +157,7 @@ pub(super) fn find_setting(name: &str) -> Option<&'static Setting> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kind::Raw;
+    use super::super::kind::RawValue;
     use super::*;
     use std::collections::BTreeSet;
 
@@ -166,7 +166,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         for setting in SETTINGS {
             if let Some(default) = setting.default {
-                let parsed = setting.kind.parse(&Raw::Text(default.to_owned()));
+                let parsed = setting.kind.parse(&RawValue::Text(default.to_owned()));
                 assert!(parsed.is_ok(), "{}: {:?}", setting.name, parsed.err());
             }
             let plain: String =

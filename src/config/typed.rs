@@ -1,11 +1,11 @@
 //! Builds [`Settings`] from the values, and checks what depends on several values.
 use super::error::ConfigError;
-use super::kind::Value;
-use super::load::{Typed, default_of};
+use super::kind::ParsedValue;
+use super::load::{ParsedSetting, default_of};
 use super::security;
 use super::settings::{
-    Compression, DeliveryWindow, Events, ForwardHeaders, GraphqlLimits, Limits, Server, Settings,
-    Target, TargetKind, Targets, Tls,
+    Compression, DeliveryWindow, EventLimits, ForwardHeaders, GraphqlLimits, Limits, Server,
+    Settings, Target, TargetKind, Targets, Tls,
 };
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
@@ -19,7 +19,7 @@ const DEFAULT_TARGET_PREFIX: &str = "service.export.default.";
 /// Builds the settings. If there are errors already, defaults replace the missing values, and the caller discards the
 /// result.
 pub(super) fn build_settings(
-    typed: &BTreeMap<String, Typed>,
+    typed: &BTreeMap<String, ParsedSetting>,
     errors: &mut Vec<ConfigError>,
     warnings: &mut Vec<String>,
 ) -> Settings {
@@ -31,13 +31,14 @@ pub(super) fn build_settings(
         gateway_id: values.get_text("service.gateway-id"),
         auto_create_namespaces: values.get_flag("service.namespace.auto-create"),
         limits: Limits {
-            body: values.get_number("service.limits.body"),
+            body_bytes: values.get_number("service.limits.body"),
             nesting: values.get_count("service.limits.nesting"),
             objects: values.get_count("service.limits.objects"),
             values: values.get_count("service.limits.values"),
-            in_flight: values.get_number("service.limits.in-flight"),
-            memory: Some(values.get_number("service.limits.memory")).filter(|bytes| *bytes > 0),
-            disk_reserve: values.get_number("service.limits.disk-reserve"),
+            in_flight_bytes: values.get_number("service.limits.in-flight"),
+            memory_bytes: Some(values.get_number("service.limits.memory"))
+                .filter(|bytes| *bytes > 0),
+            disk_reserve_bytes: values.get_number("service.limits.disk-reserve"),
             idempotency_keys: values.get_count("service.limits.idempotency-keys"),
             idempotency_bytes: values.get_number("service.limits.idempotency-bytes"),
             history: values.get_count("service.limits.history"),
@@ -53,7 +54,7 @@ pub(super) fn build_settings(
             },
         },
         security: security::build_security(&values, errors, warnings),
-        events: Events {
+        events: EventLimits {
             depth: values.get_count("service.events.depth"),
             listeners: values.get_count("service.events.listeners"),
         },
@@ -63,7 +64,7 @@ pub(super) fn build_settings(
             Some("json") => LogFormat::Json,
             _ => LogFormat::Text,
         },
-        effective: Vec::new(),
+        effective_values: Vec::new(),
         warnings: Vec::new(),
     };
     check_together(&settings, &values, errors, warnings);
@@ -71,9 +72,9 @@ pub(super) fn build_settings(
 }
 
 /// Checks the names that replace a `<...>`.
-pub(super) fn check_ids(typed: &BTreeMap<String, Typed>, errors: &mut Vec<ConfigError>) {
+pub(super) fn check_ids(typed: &BTreeMap<String, ParsedSetting>, errors: &mut Vec<ConfigError>) {
     let mut seen = BTreeSet::new();
-    for (name, Typed { entry, .. }) in typed {
+    for (name, ParsedSetting { entry, .. }) in typed {
         if entry.setting.name.starts_with(TARGETS_PREFIX)
             && let Some(id) = &entry.id
             && seen.insert(id)
@@ -92,7 +93,7 @@ fn check_together(
 ) {
     check_ids(values.0, errors);
     let mut report = |name: &str, message: String| {
-        if let Some(Typed { entry, .. }) = values.0.get(name) {
+        if let Some(ParsedSetting { entry, .. }) = values.0.get(name) {
             errors.push(entry.to_error(name, message));
         }
     };
@@ -104,12 +105,12 @@ fn check_together(
             "plain HTTP is served on {address}: passwords and keys go over the network in the clear"
         ));
     }
-    if settings.limits.in_flight < settings.limits.body {
+    if settings.limits.in_flight_bytes < settings.limits.body_bytes {
         report(
             "service.limits.in-flight",
             format!(
                 "expected at least service.limits.body, which is {} bytes",
-                settings.limits.body
+                settings.limits.body_bytes
             ),
         );
     }
@@ -125,7 +126,7 @@ fn check_together(
 fn build_server(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Server {
     Server {
         address: match values.get("server.address") {
-            Some(Value::Address(address)) => address,
+            Some(ParsedValue::Address(address)) => address,
             _ => IpAddr::V4(Ipv4Addr::LOCALHOST),
         },
         port: u16::try_from(values.get_number("server.port")).unwrap_or_default(),
@@ -134,7 +135,7 @@ fn build_server(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Server {
             _ => ForwardHeaders::None,
         },
         trusted_proxies: match values.get("service.trusted-proxies") {
-            Some(Value::Networks(networks)) => networks,
+            Some(ParsedValue::Networks(networks)) => networks,
             _ => Vec::new(),
         },
         cors_allowed_origins: values.get_list("server.cors.allowed-origins"),
@@ -169,7 +170,7 @@ fn build_tls(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Tls> 
         _ => {}
     }
     let mut report = |name: &str, message: &str| {
-        if let Some(Typed { entry, .. }) = values.0.get(name) {
+        if let Some(ParsedSetting { entry, .. }) = values.0.get(name) {
             errors.push(entry.to_error(name, message.to_owned()));
         }
     };
@@ -231,7 +232,7 @@ fn build_targets(
         history_bytes: values.get_number("service.export.history"),
         spool_bytes: values.get_number("service.export.spool"),
         bandwidth: Some(values.get_number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
-        times: build_times(values),
+        delivery_window: build_times(values),
     }
 }
 
@@ -287,7 +288,7 @@ fn build_target(
     let ca_file = text("ca-file").filter(|_| kind == "s3");
     if let Some(path) = &ca_file
         && let Err(error) = std::fs::File::open(path)
-        && let Some(Typed { entry, .. }) = values.0.get(&format!("{prefix}ca-file"))
+        && let Some(ParsedSetting { entry, .. }) = values.0.get(&format!("{prefix}ca-file"))
     {
         errors.push(
             entry.to_error(&format!("{prefix}ca-file"), format!("it cannot be read: {error}")),
@@ -300,7 +301,8 @@ fn build_target(
             bucket: text("bucket"),
             access_key_id: text("access-key-id")?,
             secret_access_key: text("secret-access-key")?,
-            path_style: values.get(&format!("{prefix}path-style")) != Some(Value::Flag(false)),
+            path_style: values.get(&format!("{prefix}path-style"))
+                != Some(ParsedValue::Flag(false)),
             ca_file: ca_file.map(Into::into),
             compression: match text("compression").as_deref() {
                 Some("gzip") => Compression::Gzip,
@@ -321,34 +323,34 @@ pub(super) fn report_missing(errors: &mut Vec<ConfigError>, name: String, messag
 }
 
 /// The values by name. If the value of a name has an error, the default replaces it.
-pub(super) struct Values<'a>(pub(super) &'a BTreeMap<String, Typed>);
+pub(super) struct Values<'a>(pub(super) &'a BTreeMap<String, ParsedSetting>);
 
 impl Values<'_> {
-    pub(super) fn get(&self, name: &str) -> Option<Value> {
+    pub(super) fn get(&self, name: &str) -> Option<ParsedValue> {
         self.0.get(name).map(|typed| typed.value.clone()).or_else(|| default_of(name))
     }
 
     pub(super) fn get_text(&self, name: &str) -> Option<String> {
         match self.get(name) {
-            Some(Value::Text(text)) => Some(text),
+            Some(ParsedValue::Text(text)) => Some(text),
             _ => None,
         }
     }
 
     pub(super) fn get_list(&self, name: &str) -> Vec<String> {
         match self.get(name) {
-            Some(Value::List(items)) => items,
+            Some(ParsedValue::List(items)) => items,
             _ => Vec::new(),
         }
     }
 
     pub(super) fn get_flag(&self, name: &str) -> bool {
-        matches!(self.get(name), Some(Value::Flag(true)))
+        matches!(self.get(name), Some(ParsedValue::Flag(true)))
     }
 
     pub(super) fn get_number(&self, name: &str) -> u64 {
         match self.get(name) {
-            Some(Value::Number(number)) => number,
+            Some(ParsedValue::Number(number)) => number,
             _ => 0,
         }
     }

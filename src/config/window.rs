@@ -2,7 +2,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-const DAY: u16 = 24 * 60;
+const MINUTES_PER_DAY: u16 = 24 * 60;
 
 /// Ranges of minutes of a day. A range includes its start and excludes its end, and may cross midnight.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl fmt::Display for Window {
 fn parse_range(text: &str) -> Option<(u16, u16)> {
     let (from, to) = text.split_once('-')?;
     let (from, to) = (parse_minute(from.trim())?, parse_minute(to.trim())?);
-    (from != to && from < DAY).then_some((from, to))
+    (from != to && from < MINUTES_PER_DAY).then_some((from, to))
 }
 
 /// Parses a time as the minute of the day; `24:00` is the end of the day.
@@ -57,7 +57,7 @@ fn parse_minute(text: &str) -> Option<u16> {
         return None;
     }
     let (hours, minutes) = (hours.parse::<u16>().ok()?, minutes.parse::<u16>().ok()?);
-    (minutes < 60 && hours * 60 + minutes <= DAY).then_some(hours * 60 + minutes)
+    (minutes < 60 && hours * 60 + minutes <= MINUTES_PER_DAY).then_some(hours * 60 + minutes)
 }
 
 #[cfg(test)]

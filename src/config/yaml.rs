@@ -1,5 +1,5 @@
 //! Parses YAML files into flat names and values.
-use super::kind::Raw;
+use super::kind::RawValue;
 use saphyr_parser::{Event, Parser};
 use serde::de::{
     Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
@@ -12,7 +12,7 @@ use std::fmt;
 ///
 /// # Errors
 /// Describes the error, with its line and column.
-pub(super) fn parse(text: &str) -> Result<Vec<(String, Raw)>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<(String, RawValue)>, String> {
     let shape: Value = serde_yaml::from_str(text)
         .map_err(|error| describe_duplicate_key(text).unwrap_or_else(|| error.to_string()))?;
     let tree = TreeSeed(&shape)
@@ -90,16 +90,16 @@ enum Tree {
     Map(Vec<(String, Tree)>),
 }
 
-fn flatten_tree(name: String, tree: Tree, into: &mut Vec<(String, Raw)>) {
+fn flatten_tree(name: String, tree: Tree, into: &mut Vec<(String, RawValue)>) {
     match tree {
-        Tree::Nothing => into.push((name, Raw::Text(String::new()))),
-        Tree::Scalar(text) => into.push((name, Raw::Text(text))),
+        Tree::Nothing => into.push((name, RawValue::Text(String::new()))),
+        Tree::Scalar(text) => into.push((name, RawValue::Text(text))),
         Tree::List(items) if items.iter().all(|i| matches!(i, Tree::Scalar(_))) => {
             let texts = items.into_iter().filter_map(|item| match item {
                 Tree::Scalar(text) => Some(text),
                 _ => None,
             });
-            into.push((name, Raw::List(texts.collect())));
+            into.push((name, RawValue::List(texts.collect())));
         }
         Tree::List(items) => {
             for (index, item) in items.into_iter().enumerate() {

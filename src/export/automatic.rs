@@ -43,7 +43,7 @@ struct PlannedExports {
     business_object: Arc<Compiled>,
     schedule: Option<Schedule>,
     /// When the next scheduled run is due.
-    next: Option<DateTime<Utc>>,
+    next_run: Option<DateTime<Utc>>,
     debounce: Duration,
     retention: Option<Duration>,
     /// When to check next for objects past their retention.
@@ -55,23 +55,23 @@ struct PlannedExports {
     /// When to try again after a failure.
     not_before: Option<Instant>,
     /// The free disk space in bytes before the last attempt, if the attempt ran out of space.
-    had: Option<u64>,
+    free_bytes_before: Option<u64>,
 }
 
 /// The events that start the next round.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WakeConditions {
-    clock: Option<DateTime<Utc>>,
-    passed: Option<Instant>,
+    next_run_at: Option<DateTime<Utc>>,
+    wake_at: Option<Instant>,
     has_schedules: bool,
-    waits_for_room: bool,
+    waits_for_space: bool,
 }
 
 #[cfg(test)]
 impl WakeConditions {
     /// Returns whether the next round is due now.
     pub(super) fn is_due_now(&self) -> bool {
-        self.passed.is_some_and(|passed| passed <= Instant::now())
+        self.wake_at.is_some_and(|passed| passed <= Instant::now())
     }
 }
 
@@ -105,26 +105,26 @@ pub(super) async fn run_automatic_exports(inner: Arc<Inner>, mut stop: watch::Re
                 (
                     ExportPlan::default(),
                     WakeConditions {
-                        passed: Some(Instant::now() + CHECK_INTERVAL),
+                        wake_at: Some(Instant::now() + CHECK_INTERVAL),
                         ..WakeConditions::default()
                     },
                 )
             }
         };
-        if let Err(error) = alarm.set(next.clock).await {
+        if let Err(error) = alarm.set(next.next_run_at).await {
             tracing::warn!(%error, "The scheduler failed; the gateway checks schedules every few seconds instead.");
         }
         let check_at =
-            (next.has_schedules || next.waits_for_room).then(|| Instant::now() + CHECK_INTERVAL);
-        let until = next.passed.into_iter().chain(check_at).min();
+            (next.has_schedules || next.waits_for_space).then(|| Instant::now() + CHECK_INTERVAL);
+        let until = next.wake_at.into_iter().chain(check_at).min();
         tokio::select! {
             () = watch.wait_for_mark() => {}
             () = alarm.wait_until_fired() => {}
-            () = inner.queue.capacity_freed.notified(), if next.waits_for_room => {}
+            () = inner.queue.capacity_freed.notified(), if next.waits_for_space => {}
             () = sleep_until(until) => {}
             _ = stop.wait_for(|stop| *stop) => break,
         }
-        if let Some(seconds) = clock.was_set() {
+        if let Some(seconds) = clock.seconds_set_since_last_call() {
             tracing::info!(seconds, "The clock was set; the gateway computes all schedules again.");
             plan.version = None;
             // The remaining time was computed with the old clock.
@@ -146,18 +146,18 @@ async fn sleep_until(until: Option<Instant>) {
 /// Compares the wall clock with the elapsed time.
 struct ClockWatch {
     wall: SystemTime,
-    passed: Instant,
+    monotonic: Instant,
 }
 
 impl ClockWatch {
     fn now() -> Self {
-        Self { wall: SystemTime::now(), passed: Instant::now() }
+        Self { wall: SystemTime::now(), monotonic: Instant::now() }
     }
 
     /// Returns by how many seconds the clock was set since the last call, or `None` if it was not set.
-    fn was_set(&mut self) -> Option<i64> {
+    fn seconds_set_since_last_call(&mut self) -> Option<i64> {
         let now = Self::now();
-        let expected = self.wall + (now.passed - self.passed);
+        let expected = self.wall + (now.monotonic - self.monotonic);
         *self = now;
         let (ahead, by) = match self.wall.duration_since(expected) {
             Ok(by) => (1, by),
@@ -176,7 +176,7 @@ pub(super) fn run_due_exports(inner: &Inner, plan: &mut ExportPlan) -> WakeCondi
             Err(fault) => {
                 tracing::warn!(%fault, "Planning the automatic exports failed; the gateway retries in a few seconds.");
                 return WakeConditions {
-                    passed: Some(Instant::now() + CHECK_INTERVAL),
+                    wake_at: Some(Instant::now() + CHECK_INTERVAL),
                     ..WakeConditions::default()
                 };
             }
@@ -200,7 +200,7 @@ impl ExportPlan {
     #[cfg(test)]
     pub(super) fn run_now(&mut self, id: &str, since: DateTime<Utc>) {
         if let Some(planned) = self.by_id.get_mut(id) {
-            planned.next = planned.schedule.as_ref().map(|_| since);
+            planned.next_run = planned.schedule.as_ref().map(|_| since);
         }
     }
 
@@ -216,7 +216,9 @@ impl ExportPlan {
     /// Simulates that disk space was freed since the last attempt.
     #[cfg(test)]
     pub(super) fn simulate_freed_space(&mut self) {
-        self.by_id.values_mut().for_each(|planned| planned.had = planned.had.map(|_| 0));
+        self.by_id
+            .values_mut()
+            .for_each(|planned| planned.free_bytes_before = planned.free_bytes_before.map(|_| 0));
     }
 
     /// Returns the number of failed attempts since the last success, over all Business Objects.
@@ -256,14 +258,14 @@ impl ExportPlan {
             let mut planned = PlannedExports {
                 business_object: Arc::clone(business_object),
                 schedule: automatic.schedule,
-                next: None,
+                next_run: None,
                 debounce: automatic.debounce,
                 retention: automatic.retention,
                 retention_check_at: Instant::now(),
                 is_new: definition.export_on_change,
                 failures: before.as_ref().map_or(0, |before| before.failures),
                 not_before: None,
-                had: None,
+                free_bytes_before: None,
             };
             planned.update_next_run(inner)?;
             if planned.has_changes(inner)? {
@@ -281,8 +283,10 @@ impl ExportPlan {
 
     fn next_wake(&self, inner: &Inner) -> WakeConditions {
         let watch = inner.options.catalogue.watch();
-        let mut next =
-            WakeConditions { waits_for_room: inner.waiting.has_any(), ..WakeConditions::default() };
+        let mut next = WakeConditions {
+            waits_for_space: inner.waiting.has_any(),
+            ..WakeConditions::default()
+        };
         for (id, planned) in &self.by_id {
             next.has_schedules |= planned.schedule.is_some();
             let held_up = planned.not_before.is_some() || inner.waiting.has_export_of(id);
@@ -292,9 +296,9 @@ impl ExportPlan {
                 None => planned.changes_due_at(watch.find_mark(id).as_ref()),
             };
             let retention_check = planned.retention.map(|_| planned.retention_check_at);
-            next.passed = next.passed.into_iter().chain(due).chain(retention_check).min();
+            next.wake_at = next.wake_at.into_iter().chain(due).chain(retention_check).min();
             if !held_up {
-                next.clock = next.clock.into_iter().chain(planned.next).min();
+                next.next_run_at = next.next_run_at.into_iter().chain(planned.next_run).min();
             }
         }
         next
@@ -317,7 +321,7 @@ impl PlannedExports {
         let object = &self.business_object.object;
         let Some(schedule) = &self.schedule else { return Ok(()) };
         let store = &inner.queue.store;
-        self.next =
+        self.next_run =
             schedule::next_run(store, &object.id, &object.definition, schedule, Utc::now())?;
         Ok(())
     }
@@ -332,7 +336,7 @@ impl PlannedExports {
         }
         self.not_before = None;
         let mark = inner.options.catalogue.watch().find_mark(id);
-        let is_run = self.next.is_some_and(|next| next <= Utc::now());
+        let is_run = self.next_run.is_some_and(|next| next <= Utc::now());
         let due = self.changes_due_at(mark.as_ref());
         let is_due = due.is_some_and(|due| due <= Instant::now());
         if !is_run && !is_due && !self.is_new {
@@ -344,7 +348,7 @@ impl PlannedExports {
         }
         match self.create_export(inner, is_run, is_due) {
             Ok(()) => {
-                (self.failures, self.had) = (0, None);
+                (self.failures, self.free_bytes_before) = (0, None);
                 if inner.waiting.remove(id) {
                     tracing::info!(
                         business_object = name,
@@ -353,7 +357,7 @@ impl PlannedExports {
                 }
             }
             Err(DelayReason::NoSpace { kind, cause, had }) => {
-                self.had = had;
+                self.free_bytes_before = had;
                 if had.is_some() {
                     self.delay_next_attempt(CHECK_INTERVAL, MAX_RETRY_DELAY_NO_SPACE);
                 }
@@ -368,8 +372,8 @@ impl PlannedExports {
                     );
                 }
             }
-            Err(DelayReason::Fault(error)) => {
-                self.had = None;
+            Err(DelayReason::Error(error)) => {
+                self.free_bytes_before = None;
                 self.delay_next_attempt(FIRST_RETRY_DELAY, MAX_RETRY_DELAY);
                 if self.failures.is_power_of_two() && !inner.stopping.load(Ordering::Relaxed) {
                     tracing::warn!(
@@ -398,7 +402,7 @@ impl PlannedExports {
             inner.options.disk.free_bytes().is_some_and(|free| free > had.saturating_add(had / 8))
         };
         self.not_before.is_some_and(|not_before| Instant::now() < not_before)
-            && !self.had.is_some_and(has_more_space)
+            && !self.free_bytes_before.is_some_and(has_more_space)
     }
 
     /// Removes objects past their retention if the check is due.
@@ -473,11 +477,11 @@ impl PlannedExports {
         if is_due && created.is_err() {
             watch.mark_unless_marked(id);
         }
-        let created = created.map_err(|error| match error.kind {
+        let created = created.map_err(|error| match error.class {
             error::ErrorClass::InsufficientStorage => {
                 DelayReason::NoSpace { kind, cause: error.detail, had: Some(free) }
             }
-            _ => DelayReason::Fault(error),
+            _ => DelayReason::Error(error),
         });
         if let Some(reason) = created?.reason
             && is_run
@@ -521,12 +525,12 @@ enum DelayReason {
         /// The free disk space in bytes before the failed attempt, `None` if it was not attempted.
         had: Option<u64>,
     },
-    Fault(GatewayError),
+    Error(GatewayError),
 }
 
 impl From<GatewayError> for DelayReason {
     fn from(error: GatewayError) -> Self {
-        Self::Fault(error)
+        Self::Error(error)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Tests automatic exports with a model of a consumer, which applies the files in sequence order. After any series
 //! of actions, the consumer has exactly the objects that the view shows.
+mod capacity;
 mod empty_run;
 mod holders;
 mod reopened;
 mod retention;
-mod room;
 
 use super::automatic::{ExportPlan, run_due_exports};
 use super::entry::{ExportEntry, Kind, Status};
@@ -47,9 +47,9 @@ enum TestAction {
     Ingest { of: usize, mode: Mode, objects: Vec<(usize, usize, Vec<usize>)> },
     Load { quads: Vec<(bool, usize, usize, usize)> },
     Push { of: usize },
-    Run { of: usize },
-    Turn,
-    LeftOff { push: Option<usize> },
+    RunSchedule { of: usize },
+    RunRound,
+    Interrupt { push: Option<usize> },
     Deliver { target: usize },
     Define { of: usize, definition: TestDefinition },
     Remove { of: usize },
@@ -151,9 +151,9 @@ fn arbitrary_actions() -> impl Strategy<Value = Vec<TestAction>> {
         3 => prop::collection::vec((any::<bool>(), 0..9usize, 0..3usize, 0..9usize), 1..4)
             .prop_map(|quads| TestAction::Load { quads }),
         2 => (0..2usize).prop_map(|of| TestAction::Push { of }),
-        1 => (0..2usize).prop_map(|of| TestAction::Run { of }),
-        6 => Just(TestAction::Turn),
-        1 => prop::option::of(0..2usize).prop_map(|push| TestAction::LeftOff { push }),
+        1 => (0..2usize).prop_map(|of| TestAction::RunSchedule { of }),
+        6 => Just(TestAction::RunRound),
+        1 => prop::option::of(0..2usize).prop_map(|push| TestAction::Interrupt { push }),
         4 => (0..2usize).prop_map(|target| TestAction::Deliver { target }),
         2 => (0..2usize, defined).prop_map(|(of, definition)| TestAction::Define { of, definition }),
         1 => (0..2usize).prop_map(|of| TestAction::Remove { of }),
@@ -177,7 +177,7 @@ struct Fixture {
     /// The elapsed time in milliseconds, from which ages are computed.
     elapsed: Arc<AtomicU64>,
     /// The maximum number of containing objects for which a change is recorded.
-    most_holders: usize,
+    max_holders: usize,
 }
 
 /// A consumer of all targets. It keeps the files that it has read, by target, name and sequence.
@@ -240,7 +240,7 @@ fn open_exporter(
         gateway_id: "gateway-1".to_owned(),
         data_dir: dir.to_owned(),
         history: 10_000,
-        pace: super::DeliveryTimings::default(),
+        timings: super::DeliveryTimings::default(),
         events: EventBus::default(),
         spool: SPOOL,
         disk: Disk::new(dir.to_owned(), 0),
@@ -259,7 +259,8 @@ impl Fixture {
         let elapsed = Arc::new(AtomicU64::new(1_000_000));
         let (catalogue, exporter) = open_exporter(dir.path(), &elapsed, most_holders);
         let (plan, consumer) = (ExportPlan::default(), Consumer::default());
-        let mut fixture = Self { dir, catalogue, exporter, plan, consumer, elapsed, most_holders };
+        let mut fixture =
+            Self { dir, catalogue, exporter, plan, consumer, elapsed, max_holders: most_holders };
         for of in 0..2 {
             fixture.define_object(
                 of,
@@ -285,7 +286,8 @@ impl Fixture {
     }
 
     fn restart(self) -> Self {
-        let Self { dir, catalogue, exporter, consumer, elapsed, most_holders, .. } = self;
+        let Self { dir, catalogue, exporter, consumer, elapsed, max_holders: most_holders, .. } =
+            self;
         drop((catalogue, exporter));
         let (catalogue, exporter) = open_exporter(dir.path(), &elapsed, most_holders);
         Self {
@@ -295,7 +297,7 @@ impl Fixture {
             plan: ExportPlan::default(),
             consumer,
             elapsed,
-            most_holders,
+            max_holders: most_holders,
         }
     }
 
@@ -404,14 +406,14 @@ impl Fixture {
                 }
                 self.consume_files();
             }
-            TestAction::Run { of } => {
+            TestAction::RunSchedule { of } => {
                 if let Some(business_object) = self.catalogue.get(NAMES[of]) {
                     self.plan.run_now(&business_object.object.id, Utc::now() - TimeDelta::hours(1));
                 }
                 self.run_round();
             }
-            TestAction::Turn => self.run_round(),
-            TestAction::LeftOff { push } => {
+            TestAction::RunRound => self.run_round(),
+            TestAction::Interrupt { push } => {
                 self.exporter.inner.stopping.store(true, Ordering::Relaxed);
                 match push.and_then(|of| self.catalogue.get(NAMES[of])) {
                     Some(business_object) => {
@@ -613,7 +615,7 @@ fn a_new_target_does_not_block_deletions_while_there_are_no_objects() {
         fixture.ingest_objects(0, Mode::Delete, &[(0, 1, vec![])]);
         if is_left_off {
             // The failed push has closed the generation that contains the deletion.
-            fixture = fixture.apply_action(TestAction::LeftOff { push: Some(0) });
+            fixture = fixture.apply_action(TestAction::Interrupt { push: Some(0) });
         }
         fixture.define_object(0, &TestDefinition::exporting_to(&[0, 1]));
         fixture.settle_all();

@@ -8,17 +8,17 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeliveryTimings {
     /// The maximum delay before the second attempt after a transient failure. It doubles with each failure.
-    pub first: Duration,
+    pub first_delay: Duration,
     /// The maximum delay before the second attempt if an operator has to fix the cause.
-    pub first_if_operator_needed: Duration,
+    pub first_delay_if_operator_needed: Duration,
     /// The maximum delay between attempts.
     pub max_delay: Duration,
     /// The connect timeout.
-    pub connect: Duration,
+    pub connect_timeout: Duration,
     /// The idle timeout of a connection.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// The interval of probes while the link is down, and the timeout of each probe.
-    pub probe: Duration,
+    pub probe_interval: Duration,
     /// How long the gateway queries the server after an upload without a clear result, before it sends the file
     /// again.
     pub settle_time: Duration,
@@ -29,12 +29,12 @@ pub struct DeliveryTimings {
 impl Default for DeliveryTimings {
     fn default() -> Self {
         Self {
-            first: Duration::from_secs(1),
-            first_if_operator_needed: Duration::from_secs(30),
+            first_delay: Duration::from_secs(1),
+            first_delay_if_operator_needed: Duration::from_secs(30),
             max_delay: Duration::from_mins(5),
-            connect: Duration::from_secs(8),
-            idle: Duration::from_secs(10),
-            probe: Duration::from_secs(4),
+            connect_timeout: Duration::from_secs(8),
+            idle_timeout: Duration::from_secs(10),
+            probe_interval: Duration::from_secs(4),
             settle_time: Duration::from_secs(5),
             cleanup_interval: Duration::from_hours(1),
         }
@@ -45,8 +45,11 @@ impl DeliveryTimings {
     /// Returns the delay before the next attempt: exponential backoff with full jitter, so that many gateways
     /// do not retry at once. It is never less than the server's `Retry-After`, up to the maximum delay.
     pub(super) fn next_delay(&self, failure: &DeliveryFailure, failures: u64) -> Duration {
-        let first =
-            if failure.class.is_transient() { self.first } else { self.first_if_operator_needed };
+        let first = if failure.class.is_transient() {
+            self.first_delay
+        } else {
+            self.first_delay_if_operator_needed
+        };
         let cap = exponential_delay(first, failures, self.max_delay);
         let jittered = cap.mul_f64(rand::rng().random_range(0.05..=1.0));
         jittered.max(failure.retry_after.unwrap_or_default().min(self.max_delay))

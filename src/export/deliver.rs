@@ -60,12 +60,12 @@ struct DeliveryWorker {
     /// The open target. The worker reopens it after each failure, so that fixes (a certificate, a DNS address)
     /// take effect.
     opened: Option<OpenTarget>,
-    announcements: FailureLogLimit,
+    failure_log_limit: FailureLogLimit,
 }
 
 impl DeliveryWorker {
     fn new(inner: Arc<Inner>, name: String, stop: watch::Receiver<bool>) -> Self {
-        Self { inner, name, stop, opened: None, announcements: FailureLogLimit::default() }
+        Self { inner, name, stop, opened: None, failure_log_limit: FailureLogLimit::default() }
     }
 
     async fn deliver_queue(mut self) {
@@ -83,7 +83,7 @@ impl DeliveryWorker {
                 Ok(None) => return,
                 Err(fault) => {
                     tracing::error!(target_name = self.name, %fault, "The export queue could not be read.");
-                    let max_delay = self.inner.options.pace.max_delay;
+                    let max_delay = self.inner.options.timings.max_delay;
                     if !wait_for_retry(
                         max_delay,
                         &wake,
@@ -162,8 +162,8 @@ impl DeliveryWorker {
         let delivery = Delivery {
             entry,
             file,
-            unclear: job.unclear,
-            unanswered: job.unanswered,
+            may_be_stored: job.may_be_stored,
+            unclear_since: job.unclear_since,
             uploads: &self.inner.uploads,
             uplink: &self.inner.uplink,
         };
@@ -174,7 +174,7 @@ impl DeliveryWorker {
     async fn record_delivery(&self, order: u64) -> Result<ExportEntry, DeliveryFailure> {
         let recorded = run_blocking(&self.inner, move |inner| {
             let entry = inner.queue.record_delivery(order, inner.current_stamp())?;
-            inner.uploads.remove_sent_files(&entry.id);
+            inner.uploads.remove_compressed_file(&entry.id);
             Ok(entry)
         });
         recorded.await.map_err(|error| {
@@ -196,7 +196,7 @@ impl DeliveryWorker {
             attempts = entry.attempts,
             "An export was delivered."
         );
-        if self.announcements.reset_after_success() {
+        if self.failure_log_limit.reset_after_success() {
             self.publish_target().await;
         }
     }
@@ -208,7 +208,7 @@ impl DeliveryWorker {
         failure: DeliveryFailure,
         wake: &Notify,
     ) -> bool {
-        let (name, order, pace) = (self.name.clone(), job.order, self.inner.options.pace);
+        let (name, order, pace) = (self.name.clone(), job.order, self.inner.options.timings);
         let (class, cause) = (failure.class, failure.cause.clone());
         let (failures, time) = run_blocking(&self.inner, move |inner| {
             Ok(inner.queue.record_failure(&name, order, &failure, |failures| {
@@ -216,8 +216,8 @@ impl DeliveryWorker {
             }))
         })
         .await
-        .unwrap_or((1, pace.first));
-        if self.announcements.should_log(class, Instant::now()) {
+        .unwrap_or((1, pace.first_delay));
+        if self.failure_log_limit.should_log(class, Instant::now()) {
             tracing::warn!(
                 export_id = job.entry.id,
                 business_object = job.entry.business_object_name,
@@ -232,7 +232,7 @@ impl DeliveryWorker {
             self.publish_target().await;
         }
         let link = self.opened.as_ref().filter(|_| class.is_link());
-        let probing = link.map(|target| wait_until_reachable(target, pace.probe));
+        let probing = link.map(|target| wait_until_reachable(target, pace.probe_interval));
         let continues = wait_for_retry(time, wake, &mut self.stop, probing).await;
         self.opened = None;
         continues

@@ -21,9 +21,9 @@ pub(super) struct Delivery<'a> {
     /// The spool file, or the reason why it is not usable.
     pub(super) file: Result<File, String>,
     /// Whether an earlier attempt may have stored the object ([`super::queue::DeliveryJob::unclear`]).
-    pub(super) unclear: bool,
+    pub(super) may_be_stored: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
-    pub(super) unanswered: Option<Instant>,
+    pub(super) unclear_since: Option<Instant>,
     pub(super) uploads: &'a UploadFolder,
     pub(super) uplink: &'a Arc<Uplink>,
 }

@@ -99,7 +99,7 @@ pub struct ExportOptions {
     /// `service.limits.history`
     pub history: usize,
     /// Timeouts and retry intervals of deliveries.
-    pub pace: DeliveryTimings,
+    pub timings: DeliveryTimings,
     /// Receives an event for each change of an export or a target.
     pub events: EventBus,
     /// `service.export.spool`: the maximum bytes of undelivered files. At this limit no further exports are
@@ -197,7 +197,8 @@ impl Exporter {
         let spool = Spool::open(options.data_dir.join("spool"))?;
         let limits =
             queue::HistoryLimits { records: options.history, bytes: options.targets.history_bytes };
-        let uplink = Uplink::new(options.targets.bandwidth, options.targets.times.clone());
+        let uplink =
+            Uplink::new(options.targets.bandwidth, options.targets.delivery_window.clone());
         let uploads = UploadFolder::new(options.data_dir.join("uploads"));
         let queue = ExportQueue::open(store, spool, limits, options.events.clone())?;
         let inner = Inner {

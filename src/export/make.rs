@@ -1,7 +1,7 @@
 //! Creates an export: renders it into the spool, syncs it, and queues it. The same commit records how far the
 //! changes are exported.
 use super::entry::{ExportEntry, Kind};
-use super::queue::{self, AddError, NewExports, NewFile, QueueTarget};
+use super::queue::{self, EnqueueError, NewExports, NewFile, QueueTarget};
 use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{ExportRequester, Inner, PushResult, record, target};
@@ -250,7 +250,7 @@ pub(super) struct ExportBuilder<'a> {
     instance: u64,
     business_object: &'a Compiled,
     targets: &'a [String],
-    begun: Stamp,
+    started_at: Stamp,
     export_date: String,
     by: ExportRequester<'a>,
     /// The ids of the first target's entries, one for each file. The rendered files are named after them.
@@ -266,14 +266,14 @@ impl<'a> ExportBuilder<'a> {
         instance: u64,
     ) -> Self {
         let files = UnqueuedFiles { spool: &inner.queue.spool, names: Vec::new() };
-        let begun = inner.current_stamp();
+        let started_at = inner.current_stamp();
         Self {
             inner,
             instance,
             business_object,
             targets,
-            begun,
-            export_date: time::format_compact(begun.at),
+            started_at,
+            export_date: time::format_compact(started_at.at),
             by: ExportRequester::gateway(),
             ids: Vec::new(),
             files,
@@ -357,17 +357,18 @@ impl<'a> ExportBuilder<'a> {
             targets: &targets,
             covers,
             by: self.by,
-            made: Stamp { doubt: stamp.doubt.or(self.begun.doubt), ..stamp },
+            created_at: Stamp { doubt: stamp.doubt.or(self.started_at.doubt), ..stamp },
         };
         let added = queue.enqueue_files(&new, &mut |t, entries| {
             self.check_instance(t)?;
             hook(t, entries)
         });
         let is_not_committed = added.as_ref().is_err_and(|error| match error {
-            AddError::Refused(_) | AddError::Store(Error::TooLarge { .. } | Error::Reopening) => {
-                true
+            EnqueueError::Refused(_)
+            | EnqueueError::Store(Error::TooLarge { .. } | Error::Reopening) => true,
+            EnqueueError::Store(error) => {
+                error.is_disk_full() && queue.store.poison_cause().is_none()
             }
-            AddError::Store(error) => error.is_disk_full() && queue.store.poison_cause().is_none(),
         });
         // After any other error, the next start may find the commit, whose entries need the files.
         if !is_not_committed {

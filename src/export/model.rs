@@ -178,7 +178,7 @@ proptest! {
                         targets: &queue_targets,
                         covers: None,
                         by: ExportRequester::gateway(),
-                        made: Stamp::of_system(),
+                        created_at: Stamp::of_system(),
                     }, &mut |_, _| Ok(())).unwrap();
                     for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();

@@ -19,18 +19,18 @@ const PUSH_RETRY_AFTER: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct PushLimiter {
-    places: Arc<Semaphore>,
-    at_once: Arc<Semaphore>,
+    pending: Arc<Semaphore>,
+    running: Arc<Semaphore>,
     /// One permit for each Business Object id.
-    of_one: Mutex<HashMap<String, Arc<Semaphore>>>,
+    by_business_object: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 impl Default for PushLimiter {
     fn default() -> Self {
         Self {
-            places: Arc::new(Semaphore::new(MAX_PENDING_PUSHES)),
-            at_once: Arc::new(Semaphore::new(MAX_CONCURRENT_PUSHES)),
-            of_one: Mutex::default(),
+            pending: Arc::new(Semaphore::new(MAX_PENDING_PUSHES)),
+            running: Arc::new(Semaphore::new(MAX_CONCURRENT_PUSHES)),
+            by_business_object: Mutex::default(),
         }
     }
 }
@@ -38,21 +38,21 @@ impl Default for PushLimiter {
 /// A permit to push, released on drop.
 #[derive(Debug)]
 pub struct PushPermit {
-    _held: [OwnedSemaphorePermit; 3],
+    _permits: [OwnedSemaphorePermit; 3],
 }
 
 impl PushLimiter {
     fn object_semaphore(&self, id: &str) -> Arc<Semaphore> {
-        let mut of_one = self.of_one.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_one = self.by_business_object.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(of_one.entry(id.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(1))))
     }
 
     /// Waits for a permit. Returns `None` if too many pushes wait already.
     async fn acquire_permit(&self, id: &str) -> Option<PushPermit> {
-        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let place = Arc::clone(&self.pending).try_acquire_owned().ok()?;
         let of_one = self.object_semaphore(id).acquire_owned().await.ok()?;
-        let at_once = Arc::clone(&self.at_once).acquire_owned().await.ok()?;
-        Some(PushPermit { _held: [place, of_one, at_once] })
+        let at_once = Arc::clone(&self.running).acquire_owned().await.ok()?;
+        Some(PushPermit { _permits: [place, of_one, at_once] })
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) struct NewExports<'a> {
     pub(super) covers: Option<(u64, u64)>,
     pub(super) by: ExportRequester<'a>,
     /// When the files were created.
-    pub(super) made: Stamp,
+    pub(super) created_at: Stamp,
 }
 
 /// A target to queue files for.
@@ -100,9 +100,9 @@ pub(super) struct DeliveryJob {
     /// Whether an earlier attempt may have stored the object although no delivery is recorded. The target may not
     /// have answered, the gateway may have crashed during the attempt, or the entry was parked or replayed after an
     /// attempt.
-    pub(super) unclear: bool,
+    pub(super) may_be_stored: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
-    pub(super) unanswered: Option<Instant>,
+    pub(super) unclear_since: Option<Instant>,
 }
 
 impl ExportQueue {
@@ -169,7 +169,7 @@ impl ExportQueue {
         }
         for (target, target_queue) in &mut state.queues {
             let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
-            target_queue.unanswered.insert(head, Instant::now());
+            target_queue.unclear_since.insert(head, Instant::now());
             let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
             tracing::info!(
                 target_name = target,
@@ -201,10 +201,10 @@ impl ExportQueue {
         &self,
         new: &NewExports<'_>,
         hook: EntriesCommitHook<'_>,
-    ) -> Result<Vec<ExportEntry>, AddError> {
+    ) -> Result<Vec<ExportEntry>, EnqueueError> {
         let mut state = self.lock_state();
         let first = state.next_order;
-        let (records, _) = commit::<_, AddError>(&self.store, new.by.check, |t| {
+        let (records, _) = commit::<_, EnqueueError>(&self.store, new.by.check, |t| {
             let mut records = Vec::with_capacity(new.files.len() * new.targets.len());
             for file in new.files {
                 for (id, to) in file.ids.iter().zip(new.targets) {
@@ -343,7 +343,7 @@ impl ExportQueue {
             target_queue.failing = None;
         }
         let attempts = target_queue.failing.as_ref().map_or(0, |failing| failing.failures);
-        let unanswered = target_queue.unanswered.get(&order).copied();
+        let unanswered = target_queue.unclear_since.get(&order).copied();
         let mut entry = record.entry;
         let unclear = unanswered.is_some() || entry.attempts > 0;
         entry.attempts += attempts;
@@ -351,7 +351,13 @@ impl ExportQueue {
         if attempts == 0 {
             self.publish_entry(&ExportEntry { status: Status::Delivering, ..entry.clone() });
         }
-        Ok(Some(DeliveryJob { order, entry, made_for: record.made_for, unclear, unanswered }))
+        Ok(Some(DeliveryJob {
+            order,
+            entry,
+            made_for: record.made_for,
+            may_be_stored: unclear,
+            unclear_since: unanswered,
+        }))
     }
 
     /// Records that the delivery in progress failed. Returns the number of failures, and the delay that `wait`
@@ -372,7 +378,7 @@ impl ExportQueue {
         let is_new_class = before.as_ref().is_none_or(|failing| failing.class != failure.class);
         let wait = wait(failures);
         if failure.outcome_unknown {
-            target_queue.unanswered.insert(order, Instant::now());
+            target_queue.unclear_since.insert(order, Instant::now());
         }
         target_queue.failing = Some(FailingEntry {
             order,
@@ -380,7 +386,7 @@ impl ExportQueue {
             error: failure.cause.clone(),
             class: failure.class,
             since: before.map_or_else(time::now_rfc3339, |failing| failing.since),
-            next: time::rfc3339_after(wait),
+            next_attempt: time::rfc3339_after(wait),
         });
         if is_new_class && let Ok(Some(record)) = record::read_by_order(&self.store.read(), order) {
             self.publish_entry(&state.current_entry(order, record.entry));
@@ -435,30 +441,30 @@ impl ExportQueue {
 
 /// The reason why exports were not queued.
 #[derive(Debug)]
-pub(super) enum AddError {
+pub(super) enum EnqueueError {
     /// The requester is no longer authorized; nothing was committed.
     Refused(GatewayError),
     /// The store failed.
     Store(Error),
 }
 
-impl From<GatewayError> for AddError {
+impl From<GatewayError> for EnqueueError {
     fn from(error: GatewayError) -> Self {
         Self::Refused(error)
     }
 }
 
-impl From<Error> for AddError {
+impl From<Error> for EnqueueError {
     fn from(error: Error) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<AddError> for GatewayError {
-    fn from(error: AddError) -> Self {
+impl From<EnqueueError> for GatewayError {
+    fn from(error: EnqueueError) -> Self {
         match error {
-            AddError::Refused(error) => error,
-            AddError::Store(error) => error.into(),
+            EnqueueError::Refused(error) => error,
+            EnqueueError::Store(error) => error.into(),
         }
     }
 }
@@ -491,8 +497,8 @@ impl NewExports<'_> {
                 data_checksum: file.finished.data_checksum.clone(),
                 sha256: file.finished.sha256.clone(),
                 key: build_key(&to.prefix, self.name, self.export_date, sequence),
-                created_at: self.made.to_rfc3339(),
-                clock: self.made.doubt,
+                created_at: self.created_at.to_rfc3339(),
+                clock: self.created_at.doubt,
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,

@@ -50,9 +50,9 @@ struct RenderedFile {
     /// Its length in bytes at the last check of the disk space.
     checked_at_bytes: u64,
     object: Vec<u8>,
-    about: SubjectQuads,
+    quads: SubjectQuads,
     warnings: Vec<String>,
-    more_warnings: u64,
+    omitted_warnings: u64,
 }
 
 /// A finished file with the warnings of the view.
@@ -148,20 +148,20 @@ impl Rendering<'_> {
             let read = self.store.read();
             let is_known = match item {
                 RenderItem::Listed(listed, sequence) => {
-                    read.read_listed(listed, &mut file.about)?;
+                    read.read_listed(listed, &mut file.quads)?;
                     sequence == read.sequence()
                 }
                 RenderItem::Changed(uri) => {
-                    read.read_subject(uri.as_ref().into(), &mut file.about)?;
+                    read.read_subject(uri.as_ref().into(), &mut file.quads)?;
                     false
                 }
             };
-            if !is_known && !members::is_member_by_quads(&read, self.business_object, &file.about)?
+            if !is_known && !members::is_member_by_quads(&read, self.business_object, &file.quads)?
             {
                 return Ok(false);
             }
             let root = &self.business_object.mapping.root;
-            let (about, out) = (&file.about, &mut file.object);
+            let (about, out) = (&file.quads, &mut file.object);
             view::render_subject(&read, root, uri, about, out, &mut findings)?;
         }
         file.append_object()?;
@@ -216,7 +216,15 @@ impl RenderedFile {
             .map_err(|error| spool::spool_error("writing", &path, &error))?;
         let (object, about) = (Vec::new(), SubjectQuads::default());
         let (warnings, more_warnings) = (Vec::new(), 0);
-        Ok(Self { path, writer, checked_at_bytes: 0, object, about, warnings, more_warnings })
+        Ok(Self {
+            path,
+            writer,
+            checked_at_bytes: 0,
+            object,
+            quads: about,
+            warnings,
+            omitted_warnings: more_warnings,
+        })
     }
 
     /// Appends the rendered object in the field `object`.
@@ -236,13 +244,13 @@ impl RenderedFile {
         if self.warnings.len() < MAX_WARNINGS {
             self.warnings.push(warning.chars().take(MAX_WARNING_CHARS).collect());
         } else {
-            self.more_warnings += 1;
+            self.omitted_warnings += 1;
         }
     }
 
     fn finish(mut self) -> Result<Rendered, GatewayError> {
-        if self.more_warnings > 0 {
-            self.warnings.push(format!("and {} more", self.more_warnings));
+        if self.omitted_warnings > 0 {
+            self.warnings.push(format!("and {} more", self.omitted_warnings));
         }
         let finished = self.writer.finish();
         let finished =

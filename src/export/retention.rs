@@ -53,7 +53,7 @@ pub(super) fn remove_expired(
         after = Some(last);
         let Some(cursor) = read_cursor(inner, business_object)? else { return Ok(()) };
         if delivered.is_none() {
-            delivered = DeliveredState::read_undelivered(inner, id, cursor, instance)?;
+            delivered = DeliveredState::collect(inner, id, cursor, instance)?;
         }
         let Some(delivered) = delivered.as_ref().filter(|delivered| delivered.instance == instance)
         else {
@@ -176,7 +176,7 @@ pub(super) struct DeliveredState {
 impl DeliveredState {
     /// Collects the state. `cursor` was read before, from the index with this `instance`. Returns `None` if there are
     /// unreadable queue records.
-    pub(super) fn read_undelivered(
+    pub(super) fn collect(
         inner: &Inner,
         id: &str,
         cursor: ExportCursor,

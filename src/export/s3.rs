@@ -33,7 +33,7 @@ const JSON_MEDIA_TYPE: &str = "application/json";
 
 /// An S3 bucket.
 pub(super) struct Bucket {
-    requests: S3Client,
+    client: S3Client,
     endpoint: String,
     /// The name of the bucket at the server.
     name: String,
@@ -44,7 +44,7 @@ pub(super) struct Bucket {
     /// How long the server may still be storing a file after an attempt without a clear result.
     settle_time: Duration,
     /// Whether the server accepts `If-None-Match`.
-    conditional: AtomicBool,
+    supports_conditional_put: AtomicBool,
     /// Whether the credentials may query objects (HEAD).
     may_query: AtomicBool,
 }
@@ -84,8 +84,11 @@ impl Bucket {
         gateway_id: &str,
         timings: &DeliveryTimings,
     ) -> Result<Self, DeliveryFailure> {
-        let timeouts =
-            RequestTimeouts { connect: timings.connect, idle: timings.idle, probe: timings.probe };
+        let timeouts = RequestTimeouts {
+            connect: timings.connect_timeout,
+            idle: timings.idle_timeout,
+            probe: timings.probe_interval,
+        };
         let requests =
             S3Client::open(target, bucket_name, timeouts).map_err(DeliveryFailure::of_gateway)?;
         let (endpoint, bucket, compression) = match target {
@@ -95,28 +98,28 @@ impl Bucket {
             TargetKind::Directory { .. } => (String::new(), None, Compression::None),
         };
         Ok(Self {
-            requests,
+            client: requests,
             endpoint,
             name: bucket.unwrap_or_else(|| bucket_name.to_owned()),
             target: bucket_name.to_owned(),
             gateway_id: gateway_id.to_owned(),
             compression,
             settle_time: timings.settle_time,
-            conditional: AtomicBool::new(true),
+            supports_conditional_put: AtomicBool::new(true),
             may_query: AtomicBool::new(true),
         })
     }
 
     /// Returns whether the endpoint answers.
     pub(super) async fn is_reachable(&self) -> bool {
-        self.requests.is_reachable().await
+        self.client.is_reachable().await
     }
 
     /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
     pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
-        let (entry, unclear) = (delivery.entry, delivery.unclear);
+        let (entry, unclear) = (delivery.entry, delivery.may_be_stored);
         let (uploads, uplink) = (delivery.uploads, delivery.uplink);
-        let before = self.query_until_settled(entry, delivery.unanswered).await?;
+        let before = self.query_until_settled(entry, delivery.unclear_since).await?;
         match &before {
             StoredObject::SameExport => {
                 let _ = self.clean_up_uploads(&entry.id, uploads).await;
@@ -172,11 +175,11 @@ impl Bucket {
             let conditional = self.add_precondition(&mut request.headers, overwrite);
             let whole = 0..content.length;
             request.body = RequestBody::File(&content.file, whole, content.sha256.clone(), uplink);
-            let answer = self.send_whole(request).await?;
+            let answer = self.send_storing_request(request).await?;
             match answer.status {
                 200..=299 => return Ok(true),
                 412 if conditional => return Ok(false),
-                501 if conditional => self.conditional.store(false, Ordering::Relaxed),
+                501 if conditional => self.supports_conditional_put.store(false, Ordering::Relaxed),
                 status => {
                     return Err(DeliveryFailure {
                         outcome_unknown: is_outcome_unknown(status),
@@ -190,7 +193,7 @@ impl Bucket {
     /// Adds the header that makes the server refuse to overwrite an object, unless `overwrite` allows that. Returns
     /// whether it was added: a server that does not support the header gets none.
     fn add_precondition(&self, headers: &mut HeaderMap, overwrite: bool) -> bool {
-        let conditional = !overwrite && self.conditional.load(Ordering::Relaxed);
+        let conditional = !overwrite && self.supports_conditional_put.load(Ordering::Relaxed);
         if conditional {
             headers.insert(HeaderName::from_static("if-none-match"), HeaderValue::from_static("*"));
         }
@@ -295,16 +298,19 @@ impl Bucket {
 
     /// Sends a request. An answer with any status is a success.
     async fn send(&self, request: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
-        self.requests.send(request).await.map_err(|lost| self.lost_failure(&lost))
+        self.client.send(request).await.map_err(|lost| self.lost_failure(&lost))
     }
 
     /// Sends a request that stores the object. A failure says whether the object may have been stored anyway.
-    async fn send_whole(&self, request: S3Request<'_>) -> Result<S3Response, DeliveryFailure> {
+    async fn send_storing_request(
+        &self,
+        request: S3Request<'_>,
+    ) -> Result<S3Response, DeliveryFailure> {
         let lost = |lost: LostRequest| DeliveryFailure {
             outcome_unknown: lost.fully_sent,
             ..self.lost_failure(&lost)
         };
-        self.requests.send(request).await.map_err(lost)
+        self.client.send(request).await.map_err(lost)
     }
 
     fn lost_failure(&self, lost: &LostRequest) -> DeliveryFailure {

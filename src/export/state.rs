@@ -36,7 +36,7 @@ pub(super) struct TargetQueue {
     pub(super) delivering: Option<u64>,
     /// When the last attempt without a clear result ended, by order. The target may have stored these entries. After
     /// a start, the head of the queue is one of them, because the gateway may have crashed during its delivery.
-    pub(super) unanswered: HashMap<u64, Instant>,
+    pub(super) unclear_since: HashMap<u64, Instant>,
     /// The entry whose last attempt failed.
     pub(super) failing: Option<FailingEntry>,
     /// Whether the last attempt reached the target.
@@ -58,7 +58,7 @@ pub(super) struct FailingEntry {
     /// When the first failure happened (RFC 3339).
     pub(super) since: String,
     /// When the next attempt is due (RFC 3339).
-    pub(super) next: String,
+    pub(super) next_attempt: String,
 }
 
 impl QueueState {
@@ -144,6 +144,6 @@ impl TargetQueue {
         if self.failing.as_ref().is_some_and(|failing| failing.order == order) {
             self.failing = None;
         }
-        self.unanswered.remove(&order);
+        self.unclear_since.remove(&order);
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) async fn run_cleanup(inner: Arc<Inner>) {
     loop {
         let abandoned = run_blocking(&inner, find_abandoned).await;
-        for AbandonedUpload { id, begun, delivered } in abandoned.unwrap_or_default() {
+        for AbandonedUpload { id, record: begun, delivered } in abandoned.unwrap_or_default() {
             let ended = match OpenTarget::open(&inner.options, &begun.target) {
                 Ok(OpenTarget::S3(bucket)) if delivered => {
                     bucket.clean_up_uploads(&id, &inner.uploads).await
@@ -32,14 +32,14 @@ pub(super) async fn run_cleanup(inner: Arc<Inner>) {
                 }
             }
         }
-        tokio::time::sleep(inner.options.pace.cleanup_interval).await;
+        tokio::time::sleep(inner.options.timings.cleanup_interval).await;
     }
 }
 
 /// An upload whose export is not in the queue.
 struct AbandonedUpload {
     id: String,
-    begun: UploadRecord,
+    record: UploadRecord,
     delivered: bool,
 }
 
@@ -54,12 +54,12 @@ fn find_abandoned(
         if matches!(status, Some(Status::Queued | Status::Delivering | Status::Blocked)) {
             continue;
         }
-        inner.uploads.remove_sent_files(&id);
+        inner.uploads.remove_compressed_file(&id);
         if let Some((begun, _)) = inner.uploads.read_upload(&id) {
             // An entry that was removed from the history was delivered.
             abandoned.push(AbandonedUpload {
                 id,
-                begun,
+                record: begun,
                 delivered: status != Some(Status::Parked),
             });
         }

@@ -29,7 +29,7 @@ impl OpenTarget {
             None | Some(TargetKind::Directory { .. }) => Ok(Self::Directory(Directory::new(
                 directory_path(&options.data_dir, kind, bucket_name),
             ))),
-            Some(kind) => Bucket::open(kind, bucket_name, &options.gateway_id, &options.pace)
+            Some(kind) => Bucket::open(kind, bucket_name, &options.gateway_id, &options.timings)
                 .map(Box::new)
                 .map(Self::S3),
         }

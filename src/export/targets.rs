@@ -89,7 +89,7 @@ impl Inner {
             target.blocked_since = Some(failing.since.clone());
             target.attempts = failing.failures;
             target.next_attempt =
-                Some(failing.next.clone()).filter(|_| target_queue.delivering.is_none());
+                Some(failing.next_attempt.clone()).filter(|_| target_queue.delivering.is_none());
         }
         if let Some((_, (order, _))) = target_queue.waiting.first_key_value() {
             let head = record::read_by_order(&queue.store.read(), *order)?;

@@ -44,26 +44,26 @@ impl From<io::Error> for ParseError {
 pub(super) struct Tokenizer<R> {
     source: R,
     buffer: Vec<u8>,
-    next: usize,
+    position: usize,
     /// The offset of the buffer in the stream.
-    before: u64,
+    buffer_offset: u64,
     hash: Option<(Sha256, usize)>,
 }
 
 impl<R: Read> Tokenizer<R> {
     pub(super) fn new(source: R) -> Self {
-        Self { source, buffer: Vec::new(), next: 0, before: 0, hash: None }
+        Self { source, buffer: Vec::new(), position: 0, buffer_offset: 0, hash: None }
     }
 
     /// Returns the offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
-        self.before + self.next as u64
+        self.buffer_offset + self.position as u64
     }
 
     /// Skips white space and returns the next byte without consuming it.
     pub(super) fn peek(&mut self) -> Result<Option<u8>, ParseError> {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek_byte()? {
-            self.next += 1;
+            self.position += 1;
         }
         self.peek_byte()
     }
@@ -71,7 +71,7 @@ impl<R: Read> Tokenizer<R> {
     /// Consumes this byte without skipping white space before it.
     pub(super) fn expect_exact(&mut self, expected: u8, why: &str) -> Result<(), ParseError> {
         if self.peek_byte()? == Some(expected) {
-            self.next += 1;
+            self.position += 1;
             return Ok(());
         }
         Err(ParseError::Unexpected {
@@ -83,7 +83,7 @@ impl<R: Read> Tokenizer<R> {
     /// Skips white space and consumes this byte.
     pub(super) fn expect_token(&mut self, expected: u8) -> Result<(), ParseError> {
         if self.peek()? == Some(expected) {
-            self.next += 1;
+            self.position += 1;
             return Ok(());
         }
         Err(self.unexpected_token(&format!("`{}`", char::from(expected)))?)
@@ -147,10 +147,10 @@ impl<R: Read> Tokenizer<R> {
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, ParseError>,
     ) -> Result<(T, Vec<u8>), ParseError> {
-        self.hash = Some((Sha256::new(), self.next));
+        self.hash = Some((Sha256::new(), self.position));
         let value = read(self)?;
         let (mut hash, from) = self.hash.take().expect("nothing in `read` ends the hash");
-        hash.update(self.buffer.get(from..self.next).unwrap_or_default());
+        hash.update(self.buffer.get(from..self.position).unwrap_or_default());
         Ok((value, hash.finalize().to_vec()))
     }
 
@@ -160,7 +160,7 @@ impl<R: Read> Tokenizer<R> {
         loop {
             match self.peek()? {
                 Some(bracket @ (b'{' | b'[')) => {
-                    self.next += 1;
+                    self.position += 1;
                     if open.len() == MAX_DEPTH {
                         return Err(self.unexpected_token("less nesting")?);
                     }
@@ -183,7 +183,7 @@ impl<R: Read> Tokenizer<R> {
             loop {
                 let Some(&object) = open.last() else { return Ok(()) };
                 if self.peek()? == Some(b',') {
-                    self.next += 1;
+                    self.position += 1;
                     if object {
                         self.skip_name()?;
                     }
@@ -208,7 +208,7 @@ impl<R: Read> Tokenizer<R> {
             if self.peek_byte()? != Some(byte) {
                 return Err(self.unexpected_token(word)?);
             }
-            self.next += 1;
+            self.position += 1;
         }
         Ok(())
     }
@@ -301,24 +301,24 @@ impl<R: Read> Tokenizer<R> {
         let byte = self.peek_byte()?;
         if let Some(byte) = byte {
             each(byte);
-            self.next += 1;
+            self.position += 1;
         }
         Ok(byte)
     }
 
     /// Returns the next byte without consuming it.
     fn peek_byte(&mut self) -> Result<Option<u8>, ParseError> {
-        if self.next == self.buffer.len() {
+        if self.position == self.buffer.len() {
             if let Some((hash, from)) = &mut self.hash {
                 hash.update(self.buffer.get(*from..).unwrap_or_default());
                 *from = 0;
             }
-            self.before += self.buffer.len() as u64;
-            self.next = 0;
+            self.buffer_offset += self.buffer.len() as u64;
+            self.position = 0;
             self.buffer.clear();
             self.source.by_ref().take(BUFFER_BYTES as u64).read_to_end(&mut self.buffer)?;
         }
-        Ok(self.buffer.get(self.next).copied())
+        Ok(self.buffer.get(self.position).copied())
     }
 
     /// Returns the error that `what` was expected instead of the next byte.

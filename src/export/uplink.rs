@@ -15,14 +15,14 @@ const CHUNKS_PER_SECOND: u64 = 4;
 #[derive(Debug)]
 pub(super) struct Uplink {
     bytes_per_second: Option<u64>,
-    times: Option<DeliveryWindow>,
+    window: Option<DeliveryWindow>,
     /// When the bytes reserved so far will have been sent.
     free_at: Mutex<Instant>,
 }
 
 impl Uplink {
-    pub(super) fn new(bytes_per_second: Option<u64>, times: Option<DeliveryWindow>) -> Self {
-        Self { bytes_per_second, times, free_at: Mutex::new(Instant::now()) }
+    pub(super) fn new(bytes_per_second: Option<u64>, window: Option<DeliveryWindow>) -> Self {
+        Self { bytes_per_second, window, free_at: Mutex::new(Instant::now()) }
     }
 
     /// Returns the chunk size in bytes.
@@ -46,12 +46,12 @@ impl Uplink {
 
     /// Returns whether the delivery window is open.
     pub(super) fn is_open(&self) -> bool {
-        self.times.as_ref().is_none_or(|times| is_within(times, SystemTime::now().into()))
+        self.window.as_ref().is_none_or(|times| is_within(times, SystemTime::now().into()))
     }
 
     /// Returns why deliveries are paused and until when, or `None` while the window is open.
     pub(super) fn pause_reason(&self) -> Option<String> {
-        let times = self.times.as_ref()?;
+        let times = self.window.as_ref()?;
         let now = DateTime::<Utc>::from(SystemTime::now());
         if is_within(times, now) {
             return None;

@@ -106,7 +106,7 @@ impl UploadFolder {
 
     /// Removes the compressed form of the export's file. The record of the upload stays until the upload is completed
     /// or aborted.
-    pub(super) fn remove_sent_files(&self, id: &str) {
+    pub(super) fn remove_compressed_file(&self, id: &str) {
         let record_path = self.file_path(id, RECORD_EXTENSION);
         for path in self
             .list_files()
@@ -184,7 +184,7 @@ mod tests {
         assert_eq!((found, parts), (record, vec![part(1, "\"x\""), part(3, "\"z\"")]));
 
         create_private_file(&uploads.file_path("a", ".gz")).unwrap();
-        uploads.remove_sent_files("a");
+        uploads.remove_compressed_file("a");
         assert!(uploads.read_upload("a").is_some());
         uploads.remove_record("a");
         assert!(uploads.read_upload("a").is_none() && uploads.list_export_ids().is_empty());

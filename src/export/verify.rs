@@ -38,12 +38,12 @@ pub fn verify_file(path: &Path) -> Result<VerifiedFile, GatewayError> {
             ErrorClass::Internal,
             format!("{} cannot be read: {error}", path.display()),
         ),
-        error => to_fault(error),
+        error => to_gateway_error(error),
     })
 }
 
 /// Converts the reason why a file is not valid into an error for the user.
-pub(super) fn to_fault(error: ParseError) -> GatewayError {
+pub(super) fn to_gateway_error(error: ParseError) -> GatewayError {
     match error {
         ParseError::Unreadable(error) => {
             GatewayError::new(ErrorClass::Internal, format!("it cannot be read: {error}"))

@@ -192,7 +192,7 @@ fn check_object(
             Ok(contents) => return Ok(CheckedObject { gateway, contents }),
             Err(ParseError::Unreadable(error)) => error,
             Err(error) => {
-                let contents = Err(verify::to_fault(error).to_string());
+                let contents = Err(verify::to_gateway_error(error).to_string());
                 return Ok(CheckedObject { gateway, contents });
             }
         };

@@ -19,24 +19,24 @@ use std::time::Duration;
 const MAX_KEY_SCHEMAS: usize = 8;
 
 /// The maximum number of fields of a cached schema, about 15 MB.
-const MAX_KEPT_FIELDS: usize = 2_500;
+const MAX_CACHED_FIELDS: usize = 2_500;
 
 /// The memory in bytes that a field of the library's schema takes, with its part of an answer to introspection.
 const BYTES_PER_FIELD: u64 = 10 << 10;
 
 /// The schema of one version of the catalogue. A request keeps the one that it began with.
-pub(super) struct Built {
+pub(super) struct BuiltSchema {
     /// The version of the catalogue that it was built from.
     pub(super) version: u64,
-    pub(super) all: Vec<Arc<Compiled>>,
+    pub(super) business_objects: Vec<Arc<Compiled>>,
     pub(super) model: Model,
     /// The cached library schema, with the Business Objects that recent documents named.
-    kept: Mutex<Option<CachedSchema>>,
+    cached: Mutex<Option<CachedSchema>>,
     /// Locked while a schema that is too large for the cache is in use.
-    large: Mutex<()>,
+    large_schema_lock: Mutex<()>,
     /// The schemas for API keys that are limited to one Business Object, by the id of the Business Object, newest
     /// first.
-    key_schemas: Mutex<VecDeque<(String, Arc<Built>)>>,
+    key_schemas: Mutex<VecDeque<(String, Arc<BuiltSchema>)>>,
 }
 
 /// The library's schema of some Business Objects, as indexes into [`Model::business`].
@@ -51,15 +51,15 @@ pub(super) struct Lease<'b> {
     _only: Option<MutexGuard<'b, ()>>,
 }
 
-impl Built {
+impl BuiltSchema {
     /// Builds the schema of the given Business Objects: all of them, or the ones that an API key may see.
     pub(super) fn new(
         version: u64,
-        all: Vec<Arc<Compiled>>,
+        business_objects: Vec<Arc<Compiled>>,
         max_fields: usize,
         whole: bool,
     ) -> Self {
-        let model = Model::new(&all, max_fields, whole);
+        let model = Model::new(&business_objects, max_fields, whole);
         for left in &model.left_out {
             tracing::warn!(
                 id = left.id,
@@ -69,10 +69,10 @@ impl Built {
         }
         Self {
             version,
-            all,
+            business_objects,
             model,
-            kept: Mutex::default(),
-            large: Mutex::default(),
+            cached: Mutex::default(),
+            large_schema_lock: Mutex::default(),
             key_schemas: Mutex::default(),
         }
     }
@@ -83,7 +83,8 @@ impl Built {
         if let Some((_, built)) = schemas.iter().find(|(of, _)| of == id) {
             return Arc::clone(built);
         }
-        let all = self.all.iter().filter(|one| one.object.id == *id).cloned().collect();
+        let all =
+            self.business_objects.iter().filter(|one| one.object.id == *id).cloned().collect();
         let built = Arc::new(Self::new(self.version, all, max_fields, false));
         schemas.push_front((id.to_owned(), Arc::clone(&built)));
         schemas.truncate(MAX_KEY_SCHEMAS);
@@ -109,7 +110,7 @@ impl Built {
     /// # Errors
     /// As [`Built::lease_types`].
     pub(super) fn lease_all(&self, memory: &Memory) -> Result<Lease<'_>, GatewayError> {
-        self.lease_types((0..self.model.business.len()).collect(), memory)
+        self.lease_types((0..self.model.business_objects.len()).collect(), memory)
     }
 
     /// Returns the library's schema with the types of these Business Objects, and of others that recent documents
@@ -124,20 +125,20 @@ impl Built {
         memory: &Memory,
     ) -> Result<Lease<'_>, GatewayError> {
         let fields = self.count_fields(&needed);
-        if fields > MAX_KEPT_FIELDS {
-            let only = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        if fields > MAX_CACHED_FIELDS {
+            let only = self.large_schema_lock.lock().unwrap_or_else(PoisonError::into_inner);
             check_memory(fields, memory)?;
             let (_, dynamic) = self.build_valid_schema(needed)?;
             return Ok(Lease { dynamic, _only: Some(only) });
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(part) = kept.as_ref().filter(|part| part.of.is_superset(&needed)) {
             return Ok(Lease { dynamic: part.dynamic.clone(), _only: None });
         }
         // Drop the old schema before the new one is built. It stays in memory only while a query uses it.
         let before = kept.take().map(|part| part.of).unwrap_or_default();
         let joined: BTreeSet<usize> = before.union(&needed).copied().collect();
-        let of = if self.count_fields(&joined) <= MAX_KEPT_FIELDS { joined } else { needed };
+        let of = if self.count_fields(&joined) <= MAX_CACHED_FIELDS { joined } else { needed };
         let (of, dynamic) = self.build_valid_schema(of)?;
         *kept = Some(CachedSchema { of, dynamic: dynamic.clone() });
         Ok(Lease { dynamic, _only: None })
@@ -167,13 +168,16 @@ impl Built {
 
     /// Returns the number of fields of the cached schema.
     #[cfg(test)]
-    pub(super) fn kept_fields(&self) -> usize {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn cached_fields(&self) -> usize {
+        let kept = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         kept.as_ref().map_or(0, |part| self.count_fields(&part.of))
     }
 
     fn count_fields(&self, of: &BTreeSet<usize>) -> usize {
-        of.iter().filter_map(|place| self.model.business.get(*place)).map(|one| one.fields).sum()
+        of.iter()
+            .filter_map(|place| self.model.business_objects.get(*place))
+            .map(|one| one.fields)
+            .sum()
     }
 
     /// Checks that the types of all variables exist, which the library takes for granted.
@@ -302,7 +306,7 @@ fn innermost_type_name(of: &Type) -> &str {
     }
 }
 
-impl std::fmt::Debug for Built {
+impl std::fmt::Debug for BuiltSchema {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Built").field("version", &self.version).finish_non_exhaustive()
     }

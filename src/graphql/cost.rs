@@ -326,8 +326,8 @@ impl<'t> CostCalculator<'t> {
 /// Returns the type that a field leads to, if that type has fields.
 fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(String, Cardinality)> {
     let many = |is_list: bool| if is_list { Cardinality::List } else { Cardinality::One };
-    let object = |place: usize| model.objects.get(place).map(|object| object.name.as_str());
-    let business = |place: usize| object(model.business.get(place)?.object);
+    let object = |place: usize| model.object_types.get(place).map(|object| object.name.as_str());
+    let business = |place: usize| object(model.business_objects.get(place)?.object);
     if type_name == QUERY_TYPE {
         return Some(match (model.roots.get(field), field) {
             (Some(RootField::One(place)), _) => (business(*place)?.to_owned(), Cardinality::One),
@@ -344,7 +344,7 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
         });
     }
     if let Some(place) = model.by_name.get(type_name) {
-        return Some(match model.objects.get(*place)?.find_field(field)?.role {
+        return Some(match model.object_types.get(*place)?.find_field(field)?.role {
             FieldRole::Nested(_, to, is_list) => (object(to)?.to_owned(), many(is_list)),
             FieldRole::Followed(_, is_list) => (NODE_TYPE.to_owned(), many(is_list)),
             FieldRole::AsObject => (NODE_TYPE.to_owned(), Cardinality::One),

@@ -44,19 +44,19 @@ impl<'d> Document<'d> {
 
     /// Collects the fields selected for an object, in the order of their first occurrence (GraphQL, 6.3.2). `is`
     /// decides whether a fragment on the type of this name applies to the object.
-    pub(super) fn collect(
+    pub(super) fn collect_fields(
         &self,
         sets: &[&'d SelectionSet],
         is: &dyn Fn(&str) -> bool,
     ) -> Vec<Selected<'d>> {
         let mut selected = Vec::new();
         for set in sets {
-            self.collect_set(set, is, &mut selected);
+            self.collect_fields_of_set(set, is, &mut selected);
         }
         selected
     }
 
-    fn collect_set(
+    fn collect_fields_of_set(
         &self,
         set: &'d SelectionSet,
         is: &dyn Fn(&str) -> bool,
@@ -78,14 +78,14 @@ impl<'d> Document<'d> {
                 Selection::InlineFragment(fragment) => {
                     let condition = fragment.node.type_condition.as_ref();
                     if condition.is_none_or(|condition| is(&condition.node.on.node)) {
-                        self.collect_set(&fragment.node.selection_set.node, is, selected);
+                        self.collect_fields_of_set(&fragment.node.selection_set.node, is, selected);
                     }
                 }
                 Selection::FragmentSpread(spread) => {
                     let name = &spread.node.fragment_name.node;
                     let Some(fragment) = self.all.fragments.get(name) else { continue };
                     if is(&fragment.node.type_condition.node.on.node) {
-                        self.collect_set(&fragment.node.selection_set.node, is, selected);
+                        self.collect_fields_of_set(&fragment.node.selection_set.node, is, selected);
                     }
                 }
             }

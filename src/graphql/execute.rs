@@ -5,7 +5,7 @@
 //! Here everything that is selected of many objects is known in advance and read together.
 use super::document::{Arguments, Document, Selected};
 use super::model::{BusinessObjectTypes, Model, RootField};
-use super::out::Out;
+use super::out::ResultValue;
 use super::pages::PageItem;
 use super::plan::{PagePart, Planner, parse_iri, unimplemented_field_error};
 use super::schema::GraphqlSources;
@@ -31,7 +31,7 @@ pub(super) struct Execution<'d> {
     pub(super) planner: Planner<'d>,
     pub(super) sources: &'d GraphqlSources,
     pub(super) limits: GraphqlLimits,
-    pub(super) bounds: SearchBudget,
+    pub(super) budget: SearchBudget,
     /// The number of objects in the answer so far.
     pub(super) rows: Cell<u64>,
     /// The approximate size of the answer so far, in bytes.
@@ -53,7 +53,7 @@ impl<'d> Execution<'d> {
             planner: Planner { model, document },
             sources,
             limits,
-            bounds: SearchBudget::new(limits.scan, limits.time),
+            budget: SearchBudget::new(limits.scan, limits.time),
             rows: Cell::new(0),
             bytes: Cell::new(0),
             caller,
@@ -62,23 +62,27 @@ impl<'d> Execution<'d> {
     }
 
     /// Returns the result. A field that fails is null. `introspected` is the library's answer to introspection.
-    pub(super) fn answer_operation(&self, introspected: &Value) -> Out {
+    pub(super) fn answer_operation(&self, introspected: &Value) -> ResultValue {
         let document = self.planner.document;
         let sets = [&document.operation.selection_set.node];
-        let fields = document.collect(&sets, &|name| name == QUERY_TYPE);
+        let fields = document.collect_fields(&sets, &|name| name == QUERY_TYPE);
         let members = fields.into_iter().map(|selected| {
             let key = selected.key.clone();
             let out = match selected.field.node.name.node.as_str() {
-                "__typename" => Ok(Out::from_text(QUERY_TYPE)),
+                "__typename" => Ok(ResultValue::from_text(QUERY_TYPE)),
                 "__schema" | "__type" => Ok(get_introspected_member(introspected, &key)),
                 name => self.answer_root_field(name, &selected),
             };
-            (key, out.unwrap_or_else(|error| Out::Failed(Box::new(error))))
+            (key, out.unwrap_or_else(|error| ResultValue::Failed(Box::new(error))))
         });
-        Out::Object(members.collect())
+        ResultValue::Object(members.collect())
     }
 
-    fn answer_root_field(&self, name: &str, selected: &Selected<'d>) -> Result<Out, GatewayError> {
+    fn answer_root_field(
+        &self,
+        name: &str,
+        selected: &Selected<'d>,
+    ) -> Result<ResultValue, GatewayError> {
         let arguments = self.planner.document.resolve_arguments(&selected.field.node);
         let sets = &selected.sets;
         match self.planner.model.roots.get(name) {
@@ -96,7 +100,7 @@ impl<'d> Execution<'d> {
                 &user::caller_to_json(self.caller),
                 sets,
             )),
-            "businessObjects" => Ok(Out::List(
+            "businessObjects" => Ok(ResultValue::List(
                 self.all
                     .iter()
                     .map(|one| self.answer_business_object(one, sets))
@@ -107,7 +111,7 @@ impl<'d> Execution<'d> {
                 let targets = targets
                     .iter()
                     .map(|target| Ok(self.select_members("Target", &to_json(target)?, sets)));
-                Ok(Out::List(targets.collect::<Result<_, GatewayError>>()?))
+                Ok(ResultValue::List(targets.collect::<Result<_, GatewayError>>()?))
             }
             "exports" => self.answer_exports(&arguments, sets),
             "object" => self.answer_any_object(&arguments, sets),
@@ -122,12 +126,12 @@ impl<'d> Execution<'d> {
         business: usize,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, GatewayError> {
+    ) -> Result<ResultValue, GatewayError> {
         let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
-        let object = self.get_business(business)?.object;
+        let object = self.business_object_types(business)?.object;
         let plan = self.planner.plan_object(object, sets)?;
         let mut found = self.read_objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
-        Ok(Out::or_null(found.remove(&uri).map(Out::Shared)))
+        Ok(ResultValue::or_null(found.remove(&uri).map(ResultValue::Shared)))
     }
 
     /// Answers with a page of the objects of a Business Object.
@@ -136,10 +140,11 @@ impl<'d> Execution<'d> {
         place: usize,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, GatewayError> {
+    ) -> Result<ResultValue, GatewayError> {
         let model = self.planner.model;
-        let business = self.get_business(place)?;
-        let object = model.objects.get(business.object).ok_or_else(unimplemented_field_error)?;
+        let business = self.business_object_types(place)?;
+        let object =
+            model.object_types.get(business.object).ok_or_else(unimplemented_field_error)?;
         let connection = super::model::connection_type_name(&object.name);
         let edge = format!("{}Edge", object.name);
         let page = self.planner.plan_page(&connection, &edge, arguments, sets)?;
@@ -156,7 +161,7 @@ impl<'d> Execution<'d> {
             !matches!(part, PagePart::TypeName | PagePart::TotalCount)
         };
         let (items, more) = if page.parts.iter().any(lists) {
-            let found = search::find_page(store, compiled, &search, &self.bounds)?;
+            let found = search::find_page(store, compiled, &search, &self.budget)?;
             let items = found.found.into_iter().map(|found| PageItem {
                 business: place,
                 uri: found.uri.into_string(),
@@ -169,8 +174,8 @@ impl<'d> Execution<'d> {
         };
         let loaded = self.load_page(&page, &items.iter())?;
         let total = || {
-            let count = search::count_objects(store, compiled, filter.as_ref(), &self.bounds)?;
-            Ok(Out::Raw(count.to_string()))
+            let count = search::count_objects(store, compiled, filter.as_ref(), &self.budget)?;
+            Ok(ResultValue::Raw(count.to_string()))
         };
         self.build_page(&page, &items, more, &loaded, &total)
     }
@@ -180,37 +185,37 @@ impl<'d> Execution<'d> {
         &self,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, GatewayError> {
+    ) -> Result<ResultValue, GatewayError> {
         let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
         let follow = self.planner.plan_follow(arguments, sets.to_vec())?;
         let Some(business) = self.find_business_object(&uri, follow.business)? else {
-            return Ok(Out::Null);
+            return Ok(ResultValue::Null);
         };
         let plan = follow.nodes.plan_for(&self.planner, business)?;
         let mut found = self.read_objects(business, &plan, &BTreeSet::from([uri.clone()]))?;
-        Ok(Out::or_null(found.remove(&uri).map(Out::Shared)))
+        Ok(ResultValue::or_null(found.remove(&uri).map(ResultValue::Shared)))
     }
 
     fn answer_referred_by(
         &self,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, GatewayError> {
+    ) -> Result<ResultValue, GatewayError> {
         let uri = parse_iri(arguments.get_text("uri").unwrap_or_default())?.into_string();
         let refer = self.planner.plan_referrers(arguments, sets)?;
         let pages = self.find_referrers(&refer, &BTreeSet::from([uri]))?;
-        Ok(Out::or_null(pages.into_iter().next().map(|(_, out)| out)))
+        Ok(ResultValue::or_null(pages.into_iter().next().map(|(_, out)| out)))
     }
 
     fn answer_business_object(
         &self,
         compiled: &Compiled,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, GatewayError> {
+    ) -> Result<ResultValue, GatewayError> {
         let model = self.planner.model;
         let mut members = to_json(&compiled.object)?;
         let id = &compiled.object.id;
-        let place = model.business.iter().position(|one| one.compiled.object.id == *id);
+        let place = model.business_objects.iter().position(|one| one.compiled.object.id == *id);
         let of = place.and_then(|place| model.root_type(place));
         if let Json::Object(members) = &mut members {
             members.insert("type".to_owned(), of.map_or(Json::Null, |of| of.name.clone().into()));
@@ -226,7 +231,7 @@ impl<'d> Execution<'d> {
         &self,
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
-    ) -> Result<Out, GatewayError> {
+    ) -> Result<ResultValue, GatewayError> {
         let first = input::parse_first(arguments)?;
         let after = arguments.get_text("after").map(str::to_owned);
         if after.as_ref().is_some_and(|id| uuid::Uuid::parse_str(id).is_err()) {
@@ -244,7 +249,7 @@ impl<'d> Execution<'d> {
         let of = arguments.get_text("businessObject");
         let (mut from, mut items, mut more) = (after.clone(), Vec::new(), false);
         'pages: loop {
-            self.bounds.check_time()?;
+            self.budget.check_time()?;
             let page = self.sources.exporter.list(from.as_deref(), EXPORTS_PER_READ)?;
             let Some(last) = page.last() else { break };
             from = Some(last.id.clone());
@@ -287,41 +292,46 @@ impl<'d> Execution<'d> {
     }
 
     /// Selects the requested members of one of the gateway's own types.
-    fn select_members(&self, type_name: &str, value: &Json, sets: &[&'d SelectionSet]) -> Out {
+    fn select_members(
+        &self,
+        type_name: &str,
+        value: &Json,
+        sets: &[&'d SelectionSet],
+    ) -> ResultValue {
         let known = system::find_members(type_name).unwrap_or_default();
-        let fields = self.planner.document.collect(sets, &|name| name == type_name);
+        let fields = self.planner.document.collect_fields(sets, &|name| name == type_name);
         let members = fields.into_iter().map(|Selected { key, field, sets }| {
             let name = field.node.name.node.as_str();
             let kind = known.iter().find(|(member, ..)| *member == name).map(|(_, kind, _)| *kind);
             let (inner, _) = system::inner_type(kind.unwrap_or_default());
             let composite = system::find_members(inner).is_some();
             let out = match value.get(name) {
-                _ if name == "__typename" => Out::from_text(type_name),
-                Some(Json::Array(items)) if composite => Out::List(
+                _ if name == "__typename" => ResultValue::from_text(type_name),
+                Some(Json::Array(items)) if composite => ResultValue::List(
                     items.iter().map(|item| self.select_members(inner, item, &sets)).collect(),
                 ),
                 Some(one) if composite => self.select_members(inner, one, &sets),
-                Some(leaf) => Out::from_json(leaf),
-                None => Out::Null,
+                Some(leaf) => ResultValue::from_json(leaf),
+                None => ResultValue::Null,
             };
             (key.clone(), out)
         });
-        Out::Object(members.collect())
+        ResultValue::Object(members.collect())
     }
 
-    fn get_business(&self, place: usize) -> Result<&'d BusinessObjectTypes, GatewayError> {
-        self.planner.model.business.get(place).ok_or_else(unimplemented_field_error)
+    fn business_object_types(&self, place: usize) -> Result<&'d BusinessObjectTypes, GatewayError> {
+        self.planner.model.business_objects.get(place).ok_or_else(unimplemented_field_error)
     }
 }
 
 /// Returns a member of the library's answer.
-fn get_introspected_member(introspected: &Value, key: &str) -> Out {
+fn get_introspected_member(introspected: &Value, key: &str) -> ResultValue {
     let value = match introspected {
         Value::Object(members) => members.get(key),
         _ => None,
     };
     let json = value.and_then(|value| serde_json::to_string(value).ok());
-    json.map_or(Out::Null, Out::Raw)
+    json.map_or(ResultValue::Null, ResultValue::Raw)
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<Json, GatewayError> {

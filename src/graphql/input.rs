@@ -14,7 +14,7 @@ pub(super) fn parse_first(arguments: &Arguments) -> Result<usize, GatewayError> 
         _ => None,
     };
     count.ok_or_else(|| {
-        invalid_argument(format!("first is {value}; it must be a whole number of at least 0"))
+        invalid_argument_error(format!("first is {value}; it must be a whole number of at least 0"))
     })
 }
 
@@ -34,7 +34,9 @@ pub(super) fn parse_order(
 ) -> Result<Order, GatewayError> {
     let Some(value) = arguments.get("orderBy") else { return Ok(Order::default()) };
     let Value::Object(members) = value else {
-        return Err(invalid_argument("orderBy must be an object: {field: name, direction: ASC}"));
+        return Err(invalid_argument_error(
+            "orderBy must be an object: {field: name, direction: ASC}",
+        ));
     };
     let text = |name: &str| match members.get(name) {
         Some(Value::Enum(item)) => Some(item.as_str()),
@@ -43,7 +45,7 @@ pub(super) fn parse_order(
     };
     let named = text("field").unwrap_or_default();
     let Some((_, field)) = business.orders.iter().find(|(name, _)| name == named) else {
-        return Err(invalid_argument(format!("objects cannot be ordered by {named:?}")));
+        return Err(invalid_argument_error(format!("objects cannot be ordered by {named:?}")));
     };
     Ok(Order { field: *field, descending: text("direction") == Some("DESC") })
 }
@@ -54,7 +56,7 @@ fn parse_object_filter(
     value: &Value,
 ) -> Result<Filter, GatewayError> {
     let Value::Object(members) = value else {
-        return Err(invalid_argument(format!(
+        return Err(invalid_argument_error(format!(
             "a filter of {} must be an object, not {value}",
             object.name
         )));
@@ -80,7 +82,7 @@ fn parse_object_filter(
                 parse_tests(name, value, &|test| Filter::Field { field, test })?
             }
             (_, Some(FieldRole::Nested(field, to, _))) => {
-                let to = model.objects.get(to).ok_or_else(|| unknown_field_error(name))?;
+                let to = model.object_types.get(to).ok_or_else(|| unknown_field_error(name))?;
                 let filter = Box::new(parse_object_filter(model, to, value)?);
                 Filter::Nested { field, filter }
             }
@@ -96,7 +98,7 @@ fn parse_tests(
     of: &dyn Fn(ValueTest) -> Filter,
 ) -> Result<Filter, GatewayError> {
     let Value::Object(members) = value else {
-        return Err(invalid_argument(format!(
+        return Err(invalid_argument_error(format!(
             "the tests of {name} must be an object, not {value}"
         )));
     };
@@ -135,14 +137,14 @@ fn to_comparable_text(name: &str, value: &Value) -> Result<String, GatewayError>
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Boolean(flag) => Ok(flag.to_string()),
-        other => Err(invalid_argument(format!("{name} cannot be compared with {other}"))),
+        other => Err(invalid_argument_error(format!("{name} cannot be compared with {other}"))),
     }
 }
 
 fn unknown_field_error(name: &str) -> GatewayError {
-    invalid_argument(format!("a filter has no field {name:?}"))
+    invalid_argument_error(format!("a filter has no field {name:?}"))
 }
 
-fn invalid_argument(detail: impl Into<String>) -> GatewayError {
+fn invalid_argument_error(detail: impl Into<String>) -> GatewayError {
     GatewayError::new(ErrorClass::Invalid, detail)
 }

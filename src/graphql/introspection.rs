@@ -71,13 +71,13 @@ fn adapt_selection(set: &mut SelectionSet, type_name: &str) {
 pub(super) fn complete_answer(document: &Document<'_>, data: &mut Value) {
     let Value::Object(data) = data else { return };
     let sets = [&document.operation.selection_set.node];
-    for asked in document.collect(&sets, &|name| name == QUERY_TYPE) {
+    for asked in document.collect_fields(&sets, &|name| name == QUERY_TYPE) {
         let Some(Value::Object(schema)) = data.get_mut(asked.key) else { continue };
         if asked.field.node.name.node != "__schema" {
             continue;
         }
         for Selected { key, field, sets } in
-            document.collect(&asked.sets, &|name| name == SCHEMA_TYPE)
+            document.collect_fields(&asked.sets, &|name| name == SCHEMA_TYPE)
         {
             match (field.node.name.node.as_str(), schema.get_mut(key)) {
                 ("description", Some(description)) => {
@@ -94,7 +94,8 @@ pub(super) fn complete_answer(document: &Document<'_>, data: &mut Value) {
 
 /// Answers that no directive of this schema is deprecated.
 fn complete_directives(document: &Document<'_>, sets: &[&SelectionSet], directives: &mut [Value]) {
-    for Selected { key, field, .. } in document.collect(sets, &|name| name == DIRECTIVE_TYPE) {
+    for Selected { key, field, .. } in document.collect_fields(sets, &|name| name == DIRECTIVE_TYPE)
+    {
         let value = match field.node.name.node.as_str() {
             "isDeprecated" => Value::Boolean(false),
             "deprecationReason" => Value::Null,

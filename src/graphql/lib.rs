@@ -34,7 +34,7 @@ mod system;
 mod types;
 mod user;
 
-pub use schema::{Answer, Query, Schema};
+pub use schema::{Answer, GraphqlService, Query};
 
 /// The maximum size of a document in bytes. Parsing dominates the cost of a document.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 10;

@@ -22,8 +22,8 @@ const RESERVED_NAMES: [&str; 9] =
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// The Business Objects, sorted by name.
-    pub(super) business: Vec<BusinessObjectTypes>,
-    pub(super) objects: Vec<ObjectType>,
+    pub(super) business_objects: Vec<BusinessObjectTypes>,
+    pub(super) object_types: Vec<ObjectType>,
     /// The types of objects by name, as indexes into `objects`.
     pub(super) by_name: HashMap<String, usize>,
     /// The fields of the query type that lead to objects of one Business Object, by name.
@@ -194,9 +194,10 @@ impl Model {
         let mut named = Vec::new();
         for (compiled, fields) in fitting {
             let name = &compiled.object.definition.name;
-            let type_name = types
-                .reserve_family(&names::type_name(name), |name| list_type_family(name).to_vec());
-            let one = roots.reserve_family(&names::field_name(name), |name| {
+            let type_name = types.reserve_family(&names::derive_type_name(name), |name| {
+                list_type_family(name).to_vec()
+            });
+            let one = roots.reserve_family(&names::derive_field_name(name), |name| {
                 vec![name.into(), connection_field_name(name)]
             });
             named.push((compiled, fields, type_name, one));
@@ -204,15 +205,15 @@ impl Model {
         named.sort_by(|(a, ..), (b, ..)| a.object.definition.name.cmp(&b.object.definition.name));
         // Types of nested objects get their names after those of all Business Objects.
         for (business, (compiled, fields, type_name, one)) in named.into_iter().enumerate() {
-            let object = model.objects.len();
+            let object = model.object_types.len();
             let root = &compiled.mapping.root;
-            model.push(root, root, &type_name, business, &[], &mut types);
+            model.add_object_types(root, root, &type_name, business, &[], &mut types);
             let many = connection_field_name(&one);
             model.roots.insert(one.clone(), RootField::One(business));
             model.roots.insert(many.clone(), RootField::Many(business));
             let orders = model.list_orders(object);
             let compiled = Arc::clone(compiled);
-            model.business.push(BusinessObjectTypes {
+            model.business_objects.push(BusinessObjectTypes {
                 compiled,
                 object,
                 one,
@@ -221,13 +222,17 @@ impl Model {
                 fields,
             });
         }
-        model.by_name =
-            model.objects.iter().enumerate().map(|(i, object)| (object.name.clone(), i)).collect();
+        model.by_name = model
+            .object_types
+            .iter()
+            .enumerate()
+            .map(|(i, object)| (object.name.clone(), i))
+            .collect();
         model
     }
 
     /// Adds the type of a shape, and those of the objects nested in it.
-    fn push(
+    fn add_object_types(
         &mut self,
         root: &Shape,
         shape: &Shape,
@@ -236,7 +241,7 @@ impl Model {
         path: &[usize],
         types: &mut UsedNames,
     ) {
-        let own = self.objects.len();
+        let own = self.object_types.len();
         let mut taken = UsedNames::from_names(&RESERVED_NAMES);
         let mut fields = vec![Field { name: "uri".to_owned(), role: FieldRole::Uri }];
         let mut derived = Vec::new();
@@ -246,18 +251,23 @@ impl Model {
             let role = match &field.kind {
                 FieldKind::Id if field.name == "uri" => continue,
                 FieldKind::Id => FieldRole::Uri,
-                FieldKind::Property(Property { value: Value::Object(_), many, .. }) => {
+                FieldKind::Property(Property {
+                    value: Value::Object(_), is_array: many, ..
+                }) => {
                     nested.push(fields.len());
                     FieldRole::Nested(place, 0, *many)
                 }
-                FieldKind::Property(Property { value, many, .. }) => {
+                FieldKind::Property(Property { value, is_array: many, .. }) => {
                     if *value == Value::Resource {
                         derived.push((place, *many));
                     }
                     FieldRole::Leaf(place, LeafType::of_value(value), *many)
                 }
             };
-            fields.push(Field { name: taken.reserve_name(&names::field_name(&field.name)), role });
+            fields.push(Field {
+                name: taken.reserve_name(&names::derive_field_name(&field.name)),
+                role,
+            });
         }
         for (place, is_list) in derived {
             let own =
@@ -276,7 +286,7 @@ impl Model {
         };
         fields.push(Field { name: last.0.to_owned(), role: last.1 });
         let path = path.to_vec();
-        self.objects.push(ObjectType {
+        self.object_types.push(ObjectType {
             name: name.to_owned(),
             fields,
             business,
@@ -284,7 +294,7 @@ impl Model {
         });
         for at in nested {
             let Some(Field { role: FieldRole::Nested(place, ..), .. }) =
-                self.objects.get(own).and_then(|object| object.fields.get(at))
+                self.object_types.get(own).and_then(|object| object.fields.get(at))
             else {
                 continue;
             };
@@ -294,15 +304,15 @@ impl Model {
             inner_path.push(place);
             let equal = self.find_equal_type(root, inner, business);
             let object = equal.unwrap_or_else(|| {
-                let named = format!("{name}_{}", names::type_name(field));
+                let named = format!("{name}_{}", names::derive_type_name(field));
                 let named =
                     types.reserve_family(&named, |name| vec![name.into(), filter_type_name(name)]);
-                let object = self.objects.len();
-                self.push(root, inner, &named, business, &inner_path, types);
+                let object = self.object_types.len();
+                self.add_object_types(root, inner, &named, business, &inner_path, types);
                 object
             });
             if let Some(Field { role: FieldRole::Nested(_, to, _), .. }) =
-                self.objects.get_mut(own).and_then(|own| own.fields.get_mut(at))
+                self.object_types.get_mut(own).and_then(|own| own.fields.get_mut(at))
             {
                 *to = object;
             }
@@ -311,7 +321,7 @@ impl Model {
 
     /// Finds the type of an equal nested object of the same Business Object.
     fn find_equal_type(&self, root: &Shape, shape: &Shape, business: usize) -> Option<usize> {
-        self.objects.iter().position(|object| {
+        self.object_types.iter().position(|object| {
             object.business == business
                 && !object.is_root()
                 && object.find_shape(root) == Some(shape)
@@ -319,7 +329,7 @@ impl Model {
     }
 
     fn list_orders(&self, object: usize) -> Vec<(String, Option<usize>)> {
-        let fields = self.objects.get(object).map(|object| object.fields.as_slice());
+        let fields = self.object_types.get(object).map(|object| object.fields.as_slice());
         let orders = fields.unwrap_or_default().iter().filter_map(|field| match field.role {
             FieldRole::Uri if field.name == "uri" => Some((field.name.clone(), None)),
             FieldRole::Leaf(place, _, false) => Some((field.name.clone(), Some(place))),
@@ -330,7 +340,7 @@ impl Model {
 
     /// Returns whether a field of any object has values of this type.
     pub(super) fn has_leaf(&self, type_name: &str) -> bool {
-        self.objects.iter().flat_map(|object| &object.fields).any(
+        self.object_types.iter().flat_map(|object| &object.fields).any(
             |field| matches!(field.role, FieldRole::Leaf(_, leaf, _) if leaf.type_name() == type_name),
         )
     }
@@ -338,15 +348,15 @@ impl Model {
     /// Returns whether this is the name of an input type of a Business Object, or of [`system::OBJECT_TYPE`].
     pub(super) fn is_input(&self, name: &str) -> bool {
         let object = |ending: &str| self.by_name.get(name.strip_suffix(ending)?);
-        let root = |place: &usize| self.objects.get(*place).is_some_and(ObjectType::is_root);
-        (name == system::OBJECT_TYPE && !self.business.is_empty())
+        let root = |place: &usize| self.object_types.get(*place).is_some_and(ObjectType::is_root);
+        (name == system::OBJECT_TYPE && !self.business_objects.is_empty())
             || object("Filter").is_some()
             || ["Order", "OrderField"].into_iter().filter_map(object).any(root)
     }
 
     /// Returns the Business Object that a type belongs to, as an index into [`Model::business`].
     pub(super) fn business_of_type(&self, name: &str) -> Option<usize> {
-        let of = |name: &str| Some(self.objects.get(*self.by_name.get(name)?)?.business);
+        let of = |name: &str| Some(self.object_types.get(*self.by_name.get(name)?)?.business);
         let endings = ["Connection", "Edge", "Filter", "Order", "OrderField"];
         of(name).or_else(|| endings.iter().find_map(|ending| of(name.strip_suffix(ending)?)))
     }
@@ -366,7 +376,7 @@ impl Model {
 
     /// Returns the type of a Business Object's objects.
     pub(super) fn root_type(&self, business: usize) -> Option<&ObjectType> {
-        self.objects.get(self.business.get(business)?.object)
+        self.object_types.get(self.business_objects.get(business)?.object)
     }
 }
 
@@ -401,8 +411,8 @@ pub(super) fn select_fitting(
         let name = compiled.object.definition.name.clone();
         left_out.push(LeftOut {
             id: compiled.object.id.clone(),
-            field: names::field_name(&name),
-            type_name: names::type_name(&name),
+            field: names::derive_field_name(&name),
+            type_name: names::derive_type_name(&name),
             name,
             why,
         });

@@ -17,14 +17,14 @@ use std::fmt::Write;
 const MAX_NAME_CHARS: usize = 120;
 
 /// Derives the name of a field.
-pub(super) fn field_name(name: &str) -> String {
+pub(super) fn derive_field_name(name: &str) -> String {
     let mut words = split_words(name).into_iter();
     let first = words.next().map(|word| lowercase_leading(&word)).unwrap_or_default();
     finish_name(words.fold(first, |name, word| name + &capitalize_word(&word)))
 }
 
 /// Derives the name of a type.
-pub(super) fn type_name(name: &str) -> String {
+pub(super) fn derive_type_name(name: &str) -> String {
     finish_name(split_words(name).iter().map(|word| capitalize_word(word)).collect())
 }
 
@@ -197,7 +197,7 @@ mod tests {
             ("🚰", "u1F6B0", "U1F6B0"),
         ] {
             assert_eq!(
-                (field_name(name).as_str(), type_name(name).as_str()),
+                (derive_field_name(name).as_str(), derive_type_name(name).as_str()),
                 (as_field, as_type),
                 "{name}"
             );
@@ -209,7 +209,7 @@ mod tests {
         let mut taken = UsedNames::from_names(&["uri"]);
         let took: Vec<_> = ["a b", "aB", "a-b", "URI"]
             .iter()
-            .map(|name| taken.reserve_name(&field_name(name)))
+            .map(|name| taken.reserve_name(&derive_field_name(name)))
             .collect();
         assert_eq!(took, ["aB", "aB_2", "aB_3", "uri_2"]);
         let family = |name: &str| vec![name.to_owned(), format!("{name}Connection")];
@@ -221,7 +221,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_name_becomes_a_graphql_name(name in any::<String>()) {
-            for derived in [field_name(&name), type_name(&name)] {
+            for derived in [derive_field_name(&name), derive_type_name(&name)] {
                 let mut chars = derived.chars();
                 if name.is_empty() {
                     continue;

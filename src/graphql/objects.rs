@@ -5,8 +5,8 @@
 //! way after the reader is released.
 use super::execute::Execution;
 use super::model::LeafType;
-use super::out::Out;
-use super::plan::{Follow, Plan, Referrers, Step};
+use super::out::ResultValue;
+use super::plan::{FollowedReferences, Plan, Referrers, Step};
 use async_graphql::Name;
 use oxrdf::{NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -35,13 +35,15 @@ impl<'d> Execution<'d> {
         business: usize,
         plan: &Plan<'d>,
         uris: &BTreeSet<String>,
-    ) -> Result<HashMap<String, Rc<Out>>, GatewayError> {
+    ) -> Result<HashMap<String, Rc<ResultValue>>, GatewayError> {
         let mut objects = HashMap::new();
-        let Some(business) = self.planner.model.business.get(business) else { return Ok(objects) };
+        let Some(business) = self.planner.model.business_objects.get(business) else {
+            return Ok(objects);
+        };
         let shape = &business.compiled.mapping.root;
         let uris: Vec<NamedNode> = uris.iter().map(NamedNode::new_unchecked).collect();
         for chunk in uris.chunks(OBJECTS_PER_READER) {
-            self.bounds.count_examined(chunk.len())?;
+            self.budget.count_examined(chunk.len())?;
             let (quads, present) = self.read_quads(&business.compiled, plan, chunk)?;
             self.resolve_references(plan)?;
             for uri in present {
@@ -82,7 +84,7 @@ impl<'d> Execution<'d> {
                     continue;
                 }
                 if !quads.contains_key(&uri) {
-                    self.bounds.count_examined(1)?;
+                    self.budget.count_examined(1)?;
                     if quads.len() as u64 >= self.limits.rows {
                         return Err(self.too_many_objects_error());
                     }
@@ -108,14 +110,14 @@ impl<'d> Execution<'d> {
             match step {
                 Step::Nested(_, _, plan) => self.resolve_references(plan)?,
                 Step::Follow(_, follow) => self.resolve_follow(follow)?,
-                Step::ReferredBy(refer) => self.resolve_refer(refer)?,
+                Step::ReferredBy(refer) => self.resolve_referrers(refer)?,
                 Step::TypeName | Step::Uri | Step::Leaf(..) => {}
             }
         }
         Ok(())
     }
 
-    fn resolve_follow(&self, follow: &Follow<'d>) -> Result<(), GatewayError> {
+    fn resolve_follow(&self, follow: &FollowedReferences<'d>) -> Result<(), GatewayError> {
         let mut wanted = std::mem::take(&mut *follow.wanted.borrow_mut());
         wanted.retain(|uri| !follow.known.borrow().contains_key(uri));
         let mut uris_by_business: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
@@ -131,7 +133,7 @@ impl<'d> Execution<'d> {
         }
         let mut known = follow.known.borrow_mut();
         for uri in wanted {
-            let out = found.remove(&uri).unwrap_or_else(|| Rc::new(Out::Null));
+            let out = found.remove(&uri).unwrap_or_else(|| Rc::new(ResultValue::Null));
             known.insert(uri, out);
         }
         Ok(())
@@ -143,10 +145,10 @@ impl<'d> Execution<'d> {
         uri: &str,
         only: Option<usize>,
     ) -> Result<Option<usize>, GatewayError> {
-        self.bounds.count_examined(1)?;
+        self.budget.count_examined(1)?;
         let uri = NamedNode::new_unchecked(uri);
         let read = self.sources.store.read();
-        for (place, business) in self.planner.model.business.iter().enumerate() {
+        for (place, business) in self.planner.model.business_objects.iter().enumerate() {
             if only.is_none_or(|only| only == place)
                 && members::is_member(&read, &business.compiled, &uri)?
             {
@@ -156,7 +158,7 @@ impl<'d> Execution<'d> {
         Ok(None)
     }
 
-    fn resolve_refer(&self, refer: &Referrers<'d>) -> Result<(), GatewayError> {
+    fn resolve_referrers(&self, refer: &Referrers<'d>) -> Result<(), GatewayError> {
         let mut wanted = std::mem::take(&mut *refer.wanted.borrow_mut());
         wanted.retain(|uri| !refer.known.borrow().contains_key(uri));
         for page in self.find_referrers(refer, &wanted)? {
@@ -170,11 +172,12 @@ impl<'d> Execution<'d> {
         &self,
         refer: &Referrers<'d>,
         uris: &BTreeSet<String>,
-    ) -> Result<Vec<(String, Out)>, GatewayError> {
+    ) -> Result<Vec<(String, ResultValue)>, GatewayError> {
         let model = self.planner.model;
-        let all: Vec<_> = model.business.iter().map(|one| one.compiled.clone()).collect();
-        let place = |id: &str| model.business.iter().position(|b| b.compiled.object.id == id);
-        let only = refer.business.and_then(|place| model.business.get(place));
+        let all: Vec<_> = model.business_objects.iter().map(|one| one.compiled.clone()).collect();
+        let place =
+            |id: &str| model.business_objects.iter().position(|b| b.compiled.object.id == id);
+        let only = refer.business.and_then(|place| model.business_objects.get(place));
         let through = ReferenceFilter {
             business_object: only.map(|only| only.compiled.object.id.as_str()),
             path: refer.path.as_deref(),
@@ -191,7 +194,7 @@ impl<'d> Execution<'d> {
                 through,
                 after,
                 page.first,
-                &self.bounds,
+                &self.budget,
             )?;
             let items = found.found.into_iter().filter_map(|one| {
                 Some(super::pages::PageItem {
@@ -206,7 +209,8 @@ impl<'d> Execution<'d> {
         // Objects that several pages share are read once.
         let loaded = self.load_page(&refer.page, &pages.iter().flat_map(|(_, items, _)| items))?;
         let pages = pages.into_iter().map(|(uri, items, more)| {
-            let out = self.build_page(&refer.page, &items, more, &loaded, &|| Ok(Out::Null))?;
+            let out =
+                self.build_page(&refer.page, &items, more, &loaded, &|| Ok(ResultValue::Null))?;
             Ok((uri, out))
         });
         pages.collect()
@@ -219,7 +223,7 @@ impl<'d> Execution<'d> {
         shape: &Shape,
         path: &NestingPath<'_>,
         quads: &Quads,
-    ) -> Result<Out, GatewayError> {
+    ) -> Result<ResultValue, GatewayError> {
         self.count_object()?;
         // An object nested in itself shows only its URI.
         let within_itself = path.above.is_some_and(|above| above.contains_uri(path.uri));
@@ -228,14 +232,14 @@ impl<'d> Execution<'d> {
         let mut members = Vec::with_capacity(plan.steps.len());
         for (key, step) in &plan.steps {
             let out = match step {
-                Step::TypeName => Out::from_text(plan.type_name.as_str()),
-                Step::Uri => Out::from_text(path.uri.as_str()),
-                Step::Leaf(..) | Step::Nested(..) if within_itself => Out::Null,
+                Step::TypeName => ResultValue::from_text(plan.type_name.as_str()),
+                Step::Uri => ResultValue::from_text(path.uri.as_str()),
+                Step::Leaf(..) | Step::Nested(..) if within_itself => ResultValue::Null,
                 Step::Leaf(place, leaf, many) => {
                     let values = find_shown_values(shape, *place, &owned);
                     let mut outs =
                         values.map_or_else(Vec::new, |(_, values)| render_values(*leaf, &values));
-                    if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
+                    if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
                 }
                 Step::Nested(place, many, plan) => {
                     let mut outs = Vec::new();
@@ -247,7 +251,7 @@ impl<'d> Execution<'d> {
                             outs.push(self.build_object(plan, shape, &path, quads)?);
                         }
                     }
-                    if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
+                    if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
                 }
                 Step::Follow(None, follow) => get_known(&follow.known.borrow(), path.uri.as_str()),
                 Step::Follow(Some((place, many)), follow) => {
@@ -258,14 +262,14 @@ impl<'d> Execution<'d> {
                     {
                         outs.extend(iris.iter().map(|uri| get_known(&follows, uri.as_str())));
                     }
-                    if *many { Out::List(outs) } else { Out::or_null(outs.pop()) }
+                    if *many { ResultValue::List(outs) } else { ResultValue::or_null(outs.pop()) }
                 }
                 Step::ReferredBy(refer) => get_known(&refer.known.borrow(), path.uri.as_str()),
             };
             self.count_bytes(key, &out)?;
             members.push((key.clone(), out));
         }
-        Ok(Out::Object(members))
+        Ok(ResultValue::Object(members))
     }
 
     /// Counts an object of the answer.
@@ -287,20 +291,20 @@ impl<'d> Execution<'d> {
     }
 
     /// Counts the bytes of a member. Objects within it were counted when they were built.
-    pub(super) fn count_bytes(&self, key: &Name, out: &Out) -> Result<(), GatewayError> {
-        let own = |out: &Out| match out {
-            Out::Raw(text) | Out::Text(text) => text.len() + 3,
-            Out::Shared(shared) => count_value_bytes(shared),
+    pub(super) fn count_bytes(&self, key: &Name, out: &ResultValue) -> Result<(), GatewayError> {
+        let own = |out: &ResultValue| match out {
+            ResultValue::Raw(text) | ResultValue::Text(text) => text.len() + 3,
+            ResultValue::Shared(shared) => count_value_bytes(shared),
             _ => 2,
         };
         let value = match out {
-            Out::List(items) => items.iter().map(own).sum(),
+            ResultValue::List(items) => items.iter().map(own).sum(),
             other => own(other),
         };
         let bytes = self.bytes.get() + (key.len() + 4 + value) as u64;
         self.bytes.set(bytes);
         if bytes <= self.limits.answer {
-            return self.bounds.check_time();
+            return self.budget.check_time();
         }
         Err(GatewayError::new(
             ErrorClass::TooLarge,
@@ -314,15 +318,15 @@ impl<'d> Execution<'d> {
 }
 
 /// Returns the approximate number of bytes of a shared value.
-fn count_value_bytes(out: &Out) -> usize {
+fn count_value_bytes(out: &ResultValue) -> usize {
     match out {
-        Out::Raw(text) | Out::Text(text) => text.len() + 3,
-        Out::List(items) => items.iter().map(|item| count_value_bytes(item) + 1).sum(),
-        Out::Object(members) => {
+        ResultValue::Raw(text) | ResultValue::Text(text) => text.len() + 3,
+        ResultValue::List(items) => items.iter().map(|item| count_value_bytes(item) + 1).sum(),
+        ResultValue::Object(members) => {
             members.iter().map(|(key, out)| key.len() + 4 + count_value_bytes(out)).sum()
         }
-        Out::Shared(shared) => count_value_bytes(shared),
-        Out::Null | Out::Failed(_) => 4,
+        ResultValue::Shared(shared) => count_value_bytes(shared),
+        ResultValue::Null | ResultValue::Failed(_) => 4,
     }
 }
 
@@ -387,20 +391,22 @@ fn find_shown_values<'s, 'q>(
     Some((value, owned.collect_shown(place, property)))
 }
 
-fn get_known(known: &HashMap<String, Rc<Out>>, uri: &str) -> Out {
-    Out::or_null(known.get(uri).map(|out| Out::Shared(Rc::clone(out))))
+fn get_known(known: &HashMap<String, Rc<ResultValue>>, uri: &str) -> ResultValue {
+    ResultValue::or_null(known.get(uri).map(|out| ResultValue::Shared(Rc::clone(out))))
 }
 
 /// Writes values as the view does.
-fn render_values(leaf: LeafType, values: &ShownValues<'_>) -> Vec<Out> {
+fn render_values(leaf: LeafType, values: &ShownValues<'_>) -> Vec<ResultValue> {
     match values {
-        ShownValues::Iris(iris) => iris.iter().map(|iri| Out::from_text(iri.as_str())).collect(),
+        ShownValues::Iris(iris) => {
+            iris.iter().map(|iri| ResultValue::from_text(iri.as_str())).collect()
+        }
         ShownValues::Literals(shown) => shown
             .iter()
             .map(|shown| match (shown.raw, leaf.is_strict()) {
-                (true, _) => Out::Raw(shown.text.to_string()),
-                (false, false) => Out::from_text(shown.text.as_ref()),
-                (false, true) => Out::Failed(Box::new(GatewayError::new(
+                (true, _) => ResultValue::Raw(shown.text.to_string()),
+                (false, false) => ResultValue::from_text(shown.text.as_ref()),
+                (false, true) => ResultValue::Failed(Box::new(GatewayError::new(
                     ErrorClass::Invalid,
                     format!("the stored value {:?} is neither true nor false", shown.text),
                 ))),

@@ -8,20 +8,20 @@ const MAX_ERRORS: usize = 100;
 
 /// A value of the result. Numbers are text, so that they keep all their digits.
 #[derive(Debug)]
-pub(super) enum Out {
+pub(super) enum ResultValue {
     Null,
     /// JSON that is written unchanged.
     Raw(String),
     Text(String),
-    List(Vec<Out>),
-    Object(Vec<(Name, Out)>),
+    List(Vec<ResultValue>),
+    Object(Vec<(Name, ResultValue)>),
     /// A value that occurs several times.
-    Shared(Rc<Out>),
+    Shared(Rc<ResultValue>),
     /// A value that could not be read: `null`, and an entry in `errors`.
     Failed(Box<GatewayError>),
 }
 
-impl Out {
+impl ResultValue {
     pub(super) fn from_text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
@@ -58,13 +58,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn write_value(&mut self, value: &Out) {
+    fn write_value(&mut self, value: &ResultValue) {
         match value {
-            Out::Null => self.out.push_str("null"),
-            Out::Raw(json) => self.out.push_str(json),
-            Out::Text(text) => self.write_text(text),
-            Out::Shared(shared) => self.write_value(shared),
-            Out::List(items) => {
+            ResultValue::Null => self.out.push_str("null"),
+            ResultValue::Raw(json) => self.out.push_str(json),
+            ResultValue::Text(text) => self.write_text(text),
+            ResultValue::Shared(shared) => self.write_value(shared),
+            ResultValue::List(items) => {
                 self.out.push('[');
                 for (index, item) in items.iter().enumerate() {
                     if index > 0 {
@@ -76,7 +76,7 @@ impl Writer {
                 }
                 self.out.push(']');
             }
-            Out::Object(members) => {
+            ResultValue::Object(members) => {
                 self.out.push('{');
                 for (index, (name, value)) in members.iter().enumerate() {
                     if index > 0 {
@@ -90,7 +90,7 @@ impl Writer {
                 }
                 self.out.push('}');
             }
-            Out::Failed(cause) => {
+            ResultValue::Failed(cause) => {
                 self.out.push_str("null");
                 if self.errors.len() < MAX_ERRORS {
                     let mut error = ServerError::new(cause.to_string(), None);

@@ -1,6 +1,6 @@
 //! Reads and writes pages of connections.
 use super::execute::Execution;
-use super::out::Out;
+use super::out::ResultValue;
 use super::plan::{EdgePart, Nodes, Page, PagePart};
 use penstock_base::error::GatewayError;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +19,7 @@ pub(super) struct PageItem {
 
 /// The objects of pages, for each part of a page that shows objects. The key is the address of the part's [`Nodes`].
 /// The inner key is the Business Object and the URI.
-pub(super) type LoadedObjects = HashMap<*const (), HashMap<(usize, String), Rc<Out>>>;
+pub(super) type LoadedObjects = HashMap<*const (), HashMap<(usize, String), Rc<ResultValue>>>;
 
 impl<'d> Execution<'d> {
     /// Reads the objects of all pages with this selection. An object on several pages is read once for each part.
@@ -52,7 +52,7 @@ impl<'d> Execution<'d> {
         &self,
         nodes: &Nodes<'d>,
         items: impl Iterator<Item = &'i PageItem>,
-    ) -> Result<HashMap<(usize, String), Rc<Out>>, GatewayError> {
+    ) -> Result<HashMap<(usize, String), Rc<ResultValue>>, GatewayError> {
         let mut uris_by_business: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
         for item in items {
             uris_by_business.entry(item.business).or_default().insert(item.uri.clone());
@@ -73,38 +73,42 @@ impl<'d> Execution<'d> {
         items: &[PageItem],
         more: bool,
         loaded: &LoadedObjects,
-        total: &dyn Fn() -> Result<Out, GatewayError>,
-    ) -> Result<Out, GatewayError> {
+        total: &dyn Fn() -> Result<ResultValue, GatewayError>,
+    ) -> Result<ResultValue, GatewayError> {
         let node = |nodes: &Nodes<'d>, item: &PageItem| {
             let out = loaded.get(&address_of(nodes))?.get(&(item.business, item.uri.clone()))?;
-            Some(Out::Shared(Rc::clone(out)))
+            Some(ResultValue::Shared(Rc::clone(out)))
         };
         let mut members = Vec::new();
         for (key, part) in &page.parts {
             let out = match part {
-                PagePart::TypeName => Out::from_text(page.type_name.as_str()),
+                PagePart::TypeName => ResultValue::from_text(page.type_name.as_str()),
                 PagePart::Nodes(nodes) => {
-                    Out::List(items.iter().filter_map(|item| node(nodes, item)).collect())
+                    ResultValue::List(items.iter().filter_map(|item| node(nodes, item)).collect())
                 }
-                PagePart::Edges(parts) => Out::List(self.build_edges(page, parts, items, &node)?),
+                PagePart::Edges(parts) => {
+                    ResultValue::List(self.build_edges(page, parts, items, &node)?)
+                }
                 PagePart::PageInfo(fields) => {
                     let fields = fields.iter().map(|(key, field)| {
                         let cursor = |item: Option<&PageItem>| {
-                            Out::or_null(item.map(|item| Out::from_text(item.cursor.as_str())))
+                            ResultValue::or_null(
+                                item.map(|item| ResultValue::from_text(item.cursor.as_str())),
+                            )
                         };
                         let out = match field.as_str() {
-                            "hasNextPage" => Out::from_bool(more),
-                            "hasPreviousPage" => Out::from_bool(page.after.is_some()),
+                            "hasNextPage" => ResultValue::from_bool(more),
+                            "hasPreviousPage" => ResultValue::from_bool(page.after.is_some()),
                             "startCursor" => cursor(items.first()),
                             "endCursor" => cursor(items.last()),
-                            _ => Out::from_text("PageInfo"),
+                            _ => ResultValue::from_text("PageInfo"),
                         };
                         (key.clone(), out)
                     });
-                    Out::Object(fields.collect())
+                    ResultValue::Object(fields.collect())
                 }
                 PagePart::TotalCount => {
-                    total().unwrap_or_else(|error| Out::Failed(Box::new(error)))
+                    total().unwrap_or_else(|error| ResultValue::Failed(Box::new(error)))
                 }
             };
             if !matches!(part, PagePart::Nodes(_)) {
@@ -112,7 +116,7 @@ impl<'d> Execution<'d> {
             }
             members.push((key.clone(), out));
         }
-        Ok(Out::Object(members))
+        Ok(ResultValue::Object(members))
     }
 
     fn build_edges(
@@ -120,21 +124,23 @@ impl<'d> Execution<'d> {
         page: &Page<'d>,
         parts: &[(async_graphql::Name, EdgePart<'d>)],
         items: &[PageItem],
-        node: &dyn Fn(&Nodes<'d>, &PageItem) -> Option<Out>,
-    ) -> Result<Vec<Out>, GatewayError> {
+        node: &dyn Fn(&Nodes<'d>, &PageItem) -> Option<ResultValue>,
+    ) -> Result<Vec<ResultValue>, GatewayError> {
         let type_name = page.type_name.strip_suffix("Connection").unwrap_or_default();
         let mut edges = Vec::new();
         'items: for item in items {
             let mut members = Vec::with_capacity(parts.len());
             for (key, part) in parts {
                 let out = match part {
-                    EdgePart::TypeName => Out::from_text(format!("{type_name}Edge")),
-                    EdgePart::Cursor => Out::from_text(item.cursor.as_str()),
+                    EdgePart::TypeName => ResultValue::from_text(format!("{type_name}Edge")),
+                    EdgePart::Cursor => ResultValue::from_text(item.cursor.as_str()),
                     EdgePart::ObjectType => {
                         let of = self.planner.model.root_type(item.business);
-                        Out::from_text(of.map_or("", |of| &of.name))
+                        ResultValue::from_text(of.map_or("", |of| &of.name))
                     }
-                    EdgePart::Path => Out::or_null(item.path.as_deref().map(Out::from_text)),
+                    EdgePart::Path => {
+                        ResultValue::or_null(item.path.as_deref().map(ResultValue::from_text))
+                    }
                     EdgePart::Node(nodes) => match node(nodes, item) {
                         Some(out) => out,
                         None => continue 'items,
@@ -145,7 +151,7 @@ impl<'d> Execution<'d> {
                 }
                 members.push((key.clone(), out));
             }
-            edges.push(Out::Object(members));
+            edges.push(ResultValue::Object(members));
         }
         Ok(edges)
     }

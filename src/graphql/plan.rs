@@ -3,7 +3,7 @@
 use super::document::{Arguments, Document, Selected};
 use super::input;
 use super::model::{FieldRole, LeafType, Model};
-use super::out::Out;
+use super::out::ResultValue;
 use super::system::NODE_TYPE;
 use async_graphql::Name;
 use async_graphql::parser::types::SelectionSet;
@@ -27,19 +27,19 @@ pub(super) enum Step<'d> {
     Nested(usize, bool, Plan<'d>),
     /// The objects that the field at this index refers to. Without an index: the nested object as an object of its own
     /// Business Object. The flag says whether the field may have several values.
-    Follow(Option<(usize, bool)>, Follow<'d>),
+    Follow(Option<(usize, bool)>, FollowedReferences<'d>),
     ReferredBy(Referrers<'d>),
 }
 
 /// References to objects of Business Objects, resolved by URI.
-pub(super) struct Follow<'d> {
+pub(super) struct FollowedReferences<'d> {
     /// The Business Object to read them as; `None` for the first, by name, that they belong to.
     pub(super) business: Option<usize>,
     pub(super) nodes: Nodes<'d>,
     /// The URIs to resolve.
     pub(super) wanted: RefCell<BTreeSet<String>>,
     /// The resolved objects; null for a URI that belongs to no Business Object.
-    pub(super) known: RefCell<HashMap<String, Rc<Out>>>,
+    pub(super) known: RefCell<HashMap<String, Rc<ResultValue>>>,
 }
 
 /// References from other objects.
@@ -49,7 +49,7 @@ pub(super) struct Referrers<'d> {
     pub(super) path: Option<String>,
     pub(super) page: Page<'d>,
     pub(super) wanted: RefCell<BTreeSet<String>>,
-    pub(super) known: RefCell<HashMap<String, Rc<Out>>>,
+    pub(super) known: RefCell<HashMap<String, Rc<ResultValue>>>,
 }
 
 /// The selections for objects that may be of any type.
@@ -98,7 +98,8 @@ impl<'d> Nodes<'d> {
         if let Some(plan) = self.plans.borrow().get(&business) {
             return Ok(Rc::clone(plan));
         }
-        let object = planner.model.business.get(business).map_or(0, |business| business.object);
+        let object =
+            planner.model.business_objects.get(business).map_or(0, |business| business.object);
         let plan = Rc::new(planner.plan_object(object, &self.sets)?);
         self.plans.borrow_mut().insert(business, Rc::clone(&plan));
         Ok(plan)
@@ -118,11 +119,12 @@ impl<'d> Planner<'d> {
         object: usize,
         sets: &[&'d SelectionSet],
     ) -> Result<Plan<'d>, GatewayError> {
-        let object_type = self.model.objects.get(object).ok_or_else(unimplemented_field_error)?;
+        let object_type =
+            self.model.object_types.get(object).ok_or_else(unimplemented_field_error)?;
         let is =
             |name: &str| name == object_type.name || (object_type.is_root() && name == NODE_TYPE);
         let mut steps = Vec::new();
-        for Selected { key, field, sets } in self.document.collect(sets, &is) {
+        for Selected { key, field, sets } in self.document.collect_fields(sets, &is) {
             let name = field.node.name.node.as_str();
             let role = object_type.find_field(name).map(|field| field.role);
             let arguments = || self.document.resolve_arguments(&field.node);
@@ -154,8 +156,8 @@ impl<'d> Planner<'d> {
         &self,
         arguments: &Arguments,
         sets: Vec<&'d SelectionSet>,
-    ) -> Result<Follow<'d>, GatewayError> {
-        Ok(Follow {
+    ) -> Result<FollowedReferences<'d>, GatewayError> {
+        Ok(FollowedReferences {
             business: self.find_business_object(arguments.get_text("as"))?,
             nodes: Nodes::new(sets),
             wanted: RefCell::default(),
@@ -187,14 +189,15 @@ impl<'d> Planner<'d> {
         sets: &[&'d SelectionSet],
     ) -> Result<Page<'d>, GatewayError> {
         let mut parts = Vec::new();
-        for Selected { key, field, sets } in self.document.collect(sets, &|name| name == type_name)
+        for Selected { key, field, sets } in
+            self.document.collect_fields(sets, &|name| name == type_name)
         {
             let part = match field.node.name.node.as_str() {
                 "__typename" => PagePart::TypeName,
                 "nodes" => PagePart::Nodes(Nodes::new(sets)),
                 "edges" => PagePart::Edges(self.plan_edges(edge, &sets)?),
                 "pageInfo" => {
-                    let fields = self.document.collect(&sets, &|name| name == "PageInfo");
+                    let fields = self.document.collect_fields(&sets, &|name| name == "PageInfo");
                     let name = |field: &Selected<'_>| field.field.node.name.node.to_string();
                     PagePart::PageInfo(fields.iter().map(|f| (f.key.clone(), name(f))).collect())
                 }
@@ -217,7 +220,8 @@ impl<'d> Planner<'d> {
         sets: &[&'d SelectionSet],
     ) -> Result<Vec<(Name, EdgePart<'d>)>, GatewayError> {
         let mut parts = Vec::new();
-        for Selected { key, field, sets } in self.document.collect(sets, &|name| name == type_name)
+        for Selected { key, field, sets } in
+            self.document.collect_fields(sets, &|name| name == type_name)
         {
             let part = match field.node.name.node.as_str() {
                 "__typename" => EdgePart::TypeName,
@@ -235,7 +239,8 @@ impl<'d> Planner<'d> {
     /// Finds the Business Object whose objects have this type.
     fn find_business_object(&self, type_name: Option<&str>) -> Result<Option<usize>, GatewayError> {
         let Some(name) = type_name else { return Ok(None) };
-        let object = self.model.by_name.get(name).and_then(|place| self.model.objects.get(*place));
+        let object =
+            self.model.by_name.get(name).and_then(|place| self.model.object_types.get(*place));
         match object {
             Some(object) if object.is_root() => Ok(Some(object.business)),
             _ => Err(GatewayError::new(

@@ -1,5 +1,5 @@
 //! The current schema, and the execution of documents.
-use super::built::Built;
+use super::built::BuiltSchema;
 use super::cost::{self, Cost};
 use super::document::Document;
 use super::execute::Execution;
@@ -40,21 +40,21 @@ pub(super) struct GraphqlSources {
 
 /// The GraphQL service. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Schema(Arc<Inner>);
+pub struct GraphqlService(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     sources: GraphqlSources,
     limits: GraphqlLimits,
-    current: Mutex<Current>,
+    current: Mutex<CurrentSchema>,
     permits: QueryPermits,
 }
 
 /// The current schema. It is built on demand and dropped when it is unused for a while, because it takes megabytes
 /// if there are many Business Objects.
 #[derive(Debug)]
-struct Current {
-    built: Option<Arc<Built>>,
+struct CurrentSchema {
+    built: Option<Arc<BuiltSchema>>,
     used: Instant,
     /// Whether a task is running that drops the unused schema.
     is_watched: bool,
@@ -90,7 +90,7 @@ pub struct Answer {
     pub is_busy: bool,
 }
 
-impl Schema {
+impl GraphqlService {
     /// Creates the service over this gateway.
     pub fn new(gateway: &Gateway) -> Self {
         let sources = GraphqlSources {
@@ -99,7 +99,7 @@ impl Schema {
             exporter: gateway.exporter.clone(),
             memory: gateway.memory.clone(),
         };
-        let current = Current { built: None, used: Instant::now(), is_watched: false };
+        let current = CurrentSchema { built: None, used: Instant::now(), is_watched: false };
         Self(Arc::new(Inner {
             sources,
             limits: gateway.settings.limits.graphql,
@@ -173,7 +173,7 @@ async fn run_blocking<T: Send + 'static>(
 
 /// A document that is valid and within the limits.
 struct PreparedQuery {
-    built: Arc<Built>,
+    built: Arc<BuiltSchema>,
     document: ExecutableDocument,
     operation: Option<String>,
     variables: Variables,
@@ -186,7 +186,7 @@ impl PreparedQuery {
     fn execute_query(&self, inner: &Inner, caller: &Caller) -> Answer {
         let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
         let Some(document) = document else { return Answer::refused("there is no such operation") };
-        let Built { model, all, .. } = &*self.built;
+        let BuiltSchema { model, business_objects: all, .. } = &*self.built;
         let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
         let (data, errors) = execution.answer_operation(&self.introspected).write_json();
         for error in &errors {
@@ -279,7 +279,7 @@ impl Inner {
 
     /// Returns the current schema, limited to what the caller may see: for an API key of one Business Object, only this
     /// one.
-    fn schema_for_caller(self: &Arc<Self>, caller: &Caller) -> Arc<Built> {
+    fn schema_for_caller(self: &Arc<Self>, caller: &Caller) -> Arc<BuiltSchema> {
         let whole = self.current_schema();
         let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
             return whole;
@@ -287,7 +287,7 @@ impl Inner {
         whole.limit_to_business_object(id, self.limits.fields)
     }
 
-    fn current_schema(self: &Arc<Self>) -> Arc<Built> {
+    fn current_schema(self: &Arc<Self>) -> Arc<BuiltSchema> {
         let mut current = self.lock_current();
         current.used = Instant::now();
         // The version is read before the Business Objects. If one changes in between, the next request builds again.
@@ -298,7 +298,7 @@ impl Inner {
         // Drop the old schema first, so that both are in memory only while a query still uses the old one.
         current.built = None;
         let all = self.sources.catalogue.list();
-        let built = Arc::new(Built::new(version, all, self.limits.fields, true));
+        let built = Arc::new(BuiltSchema::new(version, all, self.limits.fields, true));
         current.built = Some(Arc::clone(&built));
         if !current.is_watched
             && let Ok(runtime) = Handle::try_current()
@@ -309,7 +309,7 @@ impl Inner {
         built
     }
 
-    fn lock_current(&self) -> MutexGuard<'_, Current> {
+    fn lock_current(&self) -> MutexGuard<'_, CurrentSchema> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -336,7 +336,7 @@ impl Answer {
 
     /// Creates the answer for a query that was not executed because building the schema failed.
     fn from_error(error: GatewayError) -> Self {
-        let is_busy = matches!(error.kind, ErrorClass::Unavailable(_));
+        let is_busy = matches!(error.class, ErrorClass::Unavailable(_));
         Self { is_busy, ..Self::refused(error.detail) }
     }
 

@@ -268,7 +268,7 @@ pub(super) fn is_input(model: &Model, name: &str) -> bool {
 /// Returns whether the schema uses a scalar, enum or filter. Introspection and the SDL omit the others.
 fn is_used(model: &Model, name: &str) -> bool {
     match (name, name.strip_suffix("Filter")) {
-        ("Direction" | "IDFilter", _) => !model.business.is_empty(),
+        ("Direction" | "IDFilter", _) => !model.business_objects.is_empty(),
         ("Number" | "Date", _) => model.has_leaf(name),
         (_, Some(of)) => model.has_leaf(of),
         (_, None) => true,
@@ -310,7 +310,7 @@ pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> Schema
         }
         let mut object = Object::new(*name).description(*description);
         for (member, kind, description) in *members {
-            object = object.field(build_field(*member, type_ref(kind), *description));
+            object = object.field(build_field(*member, parse_type_ref(kind), *description));
         }
         schema = schema.register(object);
     }
@@ -322,12 +322,12 @@ pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
     query = query
         .field(build_field(
             "authenticatedUser",
-            type_ref("AuthenticatedUser!"),
+            parse_type_ref("AuthenticatedUser!"),
             "The account that sent the request.",
         ))
         .field(build_field(
             "businessObjects",
-            type_ref("[BusinessObject!]!"),
+            parse_type_ref("[BusinessObject!]!"),
             "The Business Objects, sorted by name.",
         ))
         .field(
@@ -347,7 +347,7 @@ pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
     if whole {
         query = query.field(build_field(
             "targets",
-            type_ref("[Target!]"),
+            parse_type_ref("[Target!]"),
             "Every target that the configuration, a Business Object or the queue names, sorted by name.",
         ));
     }
@@ -381,16 +381,16 @@ pub(super) fn build_page_field(
 
 /// Creates an argument of a field.
 pub(super) fn build_argument(name: &str, kind: &str, description: &str) -> InputValue {
-    InputValue::new(name, type_ref(kind)).description(description)
+    InputValue::new(name, parse_type_ref(kind)).description(description)
 }
 
 /// Parses a type in GraphQL's notation, such as `[String!]!`.
-pub(super) fn type_ref(text: &str) -> TypeRef {
+pub(super) fn parse_type_ref(text: &str) -> TypeRef {
     if let Some(inner) = text.strip_suffix('!') {
-        return TypeRef::NonNull(Box::new(type_ref(inner)));
+        return TypeRef::NonNull(Box::new(parse_type_ref(inner)));
     }
     match text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
-        Some(inner) => TypeRef::List(Box::new(type_ref(inner))),
+        Some(inner) => TypeRef::List(Box::new(parse_type_ref(inner))),
         None => TypeRef::named(text),
     }
 }

@@ -5,7 +5,7 @@ use super::model::{
 };
 use super::system::{
     self, NODE_TYPE, OBJECT_TYPE, QUERY_TYPE, REFERRERS_TYPE, build_argument, build_field,
-    build_page_field, type_ref,
+    build_page_field, parse_type_ref,
 };
 use async_graphql::Value as Input;
 use async_graphql::dynamic::{
@@ -29,17 +29,17 @@ pub(super) fn build_schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema
         .limit_recursive_depth(MAX_RECURSION)
         .limit_directives(50);
     schema = system::register_types(schema, model);
-    if !model.business.is_empty() {
+    if !model.business_objects.is_empty() {
         (schema, query) = add_shared_types(schema, query, model);
     }
     for place in of {
-        let Some(business) = model.business.get(*place) else { continue };
-        let Some(object) = model.objects.get(business.object) else { continue };
+        let Some(business) = model.business_objects.get(*place) else { continue };
+        let Some(object) = model.object_types.get(business.object) else { continue };
         query = add_query_fields(query, business, object);
         schema = add_page_types(schema, business, object);
     }
-    for object in model.objects.iter().filter(|object| of.contains(&object.business)) {
-        let Some(business) = model.business.get(object.business) else { continue };
+    for object in model.object_types.iter().filter(|object| of.contains(&object.business)) {
+        let Some(business) = model.business_objects.get(object.business) else { continue };
         let Some(shape) = object.find_shape(&business.compiled.mapping.root) else { continue };
         schema = schema.register(build_object_type(model, business, object, shape));
         schema = schema.register(build_filter_type(model, object));
@@ -53,13 +53,16 @@ fn add_shared_types(
     query: Object,
     model: &Model,
 ) -> (SchemaBuilder, Object) {
-    let roots = model.business.iter().filter_map(|business| model.objects.get(business.object));
+    let roots = model
+        .business_objects
+        .iter()
+        .filter_map(|business| model.object_types.get(business.object));
     let types = Enum::new(OBJECT_TYPE)
         .description("The types of the objects of Business Objects.")
         .items(roots.map(|object| object.name.as_str()));
     let node = Interface::new(NODE_TYPE)
         .description("An object of a Business Object.")
-        .field(InterfaceField::new("uri", type_ref("ID!")).description("Its URI."))
+        .field(InterfaceField::new("uri", parse_type_ref("ID!")).description("Its URI."))
         .field(add_referrer_arguments(
             InterfaceField::new("referredBy", TypeRef::named(REFERRERS_TYPE))
                 .description("The objects that refer to it."),
@@ -67,25 +70,25 @@ fn add_shared_types(
         ));
     let referrers = Object::new(REFERRERS_TYPE)
         .description("A page of objects that refer to an object.")
-        .field(build_field("nodes", type_ref("[Node!]!"), "The objects."))
+        .field(build_field("nodes", parse_type_ref("[Node!]!"), "The objects."))
         .field(build_field(
             "edges",
-            type_ref("[ReferrerEdge!]!"),
+            parse_type_ref("[ReferrerEdge!]!"),
             "The objects, and how they refer to it.",
         ))
-        .field(build_field("pageInfo", type_ref("PageInfo!"), "Where the page ends."));
+        .field(build_field("pageInfo", parse_type_ref("PageInfo!"), "Where the page ends."));
     let edge = Object::new("ReferrerEdge")
         .description("An object that refers to another one.")
         .field(build_field(
             "cursor",
-            type_ref("String!"),
+            parse_type_ref("String!"),
             "The value of `after` for a page that begins after it.",
         ))
-        .field(build_field("node", type_ref("Node!"), "The object."))
-        .field(build_field("type", type_ref("ObjectType!"), "Its type."))
+        .field(build_field("node", parse_type_ref("Node!"), "The object."))
+        .field(build_field("type", parse_type_ref("ObjectType!"), "Its type."))
         .field(build_field(
             "path",
-            type_ref("String!"),
+            parse_type_ref("String!"),
             "The fields of its mapping that lead to the other object, separated by dots.",
         ));
     let schema = schema.register(types).register(node).register(referrers).register(edge);
@@ -158,10 +161,10 @@ fn add_page_types(
         .field(build_field("nodes", TypeRef::named_nn_list_nn(name), "The objects."))
         .field(build_field(
             "edges",
-            type_ref(&format!("[{name}Edge!]!")),
+            parse_type_ref(&format!("[{name}Edge!]!")),
             "The objects with their cursors.",
         ))
-        .field(build_field("pageInfo", type_ref("PageInfo!"), "Where the page ends."))
+        .field(build_field("pageInfo", parse_type_ref("PageInfo!"), "Where the page ends."))
         .field(build_field(
             "totalCount",
             TypeRef::named("Integer"),
@@ -171,7 +174,7 @@ fn add_page_types(
         .description(format!("An object of type {name} on a page."))
         .field(build_field(
             "cursor",
-            type_ref("String!"),
+            parse_type_ref("String!"),
             "The value of `after` for a page that begins after it.",
         ))
         .field(build_field("node", TypeRef::named_nn(name), "The object."));
@@ -182,7 +185,7 @@ fn add_page_types(
         .description(
             "An order. Equal objects are ordered by URI; objects without a value come last.",
         )
-        .field(InputValue::new("field", type_ref(&format!("{name}OrderField!"))))
+        .field(InputValue::new("field", parse_type_ref(&format!("{name}OrderField!"))))
         .field(
             InputValue::new("direction", TypeRef::named("Direction"))
                 .default_value(Input::Enum(async_graphql::Name::new("ASC"))),
@@ -209,18 +212,18 @@ fn build_object_type(
     }
     for own in &object.fields {
         built = built.field(match own.role {
-            FieldRole::Uri => build_field(&own.name, type_ref("ID!"), "Its URI."),
+            FieldRole::Uri => build_field(&own.name, parse_type_ref("ID!"), "Its URI."),
             FieldRole::Leaf(place, leaf, many) => build_field(
                 &own.name,
                 list_or_single(leaf.type_name(), many),
                 describe_field(shape, place),
             ),
             FieldRole::Nested(place, to, many) => {
-                let to = model.objects.get(to).map_or("", |to| &to.name);
+                let to = model.object_types.get(to).map_or("", |to| &to.name);
                 build_field(&own.name, list_or_single(to, many), describe_field(shape, place))
             }
             FieldRole::Followed(place, many) => {
-                let to = if many { type_ref("[Node]") } else { type_ref(NODE_TYPE) };
+                let to = if many { parse_type_ref("[Node]") } else { parse_type_ref(NODE_TYPE) };
                 let of = shape.fields.get(place).map_or("", |field| &field.name);
                 let about = format!("The objects of Business Objects that `{of}` refers to.");
                 build_field(&own.name, to, to_single_line(&about)).argument(build_as_argument())
@@ -228,7 +231,8 @@ fn build_object_type(
             FieldRole::AsObject => {
                 let about =
                     "The same object as the object of a Business Object, if it belongs to one.";
-                build_field(&own.name, type_ref(NODE_TYPE), about).argument(build_as_argument())
+                build_field(&own.name, parse_type_ref(NODE_TYPE), about)
+                    .argument(build_as_argument())
             }
             FieldRole::ReferredBy => add_referrer_arguments(
                 build_field(
@@ -263,7 +267,7 @@ fn build_filter_type(model: &Model, object: &ObjectType) -> InputObject {
         let kind = match field.role {
             FieldRole::Uri => "IDFilter".to_owned(),
             FieldRole::Leaf(_, leaf, _) => format!("{}Filter", leaf.type_name()),
-            FieldRole::Nested(_, to, _) => match model.objects.get(to) {
+            FieldRole::Nested(_, to, _) => match model.object_types.get(to) {
                 Some(to) => filter_type_name(&to.name),
                 None => continue,
             },

@@ -2,8 +2,8 @@
 //! handler. An address without a route requires `User`, so that unauthenticated clients learn nothing.
 use super::caller::{self, caller, caller_if_known};
 use super::origin;
-use super::page;
 use super::problem::{BearerError, Problem};
+use super::sender_page;
 use super::service::origin;
 use super::sign_in;
 use super::state::{State, run_blocking, state};
@@ -119,7 +119,7 @@ impl Allow {
 
     /// Returns the authorized caller, or `None` if the route requires no credential. Nothing is read from the
     /// body, and no name is looked up, before the credential is checked.
-    pub(super) async fn authorize(
+    pub(super) async fn authorize_request(
         self,
         req: &Request,
         depot: &Depot,
@@ -149,10 +149,10 @@ impl Allow {
         let required_role = match self.minimum_role {
             MinimumRole::Anyone => {
                 if !self.accepts_any_host {
-                    page::check_host(depot)?;
+                    sender_page::check_host(depot)?;
                 }
                 if self.has_side_effects {
-                    page::check_unauthenticated(req, depot)?;
+                    sender_page::check_unauthenticated(req, depot)?;
                 }
                 return Ok(None);
             }
@@ -176,9 +176,9 @@ impl Allow {
             return Err(AccessError::Unauthenticated);
         };
         if matches!(caller.credential, Credential::Session(_)) {
-            page::check_host(depot)?;
+            sender_page::check_host(depot)?;
             if self.has_side_effects {
-                page::check_session_sender(req, depot, None)?;
+                sender_page::check_session_sender(req, depot, None)?;
             }
         }
         let required_role = match (self.minimum_role, caller.role) {
@@ -251,7 +251,7 @@ impl Allow {
         res: &mut Response,
         ctrl: &mut FlowCtrl,
     ) {
-        match self.authorize(req, depot).await {
+        match self.authorize_request(req, depot).await {
             Ok(None) => {}
             Ok(Some(found)) => {
                 depot.insert_typed(found);
@@ -359,7 +359,7 @@ fn how_to_get_role(depot: &Depot, required_role: Role) -> String {
 pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
     let Some(caller) = caller_if_known(depot) else { return Ok(()) };
     let renewed = caller.with_current_role().map_err(|error| {
-        if error.kind == ErrorClass::Forbidden {
+        if error.class == ErrorClass::Forbidden {
             return record_forbidden(req, depot, caller, error.detail);
         }
         let detail = format!("{} /{}: {}", req.method(), req.matched_path(), error.detail);

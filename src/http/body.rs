@@ -178,7 +178,7 @@ struct IncomingSlots {
 
 /// The slot of one such body. Dropping this value frees the slot.
 struct IncomingSlot<'a> {
-    arriving: &'a IncomingBodies,
+    incoming: &'a IncomingBodies,
     id: u64,
 }
 
@@ -202,7 +202,7 @@ impl IncomingBodies {
         let id = slots.next;
         slots.next += 1;
         slots.bodies.insert(id, (from, keep));
-        (IncomingSlot { arriving: self, id }, cut_off)
+        (IncomingSlot { incoming: self, id }, cut_off)
     }
 
     // No code panics while it holds the lock.
@@ -213,7 +213,7 @@ impl IncomingBodies {
 
 impl Drop for IncomingSlot<'_> {
     fn drop(&mut self) {
-        self.arriving.lock_slots().bodies.remove(&self.id);
+        self.incoming.lock_slots().bodies.remove(&self.id);
     }
 }
 
@@ -221,7 +221,7 @@ impl Drop for IncomingSlot<'_> {
 #[derive(Debug)]
 pub(super) struct BufferedBody {
     bytes: Vec<u8>,
-    _room: BodyPermit,
+    _permit: BodyPermit,
 }
 
 impl BufferedBody {
@@ -299,7 +299,7 @@ fn parse_media_type(text: &str) -> Option<MediaType> {
 #[derive(Debug, Clone, Copy)]
 struct BodyLimits<'a> {
     quota: &'a BodyQuota,
-    limit: u64,
+    max_bytes: u64,
     read_timeout: Duration,
     /// Whether the permit for the whole body is acquired before the body arrives. Otherwise the permit grows
     /// with the bytes that have arrived.
@@ -307,8 +307,8 @@ struct BodyLimits<'a> {
 }
 
 impl<'a> BodyLimits<'a> {
-    fn small(quota: &'a BodyQuota, limit: u64) -> Self {
-        Self { quota, limit, read_timeout: SMALL_BODY_TIMEOUT, reserves_quota: false }
+    fn small(quota: &'a BodyQuota, max_bytes: u64) -> Self {
+        Self { quota, max_bytes, read_timeout: SMALL_BODY_TIMEOUT, reserves_quota: false }
     }
 }
 
@@ -327,11 +327,11 @@ pub(super) async fn read_whole_body(
     depot: &mut Depot,
 ) -> Result<BufferedBody, Problem> {
     let state = state(depot);
-    let (quota, limit) = (&state.body_quotas.data, state.settings.limits.body);
+    let (quota, limit) = (&state.body_quotas.data, state.settings.limits.body_bytes);
     read_caller_body(
         req,
         depot,
-        BodyLimits { quota, limit, read_timeout: BODY_TIMEOUT, reserves_quota: true },
+        BodyLimits { quota, max_bytes: limit, read_timeout: BODY_TIMEOUT, reserves_quota: true },
     )
     .await
 }
@@ -413,8 +413,8 @@ async fn read_within_limits(
 async fn buffer_body(body: &mut ReqBody, limits: BodyLimits<'_>) -> Result<BufferedBody, Problem> {
     use salvo::hyper::body::Body;
     let declared = body.size_hint().exact();
-    if declared.is_some_and(|bytes| bytes > limits.limit) {
-        return Err(body_too_large(limits.limit));
+    if declared.is_some_and(|bytes| bytes > limits.max_bytes) {
+        return Err(body_too_large(limits.max_bytes));
     }
     let expected = declared.filter(|_| limits.reserves_quota).unwrap_or_default();
     let mut permit = limits.quota.try_acquire(expected)?;
@@ -422,14 +422,14 @@ async fn buffer_body(body: &mut ReqBody, limits: BodyLimits<'_>) -> Result<Buffe
     let deadline = Instant::now() + limits.read_timeout;
     while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(|_| body_too_slow())? {
         if let Ok(data) = frame.map_err(|error| body_read_error(&error))?.into_data() {
-            if (bytes.len() + data.len()) as u64 > limits.limit {
-                return Err(body_too_large(limits.limit));
+            if (bytes.len() + data.len()) as u64 > limits.max_bytes {
+                return Err(body_too_large(limits.max_bytes));
             }
             permit.grow_to(bytes.len() + data.len())?;
             bytes.extend_from_slice(&data);
         }
     }
-    Ok(BufferedBody { bytes, _room: permit })
+    Ok(BufferedBody { bytes, _permit: permit })
 }
 
 /// 413: a line of NDJSON exceeds the limit.

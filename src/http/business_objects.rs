@@ -277,7 +277,7 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
     let force = Query::read(req, &["force"])?.read_flag("force")?;
     let gateway = gateway(depot)?;
     let body = body::read_json_body(req, depot).await?;
-    let if_match = check_if_match(req, &gateway)?;
+    let if_match = read_path_if_match(req, &gateway)?;
     let id = path_parameter(req, "id").to_owned();
     let by = caller(depot).clone();
     let redefined = move || {
@@ -300,7 +300,7 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
 pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let if_match = check_if_match(req, &gateway)?;
+    let if_match = read_path_if_match(req, &gateway)?;
     let id = path_parameter(req, "id").to_owned();
     let by = caller(depot).clone();
     run_blocking(move || Ok(remove_business_object(&gateway, &by, &id, if_match)?)).await?;
@@ -311,7 +311,7 @@ pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
 ///
 /// # Errors
 /// 404 if it does not exist; 412 if it has another version.
-fn check_if_match(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
+fn read_path_if_match(req: &Request, gateway: &Gateway) -> Result<IfMatch, Problem> {
     if !req.headers().contains_key(IF_MATCH) {
         return Ok(IfMatch::Any);
     }

@@ -29,7 +29,7 @@ const JSON_MEDIA_TYPE: &str = "application/json";
     ),
 )]
 pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let response_type = ResponseType::negotiate_type(req.headers())?;
+    let response_type = ResponseType::negotiate(req.headers())?;
     let body = body::read_small_json(req, depot).await?;
     match read_body(body.bytes()) {
         Ok(query) => execute_query(depot, query, response_type).await,
@@ -53,10 +53,10 @@ pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyR
     ),
 )]
 pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let response_type = ResponseType::negotiate_type(req.headers())?;
+    let response_type = ResponseType::negotiate(req.headers())?;
     let parameters = Parameters::read(req, &["query", "operationName", "variables", "extensions"])?;
     if req.uri().query().is_some_and(|query| query.len() > MAX_DOCUMENT_BYTES) {
-        return Err(too_long());
+        return Err(document_too_long());
     }
     let mut members = Map::new();
     for name in ["query", "operationName"] {
@@ -101,7 +101,7 @@ pub(super) async fn execute_form(
 ) -> Result<Answer, Problem> {
     let length: usize = members.values().map(|value| value.to_string().len()).sum();
     if length > MAX_DOCUMENT_BYTES {
-        return Err(too_long());
+        return Err(document_too_long());
     }
     match parse_members(members) {
         Ok(query) => Ok(state(depot).graphql()?.execute(query, by).await),
@@ -137,10 +137,10 @@ enum ResponseType {
 impl ResponseType {
     /// Returns the type that the request prefers. If the request accepts any type, that is the older one, which
     /// every client can read.
-    fn negotiate_type(headers: &HeaderMap) -> Result<Self, Problem> {
+    fn negotiate(headers: &HeaderMap) -> Result<Self, Problem> {
         let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
         let ranges: Vec<_> =
-            lines.flat_map(|line| line.split(',')).filter_map(AcceptRange::parse_range).collect();
+            lines.flat_map(|line| line.split(',')).filter_map(AcceptRange::parse).collect();
         if ranges.is_empty() {
             return Ok(Self::Json);
         }
@@ -185,7 +185,7 @@ struct AcceptRange {
 }
 
 impl AcceptRange {
-    fn parse_range(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let name = parts.next().filter(|name| !name.is_empty())?.to_ascii_lowercase();
         let weights = parts.filter_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
@@ -249,7 +249,7 @@ fn parse_members(mut members: Map<String, Value>) -> Result<Query, String> {
     Ok(Query { document, operation, variables, reads_only: false })
 }
 
-fn too_long() -> Problem {
+fn document_too_long() -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!("a GraphQL request may have at most {MAX_DOCUMENT_BYTES} bytes"),
@@ -266,7 +266,7 @@ mod tests {
         for line in accept {
             headers.append(ACCEPT, line.parse().unwrap());
         }
-        ResponseType::negotiate_type(&headers).ok()
+        ResponseType::negotiate(&headers).ok()
     }
 
     #[test]

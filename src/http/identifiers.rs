@@ -69,7 +69,7 @@ async fn find_object(req: &Request, depot: &Depot) -> ReplyResult {
         for uri in candidates {
             let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
             if !quads.is_empty() {
-                return offer_object(&gateway, &read, &uri, &quads, &accepted);
+                return negotiate_reply(&gateway, &read, &uri, &quads, &accepted);
             }
         }
         Err(Problem::not_found(format!(
@@ -102,7 +102,7 @@ fn candidate_uris(path: &str, depot: &Depot, gateway: &Gateway) -> Vec<NamedNode
     nodes
 }
 
-fn offer_object(
+fn negotiate_reply(
     gateway: &Gateway,
     read: &impl Read,
     uri: &NamedNode,

@@ -34,7 +34,7 @@ pub(super) struct Job {
     pub(super) mode: Mode,
     pub(super) idempotency_key: Option<String>,
     /// Whether the response reports the result of each object.
-    pub(super) objects: bool,
+    pub(super) lists_objects: bool,
     pub(super) trace: Trace,
 }
 
@@ -59,10 +59,10 @@ impl Job {
             mode: self.mode,
             check: &self.caller,
             caller: self.caller.id(),
-            api_key: api_key(&self.caller),
+            api_key: find_api_key(&self.caller),
             traceparent: Some(&traceparent),
             idempotency_key: self.idempotency_key.as_deref(),
-            lists_objects: self.objects,
+            lists_objects: self.lists_objects,
             watch: self.gateway.catalogue.watch(),
             events: Some(&self.gateway.events),
             body,
@@ -121,7 +121,7 @@ pub(super) async fn ingest_objects(req: &mut Request, depot: &mut Depot) -> Repl
 }
 
 /// Returns the API key of the caller, if it has one.
-fn api_key(caller: &Caller) -> Option<ApiKey<'_>> {
+fn find_api_key(caller: &Caller) -> Option<ApiKey<'_>> {
     match &caller.credential {
         Credential::ApiKey { id, business_object } => {
             Some(ApiKey { id, is_bound: business_object.is_some() })
@@ -152,9 +152,10 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
         MediaType::Json => {
             let body = body::read_whole_body(req, depot).await;
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
-            let answer =
-                run_blocking(move || Ok((job.ingest_body(Body::Json(body.bytes()))?, job.objects)))
-                    .await?;
+            let answer = run_blocking(move || {
+                Ok((job.ingest_body(Body::Json(body.bytes()))?, job.lists_objects))
+            })
+            .await?;
             if answer.1 {
                 return Reply::json(&answer.0);
             }
@@ -176,7 +177,7 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         (None, MediaType::Json) => true,
         _ => query.read_flag("objects")?,
     };
-    let idempotency_key = idempotency_key(req)?;
+    let idempotency_key = read_idempotency_key(req)?;
     let (caller, trace) = (caller(depot).clone(), trace(depot));
     let job = Job {
         state,
@@ -186,13 +187,13 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         caller,
         mode,
         idempotency_key,
-        objects,
+        lists_objects: objects,
         trace,
     };
     Ok((job, media_type))
 }
 
-fn idempotency_key(req: &Request) -> Result<Option<String>, Problem> {
+fn read_idempotency_key(req: &Request) -> Result<Option<String>, Problem> {
     let mut values = req.headers().get_all("idempotency-key").iter();
     let Some(value) = values.next() else { return Ok(None) };
     let bytes = value.as_bytes();

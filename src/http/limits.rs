@@ -16,12 +16,12 @@ pub(super) async fn get_limits(req: &mut Request, depot: &mut Depot) -> ReplyRes
     Query::read(req, &[])?;
     let limits = state(depot).settings.limits;
     Reply::json(&shapes::Limits {
-        body: limits.body,
+        body: limits.body_bytes,
         nesting: limits.nesting,
         objects: limits.objects,
         values: limits.values,
-        in_flight: limits.in_flight,
-        disk_reserve: limits.disk_reserve,
+        in_flight: limits.in_flight_bytes,
+        disk_reserve: limits.disk_reserve_bytes,
         idempotency_keys: limits.idempotency_keys,
         idempotency_bytes: limits.idempotency_bytes,
         history: limits.history,

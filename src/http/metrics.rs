@@ -59,9 +59,9 @@ fn collect_gauges(gateway: &Gateway) -> Result<Gauges, super::problem::Problem> 
         memory_level: gateway.memory.current_level() as u8,
         clock_synchronised: is_synchronised(),
         certificate_expiry_seconds: metrics::certificate_expiry(),
-        spool_bytes: (spool.waiting, spool.limit),
+        spool_bytes_and_limit: (spool.waiting, spool.limit),
         parked: spool.parked,
-        waiting: gateway.exporter.list_waiting_names(),
+        waiting_business_objects: gateway.exporter.list_waiting_names(),
         poisoned: gateway.store.poison_cause().is_some(),
         targets: gateway.exporter.list_targets()?.into_iter().map(target_gauges).collect(),
     })

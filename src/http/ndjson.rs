@@ -41,7 +41,7 @@ pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
         }
     };
     let capacity =
-        if chunks.job.objects { MAX_PENDING_LARGE_LINES } else { Semaphore::MAX_PERMITS };
+        if chunks.job.lists_objects { MAX_PENDING_LARGE_LINES } else { Semaphore::MAX_PERMITS };
     let (lines, answer) = mpsc::channel::<Bytes>(capacity);
     tokio::spawn(async move {
         let mut line = first;
@@ -98,8 +98,8 @@ fn json_line(value: &impl serde::Serialize) -> Bytes {
 struct Chunks {
     body: ReqBody,
     job: Job,
-    cutter: LineChunker,
-    room: BodyPermit,
+    chunker: LineChunker,
+    permit: BodyPermit,
     /// The index of the chunk's first object: the number of objects in the chunks before it.
     first: usize,
     ended: bool,
@@ -109,7 +109,7 @@ impl Chunks {
     fn new(body: ReqBody, job: Job) -> Result<Self, Problem> {
         let permit = job.state.body_quotas.data.try_acquire(CHUNK_END_BYTES as u64);
         let permit = permit.inspect_err(|problem| job.log_refusal(problem))?;
-        Ok(Self { body, job, cutter: LineChunker::default(), room: permit, first: 0, ended: false })
+        Ok(Self { body, job, chunker: LineChunker::default(), permit, first: 0, ended: false })
     }
 
     /// Ingests the next chunk and returns its line of the response.
@@ -118,7 +118,7 @@ impl Chunks {
             Ok(chunk) => chunk?,
             Err(problem) => {
                 self.job.log_refusal(&problem);
-                let objects = self.cutter.objects + 1;
+                let objects = self.chunker.objects + 1;
                 return Some(Err(FailedChunk { problem, first: self.first, objects }));
             }
         };
@@ -128,7 +128,7 @@ impl Chunks {
             // Chunks depend only on the bytes. So if the same stream is sent again with its `Idempotency-Key`, it
             // has the same chunks.
             let body = Body::Lines { text: &chunk.text, first };
-            Ok(answer_line(&job.ingest_body(body)?, first, objects, job.objects))
+            Ok(answer_line(&job.ingest_body(body)?, first, objects, job.lists_objects))
         });
         match done.await {
             Ok(line) => {
@@ -141,7 +141,7 @@ impl Chunks {
 
     /// Reads until a chunk is complete. `None` at the end of the stream.
     async fn read_chunk(&mut self) -> Result<Option<Chunk>, Problem> {
-        let limit = self.job.state.settings.limits.body;
+        let limit = self.job.state.settings.limits.body_bytes;
         loop {
             if self.job.state.is_stopping() {
                 return Err(Problem::unavailable(
@@ -149,7 +149,7 @@ impl Chunks {
                     "the gateway is stopping; send the rest again later",
                 ));
             }
-            if let Some(chunk) = self.cutter.next_chunk(self.ended) {
+            if let Some(chunk) = self.chunker.next_chunk(self.ended) {
                 return Ok(Some(chunk));
             }
             if self.ended {
@@ -160,9 +160,9 @@ impl Chunks {
                 Some(Err(error)) => return Err(body::body_read_error(&error)),
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
-                    self.cutter.text.extend_from_slice(&data);
-                    self.room.grow_to(self.cutter.text.len())?;
-                    if self.cutter.unfinished_bytes() as u64 > limit {
+                    self.chunker.text.extend_from_slice(&data);
+                    self.permit.grow_to(self.chunker.text.len())?;
+                    if self.chunker.unfinished_bytes() as u64 > limit {
                         return Err(body::line_too_large(limit));
                     }
                 }

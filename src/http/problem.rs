@@ -1,5 +1,5 @@
 //! Errors on the wire: `application/problem+json` (RFC 9457).
-use super::admin::fault;
+use super::admin::error_page;
 use super::sending;
 use penstock_auth::AuthError;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
@@ -120,8 +120,8 @@ impl Problem {
 
     /// Writes the problem as the response: as a page if a browser asked for one, otherwise as the problem document.
     pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
-        if fault::accepts_page(req, depot) {
-            fault::show_error_page(self, req, depot, res);
+        if error_page::accepts_page(req, depot) {
+            error_page::show_error_page(self, req, depot, res);
         } else {
             self.write_document(req.uri().path(), res);
         }
@@ -164,7 +164,7 @@ pub(super) fn finding_to_json(finding: &Finding) -> Value {
 
 impl From<GatewayError> for Problem {
     fn from(error: GatewayError) -> Self {
-        let status = match error.kind {
+        let status = match error.class {
             ErrorClass::Malformed => StatusCode::BAD_REQUEST,
             ErrorClass::Unauthorized => StatusCode::UNAUTHORIZED,
             ErrorClass::Forbidden => StatusCode::FORBIDDEN,
@@ -180,8 +180,8 @@ impl From<GatewayError> for Problem {
             ErrorClass::Internal | ErrorClass::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let mut problem = Self::new(status, error.detail);
-        problem.errors = error.errors;
-        match error.kind {
+        problem.errors = error.findings;
+        match error.class {
             ErrorClass::Unavailable(after) | ErrorClass::TooManyRequests(after) => {
                 problem.with_header(RETRY_AFTER, HeaderValue::from(after.as_secs().max(1)))
             }

@@ -65,8 +65,8 @@ pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Ok(stream_written("application/x-ndjson", move |pieces| {
         let last = match load_body(&state, (&gateway, &by), &options, body, pieces) {
             Ok(loaded) => progress_json(loaded, json!({"done": true})),
-            Err(LoadError { fault, loaded }) => {
-                progress_json(loaded, json!({"fault": fault.to_string()}))
+            Err(LoadError { error, loaded }) => {
+                progress_json(loaded, json!({"fault": error.to_string()}))
             }
         };
         // If the client has disconnected, the log has the result.
@@ -101,7 +101,7 @@ fn load_body(
         Ok(LoadProgress { quads, added, commits }) => {
             tracing::info!(quads, added, commits, "A document was loaded.");
         }
-        Err(LoadError { fault, loaded: LoadProgress { quads, added, commits } }) => {
+        Err(LoadError { error: fault, loaded: LoadProgress { quads, added, commits } }) => {
             tracing::warn!(quads, added, commits, cause = %fault, "A document was loaded in part.");
         }
     }

@@ -260,18 +260,18 @@ mod tests {
     use super::*;
 
     /// Asserts that an `Allow` runs before every goal. Returns the number of goals.
-    fn count_guarded(router: &Router, above: bool) -> usize {
+    fn assert_guarded(router: &Router, above: bool) -> usize {
         let allow = std::any::type_name::<Allow>();
         let here = above || router.hoops().iter().any(|hoop| hoop.type_name() == allow);
         assert!(router.goal.is_none() || here, "no Allow before {router:?}");
         let below =
-            router.routers().iter().map(|router| count_guarded(router, here)).sum::<usize>();
+            router.routers().iter().map(|router| assert_guarded(router, here)).sum::<usize>();
         below + usize::from(router.goal.is_some())
     }
 
     #[test]
     fn access_runs_before_every_handler() {
         let all = Router::new().push(build_router()).push(build_fallback());
-        assert!(count_guarded(&all, false) > api_routes().len());
+        assert!(assert_guarded(&all, false) > api_routes().len());
     }
 }

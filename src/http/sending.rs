@@ -77,19 +77,19 @@ fn share_owner(caller: &Caller) -> String {
 }
 
 /// Bytes that keep a value alive while any of them is in memory.
-struct Held<T> {
+struct GuardedBytes<T> {
     bytes: Bytes,
     _until_sent: T,
 }
 
-impl<T> AsRef<[u8]> for Held<T> {
+impl<T> AsRef<[u8]> for GuardedBytes<T> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 fn hold_until_sent<T: Send + 'static>(bytes: Bytes, until_sent: T) -> Bytes {
-    Bytes::from_owner(Held { bytes, _until_sent: until_sent })
+    Bytes::from_owner(GuardedBytes { bytes, _until_sent: until_sent })
 }
 
 fn unread_problem() -> Problem {
@@ -162,12 +162,17 @@ pub(super) fn watch_reader(req: &Request, res: &mut Response, max_unread_time: D
         source_waits: false,
     });
     let progress = Arc::new(Progress { state, _alive: alive });
-    tokio::spawn(end_unread(Arc::downgrade(&progress), gone, connection.clone(), max_unread_time));
+    tokio::spawn(abort_if_unread(
+        Arc::downgrade(&progress),
+        gone,
+        connection.clone(),
+        max_unread_time,
+    ));
     let body = WatchedBody { inner: res.take_body(), rest: Bytes::new(), progress };
     res.replace_body(boxed_body(body));
 }
 
-async fn end_unread(
+async fn abort_if_unread(
     progress: Weak<Progress>,
     mut gone: oneshot::Receiver<()>,
     connection: ConnCtrl,

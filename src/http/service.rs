@@ -35,12 +35,12 @@ pub fn build_service(state: Arc<State>) -> Service {
     let mut service = Service::new(root)
         .catcher(Catcher::default().hoop(problem::catch))
         .hoop(RequestContext { state })
-        .hoop(every_answer);
+        .hoop(finish_response);
     let origins = &settings.server.cors_allowed_origins;
     if !origins.is_empty() {
         service = service.hoop(cors_handler(origins));
     }
-    service.hoop(elsewhere)
+    service.hoop(refuse_unknown_paths)
 }
 
 /// Puts the trace, the origin and the shared state into the depot, for the handlers.
@@ -51,7 +51,7 @@ struct RequestContext {
 #[handler]
 impl RequestContext {
     fn handle(&self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
-        let mut named = req.headers().get_all(trace::HEADER).iter();
+        let mut named = req.headers().get_all(trace::TRACEPARENT_HEADER).iter();
         // Of several `traceparent` headers none is valid (W3C Trace Context, 3.2).
         let header = named.next().filter(|_| named.next().is_none());
         let trace = Trace::from_header(header.and_then(|header| header.to_str().ok()));
@@ -75,7 +75,7 @@ pub(super) fn origin(depot: &Depot) -> &Origin {
 
 /// Sets the common headers of every response, counts the response, and discards the rest of the request body.
 #[handler]
-async fn every_answer(
+async fn finish_response(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -106,7 +106,7 @@ async fn every_answer(
         headers.insert(STRICT_TRANSPORT_SECURITY, policy);
     }
     if let Ok(trace) = HeaderValue::try_from(trace.to_string()) {
-        headers.insert(HeaderName::from_static(trace::HEADER), trace);
+        headers.insert(HeaderName::from_static(trace::TRACEPARENT_HEADER), trace);
     }
     body::discard_unread_body(req);
 }
@@ -123,24 +123,31 @@ fn cors_handler(origins: &Vec<String>) -> impl salvo::Handler {
             IF_NONE_MATCH,
             HeaderName::from_static("apikey"),
             HeaderName::from_static("idempotency-key"),
-            HeaderName::from_static(trace::HEADER),
+            HeaderName::from_static(trace::TRACEPARENT_HEADER),
         ])
         .expose_headers([
             ETAG,
             LOCATION,
             RETRY_AFTER,
             WWW_AUTHENTICATE,
-            HeaderName::from_static(trace::HEADER),
+            HeaderName::from_static(trace::TRACEPARENT_HEADER),
         ])
         .into_handler()
 }
 
 /// Refuses unauthenticated clients if the request has no route. On existing routes `access` does that.
 #[handler]
-async fn elsewhere(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+async fn refuse_unknown_paths(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+    ctrl: &mut FlowCtrl,
+) {
     let has_no_route =
         matches!(res.status_code, Some(StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED));
-    if has_no_route && let Err(refused) = Allow::for_unknown_path().authorize(req, depot).await {
+    if has_no_route
+        && let Err(refused) = Allow::for_unknown_path().authorize_request(req, depot).await
+    {
         refused.write_response(req, depot, res);
         ctrl.skip_rest();
     }

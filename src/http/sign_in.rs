@@ -9,12 +9,12 @@
 //! - `session`: the session and its cookies
 //! - `back`: the address to return to after signing in, always on this gateway
 
-mod back;
 mod home;
 mod logout;
 mod pages;
 mod password;
 mod provider;
+mod return_path;
 mod session;
 
 pub(super) use home::front;
@@ -25,11 +25,11 @@ pub(super) use password::{show_sign_in, sign_in};
 pub(super) use provider::{authorize, complete};
 
 use super::service::origin;
-use back::ReturnPath;
+use return_path::ReturnPath;
 use salvo::Depot;
 
 /// Returns the address of the sign-in page. After the sign-in, the browser returns to `to`, a path with its query.
 pub(super) fn sign_in_location(depot: &Depot, to: &str) -> String {
-    let back = ReturnPath::from_request(Some(to));
+    let back = ReturnPath::parse_or_root(Some(to));
     format!("{}/login{}", origin(depot).prefix, back.to_query())
 }

@@ -5,7 +5,7 @@ use super::problem::Problem;
 use super::sending::UnsentResponses;
 use penstock_base::memory::Memory;
 use penstock_config::Settings;
-use penstock_graphql::Schema;
+use penstock_graphql::GraphqlService;
 use penstock_service::gateway::Gateway;
 use penstock_service::gateway::status::Status;
 use penstock_store::Progress;
@@ -27,12 +27,12 @@ pub struct State {
     pub(super) failed_authentications: FailedAuthentications,
     /// Serializes creations: each first checks that there is no such Business Object, and then puts it.
     pub(super) creation_lock: tokio::sync::Mutex<()>,
-    opened_parts: OnceLock<(Gateway, Schema)>,
+    opened_parts: OnceLock<(Gateway, GraphqlService)>,
     replayed_frames: AtomicU64,
     total_frames: AtomicU64,
     /// Why opening waits, if it does.
     wait_reason: Mutex<Option<String>>,
-    opened: Notify,
+    opened_notify: Notify,
     stopping: watch::Sender<bool>,
 }
 
@@ -41,10 +41,10 @@ impl State {
     pub fn new(settings: Arc<Settings>) -> Arc<Self> {
         Arc::new(Self {
             body_quotas: BodyQuotas::new(
-                settings.limits.in_flight,
-                &Memory::new(settings.limits.memory),
+                settings.limits.in_flight_bytes,
+                &Memory::new(settings.limits.memory_bytes),
             ),
-            unsent_responses: UnsentResponses::new(settings.limits.in_flight),
+            unsent_responses: UnsentResponses::new(settings.limits.in_flight_bytes),
             failed_authentications: FailedAuthentications::default(),
             settings,
             creation_lock: tokio::sync::Mutex::default(),
@@ -52,7 +52,7 @@ impl State {
             replayed_frames: AtomicU64::new(0),
             total_frames: AtomicU64::new(0),
             wait_reason: Mutex::default(),
-            opened: Notify::new(),
+            opened_notify: Notify::new(),
             stopping: watch::Sender::new(false),
         })
     }
@@ -70,15 +70,15 @@ impl State {
 
     /// Makes the gateway available to requests.
     pub fn set_gateway(&self, gateway: Gateway) {
-        let graphql = Schema::new(&gateway);
+        let graphql = GraphqlService::new(&gateway);
         // A gateway is opened only once; a second one would be ignored.
         let _ = self.opened_parts.set((gateway, graphql));
-        self.opened.notify_one();
+        self.opened_notify.notify_one();
     }
 
     /// Waits for [`Self::set_gateway`]. Only for one task.
     pub async fn wait_until_opened(&self) {
-        self.opened.notified().await;
+        self.opened_notify.notified().await;
     }
 
     /// Sets or clears the reason why opening waits.
@@ -135,7 +135,7 @@ impl State {
     }
 
     /// Returns the GraphQL schema, or 503 until the gateway is open.
-    pub(super) fn graphql(&self) -> Result<&Schema, Problem> {
+    pub(super) fn graphql(&self) -> Result<&GraphqlService, Problem> {
         self.opened_parts().map(|(_, graphql)| graphql)
     }
 
@@ -147,7 +147,7 @@ impl State {
         Ok(status)
     }
 
-    fn opened_parts(&self) -> Result<&(Gateway, Schema), Problem> {
+    fn opened_parts(&self) -> Result<&(Gateway, GraphqlService), Problem> {
         self.opened_parts.get().ok_or_else(|| {
             let seconds = if self.is_waiting() { 10 } else { 1 };
             Problem::unavailable(seconds, self.describe_opening())

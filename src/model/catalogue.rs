@@ -50,7 +50,7 @@ pub struct CatalogueSettings {
 #[derive(Debug, Clone)]
 pub struct Catalogue {
     store: Store,
-    defaults: Arc<CatalogueSettings>,
+    settings: Arc<CatalogueSettings>,
     entries: Arc<RwLock<Entries>>,
     writer: Arc<Mutex<()>>,
     watch: Watch,
@@ -62,7 +62,7 @@ impl Catalogue {
         let entries = Entries::read_all(&store.read())?;
         Ok(Self {
             store,
-            defaults: Arc::new(defaults),
+            settings: Arc::new(defaults),
             entries: Arc::new(RwLock::new(entries)),
             writer: Arc::default(),
             watch: Watch::default(),
@@ -84,7 +84,7 @@ impl Catalogue {
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
     pub fn with_max_holders(self, most: usize) -> Self {
-        Self { watch: self.watch.with_most_holders(most), ..self }
+        Self { watch: self.watch.with_max_holders(most), ..self }
     }
 
     /// Returns the same catalogue with this clock for ages and times.
@@ -263,7 +263,7 @@ impl Catalogue {
             )?;
             Ok::<_, GatewayError>(compiled)
         })?;
-        if self.defaults.base_url.is_none() {
+        if self.settings.base_url.is_none() {
             for name in &compiled.object.created_namespaces {
                 let base = self.default_base(name);
                 if !compiled.object.definition.has_base_for(name) {
@@ -360,7 +360,7 @@ impl Catalogue {
 
     /// Returns the base of a namespace of this name that is created without a definition.
     pub fn default_base(&self, name: &str) -> String {
-        let CatalogueSettings { base_url, gateway_id, .. } = &*self.defaults;
+        let CatalogueSettings { base_url, gateway_id, .. } = &*self.settings;
         namespace::default_base(base_url.as_deref(), gateway_id, name)
     }
 

@@ -29,7 +29,7 @@
 
 mod cursor;
 mod holders;
-mod note;
+mod record;
 mod watch;
 
 pub use cursor::{ChangedObject, clean_up, clean_up_all, has_changes, list_changed};
@@ -38,7 +38,7 @@ pub use cursor::{
     write_cursor,
 };
 pub(super) use cursor::{stop_watching, update_watching};
-pub use note::{record_changes, record_changes_except};
+pub use record::{record_changes, record_changes_except};
 pub use watch::{ChangeMark, Watch};
 
 /// The collection of [`ExportCursor`]s.

@@ -106,7 +106,7 @@ pub fn read_samples(text: &str, nesting: usize) -> Result<Sample, GatewayError> 
 
 /// Describes which part of a text was taken as the sample; `None` if it was the whole text.
 pub fn describe_sample(sample: &Sample) -> Option<String> {
-    let Sample { objects, total, elements } = sample;
+    let Sample { objects, total, cut_length: elements } = sample;
     let objects = (objects.len() < *total).then(|| {
         format!("The sample is {} of the {total} objects, taken at even distances.", objects.len())
     });

@@ -41,7 +41,7 @@ mod request;
 mod run;
 #[cfg(test)]
 mod tests;
-mod values;
+mod value_limit;
 mod write;
 mod write_history;
 mod write_scope;

@@ -108,7 +108,7 @@ pub struct Property {
     /// The property's IRI.
     pub predicate: NamedNode,
     /// Whether the field is a JSON array.
-    pub many: bool,
+    pub is_array: bool,
     /// Whether an object without a value here is refused.
     pub required: bool,
     /// The type of each value.

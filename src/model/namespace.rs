@@ -187,7 +187,7 @@ impl NamespaceDefinition {
     }
 
     /// Returns whether a namespace already matches this definition.
-    pub(super) fn is_same_as(&self, namespace: &Namespace) -> bool {
+    pub(super) fn matches(&self, namespace: &Namespace) -> bool {
         self.uri_base.as_ref().is_none_or(|base| *base == namespace.uri_base)
             && self.generator.is_none_or(|generator| generator == namespace.generator)
     }
@@ -237,7 +237,7 @@ pub fn put(
     transaction: &mut Transaction<'_>,
     namespace: Namespace,
 ) -> Result<(Namespace, bool), GatewayError> {
-    put_for(transaction, namespace, None)
+    put_for_business_object(transaction, namespace, None)
 }
 
 /// Creates or changes a namespace that the definition of a Business Object defines. It may be changed as long as it
@@ -262,11 +262,11 @@ pub(super) fn define_namespace(
         generator: definition.generator.unwrap_or(generator),
         created_at: String::new(),
     };
-    put_for(transaction, namespace, business_object)
+    put_for_business_object(transaction, namespace, business_object)
 }
 
 /// As [`put`], but a reference by the Business Object with the id `business_object` does not count as use.
-fn put_for(
+fn put_for_business_object(
     transaction: &mut Transaction<'_>,
     mut namespace: Namespace,
     business_object: Option<&str>,
@@ -279,7 +279,7 @@ fn put_for(
         if before.uri_base == namespace.uri_base && before.generator == namespace.generator {
             return Ok((before.clone(), false));
         }
-        if let Some(why) = find_other_use(transaction, before, business_object)? {
+        if let Some(why) = unchangeable_reason_except(transaction, before, business_object)? {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!(
@@ -327,7 +327,7 @@ pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Gatew
             format!("there is no namespace {name:?}"),
         ));
     };
-    if let Some(why) = find_holder(transaction, &namespace)? {
+    if let Some(why) = undeletable_reason(transaction, &namespace)? {
         return Err(GatewayError::new(
             ErrorClass::Conflict,
             format!("the namespace {name:?} is used: {why}"),
@@ -428,17 +428,20 @@ fn check_base(base: &str) -> Result<(), String> {
 }
 
 /// Returns why a namespace can no longer be changed; `None` if it can.
-pub fn find_use(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
-    find_other_use(read, namespace, None)
+pub fn unchangeable_reason(
+    read: &impl Read,
+    namespace: &Namespace,
+) -> Result<Option<String>, Error> {
+    unchangeable_reason_except(read, namespace, None)
 }
 
 /// As [`find_use`], but ignores the use by the Business Object with the id `business_object`.
-fn find_other_use(
+fn unchangeable_reason_except(
     read: &impl Read,
     namespace: &Namespace,
     business_object: Option<&str>,
 ) -> Result<Option<String>, Error> {
-    if let Some(why) = find_other_holder(read, namespace, business_object)? {
+    if let Some(why) = undeletable_reason_except(read, namespace, business_object)? {
         return Ok(Some(why));
     }
     let has_counter = read.read_document(COUNTERS, namespace.uri_base.as_bytes())?.is_some();
@@ -446,11 +449,14 @@ fn find_other_use(
 }
 
 /// Returns why a namespace cannot be deleted; `None` if it can.
-pub fn find_holder(read: &impl Read, namespace: &Namespace) -> Result<Option<String>, Error> {
-    find_other_holder(read, namespace, None)
+pub fn undeletable_reason(
+    read: &impl Read,
+    namespace: &Namespace,
+) -> Result<Option<String>, Error> {
+    undeletable_reason_except(read, namespace, None)
 }
 
-fn find_other_holder(
+fn undeletable_reason_except(
     read: &impl Read,
     namespace: &Namespace,
     business_object: Option<&str>,

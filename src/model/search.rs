@@ -18,7 +18,7 @@
 //! the objects after that position when it is read. So an object that does not change is listed exactly once, even
 //! if others are added, changed or removed. An object whose position changes may be listed twice or not at all.
 
-mod bounds;
+mod budget;
 mod cursor;
 mod filter;
 mod matching;
@@ -29,7 +29,7 @@ mod referrers;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::SearchBudget;
+pub use budget::SearchBudget;
 pub use filter::{Filter, ValueTest};
 pub use order::Order;
 pub use page::{FoundObject, Search, SearchPage, count_objects, find_page};

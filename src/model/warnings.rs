@@ -111,7 +111,7 @@ fn unsatisfiable_reason<'a>(
             first.name
         ));
     };
-    let is_array = matches!(&field.kind, FieldKind::Property(property) if property.many);
+    let is_array = matches!(&field.kind, FieldKind::Property(property) if property.is_array);
     let other = earlier.find(|(other, term)| {
         other == predicate && !matches!(term, Term::NamedNode(iri) if iri == value)
     });

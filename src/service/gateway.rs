@@ -5,7 +5,7 @@ pub mod status;
 use crate::query_permits::QueryPermits;
 use nix::unistd::geteuid;
 use penstock_auth::Auth;
-use penstock_base::clock::{COLLECTION, Clock};
+use penstock_base::clock::{Clock, GATEWAY_COLLECTION};
 use penstock_base::commit::GuardedStore;
 use penstock_base::disk::{Disk, describe_shortage};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// The store's folder in the data directory.
 const STORE_FOLDER: &str = "store";
 /// The file in the data directory with the gateway's identifier.
-const GATEWAY_ID: &str = "gateway-id";
+const GATEWAY_ID_FILE: &str = "gateway-id";
 
 /// The key in [`COLLECTION`] of the last epoch of event identifiers.
 const EVENT_EPOCH_KEY: &[u8] = b"event-epoch";
@@ -103,9 +103,9 @@ impl Gateway {
         let catalogue = catalogue.with_clock(clock.clone());
         let auth = Auth::open(&store, &settings, &clock)?;
         data_events::record_restore(dir, &store, settings.limits.audit);
-        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve);
+        let disk = Disk::new(dir.clone(), settings.limits.disk_reserve_bytes);
         let epoch = next_event_epoch(&store);
-        let memory = Memory::new(settings.limits.memory);
+        let memory = Memory::new(settings.limits.memory_bytes);
         let events = EventBus::new(events::EventOptions {
             source: settings
                 .base_url
@@ -122,7 +122,7 @@ impl Gateway {
                 gateway_id: gateway_id.clone(),
                 data_dir: dir.clone(),
                 history: settings.limits.history,
-                pace: export::DeliveryTimings::default(),
+                timings: export::DeliveryTimings::default(),
                 events: events.clone(),
                 spool: settings.targets.spool_bytes,
                 disk: disk.clone(),
@@ -192,12 +192,12 @@ fn warn_if_accessible(dir: &Path) {
 /// Returns the identifier from the data directory, and generates it at the first start. The store has a copy, so that
 /// no other identifier is generated silently when the file is lost.
 fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, GatewayError> {
-    let copy = store.read().read_document(COLLECTION, GATEWAY_ID.as_bytes())?;
+    let copy = store.read().read_document(GATEWAY_COLLECTION, GATEWAY_ID_FILE.as_bytes())?;
     let copy = copy.and_then(|bytes| String::from_utf8(bytes).ok());
     let id = read_or_create_id_file(dir, copy.as_deref())?;
     if copy.as_deref() != Some(&id) {
         let put = |change: &mut Transaction<'_>| {
-            change.put_document(COLLECTION, GATEWAY_ID.as_bytes(), id.as_bytes())
+            change.put_document(GATEWAY_COLLECTION, GATEWAY_ID_FILE.as_bytes(), id.as_bytes())
         };
         if let Err(error) = store.transact::<_, penstock_store::Error>(put) {
             tracing::warn!(%error, "Copying the gateway's identifier into the store failed; the next start tries again.");
@@ -209,10 +209,10 @@ fn load_or_create_id(dir: &Path, store: &Store) -> Result<String, GatewayError> 
 /// Returns an epoch for event identifiers that is greater than that of any earlier start, even if the clock went back.
 fn next_event_epoch(store: &Store) -> u32 {
     let next = |change: &mut Transaction<'_>| -> Result<u32, penstock_store::Error> {
-        let kept = change.read_document(COLLECTION, EVENT_EPOCH_KEY)?;
+        let kept = change.read_document(GATEWAY_COLLECTION, EVENT_EPOCH_KEY)?;
         let kept = kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
         let epoch = kept.saturating_add(1).max(seconds_since_1970());
-        change.put_document(COLLECTION, EVENT_EPOCH_KEY, &epoch.to_be_bytes())?;
+        change.put_document(GATEWAY_COLLECTION, EVENT_EPOCH_KEY, &epoch.to_be_bytes())?;
         Ok(epoch)
     };
     match store.transact(next) {
@@ -230,7 +230,7 @@ fn seconds_since_1970() -> u32 {
 }
 
 fn read_or_create_id_file(dir: &Path, copy: Option<&str>) -> Result<String, GatewayError> {
-    let path = dir.join(GATEWAY_ID);
+    let path = dir.join(GATEWAY_ID_FILE);
     match std::fs::read_to_string(&path) {
         Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         // URIs were minted with the lost identifier. Silently generating another would split the gateway's data.
@@ -276,7 +276,7 @@ pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError 
     let mut described =
         GatewayError::new(kind, format!("{action} {} failed: {error}{remedy}", path.display()));
     if let Some(full) = DiskFull::from_io_error(error) {
-        described.errors.push(Finding { place: Place::Whole, message: describe_shortage(full) });
+        described.findings.push(Finding { place: Place::Whole, message: describe_shortage(full) });
     }
     described
 }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_lost_identifier_is_read_from_the_store_and_a_changed_file_takes_precedence() {
         let (folder, store) = open_store();
-        let path = folder.path().join(GATEWAY_ID);
+        let path = folder.path().join(GATEWAY_ID_FILE);
         let first = load_or_create_id(folder.path(), &store).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(load_or_create_id(folder.path(), &store).unwrap(), first);
@@ -352,9 +352,9 @@ mod tests {
     #[test]
     fn an_empty_identifier_is_never_replaced() {
         let (folder, store) = open_store();
-        std::fs::write(folder.path().join(GATEWAY_ID), "").unwrap();
+        std::fs::write(folder.path().join(GATEWAY_ID_FILE), "").unwrap();
         assert_eq!(
-            load_or_create_id(folder.path(), &store).unwrap_err().kind,
+            load_or_create_id(folder.path(), &store).unwrap_err().class,
             ErrorClass::Internal
         );
     }

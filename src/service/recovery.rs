@@ -61,16 +61,16 @@ fn is_repair_due(
 /// Logs the progress of a replay of the journal.
 #[derive(Debug, Default)]
 pub struct ReplayLog {
-    told: Option<Instant>,
+    last_logged: Option<Instant>,
 }
 
 impl ReplayLog {
     /// Logs the progress, at most every 5 s.
     pub fn log_progress(&mut self, Progress { done, total }: Progress) {
-        if self.told.is_some_and(|told| told.elapsed() < LOG_INTERVAL) && done < total {
+        if self.last_logged.is_some_and(|told| told.elapsed() < LOG_INTERVAL) && done < total {
             return;
         }
-        self.told = Some(Instant::now());
+        self.last_logged = Some(Instant::now());
         tracing::info!(done, total, "Replaying the journal into the quad index.");
     }
 }

@@ -39,7 +39,7 @@ impl StoreInner {
         let exact = match self.write_state(&mut base.parts, &before) {
             Ok(exact) => exact,
             Err(error) => {
-                base.give_up();
+                base.discard();
                 return Err(error);
             }
         };
@@ -47,7 +47,7 @@ impl StoreInner {
         let mut writer = match self.lock_writer_if_writable() {
             Ok(writer) => writer,
             Err(error) => {
-                base.give_up();
+                base.discard();
                 return Err(error);
             }
         };
@@ -58,7 +58,7 @@ impl StoreInner {
             && let Err(error) = self.write_checkpoint(&writer)
             && !error.is_disk_full()
         {
-            base.give_up();
+            base.discard();
             return Err(error);
         }
         let base = writer.publish_base(base)?;
@@ -111,7 +111,7 @@ impl StoreInner {
         while let Some(from) = cursor {
             self.check_may_continue(before)?;
             let mut left = ITEMS_PER_PAGE;
-            cursor = self.lock_index().page_of_quads(&from, &mut |quad| {
+            cursor = self.lock_index().visit_quad_page(&from, &mut |quad| {
                 parts.add_quad(quad.as_ref())?;
                 quads += 1;
                 Ok(break_if_full(&mut left, parts))
@@ -126,7 +126,7 @@ impl StoreInner {
             self.check_may_continue(before)?;
             let mut left = ITEMS_PER_PAGE;
             let index = self.lock_index();
-            cursor = index.page_of_documents(&from, &mut |collection, key, value| {
+            cursor = index.visit_document_page(&from, &mut |collection, key, value| {
                 parts.add_document(collection, key, value);
                 documents += 1;
                 Ok(break_if_full(&mut left, parts))

@@ -70,7 +70,7 @@ struct Plan {
 struct State {
     count: u64,
     planned: Option<Planned>,
-    struck: Option<(Operation, PathBuf)>,
+    first_failure: Option<(Operation, PathBuf)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -116,7 +116,7 @@ impl Faults {
     fn set_plan(&self, planned: Planned) {
         let mut state = self.plan.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.count = 0;
-        state.struck = None;
+        state.first_failure = None;
         state.planned = Some(planned);
     }
 
@@ -132,7 +132,7 @@ impl Faults {
 
     /// Returns the first operation that failed, with its path.
     pub fn first_failure(&self) -> Option<(Operation, PathBuf)> {
-        self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).struck.clone()
+        self.plan.state.lock().unwrap_or_else(PoisonError::into_inner).first_failure.clone()
     }
 }
 
@@ -167,6 +167,6 @@ pub(crate) fn planned_failure(operation: Operation, path: &Path) -> Option<Failu
     if failure == Failure::Exit {
         std::process::exit(EXIT_STATUS);
     }
-    state.struck.get_or_insert((operation, path.to_owned()));
+    state.first_failure.get_or_insert((operation, path.to_owned()));
     Some(failure)
 }

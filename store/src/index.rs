@@ -30,7 +30,7 @@ pub(crate) use checkpoint::{
 };
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
-pub(crate) use page::Cursor;
+pub(crate) use page::PageCursor;
 pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
 
 use crate::frame::Change;
@@ -61,7 +61,7 @@ pub(crate) struct Index {
     /// The data directory.
     dir: PathBuf,
     /// Why the state in memory cannot be trusted, if so.
-    broken: Option<String>,
+    unusable_cause: Option<String>,
     /// The first damage found since the index was opened.
     damage: OnceLock<String>,
     /// Whether the medium may have a newer checkpoint than this state knows, because writing one failed at
@@ -107,7 +107,7 @@ impl Index {
     /// Counts the documents, for an index whose format does not store their number.
     fn count_documents(&mut self) -> Result<(), Error> {
         let mut counted = 0;
-        self.page_of_documents(&Vec::new(), &mut |_, _, _| {
+        self.visit_document_page(&Vec::new(), &mut |_, _, _| {
             counted += 1;
             Ok(ControlFlow::Continue(()))
         })?;
@@ -133,7 +133,7 @@ impl Index {
 
     /// Fails if a frame was applied only in part, or if the index was closed.
     pub(crate) fn check_usable(&self) -> Result<(), Error> {
-        match &self.broken {
+        match &self.unusable_cause {
             _ if self.closed => Err(Error::Reopening),
             Some(cause) => Err(Error::Index(cause.clone())),
             None => Ok(()),
@@ -177,22 +177,22 @@ impl Index {
     ) -> Result<(), Error> {
         self.check_usable()?;
         // Set while the parts are applied, so that even a panic does not expose a partly applied commit.
-        self.broken = Some("a commit was applied only in part".to_owned());
-        match self.apply_parts(change, steps) {
+        self.unusable_cause = Some("a commit was applied only in part".to_owned());
+        match self.apply_change(change, steps) {
             Ok(()) => {
                 self.note.sequence = sequence;
-                self.broken = None;
+                self.unusable_cause = None;
                 Ok(())
             }
             Err(error) => {
                 self.record_damage(&error);
-                self.broken = Some(error.to_string());
+                self.unusable_cause = Some(error.to_string());
                 Err(error)
             }
         }
     }
 
-    fn apply_parts(&mut self, change: &Change<'_>, steps: &WriterSteps) -> Result<(), Error> {
+    fn apply_change(&mut self, change: &Change<'_>, steps: &WriterSteps) -> Result<(), Error> {
         files::inject_apply_failure(&self.dir)?;
         let mut codes = Vec::with_capacity(change.terms.len() + 1);
         codes.push(Code::from_id(DEFAULT_GRAPH));

@@ -9,7 +9,7 @@ mod recovery;
 mod segment;
 mod sync;
 
-pub(crate) use base::{Base, NewBase, ReadBack, read_base};
+pub(crate) use base::{Base, NewBase, UnpublishedBase, read_base};
 pub(crate) use check::{CheckedJournal, check_journal};
 pub(crate) use pack::pack_segments;
 pub(crate) use parts::{BaseEnd, PartWriter};
@@ -106,7 +106,7 @@ impl Writer {
     }
 
     /// Publishes a base. [`Base::remove_older`] removes the files that it replaces.
-    pub(crate) fn publish_base(&mut self, base: ReadBack) -> Result<Base, Error> {
+    pub(crate) fn publish_base(&mut self, base: UnpublishedBase) -> Result<Base, Error> {
         let base = base.publish()?;
         self.base_from = base.end.from;
         Ok(base)

@@ -32,7 +32,7 @@ struct StoredTerm {
 /// A cached lookup of a term's code in the index.
 #[derive(Debug)]
 enum CodeLookup {
-    NotAsked,
+    NotLookedUp,
     Absent,
     Code(Code),
 }
@@ -68,7 +68,7 @@ impl Terms {
         let number = u32::try_from(self.stored.len())
             .map_err(|_| Error::TooLarge { bytes: u64::MAX, limit: u64::from(u32::MAX) })?;
         self.numbers.insert(bytes.clone(), number);
-        self.stored.push(StoredTerm { bytes, datatype, code: CodeLookup::NotAsked });
+        self.stored.push(StoredTerm { bytes, datatype, code: CodeLookup::NotLookedUp });
         Ok(number)
     }
 
@@ -88,7 +88,7 @@ impl Terms {
     /// Returns the code of a term in the index, if it has one.
     pub(crate) fn find_code(&mut self, number: u32, index: &Index) -> Result<Option<&Code>, Error> {
         let Some(stored) = self.stored.get_mut(number as usize) else { return Ok(None) };
-        if matches!(stored.code, CodeLookup::NotAsked) {
+        if matches!(stored.code, CodeLookup::NotLookedUp) {
             let code = match term::decode(&stored.bytes) {
                 Some(term) => index.find_code(term)?,
                 None => None,

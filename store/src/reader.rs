@@ -1,5 +1,5 @@
 //! Reading committed data.
-use crate::index::{Cursor, Index};
+use crate::index::{Index, PageCursor};
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, order};
@@ -16,7 +16,7 @@ pub struct Reader<'a> {
 
 /// The position of a pass over all quads, in the order of the index. The default is the beginning.
 #[derive(Debug, Clone, Default)]
-pub struct QuadPosition(Cursor);
+pub struct QuadPosition(PageCursor);
 
 impl Reader<'_> {
     /// Returns the sequence of the newest visible commit.
@@ -36,12 +36,12 @@ impl Reader<'_> {
     /// Each page may use another reader. Quads that do not change between the first page and the last are
     /// visited once. A quad that changes meanwhile may be visited in its old or new state, not at all, or
     /// twice.
-    pub fn quads_from(
+    pub fn visit_quads_from(
         &self,
         position: &QuadPosition,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<Option<QuadPosition>, Error> {
-        Ok(self.index.quads_from(&position.0, visit)?.map(QuadPosition))
+        Ok(self.index.visit_quads_from(&position.0, visit)?.map(QuadPosition))
     }
 
     /// Reads the quads of a subject returned by [`crate::ReadStore::list_with_ids`], without looking up its

@@ -17,7 +17,7 @@ pub enum Stage {
     /// Syncing the journal, for a checkpoint or for waiting commits.
     Syncing,
     /// Writing a checkpoint of the index.
-    WritingOut,
+    Checkpointing,
     /// Reopening the store. Commits are refused.
     Reopening,
 }
@@ -29,7 +29,7 @@ impl Stage {
         Self::Appending,
         Self::Applying,
         Self::Syncing,
-        Self::WritingOut,
+        Self::Checkpointing,
         Self::Reopening,
     ];
 }
@@ -42,7 +42,7 @@ impl fmt::Display for Stage {
             Self::Appending => "writing to the journal",
             Self::Applying => "applying a commit to the index",
             Self::Syncing => "syncing the journal",
-            Self::WritingOut => "writing a checkpoint",
+            Self::Checkpointing => "writing a checkpoint",
             Self::Reopening => "reopening the store",
         })
     }

@@ -54,12 +54,12 @@ impl Deref for Store {
 #[derive(Debug)]
 struct Shared {
     inner: Arc<StoreInner>,
-    tidier: MaintenanceThread,
+    maintenance: MaintenanceThread,
 }
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        self.tidier.stop_and_join(&self.inner);
+        self.maintenance.stop_and_join(&self.inner);
     }
 }
 
@@ -131,7 +131,7 @@ impl Store {
             options,
             _lock: lock,
         };
-        let shared = Shared { inner: Arc::new(inner), tidier: MaintenanceThread::default() };
+        let shared = Shared { inner: Arc::new(inner), maintenance: MaintenanceThread::default() };
         let store = Self { reads: ReadStore { shared: Arc::new(shared) } };
         store.start_maintenance();
         Ok(store)
@@ -146,7 +146,7 @@ impl ReadStore {
     /// Starts the maintenance thread if there is something to pack or compact.
     pub(crate) fn start_maintenance(&self) {
         if self.inner().options.background_maintenance && self.inner().needs_maintenance() {
-            self.shared.tidier.start_if_idle(&self.shared.inner);
+            self.shared.maintenance.start_if_idle(&self.shared.inner);
         }
     }
 
@@ -372,7 +372,7 @@ impl StoreInner {
         // After a power cut the index must not be newer than its journal.
         let _syncing = self.steps.enter_stage(Stage::Syncing);
         self.sync_state().wait_synced(index.sequence())?;
-        let _writing = self.steps.enter_stage(Stage::WritingOut);
+        let _writing = self.steps.enter_stage(Stage::Checkpointing);
         index.check_checkpoint_space()?;
         let written = index
             .write_checkpoint(&self.steps)

@@ -13,7 +13,7 @@ const INITIAL_CAPACITY: (usize, usize) = (1 << 10, 16);
 #[derive(Debug, Default)]
 pub struct SubjectQuads {
     text: String,
-    quads: Vec<StoredQuad>,
+    quads: Vec<QuadSpans>,
     /// The predicate and the graph of the last quad. The next quad shares the text if they are equal.
     predicate: Span,
     graph: Graph,
@@ -26,7 +26,7 @@ pub struct SubjectQuads {
 type Span = (usize, usize);
 
 #[derive(Debug, Clone, Copy)]
-struct StoredQuad {
+struct QuadSpans {
     predicate: Span,
     object: Object,
     graph: Graph,
@@ -99,7 +99,7 @@ impl SubjectQuads {
         self.text.shrink_to(MAX_KEPT_TEXT_BYTES);
         self.text.reserve(INITIAL_CAPACITY.0);
         self.quads.clear();
-        self.quads.shrink_to(MAX_KEPT_TEXT_BYTES / size_of::<StoredQuad>());
+        self.quads.shrink_to(MAX_KEPT_TEXT_BYTES / size_of::<QuadSpans>());
         self.quads.reserve(INITIAL_CAPACITY.1);
         (self.predicate, self.graph) = Default::default();
     }
@@ -139,7 +139,7 @@ impl SubjectQuads {
                 },
             },
         };
-        self.quads.push(StoredQuad { predicate: self.predicate, object, graph: self.graph });
+        self.quads.push(QuadSpans { predicate: self.predicate, object, graph: self.graph });
     }
 
     fn push_text(&mut self, text: &str) -> Span {

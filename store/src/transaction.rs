@@ -17,7 +17,7 @@ pub struct Transaction<'a> {
     terms: Terms,
     quads: ChangedQuads,
     /// The index keys of the removed quads, all of which are in the index.
-    hidden: HashSet<Vec<u8>>,
+    removed_keys: HashSet<Vec<u8>>,
     documents: ChangedDocuments,
     added: u64,
     removed: u64,
@@ -55,7 +55,7 @@ impl<'a> Transaction<'a> {
             index,
             terms: Terms::new(),
             quads: ChangedQuads::default(),
-            hidden: HashSet::new(),
+            removed_keys: HashSet::new(),
             documents: ChangedDocuments::new(),
             added: 0,
             removed: 0,
@@ -118,7 +118,7 @@ impl<'a> Transaction<'a> {
             Some(true) => return Ok(false),
             Some(false) => {
                 if let Some(key) = self.index_key(quad)? {
-                    self.hidden.remove(&key);
+                    self.removed_keys.remove(&key);
                 }
                 self.quads.revert_change(quad);
                 self.removed -= 1;
@@ -146,7 +146,7 @@ impl<'a> Transaction<'a> {
             }
             None => {
                 let Some(key) = self.find_stored_key(quad)? else { return Ok(false) };
-                self.hidden.insert(key);
+                self.removed_keys.insert(key);
                 self.quads.remove(quad);
                 self.removed += 1;
             }
@@ -294,8 +294,9 @@ impl Read for Transaction<'_> {
                 }
             }
         }
-        let hidden =
-            |row: Row<'_>| !self.hidden.is_empty() && self.hidden.contains(&row.spog_key());
+        let hidden = |row: Row<'_>| {
+            !self.removed_keys.is_empty() && self.removed_keys.contains(&row.spog_key())
+        };
         self.index.for_each(pattern, &hidden, &mut |quad| {
             self.steps.count_step();
             visit(quad)

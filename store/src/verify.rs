@@ -23,7 +23,7 @@ const SCRATCH_FOLDER: &str = "verify";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verified {
     /// The damage found, with its position. Empty for an intact store.
-    pub faults: Vec<String>,
+    pub damage: Vec<String>,
     /// What the next open will do, such as replaying frames that the index lacks.
     pub notes: Vec<String>,
     /// The number of parts read in the journal's base.
@@ -67,7 +67,7 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
             )
         }
         InspectedIndex::Unusable(cause) => {
-            verified.faults.push(format!("{cause}; the next open rebuilds the quad index"));
+            verified.damage.push(format!("{cause}; the next open rebuilds the quad index"));
             None
         }
         InspectedIndex::Open(index) if index.checkpointed_sequence() >= LOADING_SEQUENCE => {
@@ -81,13 +81,13 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
         .or(unfinished);
     let checked = journal::check_journal(&folder, noted)?;
     verified.notes.extend(checked.leftovers.iter().cloned());
-    verified.faults.extend(checked.faults.iter().map(ToString::to_string));
+    verified.damage.extend(checked.damage.iter().map(ToString::to_string));
     verified.parts = checked.base.as_ref().map_or(0, |base| base.end.parts);
     verified.segments = checked.segments;
     verified.frames = checked.frames;
     verified.bytes = checked.bytes;
     verified.sequence = checked.newest;
-    if checked.faults.is_empty() {
+    if checked.damage.is_empty() {
         let compared = compare_with_journal(&mut verified, dir, index, &checked, progress);
         discard_scratch(dir)?;
         compared?;
@@ -141,7 +141,7 @@ fn compare_with_journal(
     let Some(mut index) = index else { return Ok(()) };
     let from = checked.base.as_ref().map_or(0, |base| base.end.from);
     if index.store_id() != checked.id {
-        verified.faults.push("the quad index belongs to another journal".into());
+        verified.damage.push("the quad index belongs to another journal".into());
         return Ok(());
     }
     if index.checkpointed_sequence() < from {
@@ -159,8 +159,8 @@ fn compare_with_journal(
     let differs = replay(&mut index, None, &mut |_| {})
         .and_then(|()| find_differences(&index, quads, documents));
     match differs {
-        Ok(differs) => verified.faults.extend(differs),
-        Err(Error::Index(cause)) => verified.faults.push(format!(
+        Ok(differs) => verified.damage.extend(differs),
+        Err(Error::Index(cause)) => verified.damage.push(format!(
             "the quad index cannot be read: {cause}; delete the index folder in the data directory, and the next \
              open rebuilds it"
         )),

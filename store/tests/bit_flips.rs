@@ -94,7 +94,7 @@ fn no_answer_is_ever_wrong() {
             fs::write(&path, bytes).unwrap();
             if name.starts_with("journal") {
                 let verified = verify_store(harmed.path(), &mut |_| {});
-                assert!(!verified.is_ok_and(|found| found.faults.is_empty()), "{what}: not found");
+                assert!(!verified.is_ok_and(|found| found.damage.is_empty()), "{what}: not found");
             }
             check(harmed.path(), &path, &model, &what);
             // Repeat it when the whole journal has to be read.

@@ -230,7 +230,7 @@ fn a_journal_that_ends_before_its_index_is_refused_until_it_is_complete() {
                 Err(Error::Corrupt(place)) => {
                     assert_eq!((&place.path, place.offset), (last, end), "{place}");
                     assert!(place.what.contains("put the missing part"), "{place}");
-                    let faults = verify_store(dir.path(), &mut |_| {}).unwrap().faults;
+                    let faults = verify_store(dir.path(), &mut |_| {}).unwrap().damage;
                     assert_eq!(faults, [place.to_string()], "verify reports something else");
                 }
                 other => panic!("{kept:?}: {other:?}"),

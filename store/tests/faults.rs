@@ -217,7 +217,7 @@ fn after_a_checkpoint_failed_at_any_operation_the_next_one_is_complete() {
         let model = Model::of(&store.read(), &["d"]);
         assert_eq!(model.documents.len(), 10);
         drop(store);
-        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{struck:?}");
+        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0], "{struck:?}");
         assert!(Model::of(&open(dir.path()).unwrap().read(), &["d"]) == model, "{struck:?}");
     }
 }

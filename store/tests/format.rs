@@ -153,7 +153,7 @@ fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     model::add(&store, &[quad("new", "p", text("value"))]);
     store.compact_journal().unwrap();
     drop(store);
-    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0]);
     open(dir.path()).compact_journal().unwrap();
 }
 
@@ -171,5 +171,5 @@ fn is_read(version: &str, files: usize) {
     );
     model::add(&store, &[quad("new", "p", text("value"))]);
     drop(store);
-    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0]);
 }

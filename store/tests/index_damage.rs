@@ -121,7 +121,7 @@ fn damage_found_while_the_store_is_open_is_repaired_by_reopening() {
         store.compact_journal().unwrap();
         add(&store, &[quad("new", "p", text("value"))]);
         drop(store);
-        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "{end}");
+        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0], "{end}");
     }
 }
 

@@ -84,7 +84,7 @@ fn the_same_store_is_rebuilt_from_packed_segments_that_take_less_space() {
     fill(&store, 200..300);
     let model = of(&store);
     drop(store);
-    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0]);
     let store = open(dir.path());
     assert_eq!(store.stats().journal_bytes, size(&segments(dir.path())));
     store.pack_segments().unwrap();
@@ -138,7 +138,7 @@ fn a_cut_or_damaged_packed_segment_is_refused_with_its_position() {
         copy(dir.path(), harmed.path());
         let path = harmed.path().join(path.strip_prefix(dir.path()).unwrap());
         fs::write(&path, bytes).unwrap();
-        assert!(!verify_store(harmed.path(), &mut |_| {}).unwrap().faults.is_empty(), "{what}");
+        assert!(!verify_store(harmed.path(), &mut |_| {}).unwrap().damage.is_empty(), "{what}");
         // The index has all of its content.
         assert_eq!(of(&open(harmed.path())), model, "{what}");
         fs::remove_dir_all(harmed.path().join("index")).unwrap();
@@ -189,7 +189,7 @@ fn a_damaged_full_segment_is_replaced_by_a_base_from_the_index() {
         }
         assert_eq!(of(&store), model, "byte {at}");
         drop(store);
-        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0], "byte {at}");
+        assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0], "byte {at}");
         fs::remove_dir_all(dir.path().join("index")).unwrap();
         assert_eq!(of(&open(dir.path())), model, "byte {at}");
     }
@@ -220,6 +220,6 @@ fn a_damaged_segment_that_cannot_be_removed_is_ignored_once_a_base_replaces_it()
     assert!(!path.exists());
     let model = of(&store);
     drop(store);
-    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().faults, [""; 0]);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, [""; 0]);
     assert_eq!(of(&open(dir.path())), model);
 }

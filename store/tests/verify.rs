@@ -45,7 +45,7 @@ fn check(dir: &Path) -> penstock_store::Verified {
 fn an_intact_store_has_no_faults() {
     let dir = tempfile::tempdir().unwrap();
     drop(Store::open(dir.path(), options(), &mut |_| {}).unwrap());
-    assert_eq!(check(dir.path()).faults, Vec::<String>::new());
+    assert_eq!(check(dir.path()).damage, Vec::<String>::new());
     let store = fill(dir.path(), 0);
     assert!(matches!(verify_store(dir.path(), &mut |_| {}), Err(Error::InUse { .. })));
     // As a power cut would leave it: the index lacks all frames.
@@ -54,7 +54,7 @@ fn an_intact_store_has_no_faults() {
     drop(store);
     for (dir, notes) in [(dir.path(), 0), (cut.path(), 1)] {
         let verified = check(dir);
-        assert_eq!((verified.faults.len(), verified.notes.len()), (0, notes), "{verified:?}");
+        assert_eq!((verified.damage.len(), verified.notes.len()), (0, notes), "{verified:?}");
         assert_eq!((verified.sequence, verified.frames), (60, 60));
         assert_eq!((verified.quads, verified.documents), (60, 30));
         assert!(verified.segments > 2 && verified.parts == 0);
@@ -65,12 +65,12 @@ fn an_intact_store_has_no_faults() {
     let model = Model::of(&store.read(), &["notes"]);
     drop(store);
     let verified = check(dir.path());
-    assert_eq!(verified.faults, Vec::<String>::new());
+    assert_eq!(verified.damage, Vec::<String>::new());
     assert_eq!((verified.quads, verified.documents), (model.quads.len() as u64, 50));
     assert_eq!((verified.segments, verified.frames, verified.parts), (1, 1, 1));
     fs::remove_dir_all(dir.path().join("index")).unwrap();
     let verified = check(dir.path());
-    assert_eq!((verified.faults.len(), verified.notes.len()), (0, 1), "{verified:?}");
+    assert_eq!((verified.damage.len(), verified.notes.len()), (0, 1), "{verified:?}");
     assert!(Model::of(&open(dir.path()).read(), &["notes"]) == model);
 }
 
@@ -88,8 +88,8 @@ fn damage_is_reported_with_its_position() {
         bytes[at] ^= 1;
         fs::write(&path, bytes).unwrap();
         let verified = check(harmed.path());
-        assert!(!verified.faults.is_empty(), "{} at {at}", path.display());
-        assert!(verified.faults[0].contains(path.to_str().unwrap()), "{verified:?}");
+        assert!(!verified.damage.is_empty(), "{} at {at}", path.display());
+        assert!(verified.damage[0].contains(path.to_str().unwrap()), "{verified:?}");
     };
     let files = segments(dir.path());
     assert!(files.len() > 3);
@@ -101,7 +101,7 @@ fn damage_is_reported_with_its_position() {
     let missing = tempfile::tempdir().unwrap();
     copy(dir.path(), missing.path());
     fs::remove_file(missing.path().join("journal").join(files[2].file_name().unwrap())).unwrap();
-    assert!(check(missing.path()).faults[0].contains("missing"));
+    assert!(check(missing.path()).damage[0].contains("missing"));
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_frame_cut_by_a_crash_is_not_damage() {
     let length = fs::metadata(&newest).unwrap().len();
     fs::File::options().write(true).open(&newest).unwrap().set_len(length - 5).unwrap();
     let verified = check(cut.path());
-    assert_eq!((verified.faults.len(), verified.sequence), (0, 59), "{verified:?}");
+    assert_eq!((verified.damage.len(), verified.sequence), (0, 59), "{verified:?}");
     assert!(
         verified.notes.iter().any(|note| note.contains("a power cut leaves such an end")),
         "{verified:?}"
@@ -123,7 +123,7 @@ fn a_frame_cut_by_a_crash_is_not_damage() {
     // The same, but the index has that frame.
     let newest = newest_segment(dir.path());
     fs::File::options().write(true).open(&newest).unwrap().set_len(length - 5).unwrap();
-    assert!(!check(dir.path()).faults.is_empty());
+    assert!(!check(dir.path()).damage.is_empty());
 }
 
 #[test]
@@ -139,12 +139,12 @@ fn a_damaged_index_is_reported() {
         fs::write(&db, bytes).unwrap();
         let verified = check(harmed.path());
         // Damage may leave an engine without entries, which looks like a new one.
-        assert_eq!(verified.faults.len() + verified.notes.len(), 1, "{at}: {verified:?}");
+        assert_eq!(verified.damage.len() + verified.notes.len(), 1, "{at}: {verified:?}");
         assert_eq!((verified.quads, verified.documents), (60, 30));
     }
     let other = tempfile::tempdir().unwrap();
     drop(fill(other.path(), 0));
     fs::remove_dir_all(dir.path().join("index")).unwrap();
     copy(&other.path().join("index"), &dir.path().join("index"));
-    assert_eq!(check(dir.path()).faults, ["the quad index belongs to another journal"]);
+    assert_eq!(check(dir.path()).damage, ["the quad index belongs to another journal"]);
 }

@@ -641,7 +641,7 @@ fn the_settings_in_the_documentation_are_known_and_valid() {
 fn the_page_of_entra_id_has_every_value_that_the_profile_presets() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/sign-in/entra-id.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let effective = loaded(&azuread(&[])).settings.effective;
+    let effective = loaded(&azuread(&[])).settings.effective_values;
     let presets = effective.into_iter().filter(|e| e.origin == "profile azuread");
     let mut count = 0;
     for preset in presets.filter(|preset| preset.name != "security") {

@@ -60,7 +60,7 @@ impl Machine {
         let found = self
             .load()
             .settings
-            .effective
+            .effective_values
             .into_iter()
             .find(|e| e.name == name)
             .expect("a value in force");
@@ -74,10 +74,10 @@ fn defaults_apply_when_no_setting_is_given() {
     assert_eq!(settings.server.address.to_string(), "127.0.0.1");
     assert_eq!(settings.server.port, 8080);
     assert_eq!(settings.data_dir, PathBuf::from("/var/lib/penstock"));
-    assert_eq!(settings.limits.body, 16 << 20);
+    assert_eq!(settings.limits.body_bytes, 16 << 20);
     assert_eq!(settings.limits.nesting, 128);
     assert_eq!(settings.limits.objects, 10_000);
-    assert_eq!(settings.limits.in_flight, 64 << 20);
+    assert_eq!(settings.limits.in_flight_bytes, 64 << 20);
     assert_eq!(settings.limits.idempotency_keys, 1000);
     assert_eq!(settings.limits.history, 10_000);
     assert_eq!(settings.targets.history_bytes, 64 << 20);
@@ -138,7 +138,7 @@ fn an_empty_value_restores_the_default() {
         .variable("SERVICE_LIMITS_BODY", "");
     let settings = machine.load().settings;
     assert_eq!(settings.gateway_id, None);
-    assert_eq!(settings.limits.body, 16 << 20);
+    assert_eq!(settings.limits.body_bytes, 16 << 20);
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn root_reads_the_working_directory_only_if_no_other_user_can_change_it() {
         let Loaded { settings, warnings } = machine.load();
         let Some(why) = why else {
             assert_eq!(settings.gateway_id.as_deref(), Some("of-the-folder"));
-            assert_eq!(settings.limits.body, 1 << 20);
+            assert_eq!(settings.limits.body_bytes, 1 << 20);
             assert!(warnings.is_empty(), "{warnings:?}");
             continue;
         };

@@ -308,5 +308,5 @@ fn a_stop_does_not_wait_for_a_schedule() {
     let server = Server::start(dir.path(), &[DATA, URL]);
     let body = definition(&json!({ "schedule": "0 3 * * *", "exportOnChange": true }));
     server.client.put("/api/v1/business-objects", &body).expect(201);
-    assert_eq!(server.end_by("TERM").code(), Some(0));
+    assert_eq!(server.stop_with_signal("TERM").code(), Some(0));
 }

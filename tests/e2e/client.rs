@@ -33,7 +33,7 @@ impl Client {
     }
 
     /// Returns this client with an API key.
-    pub(crate) fn with(self, key: String) -> Self {
+    pub(crate) fn with_key(self, key: String) -> Self {
         Self { key: Some(key.leak()), ..self }
     }
 

@@ -1,5 +1,5 @@
 //! Events as an operator receives them with curl.
-use crate::server::{PATIENCE, Server, key, wait_for};
+use crate::server::{Server, TEST_TIMEOUT, admin_key, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +15,7 @@ struct Curl {
 impl Curl {
     fn start(server: &Server, dir: &Path, after: Option<&str>) -> Self {
         let mut command = Command::new("curl");
-        let key = key(dir, "--service.data-dir=data");
+        let key = admin_key(dir, "--service.data-dir=data");
         command.args(["-sSN", "--fail-with-body", "-H", &format!("Apikey: {key}")]);
         if let Some(id) = after {
             command.args(["-H", &format!("Last-Event-ID: {id}")]);
@@ -38,12 +38,12 @@ impl Curl {
                 }
             }
         });
-        is_begun.recv_timeout(PATIENCE).expect("the stream begins at once");
+        is_begun.recv_timeout(TEST_TIMEOUT).expect("the stream begins at once");
         Self { child, events }
     }
 
     fn next(&self) -> Value {
-        self.events.recv_timeout(PATIENCE).expect("another event comes")
+        self.events.recv_timeout(TEST_TIMEOUT).expect("another event comes")
     }
 }
 

@@ -1,6 +1,6 @@
 //! Broken and malicious clients: the service still answers all other clients.
 use crate::client::Client;
-use crate::server::{PATIENCE, Server, wait_for};
+use crate::server::{Server, TEST_TIMEOUT, wait_for};
 use serde_json::json;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -16,7 +16,7 @@ fn assert_still_answers(client: Client) {
 /// Sends these bytes. Returns everything that the server answers until it closes the connection.
 fn send_raw(client: Client, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(client.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     // The server may answer and close the connection before it has read all bytes.
     let _ = stream.write_all(bytes);
     let mut answer = Vec::new();
@@ -72,7 +72,7 @@ fn clients_that_send_a_byte_now_and_then_are_disconnected() {
     let begun = Instant::now();
     // A byte each second does not reset the timeout, which covers the whole head.
     while !slow.is_empty() {
-        assert!(begun.elapsed() < PATIENCE, "{} slow connections are still open", slow.len());
+        assert!(begun.elapsed() < TEST_TIMEOUT, "{} slow connections are still open", slow.len());
         slow.retain_mut(|stream| {
             let closed = match stream.read(&mut [0; 512]) {
                 Ok(0) => true,
@@ -98,7 +98,7 @@ fn clients_whose_body_stops_are_disconnected() {
     let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
     let definition = json!({ "name": "Notes", "config": config, "pushTargets": [] });
     client.put("/api/v1/business-objects", &definition).expect(201);
-    let key = crate::server::key(dir.path(), DATA);
+    let key = crate::server::admin_key(dir.path(), DATA);
     let head = format!(
         "POST /api/v1/business-objects/Notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\nContent-Length: 102400\r\n\r\n{{\"data\": ["
@@ -110,7 +110,7 @@ fn clients_whose_body_stops_are_disconnected() {
         // An incomplete body is refused if it arrives while the complete one uses the capacity. Then the next
         // incomplete body takes its place.
         let mut stream = TcpStream::connect(client.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         slow.push(stream);
         std::thread::sleep(Duration::from_millis(50));

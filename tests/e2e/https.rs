@@ -1,5 +1,5 @@
 //! HTTPS with curl and openssl: both versions of HTTP, server and client certificates, failed handshakes.
-use crate::server::{PATIENCE, penstock};
+use crate::server::{TEST_TIMEOUT, penstock};
 use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
@@ -100,7 +100,7 @@ fn clients_that_stop_during_the_handshake_are_disconnected() {
         .take(90)
         .map(|bytes| {
             let mut stream = TcpStream::connect(&address).unwrap();
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
             stream.write_all(bytes).unwrap();
             stream
         })
@@ -187,7 +187,7 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     let until = |what: &str, is: &dyn Fn() -> bool| {
         let begun = Instant::now();
         while !is() {
-            assert!(begun.elapsed() < PATIENCE, "{what}");
+            assert!(begun.elapsed() < TEST_TIMEOUT, "{what}");
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
     };

@@ -1,5 +1,5 @@
 //! The notifications to the service manager (`sd_notify(3)`), read from the socket that it would listen on.
-use crate::server::{PATIENCE, Server, signal};
+use crate::server::{Server, TEST_TIMEOUT, signal};
 use serde_json::json;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -9,7 +9,7 @@ struct Manager(UnixDatagram);
 impl Manager {
     fn listen(path: &Path) -> Self {
         let socket = UnixDatagram::bind(path).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         Self(socket)
     }
 

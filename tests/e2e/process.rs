@@ -1,6 +1,6 @@
 //! The process: it shuts down cleanly, and a kill loses no acknowledged data.
 use crate::client::Client;
-use crate::server::{PATIENCE, Server, penstock, signal, wait_for};
+use crate::server::{Server, TEST_TIMEOUT, penstock, signal, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -38,7 +38,7 @@ fn sigterm_shuts_it_down_cleanly_while_it_is_busy() {
     wait_for("some ingestions and an export are acknowledged", || {
         load.acknowledged.lock().unwrap().len() >= 20 && load.pushes.load(Ordering::SeqCst) >= 1
     });
-    let status = server.end_by("TERM");
+    let status = server.stop_with_signal("TERM");
     let load = load.end();
     assert_eq!(status.code(), Some(0));
 
@@ -52,7 +52,7 @@ fn sigterm_shuts_it_down_cleanly_while_it_is_busy() {
 fn sigint_shuts_it_down_too() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[DATA]);
-    assert_eq!(server.end_by("INT").code(), Some(0));
+    assert_eq!(server.stop_with_signal("INT").code(), Some(0));
 }
 
 /// The gateway reads the certificate after it has set up the handling of signals, and before it opens HTTP. The
@@ -88,7 +88,7 @@ fn sigterm_shuts_it_down_while_it_starts() {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TEST_TIMEOUT {
             child.kill().unwrap();
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -272,7 +272,7 @@ fn check_exports(server: &Server, dir: &Path, pushes: usize) {
 fn all_exports(client: Client) -> Vec<Value> {
     let mut found = Vec::new();
     let mut path = "/api/v1/exports?limit=100".to_owned();
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TEST_TIMEOUT;
     loop {
         assert!(Instant::now() < end, "the list of exports has no end");
         let page = client.get(&path).expect(200).json();

@@ -1,6 +1,6 @@
 //! A lost index is rebuilt at the start. Meanwhile every route answers 503 with the progress.
 use crate::client::Client;
-use crate::server::{PATIENCE, key, penstock};
+use crate::server::{TEST_TIMEOUT, admin_key, penstock};
 use hyper::Method;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_store::{Error, Options, Store};
@@ -55,7 +55,7 @@ fn requests_get_503_with_the_progress_while_the_index_is_rebuilt() {
     let _ended = Ended(child);
     let client = Client::new(address);
     let mut details = Vec::new();
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TEST_TIMEOUT;
     for path in ["/api/v1/status", "/api/v1/business-objects", "/health/ready"].iter().cycle() {
         assert!(Instant::now() < end, "it does not become ready");
         let Ok(answer) = client.send(Method::GET, path, &[], "") else { continue };
@@ -70,7 +70,7 @@ fn requests_get_503_with_the_progress_while_the_index_is_rebuilt() {
     }
     let progress = format!("of {FRAMES} journal frames replayed");
     assert!(details.iter().any(|detail| detail.contains(&progress)), "{details:?}");
-    let client = client.with(key(dir.path(), "--service.data-dir=data"));
+    let client = client.with_key(admin_key(dir.path(), "--service.data-dir=data"));
     let quads = client.get("/api/v1/status").expect(200).json()["store"]["quads"].as_u64();
     assert_eq!(quads, Some(FRAMES * 500));
     let log = std::fs::read_to_string(dir.path().join("log")).unwrap();

@@ -1,5 +1,5 @@
 //! A gateway restored from a backup. It has no files of exports, and reports every export that is blocked by that.
-use crate::server::{Server, key, penstock, push_and_wait, wait_for};
+use crate::server::{Server, admin_key, penstock, push_and_wait, wait_for};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -9,7 +9,7 @@ fn exports_with_lost_files_report_it_and_can_be_parked() {
     let dir = dir.path();
     let data = "--service.data-dir=data";
     let server = Server::start(dir, &[data]);
-    key(dir, data);
+    admin_key(dir, data);
     let definition = json!({
         "name": "Pump", "enabled": true, "pushTargets": [{"bucketName": "plant-exports"}],
         "config": "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n",

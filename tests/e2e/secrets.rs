@@ -1,6 +1,6 @@
 //! No secret leaves the gateway: the tests search for planted secrets in everything that it answers and writes.
 use crate::client::{Answer, Client};
-use crate::server::{Server, make_key, penstock};
+use crate::server::{Server, create_key, penstock};
 use hyper::Method;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -90,7 +90,7 @@ fn the_secrets_of_the_built_in_mode_stay_where_they_belong() {
     let password = std::fs::read_to_string(dir.path().join("data/initial-admin-password")).unwrap();
     let password = password.trim().to_owned();
     assert!(password.len() >= 16, "the first password is short");
-    let key = make_key(dir.path(), DATA, "secrets", "Admin");
+    let key = create_key(dir.path(), DATA, "secrets", "Admin");
     let unauthenticated = Client::new(client.address);
     let mut seen = Seen::default();
 

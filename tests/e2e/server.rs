@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The timeout after which a test fails. It is no requirement. The only time that is one is the limit for shutting
 /// down ([`Server::end_by`]).
-pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A running server, which is killed when dropped.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Server {
         let err = child.stderr.take().expect("stderr is piped");
         follow(out, Arc::clone(&log), found.clone());
         follow(err, Arc::clone(&log), found);
-        let Ok(address) = address.recv_timeout(PATIENCE) else {
+        let Ok(address) = address.recv_timeout(TEST_TIMEOUT) else {
             let _ = child.kill();
             panic!("the server did not print its address:\n{}", log.lock().unwrap());
         };
@@ -58,7 +58,7 @@ impl Server {
         });
         let data = arguments.iter().find(|argument| argument.starts_with("--service.data-dir="));
         if let Some(data) = data {
-            server.client = server.client.with(key(dir, data));
+            server.client = server.client.with_key(admin_key(dir, data));
         }
         server
     }
@@ -74,7 +74,7 @@ impl Server {
     }
 
     /// Sends a signal and returns the exit status. Fails if the process does not exit within 10 s.
-    pub(crate) fn end_by(mut self, name: &str) -> ExitStatus {
+    pub(crate) fn stop_with_signal(mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name);
         let end = Instant::now() + Duration::from_secs(10);
         loop {
@@ -90,7 +90,7 @@ impl Server {
     #[track_caller]
     pub(crate) fn stop(self) {
         let log = Arc::clone(&self.log);
-        let status = self.end_by("TERM");
+        let status = self.stop_with_signal("TERM");
         assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
     }
 
@@ -131,17 +131,17 @@ pub(crate) fn penstock(dir: &Path) -> Command {
 
 /// Returns an API key with the role Admin for the server with this data argument. If an earlier server in this
 /// directory has created one, it is returned again.
-pub(crate) fn key(dir: &Path, data: &str) -> String {
+pub(crate) fn admin_key(dir: &Path, data: &str) -> String {
     let known = dir.join("key-of-the-tests");
     std::fs::read_to_string(&known).unwrap_or_else(|_| {
-        let key = make_key(dir, data, "tests", "Admin");
+        let key = create_key(dir, data, "tests", "Admin");
         std::fs::write(&known, &key).expect("the key can be kept");
         key
     })
 }
 
 /// Creates an API key as an operator does.
-pub(crate) fn make_key(dir: &Path, data: &str, name: &str, role: &str) -> String {
+pub(crate) fn create_key(dir: &Path, data: &str, name: &str, role: &str) -> String {
     let arguments = ["api-key", "create", "--name", name, "--role", role, data];
     let made = penstock(dir).args(arguments).output().expect("the binary starts");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -186,7 +186,7 @@ pub(crate) fn signal(pid: u32, name: &str) {
 /// Waits until `done` returns true. Fails after [`PATIENCE`].
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TEST_TIMEOUT;
     while !done() {
         assert!(Instant::now() < end, "gave up waiting until {what}");
         std::thread::sleep(Duration::from_millis(50));

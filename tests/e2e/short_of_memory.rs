@@ -24,7 +24,7 @@ fn large_bodies_are_refused_and_small_ones_accepted_one_at_a_time() {
     assert!(detail.contains("memory is short"), "{detail}");
     client.post(path, body(1000)).expect(200);
 
-    let key = crate::server::key(dir.path(), data);
+    let key = crate::server::admin_key(dir.path(), data);
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\n\
          Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{{",

@@ -283,7 +283,7 @@ async fn an_object_of_another_gateway_is_never_overwritten() {
 fn open_gateway(plant: &Plant, id: &str, targets: Targets) -> Exporter {
     let options = penstock_export::ExportOptions {
         gateway_id: id.to_owned(),
-        pace: crate::support::s3::quick(),
+        timings: crate::support::s3::quick(),
         ..plant.options(targets)
     };
     Exporter::open(plant.store.clone(), options).unwrap()

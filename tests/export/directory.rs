@@ -78,12 +78,12 @@ fn disabled_business_objects_and_those_without_targets_are_refused() {
     disabled.object.definition.enabled = false;
     let error = exporter.push(&disabled, ExportRequester::gateway()).unwrap_err();
     assert_eq!(
-        (error.kind, error.detail.contains("disabled")),
+        (error.class, error.detail.contains("disabled")),
         (error::ErrorClass::Conflict, true)
     );
     let error = exporter.push(&pump("Pump", &[]), ExportRequester::gateway()).unwrap_err();
     assert_eq!(
-        (error.kind, error.detail.contains("pushTargets")),
+        (error.class, error.detail.contains("pushTargets")),
         (error::ErrorClass::Conflict, true)
     );
     assert!(plant.spooled().is_empty());

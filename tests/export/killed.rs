@@ -39,7 +39,7 @@ fn open(data_dir: &Path, target: &Target) -> Exporter {
     targets.named.insert("plant-a".to_owned(), target.clone());
     let options = ExportOptions {
         history: 1_000_000,
-        pace: quick(),
+        timings: quick(),
         spool: 1 << 40,
         ..options(&store, data_dir, targets)
     };

@@ -68,8 +68,8 @@ async fn everything_arrives(server: Server, deliveries: u64) {
     let options = penstock_export::ExportOptions {
         history: 1_000_000,
         spool: 1 << 40,
-        pace: penstock_export::DeliveryTimings {
-            idle: std::time::Duration::from_millis(500),
+        timings: penstock_export::DeliveryTimings {
+            idle_timeout: std::time::Duration::from_millis(500),
             ..crate::support::s3::quick()
         },
         ..plant.options(targets)
@@ -131,8 +131,8 @@ async fn late_file_arrives_once(server: Server) {
     let plant = Plant::new();
     plant.pumps(0..3, 10);
     let options = penstock_export::ExportOptions {
-        pace: penstock_export::DeliveryTimings {
-            idle: std::time::Duration::from_millis(300),
+        timings: penstock_export::DeliveryTimings {
+            idle_timeout: std::time::Duration::from_millis(300),
             ..crate::support::s3::quick()
         },
         ..plant.options(server.at(&link.endpoint).target(&bucket))

@@ -13,7 +13,7 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     let exporter = plant.open(embedded());
     let entries: Vec<_> = (0..3).map(|_| push_one(&exporter, &business_object)).collect();
     assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap().status, Status::Parked);
-    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap_err().kind, ErrorClass::Conflict);
+    assert_eq!(exporter.park(&NoClient, &entries[0].id).unwrap_err().class, ErrorClass::Conflict);
     assert_eq!(exporter.park(&NoClient, &entries[1].id).unwrap().status, Status::Parked);
     drop(exporter);
 
@@ -29,7 +29,7 @@ async fn a_parked_entry_does_not_block_the_others_and_returns_to_its_place() {
     assert_eq!(exporter.get(&entries[0].id).unwrap().unwrap().status, Status::Parked);
     assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap().status, Status::Queued);
     until_status(&exporter, &entries[0].id, Status::Delivered).await;
-    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().kind, ErrorClass::Conflict);
+    assert_eq!(exporter.retry(&NoClient, &entries[0].id).unwrap_err().class, ErrorClass::Conflict);
     running.stop().await;
     assert_eq!(files(&plant.bucket("plant-a")).len(), 3);
 }
@@ -40,8 +40,8 @@ async fn a_replayed_entry_is_delivered_again_under_its_own_key() {
     plant.pumps(0..1, 1);
     let exporter = plant.open(embedded());
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
-    assert_eq!(exporter.replay(&NoClient, &entry.id).unwrap_err().kind, ErrorClass::Conflict);
-    assert_eq!(exporter.replay(&NoClient, "unknown").unwrap_err().kind, ErrorClass::NotFound);
+    assert_eq!(exporter.replay(&NoClient, &entry.id).unwrap_err().class, ErrorClass::Conflict);
+    assert_eq!(exporter.replay(&NoClient, "unknown").unwrap_err().class, ErrorClass::NotFound);
     let running = run(&exporter);
     until_status(&exporter, &entry.id, Status::Delivered).await;
     std::fs::remove_dir_all(plant.bucket("plant-a")).unwrap();
@@ -99,8 +99,11 @@ async fn the_history_keeps_the_newest_records_and_files() {
     assert_eq!(exporter.get(&entries[0].id).unwrap(), None);
     assert_eq!(plant.spooled().len(), 2);
     let error = exporter.open_content(&entries[2].id).unwrap_err();
-    assert_eq!((error.kind, error.detail.contains("no longer kept")), (ErrorClass::NotFound, true));
-    assert_eq!(exporter.replay(&NoClient, &entries[2].id).unwrap_err().kind, ErrorClass::Conflict);
+    assert_eq!(
+        (error.class, error.detail.contains("no longer kept")),
+        (ErrorClass::NotFound, true)
+    );
+    assert_eq!(exporter.replay(&NoClient, &entries[2].id).unwrap_err().class, ErrorClass::Conflict);
     assert_eq!(exporter.open_content(&entries[4].id).unwrap().length, entries[4].bytes);
     assert_eq!(push_one(&exporter, &business_object).sequence, 6);
 }

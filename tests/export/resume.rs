@@ -282,7 +282,7 @@ async fn the_bandwidth_limit_holds_and_a_closed_window_stops_deliveries() {
         window: window.parse().unwrap(),
         zone: "UTC".parse().unwrap(),
     };
-    let closed = Targets { times: Some(times), ..open.clone() };
+    let closed = Targets { delivery_window: Some(times), ..open.clone() };
     let exporter = plant.quick(closed);
     let running = run(&exporter);
     tokio::time::sleep(Duration::from_millis(300)).await;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An open stream of events.
-struct Listening {
+struct EventStream {
     response: Response<Incoming>,
     text: String,
 }
@@ -25,7 +25,7 @@ struct Block {
     data: Value,
 }
 
-impl Listening {
+impl EventStream {
     async fn start(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
         Self::start_with(server, &server.key, path, headers).await
     }
@@ -93,9 +93,9 @@ impl Listening {
 async fn ingestions_and_exports_are_reported_in_order() {
     let server = Server::start(&["--service.base-url=http://127.0.0.1/plant"]).await;
     server.define().await;
-    let mut all = Listening::start(&server, "/api/v1/events", &[]).await;
+    let mut all = EventStream::start(&server, "/api/v1/events", &[]).await;
     let exports = "/api/v1/events?types=penstock.export.changed";
-    let mut exports = Listening::start(&server, exports, &[]).await;
+    let mut exports = EventStream::start(&server, exports, &[]).await;
     let opening = all.block().await.unwrap();
     assert_eq!(opening.event, "penstock.events.position");
     let seen: u64 = opening.id.parse().unwrap();
@@ -131,7 +131,7 @@ async fn ingestions_and_exports_are_reported_in_order() {
 
     // A listener that reconnects continues after its last event.
     let last = [("Last-Event-ID", &*(seen + 3).to_string())];
-    let mut again = Listening::start(&server, "/api/v1/events", &last).await;
+    let mut again = EventStream::start(&server, "/api/v1/events", &last).await;
     assert_eq!(again.event().await.data["data"], entry);
 }
 
@@ -139,7 +139,7 @@ async fn ingestions_and_exports_are_reported_in_order() {
 async fn lost_events_are_reported_across_a_restart() {
     let server = Server::start(&["--service.events.depth=2"]).await;
     server.define().await;
-    let mut listening = Listening::start(&server, "/api/v1/events", &[]).await;
+    let mut listening = EventStream::start(&server, "/api/v1/events", &[]).await;
     let first = listening.block().await.unwrap().id;
     for _ in 0..5 {
         server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
@@ -149,7 +149,7 @@ async fn lost_events_are_reported_across_a_restart() {
         ids.push(listening.event().await.id);
     }
     let path = "/api/v1/events?types=penstock.target.changed";
-    let mut late = Listening::start(&server, path, &[("Last-Event-ID", &first)]).await;
+    let mut late = EventStream::start(&server, path, &[("Last-Event-ID", &first)]).await;
     let lost = late.event().await;
     assert_eq!((lost.event.as_str(), &lost.id), ("penstock.events.lost", &ids[2]));
     assert_eq!(lost.data["data"]["count"], 3);
@@ -158,7 +158,7 @@ async fn lost_events_are_reported_across_a_restart() {
     let dir = server.stop().await.unwrap();
     assert!(listening.block().await.is_none());
     let server = Server::start_in(dir.path(), &[]).await.unwrap();
-    let mut after = Listening::start(&server, path, &[("Last-Event-ID", &ids[4])]).await;
+    let mut after = EventStream::start(&server, path, &[("Last-Event-ID", &ids[4])]).await;
     let lost = after.event().await;
     assert_eq!(lost.event, "penstock.events.lost");
     assert_eq!(lost.data["data"]["count"], Value::Null);
@@ -172,7 +172,7 @@ async fn invalid_requests_for_events_are_refused() {
     assert!(problem["detail"].as_str().unwrap().contains("penstock.target.changed"), "{problem}");
     server.send("GET", "/api/v1/events", &[("Last-Event-ID", "x")], "").await.problem(400);
 
-    let mut one = Listening::start(&server, "/api/v1/events", &[]).await;
+    let mut one = EventStream::start(&server, "/api/v1/events", &[]).await;
     one.block().await.unwrap();
     let refused = server.get("/api/v1/events").await;
     refused.problem(503);
@@ -197,8 +197,8 @@ async fn a_revoked_listener_gets_no_more_events() {
     let request = json!({"name": "listener", "role": "User"});
     let made = server.json("POST", "/api/v1/api-keys", &request).await.expect(201).json();
     let key = made["key"].as_str().unwrap();
-    let mut revoked = Listening::start_with(&server, key, "/api/v1/events", &[]).await;
-    let mut other = Listening::start(&server, "/api/v1/events", &[]).await;
+    let mut revoked = EventStream::start_with(&server, key, "/api/v1/events", &[]).await;
+    let mut other = EventStream::start(&server, "/api/v1/events", &[]).await;
     server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
     revoked.event().await;
     let path = format!("/api/v1/api-keys/{}", made["id"].as_str().unwrap());

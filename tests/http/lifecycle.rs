@@ -59,7 +59,7 @@ async fn a_second_gateway_on_the_same_data_is_refused() {
     let server = Server::start(&[]).await;
     let dir = server.dir.as_ref().unwrap().path();
     let error = Server::start_in(dir, &[]).await.err().expect("the data is in use");
-    assert_eq!(error.kind, ErrorClass::Conflict, "{error}");
+    assert_eq!(error.class, ErrorClass::Conflict, "{error}");
     server.get("/health/ready").await.expect(200);
 }
 
@@ -69,7 +69,7 @@ async fn an_address_in_use_is_refused() {
     let port = format!("--server.port={}", server.address.port());
     let dir = tempfile::tempdir().unwrap();
     let error = Server::start_in(dir.path(), &[&port]).await.err().expect("the port is in use");
-    assert_eq!(error.kind, ErrorClass::Conflict, "{error}");
+    assert_eq!(error.class, ErrorClass::Conflict, "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

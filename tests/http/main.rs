@@ -9,10 +9,10 @@ mod api_keys;
 mod audit;
 mod business_objects;
 mod credentials;
+mod csrf;
 mod definitions;
 mod documentation;
 mod events;
-mod faults;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/forge.rs"]
 mod forge;
@@ -30,8 +30,8 @@ mod main_job;
 mod mapping_docs;
 mod ndjson;
 mod opening;
-mod pages;
 mod poisoned;
+mod problems;
 mod pushes;
 mod revoked;
 mod roles;

@@ -116,12 +116,12 @@ async fn chunks_are_answered_before_the_stream_ends() {
 }
 
 /// A stream whose lines are sent one by one, and whose answer is read line by line.
-struct Slow {
+struct SlowStream {
     stream: TcpStream,
     answer: String,
 }
 
-impl Slow {
+impl SlowStream {
     async fn begin(server: &Server, key: &str) -> Self {
         let mut stream = TcpStream::connect(server.address).await.unwrap();
         let head = format!(
@@ -159,7 +159,7 @@ async fn a_stream_ends_when_its_credential_is_revoked() {
     let stored = async || server.get("/api/v1/status").await.json()["store"]["quads"].clone();
 
     let key = server.make_key(Role::Contributor, None);
-    let mut stream = Slow::begin(&server, &key).await;
+    let mut stream = SlowStream::begin(&server, &key).await;
     assert_eq!(stream.chunk(0).await["created"], 1000);
     let keys = server.get("/api/v1/api-keys").await.json();
     let mut keys = keys["items"].as_array().unwrap().iter();
@@ -174,7 +174,7 @@ async fn a_stream_ends_when_its_credential_is_revoked() {
         [(json!({"enabled": false}), 409), (json!({"enabled": true}), 200), (Value::Null, 404)]
     {
         server.define_with(&json!({"enabled": true})).await;
-        let mut stream = Slow::begin(&server, &server.key).await;
+        let mut stream = SlowStream::begin(&server, &server.key).await;
         assert_eq!(stream.chunk(0).await["unchanged"], 1000);
         if change.is_null() {
             server.send("DELETE", PUMP, &[], "").await.expect(204);
@@ -194,7 +194,7 @@ async fn a_stream_ends_when_its_credential_is_revoked() {
 async fn a_stream_uses_the_current_mapping() {
     let server = Server::start(&[]).await;
     server.define().await;
-    let mut stream = Slow::begin(&server, &server.key).await;
+    let mut stream = SlowStream::begin(&server, &server.key).await;
     assert_eq!(stream.chunk(0).await["created"], 1000);
     let config = crate::server::definition()["config"].as_str().unwrap().to_owned();
     let config = config.replace("https://plant.example/name", "https://plant.example/label");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-const PLACES: usize = 64;
+const MAX_PUSHES: usize = 64;
 const LONG: Duration = Duration::from_mins(1);
 
 /// Blocks every other writer of the store until it is released.
@@ -50,7 +50,7 @@ async fn concurrent_pushes_are_bounded() {
 
     let (release, holding) = block_writers(&server);
     let mut pushing = JoinSet::new();
-    for _ in 0..PLACES + 4 {
+    for _ in 0..MAX_PUSHES + 4 {
         pushing.spawn(push(&server));
     }
     for _ in 0..4 {
@@ -77,7 +77,7 @@ async fn concurrent_pushes_are_bounded() {
     assert_eq!(timeout(LONG, next).await.expect("it must be accepted"), 202);
     let made = server.get("/api/v1/exports?limit=100").await.expect(200).json();
     let made = made["items"].as_array().unwrap().len();
-    assert!((1..PLACES).contains(&made), "{made} exports were created");
+    assert!((1..MAX_PUSHES).contains(&made), "{made} exports were created");
     server.stop().await;
 }
 

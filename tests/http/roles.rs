@@ -191,7 +191,7 @@ async fn every_route_requires_its_role_from_every_credential() {
                 "{request}"
             );
         }
-        assert!(is_let_in(&server.control(method, &path, &[], "").await), "{request} locally");
+        assert!(is_authorized(&server.control(method, &path, &[], "").await), "{request} locally");
 
         for Shown { name, headers, role } in &credentials {
             let mut headers: Vec<_> =
@@ -203,7 +203,7 @@ async fn every_route_requires_its_role_from_every_credential() {
                 continue;
             }
             if may(*role, minimum_role) {
-                assert!(is_let_in(&answer), "{request} by {name}: {answer:?}");
+                assert!(is_authorized(&answer), "{request} by {name}: {answer:?}");
                 continue;
             }
             let problem = answer.problem(403);
@@ -375,7 +375,7 @@ fn may(role: Role, minimum_role: &str) -> bool {
 }
 
 /// Returns whether the request passed authorization, whatever its result was.
-fn is_let_in(answer: &Answer) -> bool {
+fn is_authorized(answer: &Answer) -> bool {
     !matches!(answer.status, 401 | 403 | 429) && answer.status < 500
 }
 

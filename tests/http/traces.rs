@@ -12,7 +12,7 @@ fn sent() -> String {
 
 /// Asserts that the header has the sent trace id, and a span id of the gateway.
 #[track_caller]
-fn is_of_trace(header: &str) {
+fn assert_has_trace(header: &str) {
     assert!(header.starts_with(&format!("00-{ID}-")) && header.ends_with("-01"), "{header}");
     assert_ne!(header, sent());
 }
@@ -22,11 +22,11 @@ async fn every_answer_is_part_of_a_trace() {
     let server = Server::start(&[]).await;
     let sent = sent();
     let trace = [("traceparent", sent.as_str())];
-    is_of_trace(server.send("GET", "/health/live", &trace, "").await.header("traceparent"));
+    assert_has_trace(server.send("GET", "/health/live", &trace, "").await.header("traceparent"));
     for path in ["/api/v1/exports/none", "/api/v1/none", "/api/v1/status?x"] {
         let answer = server.send("GET", path, &trace, "").await;
         assert_eq!(answer.json()["traceId"], ID, "{path}");
-        is_of_trace(answer.header("traceparent"));
+        assert_has_trace(answer.header("traceparent"));
     }
     // Unauthenticated clients, and requests with no header, several, or an invalid one.
     let answer = connect(server.address, "GET", "/api/v1/status", &trace, "").await;
@@ -58,7 +58,7 @@ async fn the_effects_of_a_request_name_its_trace() {
     let answer = server.send("POST", pump, &headers, body).await.expect(200).json();
     let id = answer["ingestionId"].as_str().unwrap();
     let record = server.get(&format!("/api/v1/ingestions/{id}")).await.expect(200).json();
-    is_of_trace(record["traceparent"].as_str().unwrap());
+    assert_has_trace(record["traceparent"].as_str().unwrap());
     // The id of the key is next to its owner.
     assert!(record["apiKey"].is_string(), "{record}");
     let push = server.send("POST", &format!("{pump}/push"), &headers[1..], "").await.expect(202);
@@ -66,7 +66,7 @@ async fn the_effects_of_a_request_name_its_trace() {
     let begun = Instant::now();
     loop {
         let entry = server.get(&format!("/api/v1/exports/{export}")).await.expect(200).json();
-        is_of_trace(entry["traceparent"].as_str().unwrap());
+        assert_has_trace(entry["traceparent"].as_str().unwrap());
         if entry["status"] == "delivered" {
             break;
         }
@@ -78,7 +78,7 @@ async fn the_effects_of_a_request_name_its_trace() {
     while !delivered {
         for event in events.next().await {
             let event: Value = serde_json::from_str(&event.json).unwrap();
-            is_of_trace(event["traceparent"].as_str().unwrap());
+            assert_has_trace(event["traceparent"].as_str().unwrap());
             delivered = event["data"]["status"] == "delivered";
             kinds.push(event["type"].as_str().unwrap().to_owned());
         }

@@ -4,7 +4,7 @@ use crate::{Browser, Gateway, Provider};
 use reqwest::Url;
 
 /// Replaces or removes a query parameter of an address.
-fn with(url: &Url, name: &str, value: Option<&str>) -> Url {
+fn with_parameter(url: &Url, name: &str, value: Option<&str>) -> Url {
     let kept: Vec<_> = url
         .query_pairs()
         .filter(|(known, _)| known != name)
@@ -16,9 +16,9 @@ fn with(url: &Url, name: &str, value: Option<&str>) -> Url {
 }
 
 /// Signs in as alice, up to the redirect back to the gateway.
-async fn led_back(browser: &mut Browser, gateway: &Gateway) -> Page {
+async fn sign_in_until_redirect(browser: &mut Browser, gateway: &Gateway) -> Page {
     let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
-    browser.at_provider(begun.leads(), "alice", &gateway.url).await
+    browser.authenticate_at_provider(begun.redirect_location(), "alice", &gateway.url).await
 }
 
 #[track_caller]
@@ -34,7 +34,7 @@ fn expect_refused(page: Page, browser: &Browser, status: u16, words: &str) {
 #[tokio::test]
 async fn a_wrong_state_code_or_issuer_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     let stale = "This sign-in is no longer valid";
     let broken = "The sign-in could not be completed";
     for (name, value, status, words) in [
@@ -46,22 +46,22 @@ async fn a_wrong_state_code_or_issuer_is_refused() {
         ("iss", None, 502, broken),
     ] {
         let mut browser = Browser::new();
-        let back = led_back(&mut browser, &gateway).await.leads();
-        let page = browser.get(with(&back, name, value)).await;
+        let back = sign_in_until_redirect(&mut browser, &gateway).await.redirect_location();
+        let page = browser.get(with_parameter(&back, name, value)).await;
         expect_refused(page, &browser, status, words);
     }
     assert!(!gateway.events("sign-in.refused").is_empty());
     assert!(gateway.log().contains("the answer names another issuer"), "{}", gateway.log());
-    assert!(gateway.ask("/api/v1/users")["items"].as_array().unwrap().is_empty());
+    assert!(gateway.get_locally("/api/v1/users")["items"].as_array().unwrap().is_empty());
     assert!(gateway.events("sign-in").is_empty());
 }
 
 #[tokio::test]
 async fn an_answer_is_refused_twice_and_in_another_browser() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     let mut browser = Browser::new();
-    let back = led_back(&mut browser, &gateway).await.leads();
+    let back = sign_in_until_redirect(&mut browser, &gateway).await.redirect_location();
     let mut other = Browser::new();
     let page = other.get(&back).await;
     expect_refused(page, &other, 400, "was started in another browser");
@@ -73,16 +73,24 @@ async fn an_answer_is_refused_twice_and_in_another_browser() {
 #[tokio::test]
 async fn another_nonce_or_verifier_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     for (name, value, status) in [
         ("nonce", "another", 502),
         ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", 400),
     ] {
         let mut browser = Browser::new();
-        let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await.leads();
-        let back =
-            browser.at_provider(with(&begun, name, Some(value)), "alice", &gateway.url).await;
-        let page = browser.get(back.leads()).await;
+        let begun = browser
+            .get(format!("{}/oauth2/authorization/kc", gateway.url))
+            .await
+            .redirect_location();
+        let back = browser
+            .authenticate_at_provider(
+                with_parameter(&begun, name, Some(value)),
+                "alice",
+                &gateway.url,
+            )
+            .await;
+        let page = browser.get(back.redirect_location()).await;
         expect_refused(page, &browser, status, "");
     }
     let refused = gateway.events("sign-in.refused");
@@ -92,41 +100,43 @@ async fn another_nonce_or_verifier_is_refused() {
 #[tokio::test]
 async fn the_code_of_one_sign_in_with_the_state_of_another_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     let mut thief = Browser::new();
-    let code = led_back(&mut thief, &gateway).await.carries("code");
+    let code = sign_in_until_redirect(&mut thief, &gateway).await.redirect_parameter("code");
     let mut browser = Browser::new();
-    let back = led_back(&mut browser, &gateway).await.leads();
-    let page = browser.get(with(&back, "code", Some(&code))).await;
+    let back = sign_in_until_redirect(&mut browser, &gateway).await.redirect_location();
+    let page = browser.get(with_parameter(&back, "code", Some(&code))).await;
     expect_refused(page, &browser, 400, "no longer valid");
 }
 
 #[tokio::test]
 async fn a_sign_in_redirects_only_to_the_gateway() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     for evil in ["//evil.example", "https://evil.example/", "/%5Cevil.example", "/%09/evil.example"]
     {
         let mut browser = Browser::new();
         let begun =
             browser.get(format!("{}/oauth2/authorization/kc?return={evil}", gateway.url)).await;
-        let back = browser.at_provider(begun.leads(), "alice", &gateway.url).await;
-        let done = browser.get(back.leads()).await;
-        assert_eq!(done.leads().as_str(), format!("{}/", gateway.url), "{evil}");
+        let back = browser
+            .authenticate_at_provider(begun.redirect_location(), "alice", &gateway.url)
+            .await;
+        let done = browser.get(back.redirect_location()).await;
+        assert_eq!(done.redirect_location().as_str(), format!("{}/", gateway.url), "{evil}");
     }
 }
 
 #[tokio::test]
 async fn a_sign_in_cancelled_at_the_provider_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     let mut browser = Browser::new();
     let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
-    let asked = browser.get(begun.leads()).await.leads();
+    let asked = browser.get(begun.redirect_location()).await.redirect_location();
     let aborted = browser.get(format!("{asked}/abort")).await;
-    let back = browser.get(aborted.leads()).await;
-    assert_eq!(back.carries("error"), "access_denied");
-    let page = browser.get(back.leads()).await;
+    let back = browser.get(aborted.redirect_location()).await;
+    assert_eq!(back.redirect_parameter("error"), "access_denied");
+    let page = browser.get(back.redirect_location()).await;
     expect_refused(page, &browser, 403, "cancelled");
     assert!(gateway.events("sign-in.refused")[0].contains("access_denied"));
 }
@@ -134,13 +144,14 @@ async fn a_sign_in_cancelled_at_the_provider_is_refused() {
 #[tokio::test]
 async fn no_secret_is_in_the_log() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &["--service.log.level=trace"]).await;
+    let gateway = Gateway::start_with_provider(&provider, &["--service.log.level=trace"]).await;
     let mut browser = Browser::new();
-    let back = led_back(&mut browser, &gateway).await;
-    assert_eq!(browser.get(back.leads()).await.status, 303);
+    let back = sign_in_until_redirect(&mut browser, &gateway).await;
+    assert_eq!(browser.get(back.redirect_location()).await.status, 303);
     let session = browser.cookies(&gateway.url).unwrap()["penstock_session"].clone();
     let log = gateway.log();
-    for secret in ["web-secret-0123456789abcdef0123456", &session, &back.carries("code")] {
+    for secret in ["web-secret-0123456789abcdef0123456", &session, &back.redirect_parameter("code")]
+    {
         assert!(!log.contains(secret), "{secret} is in\n{log}");
     }
     assert!(!log.contains("eyJ"), "a token is in\n{log}");

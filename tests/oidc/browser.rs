@@ -35,7 +35,7 @@ impl Page {
 
     /// Returns the address that it redirects to.
     #[track_caller]
-    pub(crate) fn leads(&self) -> Url {
+    pub(crate) fn redirect_location(&self) -> Url {
         self.location
             .clone()
             .unwrap_or_else(|| panic!("{} answered {}:\n{}", self.url, self.status, self.text))
@@ -43,14 +43,14 @@ impl Page {
 
     /// Returns a query parameter of the address that it redirects to.
     #[track_caller]
-    pub(crate) fn carries(&self, name: &str) -> String {
-        let url = self.leads();
+    pub(crate) fn redirect_parameter(&self, name: &str) -> String {
+        let url = self.redirect_location();
         let found = url.query_pairs().find(|(known, _)| known == name);
         found.unwrap_or_else(|| panic!("{url} has no {name}")).1.into_owned()
     }
 
     /// Returns the value of the hidden field with this name.
-    pub(crate) fn hidden(&self, name: &str) -> String {
+    pub(crate) fn hidden_field(&self, name: &str) -> String {
         let (_, rest) = self.text.split_once(&format!("name=\"{name}\" value=\"")).unwrap();
         rest.split('"').next().unwrap().to_owned()
     }
@@ -58,10 +58,10 @@ impl Page {
 
 impl Browser {
     pub(crate) fn new() -> Self {
-        Self::trusting(None)
+        Self::with_ca_file(None)
     }
 
-    pub(crate) fn trusting(ca_file: Option<&Path>) -> Self {
+    pub(crate) fn with_ca_file(ca_file: Option<&Path>) -> Self {
         let mut client = Client::builder().redirect(Policy::none());
         if let Some(file) = ca_file {
             let pem = std::fs::read(file).unwrap();
@@ -129,7 +129,12 @@ impl Browser {
 
     /// Goes through the pages of the provider as this user, beginning at `start`. Returns the answer that redirects
     /// back to the gateway.
-    pub(crate) async fn at_provider(&mut self, start: Url, user: &str, gateway: &str) -> Page {
+    pub(crate) async fn authenticate_at_provider(
+        &mut self,
+        start: Url,
+        user: &str,
+        gateway: &str,
+    ) -> Page {
         let mut url = start;
         for _ in 0..10 {
             let mut page = self.get(&url).await;
@@ -144,7 +149,7 @@ impl Browser {
                 };
                 page = self.post(&action, &form).await;
             }
-            url = page.leads();
+            url = page.redirect_location();
             if url.as_str().starts_with(gateway) {
                 return page;
             }
@@ -155,7 +160,7 @@ impl Browser {
     /// Signs in as this user. Returns the gateway's answer to the provider's redirect.
     pub(crate) async fn sign_in(&mut self, gateway: &str, user: &str) -> Page {
         let begun = self.get(format!("{gateway}/oauth2/authorization/kc")).await;
-        let back = self.at_provider(begun.leads(), user, gateway).await;
-        self.get(back.leads()).await
+        let back = self.authenticate_at_provider(begun.redirect_location(), user, gateway).await;
+        self.get(back.redirect_location()).await
     }
 }

@@ -5,7 +5,7 @@ use std::process::Command;
 
 /// Runs a script of `tests/browser` with Node.js. Returns `false` if Chromium is not installed, which is a failure with
 /// `CI` set.
-pub(crate) fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
+pub(crate) fn run_browser_script(script: &str, environment: &[(&str, &str)]) -> bool {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
     let installed = folder.join("node_modules/playwright-core").is_dir()
         && Path::new("/usr/bin/chromium").exists();
@@ -28,8 +28,8 @@ pub(crate) fn drive(script: &str, environment: &[(&str, &str)]) -> bool {
 #[tokio::test]
 async fn a_person_signs_in_at_the_provider_and_out() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
-    if drive("provider.mjs", &[("GATEWAY", &gateway.url)]) {
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
+    if run_browser_script("provider.mjs", &[("GATEWAY", &gateway.url)]) {
         assert_eq!(gateway.account("alice@plant.example")["roles"][0], "Admin");
     }
 }
@@ -39,5 +39,5 @@ async fn a_person_signs_in_with_a_password_also_without_script_and_on_a_telephon
     let gateway = Gateway::start(&[]).await;
     let file = gateway.dir.path().join("data/initial-admin-password");
     let password = std::fs::read_to_string(file).unwrap();
-    drive("password.mjs", &[("GATEWAY", &gateway.url), ("PASSWORD", password.trim())]);
+    run_browser_script("password.mjs", &[("GATEWAY", &gateway.url), ("PASSWORD", password.trim())]);
 }

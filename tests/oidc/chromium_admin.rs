@@ -1,12 +1,12 @@
 //! The administration interface in a real browser.
-use crate::chromium::drive;
+use crate::chromium::run_browser_script;
 use crate::{Gateway, Provider};
 
 /// A secret of these tests' gateway that must not appear anywhere.
 const SECRET: &str = "planted-secret-0123456789";
 
 /// Runs a script against a new gateway, with the initial password.
-async fn walk(script: &str) {
+async fn run_script_on_new_gateway(script: &str) {
     let target = "--service.export.targets";
     let settings = [
         "--service.log.level=warn".to_owned(),
@@ -26,35 +26,38 @@ async fn walk(script: &str) {
         ("SECRET", SECRET),
         ("DIR", gateway.dir.path().to_str().unwrap()),
     ];
-    drive(script, &environment);
+    run_browser_script(script, &environment);
     assert!(!gateway.log().contains(SECRET) && !gateway.log().contains("ERROR"));
 }
 
 #[tokio::test]
 async fn every_page_is_valid_for_every_role() {
-    walk("walk.mjs").await;
+    run_script_on_new_gateway("walk.mjs").await;
 }
 
 #[tokio::test]
 async fn the_overview_is_live_in_two_browsers_and_needs_no_script() {
-    walk("overview.mjs").await;
+    run_script_on_new_gateway("overview.mjs").await;
 }
 
 #[tokio::test]
 async fn people_keys_and_namespaces_are_edited_with_forms() {
-    walk("people.mjs").await;
+    run_script_on_new_gateway("people.mjs").await;
 }
 
 #[tokio::test]
 async fn a_browser_suffices_from_the_first_start_to_a_delivered_export() {
-    walk("first_export.mjs").await;
+    run_script_on_new_gateway("first_export.mjs").await;
 }
 
 #[tokio::test]
 async fn a_person_of_the_provider_gets_from_a_sample_to_a_delivered_export() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway =
-        Gateway::at(&provider, &["--service.export.targets.archive.type=directory"]).await;
+    let gateway = Gateway::start_with_provider(
+        &provider,
+        &["--service.export.targets.archive.type=directory"],
+    )
+    .await;
     let dir = gateway.dir.path().to_str().unwrap();
-    drive("provider_export.mjs", &[("GATEWAY", &gateway.url), ("DIR", dir)]);
+    run_browser_script("provider_export.mjs", &[("GATEWAY", &gateway.url), ("DIR", dir)]);
 }

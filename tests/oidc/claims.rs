@@ -5,13 +5,13 @@ use serde_json::json;
 #[tokio::test]
 async fn a_person_without_a_mapped_role_is_refused() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     let mut browser = Browser::new();
     let page = browser.sign_in(&gateway.url, "norole").await.expect(403, "You have no role here");
     assert!(page.text.contains("You are known as norole"), "{}", page.text);
     assert!(!browser.cookies(&gateway.url).unwrap().contains_key("penstock_session"));
     assert!(
-        gateway.ask("/api/v1/users")["items"].as_array().unwrap().is_empty(),
+        gateway.get_locally("/api/v1/users")["items"].as_array().unwrap().is_empty(),
         "no account is created"
     );
     assert_eq!(gateway.events("sign-in.refused").len(), 1);
@@ -25,7 +25,7 @@ async fn a_missing_claim_is_named() {
         (attribute, "employee"),
         ("--service.security.claims.roles=groups,teams", "groups or teams"),
     ] {
-        let gateway = Gateway::at(&provider, &[setting]).await;
+        let gateway = Gateway::start_with_provider(&provider, &[setting]).await;
         let page = Browser::new().sign_in(&gateway.url, "alice").await;
         page.expect(403, &format!("sent no claim {claim}."));
         let details = gateway.events("sign-in.refused");
@@ -36,7 +36,7 @@ async fn a_missing_claim_is_named() {
 #[tokio::test]
 async fn claims_of_the_userinfo_endpoint_count_too() {
     let Some(provider) = Provider::start(&[("IN_USERINFO", "1")]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     assert_eq!(Browser::new().sign_in(&gateway.url, "alice").await.status, 303);
     let account = gateway.account("alice@plant.example");
     assert_eq!((&account["givenName"], &account["roles"]), (&json!("Alice"), &json!(["Admin"])));
@@ -53,7 +53,7 @@ async fn claims_and_role_values_are_configurable() {
         "--security.role.contributor=WRITER",
         "--framework.security.oauth2.client.provider.kc.user-name-attribute=user_email",
     ];
-    let gateway = Gateway::at(&provider, &more).await;
+    let gateway = Gateway::start_with_provider(&provider, &more).await;
     assert_eq!(Browser::new().sign_in(&gateway.url, "alice").await.status, 303);
     let account = gateway.account("alice");
     assert_eq!(account["givenName"], "Ångström");
@@ -70,17 +70,20 @@ async fn without_an_issuer_the_configured_endpoints_suffice_and_the_log_names_th
         format!("{prefix}.token-uri={}/token", provider.issuer),
         format!("{prefix}.jwk-set-uri={}/jwks", provider.issuer),
     ];
-    let gateway =
-        Gateway::at(&provider, &more.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let gateway = Gateway::start_with_provider(
+        &provider,
+        &more.iter().map(String::as_str).collect::<Vec<_>>(),
+    )
+    .await;
     assert!(gateway.log().contains("the issuer of ID tokens and of its answers is not checked"));
     let mut browser = Browser::new();
     assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
     let home = browser.get(format!("{}/admin", gateway.url)).await.expect(200, "Bob Baker");
     let out = browser
-        .post(&format!("{}/logout", gateway.url), &format!("_csrf={}", home.hidden("_csrf")))
+        .post(&format!("{}/logout", gateway.url), &format!("_csrf={}", home.hidden_field("_csrf")))
         .await;
     assert_eq!(
-        out.leads().path(),
+        out.redirect_location().path(),
         "/signed-out",
         "the gateway does not know where the provider ends sessions"
     );

@@ -5,38 +5,38 @@ use serde_json::json;
 #[tokio::test]
 async fn a_sign_in_creates_an_account_and_a_session() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     let base = gateway.url.clone();
     let mut browser = Browser::new();
 
     // A page that needs a session redirects to the login page, which redirects to the provider.
     let page = browser.get(format!("{base}/")).await;
-    assert_eq!((page.status, page.leads().path()), (303, "/login"));
+    assert_eq!((page.status, page.redirect_location().path()), (303, "/login"));
     let page = browser.get(format!("{base}/login?return=/api/v1/limits")).await;
     let link = "/oauth2/authorization/kc?return=/api/v1/limits";
     let page =
         page.expect(200, &format!("<a class=\"button\" href=\"{link}\">Sign in with kc</a>"));
     let begun = browser.get(page.url.join(link).unwrap()).await;
     assert_eq!(begun.status, 303);
-    assert_eq!(begun.carries("redirect_uri"), format!("{base}/login/oauth2/code/kc"));
-    assert_eq!(begun.carries("scope"), "profile openid");
-    assert_eq!(begun.carries("response_type"), "code");
-    assert_eq!(begun.carries("code_challenge_method"), "S256");
+    assert_eq!(begun.redirect_parameter("redirect_uri"), format!("{base}/login/oauth2/code/kc"));
+    assert_eq!(begun.redirect_parameter("scope"), "profile openid");
+    assert_eq!(begun.redirect_parameter("response_type"), "code");
+    assert_eq!(begun.redirect_parameter("code_challenge_method"), "S256");
     let cookie = begun.headers["set-cookie"].to_str().unwrap();
     for attribute in ["HttpOnly", "SameSite=Lax", "Max-Age=600", "Path=/"] {
         assert!(cookie.contains(attribute), "{cookie}");
     }
-    let back = browser.at_provider(begun.leads(), "alice", &base).await;
-    let done = browser.get(back.leads()).await;
-    assert_eq!((done.status, done.leads().path()), (303, "/api/v1/limits"));
+    let back = browser.authenticate_at_provider(begun.redirect_location(), "alice", &base).await;
+    let done = browser.get(back.redirect_location()).await;
+    assert_eq!((done.status, done.redirect_location().path()), (303, "/api/v1/limits"));
     let kept = browser.cookies(&base).unwrap().clone();
     assert_eq!(
         kept.keys().collect::<Vec<_>>(),
         ["penstock_session"],
         "the cookie of the sign-in is deleted"
     );
-    browser.get(done.leads()).await.expect(200, "nesting");
-    assert_eq!(browser.get(format!("{base}/")).await.leads().path(), "/admin");
+    browser.get(done.redirect_location()).await.expect(200, "nesting");
+    assert_eq!(browser.get(format!("{base}/")).await.redirect_location().path(), "/admin");
     let home = browser.get(format!("{base}/admin/profile")).await;
     let home = home.expect(200, "<h1>Alice Ångström</h1>");
     for part in ["alice@plant.example", "Plant 1", "<dd>Admin</dd>"] {
@@ -58,39 +58,39 @@ async fn a_sign_in_creates_an_account_and_a_session() {
     assert_eq!(get_with_stolen_session().await.status, 200);
 
     // The sign-out ends the session here, then at the provider, which redirects back.
-    let csrf = home.hidden("_csrf");
+    let csrf = home.hidden_field("_csrf");
     let out = browser.post(&format!("{base}/logout"), &format!("_csrf={csrf}")).await;
     assert!(
-        out.leads().as_str().starts_with(&format!("{}/session/end?", provider.issuer)),
+        out.redirect_location().as_str().starts_with(&format!("{}/session/end?", provider.issuer)),
         "{}",
-        out.leads()
+        out.redirect_location()
     );
-    assert_eq!(out.carries("post_logout_redirect_uri"), format!("{base}/signed-out"));
-    assert_eq!(out.carries("client_id"), "penstock-web");
-    assert_eq!(out.carries("id_token_hint").split('.').count(), 3);
-    let asked = browser.get(out.leads()).await.expect(200, "Do you want to sign-out");
-    let xsrf = asked.hidden("xsrf");
+    assert_eq!(out.redirect_parameter("post_logout_redirect_uri"), format!("{base}/signed-out"));
+    assert_eq!(out.redirect_parameter("client_id"), "penstock-web");
+    assert_eq!(out.redirect_parameter("id_token_hint").split('.').count(), 3);
+    let asked = browser.get(out.redirect_location()).await.expect(200, "Do you want to sign-out");
+    let xsrf = asked.hidden_field("xsrf");
     let ended = browser
         .post(
             &format!("{}/session/end/confirm", provider.issuer),
             &format!("xsrf={xsrf}&logout=yes"),
         )
         .await;
-    assert_eq!(ended.leads().as_str(), format!("{base}/signed-out"));
-    browser.get(ended.leads()).await.expect(200, "You are signed out");
-    assert_eq!(browser.get(format!("{base}/")).await.leads().path(), "/login");
+    assert_eq!(ended.redirect_location().as_str(), format!("{base}/signed-out"));
+    browser.get(ended.redirect_location()).await.expect(200, "You are signed out");
+    assert_eq!(browser.get(format!("{base}/")).await.redirect_location().path(), "/login");
     assert_eq!(get_with_stolen_session().await.status, 401, "the session ended here, too");
 }
 
 #[tokio::test]
 async fn each_sign_in_updates_the_account() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
     let before = gateway.account("carol@plant.example");
     assert_eq!(before["roles"], json!(["Contributor"]));
     let change = json!({"sub": "carol", "roles": ["ACCURIDS_USER"], "family_name": "Miller", "user_email": "carol@other.example"});
-    provider.user(&change).await;
+    provider.change_user(&change).await;
     assert_eq!(Browser::new().sign_in(&gateway.url, "carol").await.status, 303);
     let after = gateway.account("carol@other.example");
     assert_eq!(after["id"], before["id"], "the account is found by sub, not by email");
@@ -99,9 +99,9 @@ async fn each_sign_in_updates_the_account() {
     assert_eq!(after["firstLogin"], before["firstLogin"]);
 
     // The email of another account does not give access to it.
-    provider.user(&json!({"sub": "bob", "user_email": "carol@other.example"})).await;
+    provider.change_user(&json!({"sub": "bob", "user_email": "carol@other.example"})).await;
     Browser::new().sign_in(&gateway.url, "bob").await;
-    let users = gateway.ask("/api/v1/users");
+    let users = gateway.get_locally("/api/v1/users");
     let named =
         users["items"].as_array().unwrap().iter().filter(|user| user["givenName"] == "Carol");
     assert_eq!(named.map(|user| &user["id"]).collect::<Vec<_>>(), [&before["id"]], "{users}");
@@ -110,21 +110,21 @@ async fn each_sign_in_updates_the_account() {
 #[tokio::test]
 async fn a_disabled_account_is_refused_whatever_the_provider_says() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     let mut browser = Browser::new();
     assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
     let mut account = gateway.account("bob@plant.example");
     let path = format!("/api/v1/users/{}", account["id"].as_str().unwrap());
     account["enabled"] = json!(false);
-    gateway.local("PUT", &path, &account.to_string());
-    assert_eq!(browser.get(format!("{}/", gateway.url)).await.leads().path(), "/login");
+    gateway.send_locally("PUT", &path, &account.to_string());
+    assert_eq!(browser.get(format!("{}/", gateway.url)).await.redirect_location().path(), "/login");
     Browser::new().sign_in(&gateway.url, "bob").await.expect(403, "Your account is disabled");
 }
 
 #[tokio::test]
 async fn passwords_are_disabled() {
     let Some(provider) = Provider::start(&[]) else { return };
-    let gateway = Gateway::at(&provider, &[]).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
     assert!(!gateway.dir.path().join("data/initial-admin-password").exists());
     let mut browser = Browser::new();
     let page = browser.post(&format!("{}/login", gateway.url), "email=admin&password=x").await;
@@ -137,7 +137,7 @@ async fn the_redirect_uri_is_that_of_the_original_request() {
     let Some(provider) = Provider::start(&[]) else { return };
     let native =
         ["--server.forward-headers-strategy=native", "--service.trusted-proxies=127.0.0.1"];
-    let gateway = Gateway::at(&provider, &native).await;
+    let gateway = Gateway::start_with_provider(&provider, &native).await;
     let url = format!("{}/oauth2/authorization/kc", gateway.url);
     for (headers, uri) in [
         (
@@ -151,7 +151,7 @@ async fn the_redirect_uri_is_that_of_the_original_request() {
         (&[("forwarded", "proto=https;host=\"one.example:8443\"")], "https://one.example:8443"),
     ] {
         let page = Browser::new().send(reqwest::Method::GET, &url, headers, None).await;
-        assert_eq!(page.carries("redirect_uri"), format!("{uri}/login/oauth2/code/kc"));
+        assert_eq!(page.redirect_parameter("redirect_uri"), format!("{uri}/login/oauth2/code/kc"));
         let cookie = page.headers["set-cookie"].to_str().unwrap();
         assert!(
             cookie.starts_with("__Host-penstock_login_") && cookie.contains("; Secure"),
@@ -166,10 +166,11 @@ async fn the_redirect_uri_is_that_of_the_original_request() {
         (Some("--service.base-url=https://base.example/x"), Some("https://base.example/x")),
         (Some(fixed), Some("https://fixed.example")),
     ] {
-        let gateway = Gateway::at(&provider, &setting.into_iter().collect::<Vec<_>>()).await;
+        let gateway =
+            Gateway::start_with_provider(&provider, &setting.into_iter().collect::<Vec<_>>()).await;
         let url = format!("{}/oauth2/authorization/kc", gateway.url);
         let page = Browser::new().send(reqwest::Method::GET, &url, &forged, None).await;
         let expected = format!("{}/login/oauth2/code/kc", uri.unwrap_or(&gateway.url));
-        assert_eq!(page.carries("redirect_uri"), expected);
+        assert_eq!(page.redirect_parameter("redirect_uri"), expected);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// The maximum time until a gateway has logged its address, and until it is ready.
-const PATIENCE: Duration = Duration::from_mins(3);
+const START_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A running gateway, killed on drop.
 pub(crate) struct Gateway {
@@ -33,9 +33,9 @@ impl Gateway {
             .expect("the binary starts");
         let log = Arc::new(Mutex::new(String::new()));
         let (found, address) = mpsc::channel();
-        follow(child.stderr.take().unwrap(), log.clone(), found.clone());
-        follow(child.stdout.take().unwrap(), log.clone(), found);
-        let Ok(url) = address.recv_timeout(PATIENCE) else {
+        follow_output(child.stderr.take().unwrap(), log.clone(), found.clone());
+        follow_output(child.stdout.take().unwrap(), log.clone(), found);
+        let Ok(url) = address.recv_timeout(START_TIMEOUT) else {
             let _ = child.kill();
             panic!("the gateway did not log its address:\n{}", log.lock().unwrap());
         };
@@ -43,18 +43,18 @@ impl Gateway {
         let begun = Instant::now();
         let ready = format!("{}/health/ready", gateway.url);
         while !reqwest::get(&ready).await.is_ok_and(|answer| answer.status() == 200) {
-            assert!(begun.elapsed() < PATIENCE, "it is never ready:\n{}", gateway.log());
+            assert!(begun.elapsed() < START_TIMEOUT, "it is never ready:\n{}", gateway.log());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         gateway
     }
 
     /// Starts a gateway with sign-in at this provider, and registers it there.
-    pub(crate) async fn at(provider: &super::Provider, more: &[&str]) -> Self {
+    pub(crate) async fn start_with_provider(provider: &super::Provider, more: &[&str]) -> Self {
         let mut settings = settings(&provider.issuer);
         settings.extend(more.iter().map(|setting| (*setting).to_owned()));
         let gateway = Self::start(&settings).await;
-        provider.serves(&gateway.url, "kc").await;
+        provider.register_redirect_uri(&gateway.url, "kc").await;
         gateway
     }
 
@@ -64,12 +64,12 @@ impl Gateway {
     }
 
     /// Sends a `GET` as local administration.
-    pub(crate) fn ask(&self, path: &str) -> Value {
-        self.local("GET", path, "")
+    pub(crate) fn get_locally(&self, path: &str) -> Value {
+        self.send_locally("GET", path, "")
     }
 
     /// Sends a request as local administration, over the control socket.
-    pub(crate) fn local(&self, method: &str, path: &str, body: &str) -> Value {
+    pub(crate) fn send_locally(&self, method: &str, path: &str, body: &str) -> Value {
         use std::io::Write;
         let socket = self.dir.path().join("data/control.sock");
         let mut stream = std::os::unix::net::UnixStream::connect(socket).unwrap();
@@ -88,7 +88,7 @@ impl Gateway {
 
     /// Returns the account with this `email`.
     pub(crate) fn account(&self, email: &str) -> Value {
-        let users = self.ask("/api/v1/users");
+        let users = self.get_locally("/api/v1/users");
         let found: Vec<_> = users["items"]
             .as_array()
             .unwrap()
@@ -101,7 +101,7 @@ impl Gateway {
 
     /// Lists the details of every event of this kind in the audit trail.
     pub(crate) fn events(&self, what: &str) -> Vec<String> {
-        let audit = self.ask("/api/v1/audit");
+        let audit = self.get_locally("/api/v1/audit");
         let items = audit["items"].as_array().unwrap().iter().filter(|event| event["what"] == what);
         items.map(|event| event["detail"].as_str().unwrap().to_owned()).collect()
     }
@@ -135,7 +135,7 @@ fn binary() -> std::path::PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_BIN_EXE_penstock")).to_owned(), Into::into)
 }
 
-fn follow(
+fn follow_output(
     stream: impl Read + Send + 'static,
     log: Arc<Mutex<String>>,
     found: mpsc::Sender<String>,

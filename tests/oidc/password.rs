@@ -2,7 +2,7 @@
 use crate::{Browser, Gateway};
 use reqwest::Method;
 
-fn initial(gateway: &Gateway) -> String {
+fn read_initial_password(gateway: &Gateway) -> String {
     let file = gateway.dir.path().join("data/initial-admin-password");
     std::fs::read_to_string(file).unwrap().trim().to_owned()
 }
@@ -13,18 +13,22 @@ async fn the_first_admin_signs_in_and_out() {
     let base = &gateway.url;
     let mut browser = Browser::new();
     let asked = browser.get(format!("{base}/api/v1/limits?x=1")).await;
-    assert_eq!(asked.leads().as_str(), format!("{base}/login?return=/api/v1/limits%3Fx%3D1"));
-    let page = browser.get(asked.leads()).await.expect(200, "<h1>Sign in</h1>");
-    assert_eq!(page.hidden("return"), "/api/v1/limits?x=1");
-    let form = format!("email=admin&password={}&return=/api/v1/limits", initial(&gateway));
+    assert_eq!(
+        asked.redirect_location().as_str(),
+        format!("{base}/login?return=/api/v1/limits%3Fx%3D1")
+    );
+    let page = browser.get(asked.redirect_location()).await.expect(200, "<h1>Sign in</h1>");
+    assert_eq!(page.hidden_field("return"), "/api/v1/limits?x=1");
+    let form =
+        format!("email=admin&password={}&return=/api/v1/limits", read_initial_password(&gateway));
     let done = browser.post(&format!("{base}/login"), &form).await;
-    assert_eq!((done.status, done.leads().path()), (303, "/api/v1/limits"));
+    assert_eq!((done.status, done.redirect_location().path()), (303, "/api/v1/limits"));
     let cookie = done.headers["set-cookie"].to_str().unwrap();
     assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax"), "{cookie}");
     let first = browser.cookies(base).unwrap()["penstock_session"].clone();
     let home = browser.get(format!("{base}/admin/profile")).await.expect(200, "<h1>admin</h1>");
     assert_eq!(
-        browser.get(format!("{base}/login")).await.leads().path(),
+        browser.get(format!("{base}/login")).await.redirect_location().path(),
         "/",
         "the browser is already signed in"
     );
@@ -36,21 +40,21 @@ async fn the_first_admin_signs_in_and_out() {
     let kept = format!("penstock_session={first}");
     let mut old = Browser::new();
     let page = old.send(Method::GET, &format!("{base}/"), &[("cookie", &kept)], None).await;
-    assert_eq!(page.leads().path(), "/login");
+    assert_eq!(page.redirect_location().path(), "/login");
 
     // A page of another site cannot sign the person out, and neither can the CSRF token of another session.
     let logout = format!("{base}/logout");
     let foreign =
         browser.send(Method::POST, &logout, &[("origin", "https://evil.example")], Some("")).await;
     foreign.expect(403, "another site");
-    let wrong = format!("_csrf={}", home.hidden("_csrf"));
+    let wrong = format!("_csrf={}", home.hidden_field("_csrf"));
     browser.send(Method::POST, &logout, &[], Some(&wrong)).await.expect(403, "X-CSRF-Token");
     let home = browser.get(format!("{base}/admin")).await;
-    let form = format!("_csrf={}", home.hidden("_csrf"));
+    let form = format!("_csrf={}", home.hidden_field("_csrf"));
     let out = browser.send(Method::POST, &logout, &[], Some(&form)).await;
-    assert_eq!(out.leads().path(), "/signed-out");
+    assert_eq!(out.redirect_location().path(), "/signed-out");
     assert!(!browser.cookies(base).unwrap().contains_key("penstock_session"));
-    browser.get(out.leads()).await.expect(200, "You are signed out");
+    browser.get(out.redirect_location()).await.expect(200, "You are signed out");
     let again = browser.send(Method::POST, &logout, &[("accept", "*/*")], Some("")).await;
     assert!(matches!(again.status, 204 | 303), "{}", again.status);
 }
@@ -99,7 +103,7 @@ async fn programs_sign_in_with_json() {
     let post = |body: String, kind: &'static str| {
         client.post(&url).header("content-type", kind).body(body).send()
     };
-    let password = initial(&gateway);
+    let password = read_initial_password(&gateway);
     let right = serde_json::json!({"email": "admin", "password": password}).to_string();
     let answer = post(right.clone(), "application/json").await.unwrap();
     assert_eq!(answer.status(), 200);

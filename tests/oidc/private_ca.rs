@@ -9,7 +9,7 @@ struct Certificates {
 }
 
 impl Certificates {
-    fn make() -> Self {
+    fn create() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let openssl = |arguments: &[&str]| {
             let output = Command::new("openssl").args(arguments).current_dir(dir.path()).output();
@@ -74,13 +74,13 @@ fn text(path: &Path) -> &str {
 
 #[tokio::test]
 async fn a_private_ca_is_trusted_only_by_its_file() {
-    let certificates = Certificates::make();
+    let certificates = Certificates::create();
     let (certificate, key) = (certificates.path("certificate.pem"), certificates.path("key.pem"));
     let tls = [("TLS_CERT", text(&certificate)), ("TLS_KEY", text(&key))];
     let Some(provider) = Provider::start(&tls) else { return };
     let ca = certificates.path("ca.pem");
 
-    let untrusting = Gateway::at(&provider, &[]).await;
+    let untrusting = Gateway::start_with_provider(&provider, &[]).await;
     let page = Browser::new().get(format!("{}/oauth2/authorization/kc", untrusting.url)).await;
     page.expect(503, "Signing in is not possible right now");
     // The log arrives through a pipe, which may be later than the page.
@@ -91,8 +91,8 @@ async fn a_private_ca_is_trusted_only_by_its_file() {
     }
 
     let trusting = format!("--service.security.ca-file={}", ca.display());
-    let gateway = Gateway::at(&provider, &[&trusting]).await;
-    let mut browser = Browser::trusting(Some(&ca));
+    let gateway = Gateway::start_with_provider(&provider, &[&trusting]).await;
+    let mut browser = Browser::with_ca_file(Some(&ca));
     assert_eq!(browser.sign_in(&gateway.url, "alice").await.status, 303);
     browser.get(format!("{}/admin", gateway.url)).await.expect(200, "Alice");
 }

@@ -49,26 +49,26 @@ impl Provider {
     }
 
     /// Registers the redirect URI of this gateway.
-    pub(crate) async fn serves(&self, gateway: &str, registration: &str) {
+    pub(crate) async fn register_redirect_uri(&self, gateway: &str, registration: &str) {
         let change = json!({
             "client_id": "penstock-web",
             "redirect_uris": [format!("{gateway}/login/oauth2/code/{registration}")],
             "post_logout_redirect_uris": [format!("{gateway}/signed-out")],
         });
-        self.tell("/client", &change).await;
+        self.post_control("/client", &change).await;
     }
 
     /// Changes a user's claims.
-    pub(crate) async fn user(&self, change: &Value) {
-        self.tell("/user", change).await;
+    pub(crate) async fn change_user(&self, change: &Value) {
+        self.post_control("/user", change).await;
     }
 
     /// Sends a control command, such as `/down`, `/up`, `/rotate` or `/delay?ms=60000`.
-    pub(crate) async fn set(&self, what: &str) {
-        self.tell(what, &json!({})).await;
+    pub(crate) async fn send_command(&self, what: &str) {
+        self.post_control(what, &json!({})).await;
     }
 
-    async fn tell(&self, path: &str, change: &Value) {
+    async fn post_control(&self, path: &str, change: &Value) {
         let url = format!("{}{path}", self.control);
         let sent = reqwest::Client::new().post(url).body(change.to_string()).send().await;
         assert!(sent.unwrap().status().is_success());

@@ -35,14 +35,14 @@ impl Glewlwyd {
         Some(Self { child, ask, answers, _folder: folder })
     }
 
-    fn answer(&mut self) -> Value {
+    fn read_answer(&mut self) -> Value {
         serde_json::from_str(&self.answers.next().expect("the script answers").unwrap()).unwrap()
     }
 
-    fn tell(&mut self, line: &str) -> Value {
+    fn send_command(&mut self, line: &str) -> Value {
         let ask = self.ask.as_mut().expect("stdin is open until drop");
         writeln!(ask, "{line}").unwrap();
-        self.answer()
+        self.read_answer()
     }
 }
 
@@ -56,18 +56,22 @@ impl Drop for Glewlwyd {
 #[tokio::test]
 async fn a_person_signs_in_and_out_there_too() {
     let Some(mut provider) = Glewlwyd::start() else { return };
-    let issuer = provider.answer()["issuer"].as_str().unwrap().to_owned();
+    let issuer = provider.read_answer()["issuer"].as_str().unwrap().to_owned();
     let gateway = Gateway::start(&settings(&issuer)).await;
-    provider.tell(&format!("client {}/login/oauth2/code/kc", gateway.url));
+    provider.send_command(&format!("client {}/login/oauth2/code/kc", gateway.url));
     let mut browser = Browser::new();
     let begun = browser.get(format!("{}/oauth2/authorization/kc", gateway.url)).await;
-    let redirect = provider.tell(&format!("sign-in {}", begun.leads()));
+    let redirect = provider.send_command(&format!("sign-in {}", begun.redirect_location()));
     let done = browser.get(redirect["location"].as_str().unwrap()).await;
-    assert_eq!(done.leads().path(), "/", "{}", done.text);
+    assert_eq!(done.redirect_location().path(), "/", "{}", done.text);
     let home = browser.get(format!("{}/admin/profile", gateway.url)).await;
     let home = home.expect(200, "gina@plant.example");
     assert!(home.text.contains("<dd>Contributor</dd>"), "{}", home.text);
-    let form = format!("_csrf={}", home.hidden("_csrf"));
+    let form = format!("_csrf={}", home.hidden_field("_csrf"));
     let out = browser.post(&format!("{}/logout", gateway.url), &form).await;
-    assert!(out.leads().path().ends_with("/api/oidc/end_session"), "{}", out.leads());
+    assert!(
+        out.redirect_location().path().ends_with("/api/oidc/end_session"),
+        "{}",
+        out.redirect_location()
+    );
 }

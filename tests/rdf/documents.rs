@@ -6,7 +6,7 @@ use penstock_model::rdf::{DumpOptions, Format, LoadOptions, write_dump};
 use std::fmt::Write as _;
 
 fn place(error: &GatewayError) -> Option<(u64, u64)> {
-    match error.errors.first()?.place {
+    match error.findings.first()?.place {
         Place::Line { line, column } => Some((line, column)),
         _ => None,
     }
@@ -28,9 +28,9 @@ fn errors_have_line_and_column_in_every_format() {
     ];
     for (format, text, expected) in documents {
         let failed = Fixture::new().load(&options(format), text.as_bytes()).unwrap_err();
-        assert_eq!(failed.fault.kind, ErrorClass::Malformed, "{format:?}");
-        assert_eq!(place(&failed.fault), Some(expected), "{format:?}: {}", failed.fault);
-        assert!(!failed.fault.to_string().contains("Parser error"), "{}", failed.fault);
+        assert_eq!(failed.error.class, ErrorClass::Malformed, "{format:?}");
+        assert_eq!(place(&failed.error), Some(expected), "{format:?}: {}", failed.error);
+        assert!(!failed.error.to_string().contains("Parser error"), "{}", failed.error);
     }
 }
 
@@ -44,7 +44,7 @@ fn commits_before_an_error_are_reported_and_kept() {
     text.push_str("nonsense\n");
     let fixture = Fixture::new();
     let failed = fixture.load(&options(Format::NTriples), text.as_bytes()).unwrap_err();
-    assert_eq!(place(&failed.fault).unwrap().0, 25_001);
+    assert_eq!(place(&failed.error).unwrap().0, 25_001);
     assert_eq!(
         (failed.loaded.commits, failed.loaded.quads, failed.loaded.added),
         (2, 20_000, 20_000)
@@ -84,7 +84,7 @@ fn relative_iris_need_a_base() {
 fn blank_nodes_are_refused_or_become_the_same_iris_each_time() {
     let text = b"_:x <http://a/p> [ <http://a/q> _:x , ( 1 ) ] .";
     let failed = Fixture::new().load(&options(Format::Turtle), text).unwrap_err();
-    assert!(failed.fault.to_string().contains("--skolemize"), "{}", failed.fault);
+    assert!(failed.error.to_string().contains("--skolemize"), "{}", failed.error);
     let base = "https://plant.example/.well-known/genid/old-";
     let skolemize = Some(NamedNode::new(base).unwrap());
     let into = LoadOptions { skolemize, ..options(Format::Turtle) };
@@ -117,7 +117,7 @@ fn large_json_ld_is_read_in_its_streaming_form() {
     // Another order would require the whole document in memory, so it is refused.
     let other = format!("{{\"@graph\":{},\"@context\":{{}}}}", String::from_utf8(json).unwrap());
     let failed = Fixture::new().load(&options(Format::JsonLd), other.as_bytes()).unwrap_err();
-    assert!(failed.fault.to_string().contains("@context"), "{}", failed.fault);
+    assert!(failed.error.to_string().contains("@context"), "{}", failed.error);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_literal_that_needs_too_much_memory_is_refused() {
         "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\"><rdf:Description rdf:about=\"http://a/s\"><p xmlns=\"http://a/\">{long}</p></rdf:Description></rdf:RDF>"
     );
     let failed = Fixture::new().load(&options(Format::RdfXml), xml.as_bytes()).unwrap_err();
-    assert!(failed.fault.to_string().contains("16 MiB"), "{}", failed.fault);
+    assert!(failed.error.to_string().contains("16 MiB"), "{}", failed.error);
     let line = format!("<http://a/s> <http://a/p> \"{long}\" .");
     assert!(Fixture::new().load(&options(Format::NTriples), line.as_bytes()).is_err());
 }
@@ -137,6 +137,6 @@ fn nothing_is_loaded_when_only_the_disk_reserve_is_free() {
     let fixture = Fixture::new();
     let text = b"<http://a/s> <http://a/p> <http://a/o> .";
     let failed = fixture.load_with(u64::MAX, &options(Format::NTriples), text);
-    assert_eq!(failed.unwrap_err().fault.kind, ErrorClass::InsufficientStorage);
+    assert_eq!(failed.unwrap_err().error.class, ErrorClass::InsufficientStorage);
     assert!(fixture.quads().is_empty());
 }

@@ -5,7 +5,7 @@ use penstock_base::commit::NoClient;
 use penstock_base::json::{self, Json};
 use penstock_config as config;
 use penstock_export::ExportRequester;
-use penstock_graphql::{Query, Schema};
+use penstock_graphql::{GraphqlService, Query};
 use penstock_model::catalogue::{IfMatch, Requester};
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
@@ -72,7 +72,7 @@ fn agree(shape: &Shape, objects: &[Json]) {
     let view = |uri: &String| fixture::view(&gateway.store, &business_object, uri);
     let views: Vec<String> = uris.iter().map(view).collect();
     assert_eq!(exported(&gateway, &business_object), format!("[{}]", views.join(",")));
-    let graphql = Schema::new(&gateway);
+    let graphql = GraphqlService::new(&gateway);
     let client = GraphqlClient { graphql: &graphql, runtime: &runtime };
     assert_eq!(client.pages(shape), views);
     for (uri, view) in uris.iter().zip(&views) {
@@ -102,7 +102,7 @@ fn config_of(shape: &Shape, is_root: bool) -> serde_json::Value {
 }
 
 fn field_of(field: &Field) -> serde_json::Value {
-    let FieldKind::Property(Property { predicate, many, value, .. }) = &field.kind else {
+    let FieldKind::Property(Property { predicate, is_array: many, value, .. }) = &field.kind else {
         return serde_json::json!({"type": "id"});
     };
     let path = format!("<{}>", predicate.as_str());
@@ -132,7 +132,7 @@ fn field_of(field: &Field) -> serde_json::Value {
 
 /// A GraphQL client that discovers all names by introspection.
 struct GraphqlClient<'a> {
-    graphql: &'a Schema,
+    graphql: &'a GraphqlService,
     runtime: &'a Runtime,
 }
 

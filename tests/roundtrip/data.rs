@@ -131,7 +131,7 @@ fn value(property: &Property, named: bool) -> BoxedStrategy<Json> {
         Value::Object(shape) => object(shape, named),
         Value::Literal(kind) => literal(kind),
     };
-    if property.many { vec(one, 0..4).prop_map(Json::Array).boxed() } else { one }
+    if property.is_array { vec(one, 0..4).prop_map(Json::Array).boxed() } else { one }
 }
 
 fn literal(kind: &Literal) -> BoxedStrategy<Json> {
@@ -174,7 +174,7 @@ fn first_value(shape: &Shape) -> Option<(String, Json)> {
             }
             (_, one) => one,
         };
-        Some((field.name.clone(), if property.many { Json::Array(vec![one]) } else { one }))
+        Some((field.name.clone(), if property.is_array { Json::Array(vec![one]) } else { one }))
     })
 }
 

@@ -45,7 +45,7 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
                     continue;
                 }
                 let predicate = NamedNode::new_unchecked(format!("http://p/{namespace}/{index}"));
-                let property = Property { predicate, many, required: false, value };
+                let property = Property { predicate, is_array: many, required: false, value };
                 fields.push(Field { name, kind: FieldKind::Property(property) });
             }
             if let Some(id) = id {
@@ -83,6 +83,6 @@ fn unroll(classes: &[Class], class: usize, depth: u32) -> Shape {
 
 fn field(class: usize, name: &str, value: Value, many: bool) -> Field {
     let predicate = NamedNode::new_unchecked(format!("http://p/{class}/{name}"));
-    let property = Property { predicate, many, required: false, value };
+    let property = Property { predicate, is_array: many, required: false, value };
     Field { name: name.to_owned(), kind: FieldKind::Property(property) }
 }

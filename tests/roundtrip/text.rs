@@ -69,7 +69,7 @@ fn object(shape: &Shape, given: &Json, pointer: &str, outcome: &Outcome) -> Json
         push_pointer(&mut pointer, &field.name);
         let given = members.iter().find(|(name, _)| *name == field.name).map(|(_, value)| value);
         let value = match given {
-            None | Some(Json::Null) if property.many => Json::Array(Vec::new()),
+            None | Some(Json::Null) if property.is_array => Json::Array(Vec::new()),
             None | Some(Json::Null) => continue,
             Some(Json::Array(elements)) => {
                 let mut values: Vec<Json> = elements

@@ -90,7 +90,7 @@ async fn keys_that_the_provider_rotates_are_followed() {
         let gateway = gateway(&provider, dir.path(), &[]).await;
         let old = token(&provider, "writer", AUDIENCE).await;
         assert_eq!(gateway.status(&old).await, 200);
-        provider.set(rotation).await;
+        provider.send_command(rotation).await;
         assert_eq!(gateway.status(&token(&provider, "writer", AUDIENCE).await).await, 200);
         assert_eq!(gateway.status(&old).await, of_old, "{rotation}");
         gateway.stop().await;
@@ -102,22 +102,22 @@ async fn an_unreachable_provider_locks_no_client_out() {
     let Some(provider) = Provider::start(&[]) else { return };
     let dir = tempfile::tempdir().unwrap();
     let token = token(&provider, "writer", AUDIENCE).await;
-    provider.set("/down").await;
+    provider.send_command("/down").await;
     // The provider is down at the start and no keys are cached, so tokens cannot be checked.
     let cold = gateway(&provider, dir.path(), &[]).await;
     assert_eq!(cold.status(&token).await, 503);
     cold.stop().await;
-    provider.set("/up").await;
+    provider.send_command("/up").await;
     let warm = gateway(&provider, dir.path(), &[]).await;
     assert_eq!(warm.status(&token).await, 200);
-    provider.set("/down").await;
+    provider.send_command("/down").await;
     assert_eq!(warm.status(&token).await, 200);
     warm.stop().await;
     let restarted = gateway(&provider, dir.path(), &[]).await;
     assert_eq!(restarted.status(&token).await, 200);
     restarted.stop().await;
-    provider.set("/up").await;
-    provider.set("/delay?ms=60000").await;
+    provider.send_command("/up").await;
+    provider.send_command("/delay?ms=60000").await;
     let slow = gateway(&provider, dir.path(), &[]).await;
     assert_eq!(slow.status(&token).await, 200);
     slow.stop().await;

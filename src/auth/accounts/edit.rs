@@ -264,7 +264,7 @@ impl Accounts {
         new: NewAccount,
         hash: Hash,
     ) -> Result<Arc<Account>, GatewayError> {
-        if !self.has_passwords() {
+        if !self.allows_password_sign_in() {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 "people sign in at the identity provider (security=oauth2); the first sign-in creates their accounts",

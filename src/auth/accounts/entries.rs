@@ -18,8 +18,8 @@ pub(super) struct AccountIndex {
 #[derive(Debug)]
 struct Entry {
     account: Arc<Account>,
-    seen: Option<Instant>,
-    last: Arc<LastLogin>,
+    last_login_at: Option<Instant>,
+    stored_login: Arc<LastLogin>,
 }
 
 /// A last login that is queued for the store.
@@ -83,8 +83,8 @@ impl AccountIndex {
     }
 
     /// Returns when the last login happened, if it was since the start of the process.
-    pub(super) fn last_seen(&self, id: &str) -> Option<Instant> {
-        self.accounts.get(id)?.seen
+    pub(super) fn last_login_at(&self, id: &str) -> Option<Instant> {
+        self.accounts.get(id)?.last_login_at
     }
 
     /// Inserts an account, or replaces the one with its id. A replaced account's times of login are kept, because only
@@ -106,8 +106,10 @@ impl AccountIndex {
                 self.identities.insert(identity.clone(), account.id.clone());
             }
         }
-        let (seen, last) = before.map_or_else(Default::default, |entry| (entry.seen, entry.last));
-        self.accounts.insert(account.id.clone(), Entry { account, seen, last });
+        let (seen, last) =
+            before.map_or_else(Default::default, |entry| (entry.last_login_at, entry.stored_login));
+        self.accounts
+            .insert(account.id.clone(), Entry { account, last_login_at: seen, stored_login: last });
     }
 
     pub(super) fn delete(&mut self, id: &str) {
@@ -136,8 +138,8 @@ impl AccountIndex {
         let account = Arc::make_mut(&mut entry.account);
         account.first_login.get_or_insert_with(|| at.to_owned());
         account.last_login = Some(at.to_owned());
-        entry.seen = Some(now);
-        let delay = entry.last.queue_write(at, now);
-        Some((entry.account.clone(), delay.map(|delay| (entry.last.clone(), delay))))
+        entry.last_login_at = Some(now);
+        let delay = entry.stored_login.queue_write(at, now);
+        Some((entry.account.clone(), delay.map(|delay| (entry.stored_login.clone(), delay))))
     }
 }

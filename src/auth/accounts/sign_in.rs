@@ -16,7 +16,7 @@ const MAX_PASSWORD_BYTES: usize = 1024;
 
 impl Accounts {
     /// Returns whether built-in accounts can sign in.
-    pub fn has_passwords(&self) -> bool {
+    pub fn allows_password_sign_in(&self) -> bool {
         self.inner.people == AccountSource::BuiltIn
     }
 
@@ -79,7 +79,7 @@ impl Accounts {
             return Err(AuthError::TooMany(wait));
         }
         let account = self.lock_entries().by_email(email).cloned();
-        let account = account.filter(|_| self.has_passwords());
+        let account = account.filter(|_| self.allows_password_sign_in());
         let hash = account.as_ref().and_then(|account| account.password.clone());
         let begun = Instant::now();
         let is_right = password.len() <= MAX_PASSWORD_BYTES

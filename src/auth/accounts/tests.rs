@@ -92,7 +92,7 @@ async fn with_an_identity_provider_there_is_no_first_account_and_no_password() {
     assert!(accounts.list(None, 10).unwrap().is_empty());
     let hash = Hash::from_password(PASSWORD).unwrap();
     let error = accounts.create(&Caller::local(), new_account("a", Role::User), hash).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Conflict, "{error}");
+    assert_eq!(error.class, ErrorClass::Conflict, "{error}");
 
     // Accounts of another mode remain, but cannot sign in.
     let fixture = Fixture::new();
@@ -194,11 +194,11 @@ fn fields_that_a_provider_sets_can_only_be_changed_there() {
         AccountEdit { email: Some("b".into()), ..AccountEdit::unchanged_from(&account) },
     ] {
         let error = accounts.change(&local, &account.id, IfMatch::Any, edit).unwrap_err();
-        assert_eq!((error.kind, error.errors.len()), (ErrorClass::Conflict, 1), "{error}");
+        assert_eq!((error.class, error.findings.len()), (ErrorClass::Conflict, 1), "{error}");
     }
     let hash = Hash::from_password(PASSWORD).unwrap();
     let error = accounts.set_password(&local, &account.id, hash).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Conflict);
+    assert_eq!(error.class, ErrorClass::Conflict);
     fixture.auth.delete_account(&local, &account.id, IfMatch::Any).unwrap();
     // The next sign-in creates it again, as another account.
     let again = accounts.sign_in_identity(&identity("a"), &profile("A"), Role::User).unwrap();
@@ -226,7 +226,7 @@ fn the_last_admin_stays() {
         fixture.auth.delete_account(&local, "admin", IfMatch::Any).unwrap_err(),
     ];
     for error in refused {
-        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert_eq!(error.class, ErrorClass::Conflict);
         assert!(error.detail.contains("last enabled Admin"), "{error}");
     }
     accounts.change(&local, &person.id, IfMatch::Any, disable(&person)).unwrap();
@@ -245,13 +245,13 @@ fn emails_are_taken_once_in_whatever_case() {
     let hash = Hash::from_password(PASSWORD).unwrap();
     let taken =
         accounts.create(&local, new_account("ADA@plant.example", Role::User), hash).unwrap_err();
-    assert_eq!(taken.kind, ErrorClass::Conflict);
+    assert_eq!(taken.class, ErrorClass::Conflict);
     let edit = AccountEdit {
         email: Some("BOB@plant.example".into()),
         ..AccountEdit::unchanged_from(&ada)
     };
     let taken = accounts.change(&local, &ada.id, IfMatch::Any, edit).unwrap_err();
-    assert_eq!(taken.kind, ErrorClass::Conflict);
+    assert_eq!(taken.class, ErrorClass::Conflict);
     let edit = AccountEdit {
         email: Some("ada@plant.example".into()),
         ..AccountEdit::unchanged_from(&ada)
@@ -264,7 +264,7 @@ fn emails_are_taken_once_in_whatever_case() {
     let stale = accounts
         .change(&local, &ada.id, IfMatch::Version(2), AccountEdit::unchanged_from(&ada))
         .unwrap_err();
-    assert_eq!(stale.kind, ErrorClass::PreconditionFailed);
+    assert_eq!(stale.class, ErrorClass::PreconditionFailed);
 }
 
 #[tokio::test]
@@ -331,7 +331,7 @@ async fn an_account_can_change_its_own_password_only_so_often() {
     let hash = Hash::from_password(PASSWORD).unwrap();
     let set = |by: &Caller| fixture.auth.accounts.set_password(by, &ada.id, hash.clone());
     let refused = (0..1000).find_map(|_| set(&session_caller(&ada)).err());
-    assert!(matches!(refused.unwrap().kind, ErrorClass::TooManyRequests(_)));
+    assert!(matches!(refused.unwrap().class, ErrorClass::TooManyRequests(_)));
     set(&session_caller(&boss)).unwrap();
 }
 
@@ -355,8 +355,8 @@ fn names_and_emails_that_deceive_are_refused() {
     for member in ["givenName", "familyName", "organization", "email"] {
         let body = serde_json::json!({member: "ada\u{202e}nimda", "roles": ["User"]}).to_string();
         let error = AccountEdit::from_json(body.as_bytes()).unwrap_err();
-        assert_eq!(error.errors[0].place, Place::Pointer(format!("/{member}")));
-        assert!(error.errors[0].message.contains("U+202E"), "{error:?}");
+        assert_eq!(error.findings[0].place, Place::Pointer(format!("/{member}")));
+        assert!(error.findings[0].message.contains("U+202E"), "{error:?}");
     }
     let body =
         |member: &str| serde_json::json!({member: "a\u{200c}b", "roles": ["User"]}).to_string();
@@ -367,8 +367,8 @@ fn names_and_emails_that_deceive_are_refused() {
 #[test]
 fn bodies_are_read_with_every_finding() {
     let pointers = |error: GatewayError| -> Vec<String> {
-        assert_eq!(error.kind, ErrorClass::Invalid);
-        let places = error.errors.into_iter().map(|finding| match finding.place {
+        assert_eq!(error.class, ErrorClass::Invalid);
+        let places = error.findings.into_iter().map(|finding| match finding.place {
             Place::Pointer(pointer) => pointer,
             other => panic!("{other:?}"),
         });

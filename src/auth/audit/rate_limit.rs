@@ -92,7 +92,7 @@ mod tests {
         }
         let half = begin + RECOVERY_INTERVAL / 2;
         let refused = limits.count_change(&one, half).unwrap_err();
-        assert_eq!(refused.kind, ErrorClass::TooManyRequests(RECOVERY_INTERVAL / 2));
+        assert_eq!(refused.class, ErrorClass::TooManyRequests(RECOVERY_INTERVAL / 2));
         limits.count_change(&other, half).unwrap();
         for _ in 0..MAX_BURST * 2 {
             limits.count_change(&caller("a", Role::Admin), half).unwrap();

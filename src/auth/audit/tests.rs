@@ -82,7 +82,7 @@ fn a_flood_from_everywhere_is_bounded_too() {
     }
     assert_eq!(kept, MAX_STORED_PER_WINDOW);
     assert!(
-        refusals.kept.len() + refusals.counted.len()
+        refusals.stored_by_source.len() + refusals.counted_by_source.len()
             <= usize::try_from(MAX_STORED_PER_WINDOW).unwrap() + 1
     );
     let event = new_event("request.refused", "a");
@@ -119,13 +119,13 @@ fn no_flood_of_one_kind_evicts_events_of_another() {
             audit.record_event(new_event(what, &n.to_string()));
         }
     }
-    audit.later.flush_all();
+    audit.deferred_writes.flush_all();
     for flood in ["sign-in", "sign-in.refused", "definition.changed", "key.created"] {
         // A refusal of a separate account is not counted with others.
         for n in 0..50 {
             audit.record_event(new_event(flood, &format!("{flood} {n}")));
         }
-        audit.later.flush_all();
+        audit.deferred_writes.flush_all();
         let kept = list_all(&audit);
         assert_eq!(kept.len(), 40);
         for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
@@ -142,7 +142,7 @@ fn a_kind_borrows_what_others_do_not_use_and_gives_it_back() {
         for n in 0..count {
             audit.record_event(new_event(what, &n.to_string()));
         }
-        audit.later.flush_all();
+        audit.deferred_writes.flush_all();
     };
     record("sign-in.refused", 12);
     assert_eq!(list_kinds(&audit), ["sign-in.refused"; 8]);
@@ -187,7 +187,7 @@ fn failed_keys_from_many_addresses_cause_few_events() {
         let from = Some(IpAddr::V4((0x0a00_0000 + n % 300).into()));
         audit.record_event(Event { account: None, from, ..new_event("request.refused", "") });
     }
-    audit.later.flush_all();
+    audit.deferred_writes.flush_all();
     let kept = list_all(&audit);
     let limit =
         usize::try_from(MAX_STORED_PER_WINDOW + MAX_STORED_PER_WINDOW / MAX_STORED_PER_SOURCE)
@@ -208,7 +208,7 @@ fn a_network_of_ipv6_is_one_source_of_refusals() {
             ..new_event("request.refused", "")
         });
     }
-    audit.later.flush_all();
+    audit.deferred_writes.flush_all();
     let kept = list_all(&audit);
     assert_eq!(kept.len(), usize::try_from(MAX_STORED_PER_SOURCE).unwrap() + 1);
     assert_eq!(kept[1].from.unwrap().to_string(), "2001:db8:0:1::2");

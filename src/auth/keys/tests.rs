@@ -15,8 +15,8 @@ fn create_key(fixture: &Fixture, by: &Caller, new: NewApiKey) -> (Arc<Key>, Stri
 
 fn refused_places(fixture: &Fixture, by: &Caller, new: NewApiKey) -> Vec<Place> {
     let error = fixture.auth.keys.create_key(by, new).unwrap_err();
-    assert!(matches!(error.kind, ErrorClass::Forbidden | ErrorClass::Invalid), "{error}");
-    error.errors.into_iter().map(|finding| finding.place).collect()
+    assert!(matches!(error.class, ErrorClass::Forbidden | ErrorClass::Invalid), "{error}");
+    error.findings.into_iter().map(|finding| finding.place).collect()
 }
 
 fn at(pointer: &str) -> Vec<Place> {
@@ -28,7 +28,7 @@ fn a_name_that_deceives_is_refused() {
     for name in ["line\u{202e}4", "line\u{200b}4", "line\n4"] {
         let body = serde_json::json!({"name": name, "role": "User"}).to_string();
         let error = NewApiKey::from_json(body.as_bytes()).unwrap_err();
-        assert_eq!(error.errors[0].place, Place::Pointer("/name".to_owned()), "{name:?}");
+        assert_eq!(error.findings[0].place, Place::Pointer("/name".to_owned()), "{name:?}");
     }
 }
 
@@ -157,7 +157,7 @@ fn a_user_sees_only_its_own_keys_and_an_admin_all_keys() {
     assert_eq!(keys.list(&session_caller(&bob), None, 10), std::slice::from_ref(&of_bob));
     assert!(keys.get(&session_caller(&bob), &of_ada.id).is_none());
     let error = keys.revoke_key(&session_caller(&bob), &of_ada.id).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::NotFound);
+    assert_eq!(error.class, ErrorClass::NotFound);
     keys.revoke_key(&session_caller(&bob), &of_bob.id).unwrap();
     keys.revoke_key(&session_caller(&ada), &of_ada.id).unwrap();
 }
@@ -166,7 +166,7 @@ fn a_user_sees_only_its_own_keys_and_an_admin_all_keys() {
 fn bodies_are_read_with_every_finding() {
     let read = |body: &str| NewApiKey::from_json(body.as_bytes());
     let pointers = |body: &str| -> Vec<Place> {
-        read(body).unwrap_err().errors.into_iter().map(|finding| finding.place).collect()
+        read(body).unwrap_err().findings.into_iter().map(|finding| finding.place).collect()
     };
     assert_eq!(pointers("{}"), [at("/name"), at("/role")].concat());
     assert_eq!(
@@ -198,7 +198,7 @@ fn one_account_cannot_fill_the_trail_with_its_keys() {
             }
         }
     }
-    assert!(matches!(refused.unwrap().kind, ErrorClass::TooManyRequests(_)));
+    assert!(matches!(refused.unwrap().class, ErrorClass::TooManyRequests(_)));
     let events = fixture.auth.audit.list(&audit::Filter::default(), None, 1000).unwrap();
     assert!(events.len() < 100, "{}", events.len());
     assert!(events.iter().any(|event| event.what == "account.created"));
@@ -210,7 +210,7 @@ fn one_account_cannot_fill_the_trail_with_its_keys() {
     let change = |by, n| {
         fixture.auth.accounts.change(by, &account(&eve).id, IfMatch::Any, names(n)).map(|_| ())
     };
-    assert!(matches!(change(&eve, 0).unwrap_err().kind, ErrorClass::TooManyRequests(_)));
+    assert!(matches!(change(&eve, 0).unwrap_err().class, ErrorClass::TooManyRequests(_)));
     for n in 0..150 {
         change(&ada, n).unwrap();
         create_key(&fixture, &ada, new(Role::User));
@@ -248,7 +248,7 @@ fn an_account_has_at_most_a_hundred_keys_unless_it_is_an_admins() {
     (1..MAX_KEYS_PER_ACCOUNT).for_each(insert);
     create_key(&fixture, &session_caller(&eve), new(Role::User));
     let error = keys.create_key(&session_caller(&eve), new(Role::User)).unwrap_err();
-    assert!(error.kind == ErrorClass::Conflict && error.detail.contains("100"), "{error}");
+    assert!(error.class == ErrorClass::Conflict && error.detail.contains("100"), "{error}");
     let admin = Caller { role: Role::Admin, ..session_caller(&eve) };
     create_key(&fixture, &admin, new(Role::User));
     keys.revoke_key(&session_caller(&eve), "1").unwrap();
@@ -268,7 +268,7 @@ fn a_key_manages_keys_up_to_its_role_and_is_named_in_the_trail() {
     };
     assert_eq!(listed(&by), [&*contributor.id, &user.id]);
     assert!(keys.get(&by, &admin.id).is_none());
-    assert_eq!(keys.revoke_key(&by, &admin.id).unwrap_err().kind, ErrorClass::NotFound);
+    assert_eq!(keys.revoke_key(&by, &admin.id).unwrap_err().class, ErrorClass::NotFound);
     keys.revoke_key(&by, &user.id).unwrap();
     let (made_by_key, _) = create_key(&fixture, &by, new(Role::User));
     let events = fixture.auth.audit.list(&audit::Filter::default(), None, 2).unwrap();
@@ -317,7 +317,7 @@ fn a_key_cannot_change_the_account_that_it_belongs_to() {
     };
     let change = |id: &str| accounts.change(&by, id, IfMatch::Any, names(&ada));
     let hash = || crate::password::Hash::from_password("another horse battery").unwrap();
-    let refused = |done: Result<(), GatewayError>| done.unwrap_err().kind == ErrorClass::Forbidden;
+    let refused = |done: Result<(), GatewayError>| done.unwrap_err().class == ErrorClass::Forbidden;
     assert!(refused(change(&ada.id).map(drop)));
     assert!(refused(change("ada").map(drop)));
     assert!(refused(accounts.set_password(&by, &ada.id, hash()).map(drop)));

@@ -54,12 +54,12 @@ pub(super) struct Provider {
     expected: ExpectedIdToken,
     clock: Clock,
     /// The discovered endpoints, and when they expire.
-    known: Mutex<Option<(Arc<Endpoints>, Instant)>>,
+    discovered: Mutex<Option<(Arc<Endpoints>, Instant)>>,
     /// Locked during a discovery, so that only one runs. It has the last failure, which also ends the sign-ins that
     /// waited for the discovery.
     discovering: tokio::sync::Mutex<Option<(Instant, SignInError)>>,
     /// Limits the concurrent exchanges, because unauthenticated clients can send invalid codes.
-    exchanging: Semaphore,
+    exchange_permits: Semaphore,
     /// The keys of the last fetch. They are fetched again for a token with an unknown key.
     keys: Mutex<Option<CoreJsonWebKeySet>>,
 }
@@ -96,9 +96,9 @@ impl Provider {
             },
             settings: settings.clone(),
             clock: clock.clone(),
-            known: Mutex::default(),
+            discovered: Mutex::default(),
             discovering: tokio::sync::Mutex::default(),
-            exchanging: Semaphore::new(MAX_CONCURRENT_EXCHANGES),
+            exchange_permits: Semaphore::new(MAX_CONCURRENT_EXCHANGES),
             keys: Mutex::default(),
         })
     }
@@ -150,7 +150,7 @@ impl Provider {
         code: String,
         wanted: &[Vec<String>],
     ) -> Result<ExchangedTokens, SignInError> {
-        let Ok(_exchange) = self.exchanging.try_acquire() else {
+        let Ok(_exchange) = self.exchange_permits.try_acquire() else {
             return Err(SignInError::Unreachable(
                 "too many sign-ins are in progress; try again".into(),
             ));
@@ -199,7 +199,7 @@ impl Provider {
 
     /// Returns the origin of the address of [`Self::sign_out_url`], if the provider has been discovered.
     pub(super) fn sign_out_origin(&self) -> Option<String> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.discovered.lock().unwrap_or_else(PoisonError::into_inner);
         let (endpoints, _) = known.as_ref()?;
         Some(endpoints.end_session.as_ref()?.url().origin().ascii_serialization())
     }
@@ -236,7 +236,7 @@ impl Provider {
         let with = (access_token, &nonce, self.clock.now().as_second());
         let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(keys) = known {
-            match self.expected.check_claims(id_token, with, keys) {
+            match self.expected.verify_id_token(id_token, with, keys) {
                 Err(error) if keys_may_have_changed(&error) => {}
                 checked => return checked.map_err(|error| id_token_error(&error)),
             }
@@ -244,7 +244,7 @@ impl Provider {
         let fetched = CoreJsonWebKeySet::fetch_async(&endpoints.keys, &self.http).await;
         let keys = remove_weak_keys(&fetched.map_err(discovery_error)?);
         *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
-        self.expected.check_claims(id_token, with, keys).map_err(|error| id_token_error(&error))
+        self.expected.verify_id_token(id_token, with, keys).map_err(|error| id_token_error(&error))
     }
 
     async fn fetch_user_info(
@@ -273,9 +273,9 @@ impl Provider {
     /// Returns the endpoints, discovered if there is an issuer. If the provider becomes unreachable later, the last
     /// known endpoints are used.
     async fn current_endpoints(&self) -> Result<Arc<Endpoints>, SignInError> {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = || self.discovered.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let keep = |endpoints: Arc<Endpoints>, time| {
-            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.discovered.lock().unwrap_or_else(PoisonError::into_inner);
             *known = Some((endpoints.clone(), Instant::now() + time));
             endpoints
         };

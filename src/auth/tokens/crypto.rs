@@ -23,7 +23,7 @@ pub(super) fn install_provider() {
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "jsonwebtoken asks for this signature")]
 fn create_verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    let method = find_method(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
+    let method = verification_method(*algorithm).ok_or(ErrorKind::UnsupportedAlgorithm)?;
     if method.family() != key.family() {
         return Err(ErrorKind::InvalidKeyFormat.into());
     }
@@ -49,7 +49,7 @@ impl Method {
 }
 
 /// Returns how to check an algorithm's signatures; `None` for HMAC, because the keys of a provider are public.
-fn find_method(algorithm: Algorithm) -> Option<Method> {
+fn verification_method(algorithm: Algorithm) -> Option<Method> {
     Some(match algorithm {
         Algorithm::RS256 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA256),
         Algorithm::RS384 => Method::Rsa(&checks::RSA_PKCS1_2048_8192_SHA384),

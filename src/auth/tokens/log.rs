@@ -26,7 +26,7 @@ impl RefusalLog {
         from: Option<IpAddr>,
         refusal: &AuthError,
     ) {
-        if !self.has_capacity(Instant::now()) {
+        if !self.take_line_permit(Instant::now()) {
             return;
         }
         let mut audiences = expected.audiences.clone();
@@ -42,7 +42,7 @@ impl RefusalLog {
         );
     }
 
-    fn has_capacity(&self, now: Instant) -> bool {
+    fn take_line_permit(&self, now: Instant) -> bool {
         // A panic cannot leave the window half changed.
         let mut window = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (begun, lines) = window.get_or_insert((now, 0));
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn only_some_lines_a_minute_are_written() {
         let (log, now) = (RefusalLog::default(), Instant::now());
-        let written = |now| (0..100).filter(|_| log.has_capacity(now)).count();
+        let written = |now| (0..100).filter(|_| log.take_line_permit(now)).count();
         assert_eq!(written(now), 10);
         assert_eq!(written(now + LINE_WINDOW / 2), 0);
         assert_eq!(written(now + LINE_WINDOW), 10);

@@ -11,9 +11,9 @@ pub(super) struct Ring {
     events: VecDeque<Event>,
     bytes: usize,
     /// The identifier of the last dropped event, or the one before the first event.
-    gone: u64,
+    last_dropped_id: u64,
     /// The identifier before the first event of this process.
-    before: u64,
+    start_id: u64,
     depth: usize,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct MissedEvents {
 }
 
 impl Ring {
-    pub(super) fn new(before: u64, depth: usize) -> Self {
-        Self { events: VecDeque::new(), bytes: 0, gone: before, before, depth }
+    pub(super) fn new(start_id: u64, depth: usize) -> Self {
+        Self { events: VecDeque::new(), bytes: 0, last_dropped_id: start_id, start_id, depth }
     }
 
     /// Returns the identifier of the newest event.
     pub(super) fn newest_id(&self) -> u64 {
-        self.gone + self.events.len() as u64
+        self.last_dropped_id + self.events.len() as u64
     }
 
     /// Adds an event, whose identifier must follow that of the newest, and drops the oldest ones over the limits.
@@ -45,18 +45,20 @@ impl Ring {
             && let Some(oldest) = self.events.pop_front()
         {
             self.bytes -= oldest.json.len();
-            self.gone = oldest.id;
+            self.last_dropped_id = oldest.id;
         }
     }
 
     /// Returns what a listener that has seen everything up to `after` has missed, if any events were dropped.
     pub(super) fn missed_after(&self, after: u64) -> Option<MissedEvents> {
-        if (self.gone..=self.newest_id()).contains(&after) {
+        if (self.last_dropped_id..=self.newest_id()).contains(&after) {
             return None;
         }
         // An identifier in the future comes from another gateway, or from before this gateway lost its store.
-        let count = (self.before..self.gone).contains(&after).then(|| self.gone - after);
-        Some(MissedEvents { count, up_to: self.gone })
+        let count = (self.start_id..self.last_dropped_id)
+            .contains(&after)
+            .then(|| self.last_dropped_id - after);
+        Some(MissedEvents { count, up_to: self.last_dropped_id })
     }
 
     /// Returns the events of these kinds after `after`, until they reach `bytes`, and the identifier of the last event
@@ -68,7 +70,8 @@ impl Ring {
         bytes: usize,
     ) -> (Vec<Event>, u64) {
         let (mut found, mut taken, mut seen) = (Vec::new(), 0, after);
-        let skipped = usize::try_from(after.saturating_sub(self.gone)).unwrap_or(usize::MAX);
+        let skipped =
+            usize::try_from(after.saturating_sub(self.last_dropped_id)).unwrap_or(usize::MAX);
         for event in self.events.iter().skip(skipped) {
             if taken >= bytes {
                 break;
@@ -129,7 +132,7 @@ mod tests {
     #[test]
     fn bytes_are_limited_too() {
         let ring = filled_ring(3, MAX_TOTAL_BYTES / 2);
-        assert_eq!((ring.events.len(), ring.gone), (2, 101));
+        assert_eq!((ring.events.len(), ring.last_dropped_id), (2, 101));
         assert_eq!(filled_ring(1, MAX_TOTAL_BYTES + 1).missed_after(100).unwrap().up_to, 101);
         let (some, seen) = ring.events_after(101, &EventKind::ALL, 1);
         assert_eq!((some.len(), seen), (1, 102));

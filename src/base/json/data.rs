@@ -1,5 +1,5 @@
 //! Reads the body of an ingestion, `{"data": [...]}`, with only one object in memory at a time.
-use super::reader::{self, TextCursor, Value};
+use super::reader::{self, TextCursor, ValueReader};
 use super::{Json, decode_utf8, push_pointer};
 use crate::error::{ErrorClass, Finding, GatewayError};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -34,7 +34,7 @@ pub fn parse_data(
                 findings: &mut findings,
             });
         }
-        let kind = Value(cursor).deserialize(text)?.kind_name();
+        let kind = ValueReader(cursor).deserialize(text)?.kind_name();
         let message = format!("the body is {kind}; expected an object {{\"data\": [...]}}");
         findings.push(Finding::at_pointer("", message));
         Ok(())
@@ -71,7 +71,7 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
                 map.next_value_seed(BodyReader { cursor, limit, each, findings })?;
                 continue;
             }
-            let kind = map.next_value_seed(Value(cursor))?.kind_name();
+            let kind = map.next_value_seed(ValueReader(cursor))?.kind_name();
             if findings.len() < MAX_FINDINGS {
                 let mut pointer = String::new();
                 push_pointer(&mut pointer, &name);
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         self.cursor.enter_nested()?;
         let mut index = 0;
-        while let Some(value) = seq.next_element_seed(Value(self.cursor))? {
+        while let Some(value) = seq.next_element_seed(ValueReader(self.cursor))? {
             if index == self.limit {
                 return Err(self.cursor.stop_with(too_many_error(self.limit)));
             }

@@ -13,7 +13,7 @@ pub struct Members<'a> {
     pointer: String,
     entries: Vec<(String, Json)>,
     known: Vec<&'static str>,
-    wrong: Vec<&'static str>,
+    wrongly_typed: Vec<&'static str>,
     findings: &'a mut Vec<Finding>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Members<'a> {
                 pointer: pointer.to_owned(),
                 entries,
                 known: Vec::new(),
-                wrong: Vec::new(),
+                wrongly_typed: Vec::new(),
                 findings,
             }),
             other => {
@@ -89,7 +89,7 @@ impl<'a> Members<'a> {
     /// Adds a finding for a missing required member, unless it was present with another type. Call it if taking the
     /// member returned `None`.
     pub fn report_missing(&mut self, name: &'static str, expected: &str) {
-        if !self.wrong.contains(&name) {
+        if !self.wrongly_typed.contains(&name) {
             self.add_finding(name, format!("`{name}` is missing; {expected}"));
         }
     }
@@ -112,7 +112,7 @@ impl<'a> Members<'a> {
         expected: &str,
         found: &Json,
     ) -> Option<T> {
-        self.wrong.push(name);
+        self.wrongly_typed.push(name);
         self.add_finding(name, format!("`{name}` must be {expected}, not {}", found.kind_name()));
         None
     }

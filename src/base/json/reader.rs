@@ -19,11 +19,11 @@ use std::fmt;
 pub(super) struct TextCursor<'de> {
     pub(super) text: &'de str,
     /// The offset after the last scalar, name or bracket.
-    pub(super) at: usize,
+    pub(super) offset: usize,
     depth: usize,
     nesting: usize,
     /// The error that stopped the reading, if `serde_json` did not cause it.
-    fault: Option<GatewayError>,
+    error: Option<GatewayError>,
 }
 
 /// Reads a text with one value. `value` reads it, and keeps the cursor at the position of `serde_json`.
@@ -41,7 +41,7 @@ pub(super) fn read_text<'de, T>(
         return Err(malformed_error(text, 0, message));
     }
     let mut cursor =
-        TextCursor { text, at: 0, depth: 0, nesting: nesting.min(MAX_NESTING), fault: None };
+        TextCursor { text, offset: 0, depth: 0, nesting: nesting.min(MAX_NESTING), error: None };
     if cursor.peek().is_none() {
         return Err(malformed_error(
             text,
@@ -54,21 +54,21 @@ pub(super) fn read_text<'de, T>(
     deserializer.disable_recursion_limit();
     value(&mut cursor, &mut deserializer)
         .and_then(|value| deserializer.end().map(|()| value))
-        .map_err(|error| cursor.fault.take().unwrap_or_else(|| cursor.convert_error(0, &error)))
+        .map_err(|error| cursor.error.take().unwrap_or_else(|| cursor.convert_error(0, &error)))
 }
 
 impl<'de> TextCursor<'de> {
     /// Skips white space and separators, and returns the next byte.
     pub(super) fn peek(&mut self) -> Option<u8> {
-        let rest = self.text.get(self.at..)?;
+        let rest = self.text.get(self.offset..)?;
         let rest = rest.trim_start_matches([' ', '\n', '\r', '\t', ',', ':']);
-        self.at = self.text.len() - rest.len();
+        self.offset = self.text.len() - rest.len();
         rest.bytes().next()
     }
 
     /// Stops the reading with this error.
     pub(super) fn stop_with<E: Error>(&mut self, error: GatewayError) -> E {
-        self.fault = Some(error);
+        self.error = Some(error);
         E::custom("stopped")
     }
 
@@ -80,10 +80,10 @@ impl<'de> TextCursor<'de> {
                 "this {what} is nested deeper than {} levels (service.limits.nesting)",
                 self.nesting
             );
-            return Err(self.stop_with(malformed_error(self.text, self.at, &message)));
+            return Err(self.stop_with(malformed_error(self.text, self.offset, &message)));
         }
         self.depth += 1;
-        self.at += 1;
+        self.offset += 1;
         Ok(())
     }
 
@@ -91,7 +91,7 @@ impl<'de> TextCursor<'de> {
     pub(super) fn leave_nested(&mut self) {
         self.peek();
         self.depth -= 1;
-        self.at += 1;
+        self.offset += 1;
     }
 
     /// Reads the next name of an object, which must not be in `names`.
@@ -104,7 +104,7 @@ impl<'de> TextCursor<'de> {
         let Name(name) = self.parse_raw(raw)?;
         if !names.insert(name.clone()) {
             let message = format!("the name {name:?} occurs twice in one object");
-            let start = self.at - raw.get().len();
+            let start = self.offset - raw.get().len();
             return Err(self.stop_with(malformed_error(self.text, start, &message)));
         }
         Ok(Some(name))
@@ -122,7 +122,7 @@ impl<'de> TextCursor<'de> {
             Some(b't' | b'f') => Json::Bool(self.parse_raw(raw)?),
             Some(b'n') => self.parse_raw(raw).map(|()| Json::Null)?,
             _ => {
-                self.at += raw.get().len();
+                self.offset += raw.get().len();
                 Json::Number(raw.get().to_owned())
             }
         })
@@ -131,8 +131,8 @@ impl<'de> TextCursor<'de> {
     /// Parses the raw text that comes next.
     fn parse_raw<T: Deserialize<'de>, E: Error>(&mut self, raw: &'de RawValue) -> Result<T, E> {
         self.peek();
-        let start = self.at;
-        self.at += raw.get().len();
+        let start = self.offset;
+        self.offset += raw.get().len();
         serde_json::from_str(raw.get()).map_err(|error| {
             let error = self.convert_error(start, &error);
             self.stop_with(error)
@@ -158,9 +158,9 @@ impl<'de> TextCursor<'de> {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Reads one value at any place.
-pub(super) struct Value<'c, 'de>(pub(super) &'c mut TextCursor<'de>);
+pub(super) struct ValueReader<'c, 'de>(pub(super) &'c mut TextCursor<'de>);
 
-impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {
+impl<'de> DeserializeSeed<'de> for ValueReader<'_, 'de> {
     type Value = Json;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Json, D::Error> {
@@ -172,7 +172,7 @@ impl<'de> DeserializeSeed<'de> for Value<'_, 'de> {
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_, 'de> {
+impl<'de> Visitor<'de> for ValueReader<'_, 'de> {
     type Value = Json;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -183,7 +183,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
         let cursor = self.0;
         cursor.enter_nested()?;
         let mut elements = Vec::new();
-        while let Some(element) = seq.next_element_seed(Value(cursor))? {
+        while let Some(element) = seq.next_element_seed(ValueReader(cursor))? {
             elements.push(element);
         }
         cursor.leave_nested();
@@ -195,7 +195,7 @@ impl<'de> Visitor<'de> for Value<'_, 'de> {
         cursor.enter_nested()?;
         let (mut members, mut names) = (Vec::new(), HashSet::new());
         while let Some(name) = cursor.read_name(&mut map, &mut names)? {
-            members.push((name.into_owned(), map.next_value_seed(Value(cursor))?));
+            members.push((name.into_owned(), map.next_value_seed(ValueReader(cursor))?));
         }
         cursor.leave_nested();
         Ok(Json::Object(members))

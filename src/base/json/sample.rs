@@ -32,7 +32,7 @@ pub struct Sample {
     /// The number of objects in the text.
     pub total: usize,
     /// The length to which longer nested arrays were cut, if any were.
-    pub elements: Option<usize>,
+    pub cut_length: Option<usize>,
 }
 
 /// Reads a sample of a text with an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one
@@ -70,11 +70,11 @@ pub fn read_sample(text: &[u8], limits: SampleLimits) -> Result<Sample, GatewayE
             kept.iter().map(|raw| budget.read_value(text, raw, nesting)).collect();
         let is_too_large = match &objects {
             Ok(_) => budget.is_cut && elements > limits.elements,
-            Err(error) => error.kind == ErrorClass::TooLarge,
+            Err(error) => error.class == ErrorClass::TooLarge,
         };
         if !is_too_large || (elements == 1 && kept.len() == 1) {
             let elements = budget.is_cut.then_some(elements);
-            return objects.map(|objects| Sample { objects, total, elements });
+            return objects.map(|objects| Sample { objects, total, cut_length: elements });
         }
         if elements > limits.elements {
             elements = limits.elements;
@@ -144,12 +144,12 @@ fn list_line_values(text: &str) -> impl Iterator<Item = &str> {
 
 /// Calls `each` with the raw text of each element of an array of valid JSON. Ignores a value that is not an array.
 fn for_each_element<'t>(raw: &'t str, each: &mut dyn FnMut(&'t str)) {
-    let _ = serde_json::Deserializer::from_str(raw).deserialize_seq(Elements(each));
+    let _ = serde_json::Deserializer::from_str(raw).deserialize_seq(ElementVisitor(each));
 }
 
-struct Elements<'e, 't>(&'e mut dyn FnMut(&'t str));
+struct ElementVisitor<'e, 't>(&'e mut dyn FnMut(&'t str));
 
-impl<'de> Visitor<'de> for Elements<'_, 'de> {
+impl<'de> Visitor<'de> for ElementVisitor<'_, 'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -167,19 +167,19 @@ impl<'de> Visitor<'de> for Elements<'_, 'de> {
 /// Keeps some of many elements, evenly spaced, without knowing their number in advance.
 struct Sampler<'t> {
     kept: Vec<&'t str>,
-    most: usize,
+    max_kept: usize,
     stride: usize,
     offered: usize,
 }
 
 impl<'t> Sampler<'t> {
     fn new(most: usize) -> Self {
-        Self { kept: Vec::new(), most: most.max(1), stride: 1, offered: 0 }
+        Self { kept: Vec::new(), max_kept: most.max(1), stride: 1, offered: 0 }
     }
 
     fn offer(&mut self, element: &'t str) {
         if self.offered.is_multiple_of(self.stride) {
-            if self.kept.len() == self.most {
+            if self.kept.len() == self.max_kept {
                 drop_every_other(&mut self.kept);
                 self.stride *= 2;
             }
@@ -240,7 +240,7 @@ fn relocate_error(mut error: GatewayError, text: &str, part: &str) -> GatewayErr
     let before = text.get(..part.as_ptr().addr() - text.as_ptr().addr()).unwrap_or_default();
     let lines = before.bytes().filter(|&byte| byte == b'\n').count() as u64;
     let columns = before.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
-    for finding in &mut error.errors {
+    for finding in &mut error.findings {
         if let Place::Line { line, column } = &mut finding.place {
             *column += if *line == 1 { columns } else { 0 };
             *line += lines;
@@ -268,10 +268,10 @@ impl<'de> DeserializeSeed<'de> for ReducedReader<'_, 'de> {
             Some(b'[') => deserializer.deserialize_seq(self),
             Some(b'{') => deserializer.deserialize_map(self),
             _ => {
-                let start = self.cursor.at;
+                let start = self.cursor.offset;
                 let scalar = self.cursor.read_scalar(first, deserializer)?;
                 self.budget
-                    .take_bytes(self.cursor.at - start)
+                    .take_bytes(self.cursor.offset - start)
                     .map_err(|error| self.cursor.stop_with(error))?;
                 Ok(scalar)
             }
@@ -293,7 +293,7 @@ impl<'de> Visitor<'de> for ReducedReader<'_, 'de> {
         cursor.peek();
         while let Some(raw) = seq.next_element::<&RawValue>()? {
             cursor.peek();
-            cursor.at += raw.get().len();
+            cursor.offset += raw.get().len();
             sampler.offer(raw.get());
         }
         cursor.leave_nested();
@@ -346,7 +346,7 @@ mod tests {
         ] {
             let sample = sample_of(&text);
             assert_eq!(
-                (Json::Array(sample.objects), sample.total, sample.elements),
+                (Json::Array(sample.objects), sample.total, sample.cut_length),
                 (whole.clone(), 2, None)
             );
         }
@@ -362,7 +362,7 @@ mod tests {
         let objects: Vec<String> = (0..1001).map(|n| format!("{{\"n\":{n}}}")).collect();
         for text in [format!("[{}]", objects.join(",")), objects.join("\n")] {
             let sample = sample_of(&text);
-            assert_eq!((sample.total, sample.elements), (1001, None));
+            assert_eq!((sample.total, sample.cut_length), (1001, None));
             assert_eq!(objects_text(&sample), r#"[{"n":0},{"n":256},{"n":512},{"n":768}]"#);
         }
     }
@@ -373,19 +373,19 @@ mod tests {
         let object = format!("{{\"a\":[{}],\"b\":[[{}]]}}", numbers.join(","), numbers.join(","));
         let sample = sample_of(&object);
         assert_eq!(
-            (objects_text(&sample).as_str(), sample.elements),
+            (objects_text(&sample).as_str(), sample.cut_length),
             (r#"[{"a":[0,32,64,96],"b":[[0,32,64,96]]}]"#, Some(4))
         );
         let sample = sample_of(&format!("{{\"a\":[{}]}}", numbers.join(",")));
         assert_eq!(
-            (objects_text(&sample).as_str(), sample.elements),
+            (objects_text(&sample).as_str(), sample.cut_length),
             (r#"[{"a":[0,32,64,96]}]"#, Some(4)),
             "an array is kept whole, or cut to the common length"
         );
         let members: Vec<String> = (0..15).map(|n| format!("\"m{n}\":{n}")).collect();
         let object = format!("{{{}}}", members.join(","));
         let sample = sample_of(&[object.as_str(); 4].join("\n"));
-        assert_eq!((sample.objects.len(), sample.total, sample.elements), (2, 4, None));
+        assert_eq!((sample.objects.len(), sample.total, sample.cut_length), (2, 4, None));
         let text = format!("[{}]", vec![format!("{{\"a\":\"{}\"}}", "x".repeat(400)); 4].join(","));
         assert_eq!(sample_of(&text).objects.len(), 2);
     }
@@ -395,7 +395,7 @@ mod tests {
         let members: Vec<String> = (0..50).map(|n| format!("\"m{n}\":{n}")).collect();
         let error =
             read_sample(format!("{{{}}}", members.join(",")).as_bytes(), LIMITS).unwrap_err();
-        assert_eq!(error.kind, ErrorClass::TooLarge);
+        assert_eq!(error.class, ErrorClass::TooLarge);
         for (text, line, column) in [
             ("[{\"a\": 1},\n {\"b\": 1, \"b\": 2}]", 2, 11),
             ("{\"a\": [\n1, {\"b\":\n[{\"c\": 1, \"c\": 2}]}]}", 3, 11),
@@ -405,10 +405,10 @@ mod tests {
             ("", 1, 1),
         ] {
             let error = read_sample(text.as_bytes(), LIMITS).unwrap_err();
-            let found: Vec<&Finding> = error.errors.iter().collect();
+            let found: Vec<&Finding> = error.findings.iter().collect();
             assert_eq!(found[0].place, Place::Line { line, column }, "{text}: {error}");
             assert!(error.detail.contains(&format!("line {line}, column {column}")), "{error}");
-            assert_eq!(error.kind, ErrorClass::Malformed);
+            assert_eq!(error.class, ErrorClass::Malformed);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 fn parse_failure(text: impl AsRef<[u8]>) -> (u64, u64, String) {
     let error = parse(text.as_ref(), 128).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Malformed);
-    match error.errors.as_slice() {
+    assert_eq!(error.class, ErrorClass::Malformed);
+    match error.findings.as_slice() {
         [Finding { place: Place::Line { line, column }, message }] => {
             assert!(error.detail.contains(message.as_str()), "{}", error.detail);
             (*line, *column, message.clone())
@@ -89,7 +89,10 @@ fn private_names_of_serde_json_are_ordinary_names() {
                 assert_eq!(result, Ok(()));
                 assert_eq!(got, [(0, object.clone()), (1, Json::Array(vec![object]))]);
                 let error = collect_data(&text, 2).1.unwrap_err();
-                assert_eq!(error.errors.first().unwrap().place, Place::Pointer(format!("/{name}")));
+                assert_eq!(
+                    error.findings.first().unwrap().place,
+                    Place::Pointer(format!("/{name}"))
+                );
             }
             assert_malformed(
                 format!("{{\"{name}\": \"1\",\n\"{spelled}\": 1}}"),
@@ -274,9 +277,9 @@ fn a_body_that_is_not_as_expected_is_invalid_at_its_pointer() {
     let findings = |text: &str| {
         let (got, result) = collect_data(text, 10);
         let error = result.unwrap_err();
-        assert_eq!(error.kind, ErrorClass::Invalid, "{error}");
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
         let pointers: Vec<String> = error
-            .errors
+            .findings
             .iter()
             .map(|finding| match &finding.place {
                 Place::Pointer(pointer) => pointer.clone(),
@@ -301,15 +304,15 @@ fn more_objects_than_the_limit_are_too_large() {
     let (got, result) = collect_data("{\"data\": [1, 2, 3", 2);
     assert_eq!(got.len(), 2);
     let error = result.unwrap_err();
-    assert_eq!(error.kind, ErrorClass::TooLarge);
-    assert_eq!(error.errors, [Finding::at_pointer("/data/2", "the first object over the limit")]);
+    assert_eq!(error.class, ErrorClass::TooLarge);
+    assert_eq!(error.findings, [Finding::at_pointer("/data/2", "the first object over the limit")]);
 }
 
 #[test]
 fn data_twice_is_a_duplicate_and_errors_after_data_are_found() {
     let malformed = |text: &str| {
         let error = collect_data(text, 10).1.unwrap_err();
-        assert_eq!(error.kind, ErrorClass::Malformed, "{error}");
+        assert_eq!(error.class, ErrorClass::Malformed, "{error}");
         error.detail
     };
     assert!(malformed("{\"data\": [], \"data\": []}").contains("column 14: the name \"data\""));
@@ -406,7 +409,7 @@ proptest! {
         let text = format!("[{value}]");
         for cut in 0..text.len() {
             let cut = text.as_bytes().get(..cut).unwrap();
-            prop_assert_eq!(parse(cut, 100).unwrap_err().kind, ErrorClass::Malformed);
+            prop_assert_eq!(parse(cut, 100).unwrap_err().class, ErrorClass::Malformed);
         }
     }
 }

@@ -36,11 +36,11 @@ pub struct Gauges {
     /// When the certificate of HTTPS expires, in seconds since 1970; `None` without a certificate that expires.
     pub certificate_expiry_seconds: Option<i64>,
     /// Bytes of exports that are not delivered yet, and their limit.
-    pub spool_bytes: (u64, u64),
+    pub spool_bytes_and_limit: (u64, u64),
     /// Exports that an operator parked.
     pub parked: u64,
     /// The names of the Business Objects whose automatic exports wait for spool space.
-    pub waiting: Vec<String>,
+    pub waiting_business_objects: Vec<String>,
     /// The queue of each target.
     pub targets: Vec<TargetGauges>,
 }
@@ -112,11 +112,15 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "1 while the store refuses commits because a write to the disk failed",
         gauges.poisoned.into(),
     );
-    whole("spool_bytes", "Bytes of exports that are not delivered yet", gauges.spool_bytes.0);
+    whole(
+        "spool_bytes",
+        "Bytes of exports that are not delivered yet",
+        gauges.spool_bytes_and_limit.0,
+    );
     whole(
         "spool_limit_bytes",
         "Bytes of undelivered exports at which no more exports are created (service.export.spool)",
-        gauges.spool_bytes.1,
+        gauges.spool_bytes_and_limit.1,
     );
     whole("exports_parked", "Exports that an operator parked", gauges.parked);
     whole(
@@ -145,7 +149,7 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
             expiry,
         );
     }
-    register_waiting(own, &gauges.waiting);
+    register_waiting(own, &gauges.waiting_business_objects);
     register_targets(own, &gauges.targets);
     let up = FloatGauge::default();
     up.set(uptime.as_secs_f64());

@@ -14,16 +14,16 @@ use tracing_subscriber::registry::LookupSpan;
 const TARGET: &str = "target_name";
 
 /// A layer that writes the log to the journal.
-pub(super) struct Journal(JournalLog);
+pub(super) struct JournalLayer(JournalLog);
 
-impl Journal {
+impl JournalLayer {
     /// Connects to the journal. Returns `None` if there is none.
     pub(super) fn open() -> Option<Self> {
         JournalLog::new().ok().map(Self)
     }
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Journal {
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for JournalLayer {
     fn on_new_span(&self, given: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
         if let Some(span) = context.span(id) {
             let mut fields = Fields::default();

@@ -29,9 +29,9 @@ struct LineKind {
 }
 
 /// The layer that limits the log.
-pub(super) struct Limit;
+pub(super) struct LimitLayer;
 
-impl<S: Subscriber> Layer<S> for Limit {
+impl<S: Subscriber> Layer<S> for LimitLayer {
     fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
         *event.metadata().level() > Level::WARN || is_within_limit(event, Instant::now())
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn warnings_of_a_kind_are_limited_and_suppressed_ones_counted() {
         let count = Count::default();
-        let subscriber = tracing_subscriber::registry().with(Limit).with(count.clone());
+        let subscriber = tracing_subscriber::registry().with(LimitLayer).with(count.clone());
         crate::telemetry::with_subscriber(subscriber, || {
             for number in 0..MAX_LINES_PER_WINDOW * 10 {
                 tracing::warn!(number, "The same again.");

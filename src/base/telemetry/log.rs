@@ -2,9 +2,9 @@
 //!
 //! An event is one line of text. Line ends in a message are written as `\n`, so that external text cannot imitate
 //! another event.
-use super::journal::Journal;
-use super::limit::Limit;
-use super::recent::Recent;
+use super::journal::JournalLayer;
+use super::limit::LimitLayer;
+use super::recent::RecentLayer;
 use super::targets::replace_earlier_targets;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -36,7 +36,7 @@ static FILTER: OnceLock<Handle<EnvFilter, Registry>> = OnceLock::new();
 /// Under systemd, events go to the journal with their fields. In JSON format, they always go to standard error.
 pub fn start_logging(level: &str, format: LogFormat) {
     let (filter, handle) = reload::Layer::new(build_filter(level));
-    let subscriber = tracing_subscriber::registry().with(filter).with(Limit).with(Recent);
+    let subscriber = tracing_subscriber::registry().with(filter).with(LimitLayer).with(RecentLayer);
     let layer = fmt::layer()
         .with_writer(std::io::stderr)
         // This setting is for the fields of spans, which are written separately from the events.
@@ -44,7 +44,7 @@ pub fn start_logging(level: &str, format: LogFormat) {
         // With internal errors logged, a failed write would be reported by `eprintln!`, which panics if standard
         // error fails.
         .log_internal_errors(false);
-    let journal = if is_journal() { Journal::open() } else { None };
+    let journal = if is_journal() { JournalLayer::open() } else { None };
     let started = match (format, journal) {
         (LogFormat::Json, _) => subscriber.with(layer.json().flatten_event(true)).try_init(),
         (LogFormat::Text, Some(journal)) => subscriber.with(journal).try_init(),

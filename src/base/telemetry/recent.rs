@@ -43,9 +43,9 @@ pub fn recent_lines() -> Vec<LogLine> {
 }
 
 /// The layer that keeps the recent lines.
-pub(super) struct Recent;
+pub(super) struct RecentLayer;
 
-impl<S: Subscriber> Layer<S> for Recent {
+impl<S: Subscriber> Layer<S> for RecentLayer {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let meta = event.metadata();
         let level = match *meta.level() {
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_the_newest_warnings_are_kept() {
-        let subscriber = tracing_subscriber::registry().with(Recent);
+        let subscriber = tracing_subscriber::registry().with(RecentLayer);
         crate::telemetry::with_subscriber(subscriber, || {
             tracing::error!("It went wrong once.");
             for number in 0..MAX_LINES * 2 {
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(newest.code, "telemetry::recent::tests");
         assert_eq!(newest.fields["number"], (MAX_LINES * 2 - 1).to_string());
         assert_eq!(newest.fields["cause"].len(), MAX_TEXT_CHARS);
-        let subscriber = tracing_subscriber::registry().with(Recent);
+        let subscriber = tracing_subscriber::registry().with(RecentLayer);
         crate::telemetry::with_subscriber(subscriber, || {
             (0..MAX_LINES * 2).for_each(|number| tracing::warn!("It was number {number}."));
         });

@@ -3,7 +3,7 @@
 
 /// An earlier target, and the targets that replace it. The first match counts, so a longer target comes before
 /// a shorter one.
-const REPLACED: [(&str, &[&str]); 27] = [
+const EARLIER_TARGETS: [(&str, &[&str]); 27] = [
     ("penstock::app", &["penstock_cli::app"]),
     ("penstock::auth::later", &["penstock_auth::deferred_writes"]),
     ("penstock::auth", &["penstock_auth"]),
@@ -44,7 +44,7 @@ pub(super) fn part_of_target(target: &str) -> String {
     let begins = |today: &&str| {
         target.strip_prefix(*today).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     };
-    let found = REPLACED
+    let found = EARLIER_TARGETS
         .iter()
         .flat_map(|(earlier, targets)| targets.iter().map(move |today| (earlier, today)));
     let found = found.filter(|(_, today)| begins(today)).max_by_key(|(_, today)| today.len());
@@ -55,7 +55,7 @@ pub(super) fn part_of_target(target: &str) -> String {
 
 fn replace_target(directive: &str) -> Vec<String> {
     let text = directive.trim_start();
-    let found = REPLACED.iter().find_map(|(earlier, targets)| {
+    let found = EARLIER_TARGETS.iter().find_map(|(earlier, targets)| {
         let rest = text.strip_prefix(earlier)?;
         // `penstock::time` is not the beginning of `penstock::time_zone`.
         let ends = rest.is_empty() || rest.starts_with(['=', '[']) || rest.starts_with("::");

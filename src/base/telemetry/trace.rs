@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The name of the header, and of the `CloudEvents` attribute (Distributed Tracing extension).
-pub const HEADER: &str = "traceparent";
+pub const TRACEPARENT_HEADER: &str = "traceparent";
 
 /// The flag for a sampled trace. Other flags are not forwarded.
 const SAMPLED: u8 = 1;

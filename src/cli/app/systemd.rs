@@ -105,7 +105,7 @@ impl OpeningProgress {
 /// The liveness of the opened store, for the watchdog.
 #[derive(Default)]
 struct StoreLiveness {
-    steps: u64,
+    last_step_count: u64,
     /// The pending result of a probe commit. There is one probe at a time, on a thread of its own: the threads for
     /// blocking work can all be busy, which says nothing about the store.
     pending_probe: Option<oneshot::Receiver<()>>,
@@ -116,7 +116,7 @@ impl StoreLiveness {
     /// commits is alive too, because [`penstock_service::recovery`] reopens it.
     async fn is_alive(&mut self, store: &GuardedStore, within: Duration) -> bool {
         let now = store.step_count();
-        if std::mem::replace(&mut self.steps, now) != now {
+        if std::mem::replace(&mut self.last_step_count, now) != now {
             return true;
         }
         let answer = self.pending_probe.get_or_insert_with(|| probe_writer(store.clone()));
@@ -190,7 +190,7 @@ mod tests {
         let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
         let store = GuardedStore::from(store);
         let (runtime, _free) = busy_runtime();
-        let mut pulse = StoreLiveness { steps: store.step_count(), pending_probe: None };
+        let mut pulse = StoreLiveness { last_step_count: store.step_count(), pending_probe: None };
         assert!(runtime.block_on(pulse.is_alive(&store, Duration::from_mins(1))));
         runtime.shutdown_background();
     }
@@ -212,7 +212,7 @@ mod tests {
         });
         is_begun.recv().unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let mut pulse = StoreLiveness { steps: store.step_count(), pending_probe: None };
+        let mut pulse = StoreLiveness { last_step_count: store.step_count(), pending_probe: None };
         runtime.block_on(async {
             assert!(!pulse.is_alive(&store, SOON).await);
             assert!(!pulse.is_alive(&store, SOON).await);

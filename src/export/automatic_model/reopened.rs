@@ -42,7 +42,7 @@ fn an_export_that_may_contain_a_lost_commit_is_not_queued() {
     };
     let spooled = || std::fs::read_dir(fixture.exporter.spool_folder()).unwrap().count();
     let refused = queue(true).unwrap_err();
-    assert!(matches!(refused.kind, error::ErrorClass::Unavailable(_)), "{refused}");
+    assert!(matches!(refused.class, error::ErrorClass::Unavailable(_)), "{refused}");
     assert_eq!((fixture.exporter.list(None, 10).unwrap().len(), spooled()), (0, 0));
     assert_eq!(queue(false).unwrap().len(), 2);
 }
@@ -66,7 +66,7 @@ fn objects_are_not_removed_if_the_delivery_commit_may_be_lost() {
     let delivered = || {
         let instance = fixture.store().read().instance();
         let cursor = retention::read_cursor(&inner, &plant).unwrap().unwrap();
-        DeliveredState::read_undelivered(&inner, id, cursor, instance).unwrap().unwrap()
+        DeliveredState::collect(&inner, id, cursor, instance).unwrap().unwrap()
     };
     let plants = [NamedNode::new_unchecked(test_uri(0))];
     let remove = |delivered: &DeliveredState| {

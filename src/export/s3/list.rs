@@ -42,7 +42,7 @@ impl Bucket {
 
     /// Requests an object. The caller reads the body. Returns `None` if the object does not exist.
     pub(crate) async fn get_object(&self, key: &str) -> Result<Option<Response>, DeliveryFailure> {
-        let response = self.requests.get(key).await.map_err(|lost| self.lost_failure(&lost))?;
+        let response = self.client.get(key).await.map_err(|lost| self.lost_failure(&lost))?;
         if response.status().is_success() {
             return Ok(Some(response));
         }

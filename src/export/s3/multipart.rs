@@ -47,7 +47,7 @@ impl Bucket {
         let recorded = run_on_disk(move || Ok(folder.read_upload(&id))).await?;
         let part_size = MIN_PART_BYTES.max(content.length.div_ceil(MAX_PARTS));
         let fits = |record: &UploadRecord| {
-            record.place == self.requests.bucket_url()
+            record.place == self.client.bucket_url()
                 && record.key == entry.key
                 && (record.length, record.part_size) == (content.length, part_size)
                 && record.sha256 == content.sha256
@@ -70,7 +70,7 @@ impl Bucket {
         }
         if *before != StoredObject::Unreadable {
             // Uploads that cannot be aborted now are aborted once the file is stored.
-            let _ = self.abort_unrecorded(&entry.key).await;
+            let _ = self.abort_open_uploads(&entry.key).await;
         }
         let record = self.create_upload(content, entry, part_size, uploads).await?;
         match self
@@ -110,7 +110,7 @@ impl Bucket {
         };
         let record = UploadRecord {
             target: self.target.clone(),
-            place: self.requests.bucket_url().to_owned(),
+            place: self.client.bucket_url().to_owned(),
             key: entry.key.clone(),
             upload,
             part_size,
@@ -190,7 +190,7 @@ impl Bucket {
             let conditional = self.add_precondition(&mut request.headers, overwrite);
             request.body = RequestBody::Text(list.clone());
             request.extra_timeout = ASSEMBLY_TIMEOUT;
-            let answer = self.send_whole(request).await?;
+            let answer = self.send_storing_request(request).await?;
             // A server may start its answer (200) before it has assembled the parts, and report an error in the body.
             let failed = first_element(&answer.body, "Code");
             return match (answer.status, failed.as_deref()) {
@@ -200,7 +200,8 @@ impl Bucket {
                     Ok(UploadResult::Taken)
                 }
                 (501, _) if conditional => {
-                    self.conditional.store(false, std::sync::atomic::Ordering::Relaxed);
+                    self.supports_conditional_put
+                        .store(false, std::sync::atomic::Ordering::Relaxed);
                     continue;
                 }
                 (_, Some("NoSuchUpload" | "InvalidPart" | "InvalidPartOrder")) => {
@@ -243,7 +244,7 @@ impl Bucket {
         else {
             return Ok(());
         };
-        if record.place == self.requests.bucket_url() {
+        if record.place == self.client.bucket_url() {
             for upload in self.list_open_uploads(&record.key).await? {
                 if upload != record.upload {
                     self.abort_upload(&record.key, &upload).await?;
@@ -264,10 +265,10 @@ impl Bucket {
         &self,
         record: &UploadRecord,
     ) -> Result<(), DeliveryFailure> {
-        if record.place == self.requests.bucket_url()
+        if record.place == self.client.bucket_url()
             && self.send(S3Request::new(Method::HEAD, &record.key)).await?.status == 404
         {
-            self.abort_unrecorded(&record.key).await?;
+            self.abort_open_uploads(&record.key).await?;
             self.abort_upload(&record.key, &record.upload).await?;
         }
         Ok(())
@@ -275,7 +276,7 @@ impl Bucket {
 
     /// Aborts all open uploads of this key. The gateway may have no record of them, because the answer to their
     /// creation was lost. The key must have no object that is still needed: Swift would remove its parts.
-    async fn abort_unrecorded(&self, key: &str) -> Result<(), DeliveryFailure> {
+    async fn abort_open_uploads(&self, key: &str) -> Result<(), DeliveryFailure> {
         for id in self.list_open_uploads(key).await? {
             self.abort_upload(key, &id).await?;
         }

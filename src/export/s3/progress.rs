@@ -39,12 +39,12 @@ pub(super) struct Progress {
 
 #[derive(Debug)]
 struct ProgressState {
-    last: Instant,
+    last_progress: Instant,
     /// When it started to wait for bandwidth, if it does now.
-    held: Option<Instant>,
+    waiting_since: Option<Instant>,
     /// The total time that it has waited for bandwidth.
-    held_for: Duration,
-    source: Option<String>,
+    waited: Duration,
+    read_error: Option<String>,
 }
 
 /// A guard: the request waits for bandwidth until it is dropped.
@@ -53,15 +53,19 @@ pub(super) struct BandwidthWait<'a>(&'a Progress);
 impl Progress {
     pub(super) fn begin() -> Self {
         let begun = Instant::now();
-        let state =
-            ProgressState { last: begun, held: None, held_for: Duration::ZERO, source: None };
+        let state = ProgressState {
+            last_progress: begun,
+            waiting_since: None,
+            waited: Duration::ZERO,
+            read_error: None,
+        };
         Self { begun, state: Mutex::new(state), sent: AtomicU64::new(0) }
     }
 
     /// Records progress: `bytes` of the body were sent, or, with 0, bytes of the answer were received.
     pub(super) fn record_bytes(&self, bytes: u64) {
         self.sent.fetch_add(bytes, Ordering::Relaxed);
-        self.lock_state().last = Instant::now();
+        self.lock_state().last_progress = Instant::now();
     }
 
     /// Returns the bytes of the body that were sent.
@@ -70,17 +74,17 @@ impl Progress {
     }
 
     pub(super) fn pause_for_bandwidth(&self) -> BandwidthWait<'_> {
-        self.lock_state().held = Some(Instant::now());
+        self.lock_state().waiting_since = Some(Instant::now());
         BandwidthWait(self)
     }
 
-    pub(super) fn source_failed(&self, error: &std::io::Error) {
-        self.lock_state().source = Some(error.to_string());
+    pub(super) fn record_read_error(&self, error: &std::io::Error) {
+        self.lock_state().read_error = Some(error.to_string());
     }
 
     /// Converts an error of the request. If the file could not be read, that is the error.
     pub(super) fn classify_error(&self, error: reqwest::Error) -> RequestError {
-        match self.lock_state().source.take() {
+        match self.lock_state().read_error.take() {
             Some(source) => RequestError::Source(source),
             None => RequestError::Http(error),
         }
@@ -99,10 +103,10 @@ impl Progress {
             let sent = self.sent_bytes();
             let (silent, total) = {
                 let state = self.lock_state();
-                if state.held.is_some() {
+                if state.waiting_since.is_some() {
                     continue;
                 }
-                (state.last.elapsed(), self.begun.elapsed().saturating_sub(state.held_for))
+                (state.last_progress.elapsed(), self.begun.elapsed().saturating_sub(state.waited))
             };
             let buffered =
                 Duration::from_secs(sent.min(MAX_BUFFERED_BYTES) / MIN_DRAIN_BYTES_PER_SECOND);
@@ -123,10 +127,10 @@ impl Progress {
 impl Drop for BandwidthWait<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock_state();
-        if let Some(since) = state.held.take() {
-            state.held_for += since.elapsed();
+        if let Some(since) = state.waiting_since.take() {
+            state.waited += since.elapsed();
         }
-        state.last = Instant::now();
+        state.last_progress = Instant::now();
     }
 }
 

@@ -39,7 +39,7 @@ pub(super) struct S3Client {
     secret: String,
     /// The URL of the bucket, without a trailing slash.
     bucket_url: Url,
-    patience: RequestTimeouts,
+    timeouts: RequestTimeouts,
     /// The seconds that the server's clock is ahead of ours, if requests are signed with the server's time.
     clock_offset_seconds: AtomicI64,
 }
@@ -58,7 +58,7 @@ pub(super) struct S3Request<'a> {
 
 /// The body of a request.
 pub(super) enum RequestBody<'a> {
-    Nothing,
+    Empty,
     Text(String),
     /// A range of a file, and the SHA-256 of its bytes.
     File(&'a Arc<File>, Range<u64>, String, &'a Arc<Uplink>),
@@ -102,7 +102,7 @@ impl<'a> S3Request<'a> {
             key,
             query: &[],
             headers: HeaderMap::new(),
-            body: RequestBody::Nothing,
+            body: RequestBody::Empty,
             extra_timeout: Duration::ZERO,
         }
     }
@@ -110,7 +110,7 @@ impl<'a> S3Request<'a> {
 
 impl RequestError {
     /// Returns whether the server cannot have received the whole request.
-    fn is_before_sending(&self) -> bool {
+    fn is_certainly_incomplete(&self) -> bool {
         match self {
             Self::NotCreated(_) | Self::Source(_) => true,
             Self::Http(error) => error.is_connect(),
@@ -192,7 +192,7 @@ impl S3Client {
             key_id: access_key_id.clone(),
             secret: secret_access_key.clone(),
             bucket_url,
-            patience,
+            timeouts: patience,
             clock_offset_seconds: AtomicI64::new(0),
         })
     }
@@ -206,7 +206,7 @@ impl S3Client {
     pub(super) async fn is_reachable(&self) -> bool {
         let mut root = self.bucket_url.clone();
         root.set_path("/");
-        self.client.head(root).timeout(self.patience.probe).send().await.is_ok()
+        self.client.head(root).timeout(self.timeouts.probe).send().await.is_ok()
     }
 
     /// Sends a request and reads the answer, whatever its status.
@@ -216,10 +216,10 @@ impl S3Client {
     /// without a body that was refused for this reason is sent once more.
     pub(super) async fn send(&self, request: S3Request<'_>) -> Result<S3Response, LostRequest> {
         let retry = match request.body {
-            RequestBody::Nothing => Some(S3Request {
+            RequestBody::Empty => Some(S3Request {
                 method: request.method.clone(),
                 headers: request.headers.clone(),
-                body: RequestBody::Nothing,
+                body: RequestBody::Empty,
                 ..request
             }),
             _ => None,
@@ -259,7 +259,7 @@ impl S3Client {
     async fn send_once(&self, request: S3Request<'_>) -> Result<S3Response, LostRequest> {
         let progress = Arc::new(Progress::begin());
         let bytes = match &request.body {
-            RequestBody::Nothing => 0,
+            RequestBody::Empty => 0,
             RequestBody::Text(text) => text.len() as u64,
             RequestBody::File(_, range, ..) => range.end - range.start,
         };
@@ -272,10 +272,10 @@ impl S3Client {
         };
         let result = tokio::select! {
             result = exchange => result,
-            silent = progress.wait_for_stall(&self.patience, bytes, extra_timeout) => Err(RequestError::Stalled(silent)),
+            silent = progress.wait_for_stall(&self.timeouts, bytes, extra_timeout) => Err(RequestError::Stalled(silent)),
         };
         result.map_err(|why| LostRequest {
-            fully_sent: !why.is_before_sending() && progress.sent_bytes() >= bytes,
+            fully_sent: !why.is_certainly_incomplete() && progress.sent_bytes() >= bytes,
             why,
         })
     }
@@ -286,7 +286,7 @@ impl S3Client {
         let request = self.build_request(S3Request::new(Method::GET, key), &progress)?;
         tokio::select! {
             response = request.send() => response.map_err(|error| RequestError::Http(error).into()),
-            silent = progress.wait_for_stall(&self.patience, 0, Duration::ZERO) => Err(RequestError::Stalled(silent).into()),
+            silent = progress.wait_for_stall(&self.timeouts, 0, Duration::ZERO) => Err(RequestError::Stalled(silent).into()),
         }
     }
 
@@ -297,7 +297,7 @@ impl S3Client {
     ) -> Result<reqwest::RequestBuilder, LostRequest> {
         let url = self.build_url(s3_request.key, s3_request.query)?;
         let (length, sha256) = match &s3_request.body {
-            RequestBody::Nothing => (0, EMPTY_SHA256.to_owned()),
+            RequestBody::Empty => (0, EMPTY_SHA256.to_owned()),
             RequestBody::Text(text) => (text.len() as u64, sha256_hex(text.as_bytes())),
             RequestBody::File(_, range, sha256, _) => (range.end - range.start, sha256.clone()),
         };
@@ -306,7 +306,7 @@ impl S3Client {
         let has_body = s3_request.method == Method::PUT || s3_request.method == Method::POST;
         let request = if has_body { request.header(CONTENT_LENGTH, length) } else { request };
         Ok(match s3_request.body {
-            RequestBody::Nothing => request,
+            RequestBody::Empty => request,
             RequestBody::Text(text) => {
                 progress.record_bytes(text.len() as u64);
                 request.body(text)
@@ -431,7 +431,7 @@ fn file_body(
                     Ok(Some((bytes, at + left as u64)))
                 }
                 Err(error) => {
-                    progress.source_failed(&error);
+                    progress.record_read_error(&error);
                     Err(error)
                 }
             }

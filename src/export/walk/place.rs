@@ -109,7 +109,8 @@ impl BucketLocation {
             |error: io::Error| GatewayError::new(ErrorClass::Internal, error.to_string());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = std::sync::Arc::new(runtime.map_err(internal)?);
-        let bucket = Bucket::open(kind, name, "", &DeliveryTimings::default()).map_err(to_fault)?;
+        let bucket =
+            Bucket::open(kind, name, "", &DeliveryTimings::default()).map_err(to_gateway_error)?;
         Ok(Self(LocationKind::Bucket { runtime, bucket: Box::new(bucket), prefix }))
     }
 
@@ -213,12 +214,12 @@ fn retry_transient<T>(
             Err(failure) if failure.class.is_transient() && attempts < MAX_ATTEMPTS => {
                 std::thread::sleep(Duration::from_secs(1 << attempts));
             }
-            answer => return answer.map_err(to_fault),
+            answer => return answer.map_err(to_gateway_error),
         }
     }
 }
 
-fn to_fault(failure: DeliveryFailure) -> GatewayError {
+fn to_gateway_error(failure: DeliveryFailure) -> GatewayError {
     GatewayError::new(ErrorClass::Internal, failure.cause)
 }
 

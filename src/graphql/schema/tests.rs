@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 /// A gateway with test data.
 struct Fixture {
     gateway: Gateway,
-    graphql: Schema,
+    graphql: GraphqlService,
     _dir: tempfile::TempDir,
 }
 
@@ -62,12 +62,12 @@ impl Fixture {
         all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         let loaded = config::load(&config::Sources { arguments: all, ..Default::default() });
         let gateway = Gateway::open(Arc::new(loaded.unwrap().settings), &mut |_| {}).unwrap();
-        let graphql = Schema::new(&gateway);
+        let graphql = GraphqlService::new(&gateway);
         Self { gateway, graphql, _dir: dir }
     }
 
     /// Adds sites and pumps.
-    fn plant(arguments: &[&str]) -> Self {
+    fn with_plant_data(arguments: &[&str]) -> Self {
         let fixture = Self::new(arguments);
         fixture.define("Site", SITE);
         fixture.define("Pump", PUMP);
@@ -107,26 +107,26 @@ impl Fixture {
         send(&self.gateway.store, &business_object, Mode::Add, data);
     }
 
-    async fn ask(&self, document: &str) -> Json {
-        self.ask_as(document, &Caller::local()).await
+    async fn run_query(&self, document: &str) -> Json {
+        self.run_query_as(document, &Caller::local()).await
     }
 
-    async fn ask_as(&self, document: &str, caller: &Caller) -> Json {
+    async fn run_query_as(&self, document: &str, caller: &Caller) -> Json {
         let query = Query { document: document.into(), ..Query::default() };
         serde_json::to_value(self.graphql.execute(query, caller).await).unwrap()
     }
 
     /// Returns the result of a document that must not fail.
     #[track_caller]
-    fn data(mut answer: Json) -> Json {
+    fn expect_data(mut answer: Json) -> Json {
         assert_eq!(answer.get("errors"), None, "{answer}");
         answer["data"].take()
     }
 
     /// Returns the URIs on a page of pumps.
-    async fn pumps(&self, arguments: &str) -> Vec<String> {
+    async fn find_pumps(&self, arguments: &str) -> Vec<String> {
         let document = format!("{{ pumpConnection({arguments}) {{ nodes {{ uri }} }} }}");
-        let data = Self::data(self.ask(&document).await);
+        let data = Self::expect_data(self.run_query(&document).await);
         let nodes = data["pumpConnection"]["nodes"].as_array().unwrap().iter();
         nodes.map(|node| node["uri"].as_str().unwrap().replace("urn:pump:", "")).collect()
     }
@@ -158,7 +158,7 @@ fn send(store: &GuardedStore, business_object: &Compiled, mode: Mode, data: &Jso
     ingest(store, &limits, &request).unwrap();
 }
 
-fn plant() -> Caller {
+fn service_account_caller() -> Caller {
     let account: Account = serde_json::from_value(json!({
         "id": "0199c1d2-7d3e-7000-8000-000000000001",
         "familyName": "Plant",
@@ -179,7 +179,7 @@ async fn the_authenticated_user_is_returned() {
     let fixture = Fixture::new(&[]);
     let document = "{ authenticatedUser { __typename id givenName familyName email organization roles serviceAccount } }";
     assert_eq!(
-        fixture.ask_as(document, &plant()).await,
+        fixture.run_query_as(document, &service_account_caller()).await,
         json!({"data": {"authenticatedUser": {
             "__typename": "AuthenticatedUser",
             "id": "0199c1d2-7d3e-7000-8000-000000000001",
@@ -191,7 +191,7 @@ async fn the_authenticated_user_is_returned() {
             "serviceAccount": true,
         }}})
     );
-    let local = fixture.ask(document).await;
+    let local = fixture.run_query(document).await;
     assert_eq!(local["data"]["authenticatedUser"]["id"], "local");
     assert_eq!(local["data"]["authenticatedUser"]["roles"], json!(["Admin"]));
     assert_eq!(local["data"]["authenticatedUser"]["email"], Json::Null);
@@ -199,7 +199,7 @@ async fn the_authenticated_user_is_returned() {
 
 #[tokio::test]
 async fn numbers_keep_all_digits() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let document = "{ pump(uri: \"urn:pump:1\") {
         __typename uri serialNumber weight runs active built site tags
         readings { uri value } motor { maker } again: motor { uri } } }";
@@ -214,28 +214,31 @@ async fn numbers_keep_all_digits() {
             r#""motor":{"maker":"Acme"},"again":{"uri":"urn:motor:1"}}}"#
         )
     );
-    let none = Fixture::data(
+    let none = Fixture::expect_data(
         fixture
-            .ask("{ pump(uri: \"urn:site:1\") { uri } site(uri: \"urn:site:2\") { name opened } }")
+            .run_query(
+                "{ pump(uri: \"urn:site:1\") { uri } site(uri: \"urn:site:2\") { name opened } }",
+            )
             .await,
     );
     assert_eq!(none, json!({"pump": null, "site": {"name": "South", "opened": null}}));
-    let bad =
-        fixture.ask("{ pump(uri: \"no iri\") { uri } site(uri: \"urn:site:2\") { name } }").await;
+    let bad = fixture
+        .run_query("{ pump(uri: \"no iri\") { uri } site(uri: \"urn:site:2\") { name } }")
+        .await;
     assert_eq!(bad["data"], json!({"pump": null, "site": {"name": "South"}}));
     assert_eq!(bad["errors"][0]["path"], json!(["pump"]));
 }
 
 #[tokio::test]
 async fn pages_follow_each_other_while_data_changes() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let page = |after: &str| {
         format!(
             "{{ pumpConnection(first: 1{after}) {{ edges {{ cursor node {{ uri }} }} nodes {{ uri }} \
              pageInfo {{ hasNextPage hasPreviousPage startCursor endCursor }} totalCount }} }}"
         )
     };
-    let first = Fixture::data(fixture.ask(&page("")).await)["pumpConnection"].clone();
+    let first = Fixture::expect_data(fixture.run_query(&page("")).await)["pumpConnection"].clone();
     assert_eq!(first["nodes"], json!([{"uri": "urn:pump:1"}]));
     assert_eq!(first["edges"][0]["node"], first["nodes"][0]);
     assert_eq!(first["totalCount"], 3);
@@ -245,19 +248,20 @@ async fn pages_follow_each_other_while_data_changes() {
     fixture.send("Pump", &json!([{"uri": "urn:pump:0", "serial number": "Z", "tags": [], "readings": []},
                                {"uri": "urn:pump:15", "serial number": "Y", "tags": [], "readings": []}]));
     let after = format!(", after: {}", info["endCursor"]);
-    let second = Fixture::data(fixture.ask(&page(&after)).await)["pumpConnection"].clone();
+    let second =
+        Fixture::expect_data(fixture.run_query(&page(&after)).await)["pumpConnection"].clone();
     assert_eq!(second["nodes"], json!([{"uri": "urn:pump:15"}]));
     assert_eq!(second["pageInfo"]["hasPreviousPage"], true);
     let other =
         format!("{{ pumpConnection(orderBy: {{field: weight}}{after}) {{ nodes {{ uri }} }} }}");
-    let other = fixture.ask(&other).await;
+    let other = fixture.run_query(&other).await;
     assert!(other["errors"][0]["message"].as_str().unwrap().contains("another order"), "{other}");
     assert_eq!(other["data"], json!({"pumpConnection": null}));
 }
 
 #[tokio::test]
 async fn filters_compare_values_as_the_view_shows_them() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     for (filter, expected) in [
         ("{}", "123"),
         ("{serialNumber: {eq: \"A1\"}}", "1"),
@@ -290,7 +294,11 @@ async fn filters_compare_values_as_the_view_shows_them() {
         ("{and: [{site: {eq: \"urn:site:1\"}}, {not: {weight: {after: 10}}}]}", "2"),
         ("{site: {eq: \"urn:site:1\"}, tags: {exists: true}}", "1"),
     ] {
-        assert_eq!(fixture.pumps(&format!("where: {filter}")).await.concat(), expected, "{filter}");
+        assert_eq!(
+            fixture.find_pumps(&format!("where: {filter}")).await.concat(),
+            expected,
+            "{filter}"
+        );
     }
     for (bad, words) in [
         ("{weight: {eq: \"heavy\"}}", "not a number"),
@@ -300,18 +308,18 @@ async fn filters_compare_values_as_the_view_shows_them() {
         ("{active: 5}", "object"),
     ] {
         let document = format!("{{ pumpConnection(where: {bad}) {{ nodes {{ uri }} }} }}");
-        let answer = fixture.ask(&document).await;
+        let answer = fixture.run_query(&document).await;
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert!(message.contains(words), "{bad}: {message}");
     }
     // A filter of type String has no test `before`, so the document is not executed.
     let both = "{ pumpConnection(where: {serialNumber: {before: \"A\"}}) { nodes { uri } } }";
-    assert!(fixture.ask(both).await.get("data").is_none());
+    assert!(fixture.run_query(both).await.get("data").is_none());
 }
 
 #[tokio::test]
 async fn order_by_sorts_pages() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     for (order, expected) in [
         ("{field: uri, direction: DESC}", "321"),
         ("{field: weight}", "213"),
@@ -320,14 +328,19 @@ async fn order_by_sorts_pages() {
         ("{field: built}", "213"),
         ("{field: active}", "213"),
     ] {
-        assert_eq!(fixture.pumps(&format!("orderBy: {order}")).await.concat(), expected, "{order}");
+        assert_eq!(
+            fixture.find_pumps(&format!("orderBy: {order}")).await.concat(),
+            expected,
+            "{order}"
+        );
         // Reading page by page gives the same order.
         let (mut after, mut found) = (String::new(), String::new());
         loop {
             let document = format!(
                 "{{ pumpConnection(first: 1, orderBy: {order}{after}) {{ nodes {{ uri }} pageInfo {{ hasNextPage endCursor }} }} }}"
             );
-            let page = Fixture::data(fixture.ask(&document).await)["pumpConnection"].clone();
+            let page =
+                Fixture::expect_data(fixture.run_query(&document).await)["pumpConnection"].clone();
             found += &page["nodes"][0]["uri"].as_str().unwrap().replace("urn:pump:", "");
             after = format!(", after: {}", page["pageInfo"]["endCursor"]);
             if page["pageInfo"]["hasNextPage"] == false {
@@ -340,10 +353,10 @@ async fn order_by_sorts_pages() {
 
 #[tokio::test]
 async fn references_are_followed_in_both_directions() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let document = "{ pumpConnection { nodes { uri siteObject { __typename uri ... on Site { name } } \
          readings { uri sensor sensorObject { uri } asObject { uri } } } } }";
-    let data = Fixture::data(fixture.ask(document).await);
+    let data = Fixture::expect_data(fixture.run_query(document).await);
     let nodes = &data["pumpConnection"]["nodes"];
     let north = json!({"__typename": "Site", "uri": "urn:site:1", "name": "North"});
     assert_eq!((&nodes[0]["siteObject"], &nodes[1]["siteObject"]), (&north, &north));
@@ -354,7 +367,7 @@ async fn references_are_followed_in_both_directions() {
     let document = "{ site(uri: \"urn:site:1\") { name referredBy(first: 1) {
         __typename nodes { __typename uri ... on Pump { serialNumber } }
         edges { __typename type path cursor node { uri } } pageInfo { hasNextPage endCursor } } } }";
-    let data = Fixture::data(fixture.ask(document).await);
+    let data = Fixture::expect_data(fixture.run_query(document).await);
     let page = &data["site"]["referredBy"];
     assert_eq!(
         page["nodes"],
@@ -367,7 +380,7 @@ async fn references_are_followed_in_both_directions() {
         "{{ referredBy(uri: \"urn:site:1\", after: {}) {{ nodes {{ uri }} pageInfo {{ hasNextPage }} }} }}",
         page["pageInfo"]["endCursor"]
     );
-    let next = Fixture::data(fixture.ask(&next).await)["referredBy"].clone();
+    let next = Fixture::expect_data(fixture.run_query(&next).await)["referredBy"].clone();
     assert_eq!(next, json!({"nodes": [{"uri": "urn:pump:2"}], "pageInfo": {"hasNextPage": false}}));
     // References from nested objects, and through one field only.
     for (arguments, expected) in [
@@ -378,21 +391,21 @@ async fn references_are_followed_in_both_directions() {
         ("uri: \"urn:nothing\"", json!([])),
     ] {
         let document = format!("{{ referredBy({arguments}) {{ nodes {{ uri }} }} }}");
-        let data = Fixture::data(fixture.ask(&document).await);
+        let data = Fixture::expect_data(fixture.run_query(&document).await);
         assert_eq!(data["referredBy"]["nodes"], expected, "{arguments}");
     }
     let document = "{ a: object(uri: \"urn:pump:1\") { __typename ... on Pump { weight } }
         b: object(uri: \"urn:pump:1\", as: Site) { uri } c: object(uri: \"urn:no\") { uri } }";
-    let data = Fixture::data(fixture.ask(document).await);
+    let data = Fixture::expect_data(fixture.run_query(document).await);
     assert_eq!(data, json!({"a": {"__typename": "Pump", "weight": 10.5}, "b": null, "c": null}));
 }
 
 #[tokio::test]
 async fn gateway_state_is_queried() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let document = "{ businessObjects { name type typeMissing description enabled version conditions { value } pushTargets { bucketName } }
         targets { name depth } exports { nodes { id status } edges { cursor } pageInfo { hasNextPage } } }";
-    let data = Fixture::data(fixture.ask(document).await);
+    let data = Fixture::expect_data(fixture.run_query(document).await);
     assert_eq!(
         data["businessObjects"][1],
         json!({
@@ -424,7 +437,9 @@ async fn the_schema_follows_the_catalogue() {
     // A Business Object that does not fit leaves the others unchanged.
     fixture.define("Pump", PUMP);
     assert!(!sdl().contains("type Pump"));
-    let listed = Fixture::data(fixture.ask("{ businessObjects { name type typeMissing } }").await);
+    let listed = Fixture::expect_data(
+        fixture.run_query("{ businessObjects { name type typeMissing } }").await,
+    );
     assert_eq!(listed["businessObjects"][0]["type"], Json::Null);
     let why = listed["businessObjects"][0]["typeMissing"].as_str().unwrap();
     assert!(why.contains("more than 20 fields"), "{why}");
@@ -436,7 +451,7 @@ async fn the_schema_follows_the_catalogue() {
         "query($where: PumpFilter) { siteConnection(where: $where) { totalCount } }",
         "{ siteConnection { edges { ...E } } } fragment E on PumpEdge { cursor }",
     ] {
-        let answer = fixture.ask(document).await;
+        let answer = fixture.run_query(document).await;
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert_eq!(
             message,
@@ -473,24 +488,24 @@ async fn queries_build_only_the_types_they_need_among_300_business_objects() {
     }
     fixture.send("Kind 299", &json!([{"uri": "urn:k:1", "f18": "last"}]));
     let built = fixture.graphql.0.current_schema();
-    assert_eq!(built.model.business.len(), 300);
+    assert_eq!(built.model.business_objects.len(), 300);
     assert_eq!(fixture.graphql.describe_missing_types(), None);
-    let ask = async |document: &str| Fixture::data(fixture.ask(document).await);
+    let ask = async |document: &str| Fixture::expect_data(fixture.run_query(document).await);
     for number in 0..300 {
         ask(&format!("{{ kind{number}Connection {{ totalCount }} }}")).await;
-        assert!(built.kept_fields() <= 2_500, "{}", built.kept_fields());
+        assert!(built.cached_fields() <= 2_500, "{}", built.cached_fields());
     }
     let found = ask("{ object(uri: \"urn:k:1\", as: Kind299) { ... on Kind299 { f18 } } }").await;
     assert_eq!(found["object"]["f18"], "last");
     // The error for a misspelled name suggests the right one, although its type was not built before.
-    let answer = fixture.ask("{ kind7Conection { totalCount } }").await;
+    let answer = fixture.run_query("{ kind7Conection { totalCount } }").await;
     let message = answer["errors"][0]["message"].as_str().unwrap();
     assert!(message.contains("Did you mean \"kind7Connection\""), "{message}");
     // The schema for introspection has all Business Objects and is not cached.
     let types = ask("{ __schema { types { name } } }").await;
     let types = types["__schema"]["types"].as_array().unwrap().len();
     assert!(types > 1_800, "{types}");
-    assert!(built.kept_fields() <= 2_500, "{}", built.kept_fields());
+    assert!(built.cached_fields() <= 2_500, "{}", built.cached_fields());
     // Queries still work when memory is short.
     let tight = Memory::new(Some(1 << 20));
     let refused = built.lease_all(&tight).err().unwrap();
@@ -501,10 +516,10 @@ async fn queries_build_only_the_types_they_need_among_300_business_objects() {
 
 #[tokio::test]
 async fn a_key_for_one_business_object_sees_only_that_one() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let id = fixture.gateway.catalogue.get("Site").unwrap().object.id.clone();
     let credential = Credential::ApiKey { id: "k".into(), business_object: Some(id) };
-    let caller = Caller { credential, ..plant() };
+    let caller = Caller { credential, ..service_account_caller() };
     let sdl = fixture.graphql.render_sdl(&caller).unwrap();
     assert!(
         sdl.contains("type Site") && !sdl.contains("Pump") && !sdl.contains("targets"),
@@ -512,20 +527,20 @@ async fn a_key_for_one_business_object_sees_only_that_one() {
     );
     let document = "{ businessObjects { name } siteConnection { nodes { uri referredBy { nodes { uri } } } } object(uri: \"urn:pump:1\") { uri } }";
     assert_eq!(
-        Fixture::data(fixture.ask_as(document, &caller).await),
+        Fixture::expect_data(fixture.run_query_as(document, &caller).await),
         json!({"businessObjects": [{"name": "Site"}],
                "siteConnection": {"nodes": [{"uri": "urn:site:1", "referredBy": {"nodes": []}},
                                             {"uri": "urn:site:2", "referredBy": {"nodes": []}}]},
                "object": null})
     );
     for hidden in ["{ pumpConnection { nodes { uri } } }", "{ targets { name } }"] {
-        assert!(fixture.ask_as(hidden, &caller).await.get("data").is_none(), "{hidden}");
+        assert!(fixture.run_query_as(hidden, &caller).await.get("data").is_none(), "{hidden}");
     }
 }
 
 #[tokio::test]
 async fn too_expensive_queries_are_refused_with_their_cost() {
-    let fixture = Fixture::plant(&[
+    let fixture = Fixture::with_plant_data(&[
         "--service.limits.graphql.complexity=1000",
         "--service.limits.graphql.rows=40",
         "--service.limits.graphql.depth=8",
@@ -539,11 +554,16 @@ async fn too_expensive_queries_are_refused_with_their_cost() {
         let message = answer["errors"][0]["message"].as_str().unwrap();
         assert!(message.contains(&figure.to_string()) && message.contains(&limit.to_string()));
     };
-    refused(fixture.ask("{ pumpConnection(first: 51) { nodes { uri } } }").await, "rows", 51, 40);
-    refused(fixture.ask("{ pumpConnection { nodes { uri } } }").await, "rows", 50, 40);
+    refused(
+        fixture.run_query("{ pumpConnection(first: 51) { nodes { uri } } }").await,
+        "rows",
+        51,
+        40,
+    );
+    refused(fixture.run_query("{ pumpConnection { nodes { uri } } }").await, "rows", 50, 40);
     let nested =
         "{ siteConnection(first: 10) { nodes { referredBy(first: 5) { nodes { uri } } } } }";
-    refused(fixture.ask(nested).await, "rows", 60, 40);
+    refused(fixture.run_query(nested).await, "rows", 60, 40);
     // 1 + 20 * (1 + 1 + 5 * (uri and value and so on)).
     let wide = "query($n: Int!) { pumpConnection(first: $n) { nodes { ...P } } }
         fragment P on Pump { readings { uri value a: uri b: uri c: uri d: uri e: uri f: uri g: uri h: uri } }";
@@ -556,39 +576,48 @@ async fn too_expensive_queries_are_refused_with_their_cost() {
     refused(serde_json::to_value(answer).unwrap(), "complexity", 1 + 20 * (1 + 1 + 5 * 10), 1000);
     let deep = "{ site(uri: \"urn:site:1\") { referredBy(first: 1) { nodes { referredBy(first: 1) { nodes { \
                  referredBy(first: 1) { nodes { referredBy(first: 1) { nodes { uri } } } } } } } } } }";
-    refused(fixture.ask(deep).await, "depth", 10, 8);
+    refused(fixture.run_query(deep).await, "depth", 10, 8);
     // Skipped fields cost nothing; introspection by tools is always allowed.
-    Fixture::data(
-        fixture.ask("{ a: __typename pumpConnection @skip(if: true) { nodes { uri } } }").await,
+    Fixture::expect_data(
+        fixture
+            .run_query("{ a: __typename pumpConnection @skip(if: true) { nodes { uri } } }")
+            .await,
     );
-    Fixture::data(fixture.ask("{ __schema { types { name fields { name args { name } type { name kind ofType { name } } } } } }").await);
+    Fixture::expect_data(fixture.run_query("{ __schema { types { name fields { name args { name } type { name kind ofType { name } } } } } }").await);
     let spiral =
         "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }";
-    assert!(fixture.ask(spiral).await.get("data").is_none());
+    assert!(fixture.run_query(spiral).await.get("data").is_none());
 }
 
 #[tokio::test]
 async fn exceeded_limits_are_errors_and_never_shorten_lists() {
-    let fixture =
-        Fixture::plant(&["--service.limits.graphql.scan=2", "--service.limits.graphql.rows=4"]);
-    let scanned = fixture.ask("{ pumpConnection(first: 2, where: {serialNumber: {contains: \"B\"}}) { nodes { uri } } }").await;
+    let fixture = Fixture::with_plant_data(&[
+        "--service.limits.graphql.scan=2",
+        "--service.limits.graphql.rows=4",
+    ]);
+    let scanned = fixture.run_query("{ pumpConnection(first: 2, where: {serialNumber: {contains: \"B\"}}) { nodes { uri } } }").await;
     assert_eq!(scanned["data"], json!({"pumpConnection": null}));
     assert!(scanned["errors"][0]["message"].as_str().unwrap().contains("given up after 2 objects"));
     assert_eq!(scanned["errors"][0]["path"], json!(["pumpConnection"]));
-    let fixture = Fixture::plant(&["--service.limits.graphql.rows=4"]);
-    let rows = fixture.ask("{ pumpConnection(first: 4) { nodes { readings { uri } } } }").await;
+    let fixture = Fixture::with_plant_data(&["--service.limits.graphql.rows=4"]);
+    let rows =
+        fixture.run_query("{ pumpConnection(first: 4) { nodes { readings { uri } } } }").await;
     assert!(
         rows["errors"][0]["message"].as_str().unwrap().contains("more than 4 objects"),
         "{rows}"
     );
-    let counted = fixture.ask("{ pumpConnection(first: 0) { nodes { uri } totalCount } }").await;
-    assert_eq!(Fixture::data(counted)["pumpConnection"], json!({"nodes": [], "totalCount": 3}));
-    let fixture = Fixture::plant(&["--service.limits.graphql.answer=1KiB"]);
+    let counted =
+        fixture.run_query("{ pumpConnection(first: 0) { nodes { uri } totalCount } }").await;
+    assert_eq!(
+        Fixture::expect_data(counted)["pumpConnection"],
+        json!({"nodes": [], "totalCount": 3})
+    );
+    let fixture = Fixture::with_plant_data(&["--service.limits.graphql.answer=1KiB"]);
     let long = format!(
         "{{ pumpConnection {{ nodes {{ {} }} }} }}",
         (0..50).map(|i| format!("a{i}: serialNumber ")).collect::<Vec<_>>().concat()
     );
-    let long = fixture.ask(&long).await;
+    let long = fixture.run_query(&long).await;
     assert!(long["errors"][0]["message"].as_str().unwrap().contains("1024 bytes"), "{long}");
 }
 
@@ -608,7 +637,7 @@ async fn documents_that_are_not_executed_have_no_data() {
         "query($x: [Direction] = [ASC]) { __typename }",
         "query($x: [[Foo!]!]! = [[1]]) { __typename @include(if: $x) }",
     ] {
-        let answer = fixture.ask(document).await;
+        let answer = fixture.run_query(document).await;
         assert!(answer.get("data").is_none(), "{document}: {answer}");
         assert!(answer["errors"][0]["message"].is_string(), "{answer}");
     }
@@ -616,7 +645,7 @@ async fn documents_that_are_not_executed_have_no_data() {
 
 #[tokio::test]
 async fn variables_keep_their_types() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let document = "query($yes: Boolean!, $list: [Float]) { __typename @include(if: $yes) a: __typename @skip(if: $list) }";
     let Json::Object(values) = json!({"yes": true, "list": [1, 2.5, null]}) else { panic!() };
     assert_eq!(
@@ -624,14 +653,14 @@ async fn variables_keep_their_types() {
         Value::List(vec![1.into(), 2.5.into(), Value::Null])
     );
     let query = Query { document: document.into(), variables: values, ..Query::default() };
-    let answer = fixture.graphql.execute(query, &plant()).await;
+    let answer = fixture.graphql.execute(query, &service_account_caller()).await;
     // The list is refused where a Boolean is required, so the variables kept their types.
     assert!(answer.data.is_none(), "{answer:?}");
     let document = "query($n: Int = 2, $w: PumpFilter, $o: PumpOrder) { pumpConnection(first: $n, where: $w, orderBy: $o) { nodes { weight } } }";
     let variables = "{\"w\": {\"weight\": {\"after\": 8.9999999999999999999}}, \"o\": {\"field\": \"weight\", \"direction\": \"DESC\"}}";
     let variables = serde_json::from_str(variables).unwrap();
     let query = Query { document: document.into(), variables, ..Query::default() };
-    let answer = fixture.graphql.execute(query, &plant()).await;
+    let answer = fixture.graphql.execute(query, &service_account_caller()).await;
     assert_eq!(
         answer.data.unwrap().get(),
         r#"{"pumpConnection":{"nodes":[{"weight":10.5},{"weight":9}]}}"#
@@ -648,9 +677,11 @@ async fn mutations_are_distinguished_from_queries() {
     };
     let both = "query Q { __typename } mutation M { a }";
     let schema = Fixture::new(&[]).graphql;
-    assert!(schema.execute(query("mutation { a }", None), &plant()).await.would_change);
-    assert!(schema.execute(query(both, Some("M")), &plant()).await.would_change);
-    assert!(!schema.execute(query(both, Some("Q")), &plant()).await.would_change);
+    assert!(
+        schema.execute(query("mutation { a }", None), &service_account_caller()).await.would_change
+    );
+    assert!(schema.execute(query(both, Some("M")), &service_account_caller()).await.would_change);
+    assert!(!schema.execute(query(both, Some("Q")), &service_account_caller()).await.would_change);
 }
 
 #[tokio::test]
@@ -675,7 +706,7 @@ async fn oversized_documents_are_refused() {
         format!("{{ {aliases} }}"),
         "{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }".to_owned(),
     ] {
-        let answer = fixture.ask(&document).await;
+        let answer = fixture.run_query(&document).await;
         assert!(answer.get("data").is_none(), "{answer}");
     }
 }
@@ -691,8 +722,8 @@ async fn tools_can_introspect_the_schema() {
          fragment I on __InputValue {{ name type {{ ...R }} defaultValue }} \
          fragment R on __Type {{ kind name {of_type} }}"
     );
-    let fixture = Fixture::plant(&[]);
-    let answer = fixture.ask(&document).await;
+    let fixture = Fixture::with_plant_data(&[]);
+    let answer = fixture.run_query(&document).await;
     assert!(answer["data"]["__schema"]["types"].is_array(), "{answer}");
     let sdl = fixture.graphql.render_sdl(&Caller::local()).unwrap();
     assert!(sdl.contains("authenticatedUser: AuthenticatedUser!"));
@@ -700,7 +731,7 @@ async fn tools_can_introspect_the_schema() {
 
 #[tokio::test]
 async fn reads_never_see_half_a_commit() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let (store, pump) =
         (fixture.gateway.store.clone(), fixture.gateway.catalogue.get("Pump").unwrap());
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
@@ -722,7 +753,7 @@ async fn reads_never_see_half_a_commit() {
         fragment P on Pump { runs readings { value } motor { maker } }";
     let mut seen = std::collections::HashSet::new();
     while seen.len() < 20 {
-        let data = Fixture::data(fixture.ask(document).await);
+        let data = Fixture::expect_data(fixture.run_query(document).await);
         for pump in [&data["pump"], &data["pumpConnection"]["nodes"][0]] {
             let runs = pump["runs"].as_u64().unwrap();
             // Before the writer's first commit, `runs` has the large value of the fixture.
@@ -741,7 +772,7 @@ async fn reads_never_see_half_a_commit() {
 /// A panic of the library would end the gateway. `PENSTOCK_FUZZ_ROUNDS` sets the number of rounds.
 #[tokio::test]
 async fn mutated_documents_never_panic() {
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let documents = [
         "query Q($n: Int = 1, $w: PumpFilter, $l: [String!]! = [\"a\"]) { pumpConnection(first: $n, where: $w) { nodes { ...P } totalCount } }",
         "fragment P on Pump { uri weight readings { value asObject { uri } } siteObject(as: Site) { ... on Site { name } __typename } }",
@@ -751,7 +782,7 @@ async fn mutated_documents_never_panic() {
         "{ authenticatedUser { id @include(if: true) roles @skip(if: false) } object(uri: \"urn:pump:1\") { __typename ... on Node { uri } } }",
         "mutation M { a } subscription S { b } query R($x: [[Foo!]] = [[1]]) { __typename }",
     ];
-    let tokens: Vec<Vec<&str>> = documents.iter().map(|document| tokens(document)).collect();
+    let tokens: Vec<Vec<&str>> = documents.iter().map(|document| split_tokens(document)).collect();
     let rounds =
         std::env::var("PENSTOCK_FUZZ_ROUNDS").map_or(500, |rounds| rounds.parse().unwrap());
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
@@ -786,7 +817,7 @@ async fn mutated_documents_never_panic() {
 }
 
 /// Splits a document into words, numbers and punctuation.
-fn tokens(document: &str) -> Vec<&str> {
+fn split_tokens(document: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut rest = document.trim_start();
     while !rest.is_empty() {
@@ -811,7 +842,7 @@ fn tokens(document: &str) -> Vec<&str> {
 async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() {
     use oxrdf::vocab::xsd;
     use oxrdf::{Literal, NamedNode, Quad};
-    let fixture = Fixture::plant(&[]);
+    let fixture = Fixture::with_plant_data(&[]);
     let node = |iri: &str| NamedNode::new_unchecked(iri);
     let quads = [
         ("urn:p:active", Literal::new_simple_literal("yes")),
@@ -828,12 +859,12 @@ async fn values_of_another_type_are_shown_like_the_view_or_null_with_an_error() 
     fixture.gateway.store.commit(&NoClient, add).unwrap();
     let document =
         "{ pumpConnection(where: {uri: {eq: \"urn:pump:3\"}}) { nodes { active weight runs } } }";
-    let answer = fixture.ask(document).await;
+    let answer = fixture.run_query(document).await;
     let shown = json!({"active": null, "weight": "INF", "runs": 7});
     assert_eq!(answer["data"]["pumpConnection"]["nodes"], json!([shown]));
     assert_eq!(answer["errors"][0]["path"], json!(["pumpConnection", "nodes", 0, "active"]));
     assert_eq!(answer["errors"].as_array().unwrap().len(), 1);
     // Filters compare such values by the text that is shown. An order places them after the values of the field's type.
-    assert_eq!(fixture.pumps("where: {weight: {after: 1}}").await.concat(), "12");
-    assert_eq!(fixture.pumps("orderBy: {field: weight}").await.concat(), "213");
+    assert_eq!(fixture.find_pumps("where: {weight: {after: 1}}").await.concat(), "12");
+    assert_eq!(fixture.find_pumps("orderBy: {field: weight}").await.concat(), "213");
 }

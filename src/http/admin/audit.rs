@@ -12,7 +12,7 @@ use penstock_auth::{Auth, Caller};
 use salvo::{Depot, Request, Response, handler};
 
 /// Rows of one page.
-const ROWS: usize = 50;
+const ROWS_PER_PAGE: usize = 50;
 /// The choices of the filter.
 const KINDS: [(&str, &str); 15] = [
     ("", "Everything"),
@@ -94,10 +94,10 @@ pub(crate) async fn get(
     let query = asked.without_empty();
     let gateway = gateway(depot)?;
     let auth = gateway.auth.clone();
-    let mut records = query_events(&query, gateway, ROWS).await?;
+    let mut records = query_events(&query, gateway, ROWS_PER_PAGE).await?;
     let mut ids: Vec<_> = records.iter().map(|record| record.id.to_string()).collect();
-    let next = truncate_page(&mut ids, ROWS, |id| id);
-    records.truncate(ROWS);
+    let next = truncate_page(&mut ids, ROWS_PER_PAGE, |id| id);
+    records.truncate(ROWS_PER_PAGE);
     let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
     let frame = Frame::for_caller(req, depot, res, Section::Audit);
     let filter = [("account", query.get("account")), ("what", query.get("what"))];

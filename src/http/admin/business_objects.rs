@@ -50,7 +50,7 @@ struct Row {
 struct Last {
     id: String,
     age: String,
-    state: super::exports::State,
+    state: super::exports::StatusLabel,
 }
 
 #[derive(Template)]
@@ -333,7 +333,7 @@ impl Last {
         Self {
             id: entry.id.clone(),
             age: words::format_age(&entry.created_at),
-            state: super::exports::State::from_status(entry.status),
+            state: super::exports::StatusLabel::from_status(entry.status),
         }
     }
 }

@@ -132,7 +132,7 @@ pub(super) fn check_draft(gateway: &Gateway, draft: &Draft) -> Checked {
     };
     checked.fields = count_fields(&mapping.root);
     if let Err(error) = run_dry_run(gateway, mapping, draft, &mut checked) {
-        checked.whole = Some(describe_fault(&error));
+        checked.whole = Some(describe_error(&error));
     }
     checked
 }
@@ -162,7 +162,7 @@ fn run_dry_run(
                 Some((format!("{{\"data\":{}}}", json::Json::Array(sample.objects)), sampled))
             }
             Err(error) => {
-                checked.sample = refused_sample(&error);
+                checked.sample = to_refused_sample(&error);
                 None
             }
         }
@@ -199,7 +199,7 @@ fn run_dry_run(
             checked.sample =
                 Sample::Tried(Tried { sampled, ..Tried::from_dry_run(dry_run, nesting) });
         }
-        Some(Err(error)) => checked.sample = refused_sample(&error),
+        Some(Err(error)) => checked.sample = to_refused_sample(&error),
         None => {}
     }
     Ok(())
@@ -273,8 +273,8 @@ pub(super) fn format_json(text: &[u8], nesting: usize) -> String {
     }
 }
 
-fn refused_sample(error: &GatewayError) -> Sample {
-    let findings = error.errors.iter().map(|finding| {
+fn to_refused_sample(error: &GatewayError) -> Sample {
+    let findings = error.findings.iter().map(|finding| {
         let place = match &finding.place {
             Place::Pointer(pointer) => describe_place(pointer),
             Place::Line { line, column } => format!("line {line}, column {column}"),
@@ -315,8 +315,8 @@ pub(super) fn split_warning(finding: Finding) -> (Option<(u64, u64)>, String) {
     }
 }
 
-fn describe_fault(error: &GatewayError) -> String {
-    match error.errors.as_slice() {
+fn describe_error(error: &GatewayError) -> String {
+    match error.findings.as_slice() {
         [] => error.detail.clone(),
         errors => {
             errors.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")

@@ -219,7 +219,7 @@ pub(crate) async fn save(
         Err(error) => {
             let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
             let now = find_business_object(req, &gateway)?;
-            let changed = (error.kind == ErrorClass::PreconditionFailed)
+            let changed = (error.class == ErrorClass::PreconditionFailed)
                 .then(|| Changed::compare(&gateway, &now.object, &draft));
             let (mut draft, known, checked) = check_draft(gateway, draft).await?;
             if changed.is_some() {
@@ -271,15 +271,15 @@ fn redirect_saved(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut
 
 /// Shows the form again with its errors.
 fn show_errors(mut page: Editor, mut error: GatewayError, depot: &Depot, res: &mut Response) {
-    let all = error.errors.len();
+    let all = error.findings.len();
     // The errors of the mapping are shown at their lines, below it.
-    error.errors.retain(|finding| !matches!(finding.place, Place::Line { .. }));
-    let of_mapping = all - error.errors.len();
-    let conflict = error.kind == ErrorClass::PreconditionFailed;
-    page.needs_confirmation = error.kind == ErrorClass::Unconfirmed;
+    error.findings.retain(|finding| !matches!(finding.place, Place::Line { .. }));
+    let of_mapping = all - error.findings.len();
+    let conflict = error.class == ErrorClass::PreconditionFailed;
+    page.needs_confirmation = error.class == ErrorClass::Unconfirmed;
     if page.needs_confirmation {
         // The API names a parameter, the page has a button.
-        error.errors.clear();
+        error.findings.clear();
         error.detail.insert_str(0, "Nothing was saved: ");
         error.detail.push_str(". Check the mapping and the conditions, or save it anyway.");
     }

@@ -17,7 +17,7 @@ use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
 
 /// Rows of one page.
-const ROWS: usize = 50;
+const ROWS_PER_PAGE: usize = 50;
 /// The maximum number of exports of a target's queue that are shown.
 const MAX_QUEUE_ROWS: usize = 100;
 /// The maximum number of exports that are read for one page of a filtered list.
@@ -43,7 +43,7 @@ struct List {
     targets: Vec<Choice>,
     /// Whether the queue is shown, in its order.
     is_queue: bool,
-    lines: Vec<Line>,
+    lines: Vec<TargetQueue>,
     rows: Vec<Row>,
     /// Whether a filter is set.
     is_narrowed: bool,
@@ -58,7 +58,7 @@ struct Choice {
 }
 
 /// The queue of one target.
-struct Line {
+struct TargetQueue {
     target: String,
     rows: Vec<Row>,
     more: usize,
@@ -79,18 +79,18 @@ struct Row {
     objects: String,
     size: String,
     age: String,
-    state: State,
+    state: StatusLabel,
 }
 
 /// The status of an export, as it is shown.
-pub(super) struct State(Status);
+pub(super) struct StatusLabel(Status);
 
 #[derive(Template)]
 #[template(path = "admin/export.html")]
 struct One {
     frame: Frame,
     entry: ExportEntry,
-    state: State,
+    state: StatusLabel,
     kind: &'static str,
     created: String,
     delivered: Option<String>,
@@ -113,7 +113,7 @@ enum Shown {
     Gone(String),
 }
 
-impl State {
+impl StatusLabel {
     pub(super) fn from_status(status: Status) -> Self {
         Self(status)
     }
@@ -152,7 +152,7 @@ impl Row {
             objects: words::format_number(entry.object_count),
             size: words::format_size(entry.bytes),
             age: words::format_age(&entry.created_at),
-            state: State(entry.status),
+            state: StatusLabel(entry.status),
         }
     }
 }
@@ -231,7 +231,7 @@ fn build_list(frame: Frame, gateway: &Gateway, filter: &ListFilter) -> Result<Li
                 entries.map(|(place, entry)| Row::from_entry(place + 1, entry)).collect();
             if !rows.is_empty() || more > 0 {
                 let (target, blocked) = (target.name.clone(), target.blocked.clone());
-                lines.push(Line { target, rows, more, blocked });
+                lines.push(TargetQueue { target, rows, more, blocked });
             }
         }
     } else {
@@ -300,7 +300,7 @@ fn find_exports(
         let is_last = page.len() < PAGE;
         read_count += PAGE;
         for entry in page {
-            if filter.is_match(&entry) && found.len() == ROWS {
+            if filter.is_match(&entry) && found.len() == ROWS_PER_PAGE {
                 let next = found.last().map(|last| cursor_after(&last.id));
                 return Ok((found, next));
             }
@@ -352,7 +352,7 @@ fn build_page(frame: Frame, gateway: &Gateway, entry: ExportEntry) -> One {
     let waits = matches!(entry.status, Status::Queued | Status::Blocked);
     let may = frame.may(Role::Admin);
     One {
-        state: State(entry.status),
+        state: StatusLabel(entry.status),
         kind: kind_label(entry.kind),
         created: words::format_utc(&entry.created_at),
         delivered: entry.delivered_at.as_deref().map(words::format_utc),
@@ -434,7 +434,7 @@ async fn run_action(
     let page = format!("/admin/exports/{id}");
     match run_blocking(move || Ok(action(&exporter, &by, &id))).await? {
         Ok(_) => frame::redirect_with_notice(res, depot, &page, done),
-        Err(error) if error.kind == penstock_base::error::ErrorClass::NotFound => {
+        Err(error) if error.class == penstock_base::error::ErrorClass::NotFound => {
             return Err(error.into());
         }
         Err(error) => frame::redirect_with_error(res, depot, &page, &error.detail),

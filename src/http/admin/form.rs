@@ -1,8 +1,8 @@
 //! The fields of a form. They are read before its handler runs, and only if a page of this gateway sent the form.
 use crate::body;
 use crate::caller::caller;
-use crate::page::check_session_sender;
 use crate::problem::Problem;
+use crate::sender_page::check_session_sender;
 use crate::sign_in::parse_form_fields;
 use penstock_auth::Credential;
 use penstock_base::error::Place;

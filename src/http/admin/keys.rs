@@ -18,7 +18,7 @@ use salvo::{Depot, Request, Response, handler};
 use serde_json::Value;
 
 /// Rows of one page.
-const ROWS: usize = 50;
+const ROWS_PER_PAGE: usize = 50;
 /// The fields that can have errors.
 const FIELDS: &[&str] = &["name", "role", "expiresAt", "businessObject"];
 
@@ -121,8 +121,8 @@ pub(crate) async fn list(
     let query = Query::read(req, &["cursor"])?;
     let after = query.read_uuid_cursor()?;
     let gateway = gateway(depot)?;
-    let mut keys = gateway.auth.keys.list(caller(depot), after.as_deref(), ROWS + 1);
-    let next = truncate_page(&mut keys, ROWS, |key| &key.id);
+    let mut keys = gateway.auth.keys.list(caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
+    let next = truncate_page(&mut keys, ROWS_PER_PAGE, |key| &key.id);
     let now = gateway.clock.now();
     let frame = Frame::for_caller(req, depot, res, Section::Keys);
     let page = List {

@@ -18,7 +18,7 @@ use salvo::{Depot, Request, Response, handler};
 use serde_json::Value;
 
 /// Rows of one page.
-const ROWS: usize = 100;
+const ROWS_PER_PAGE: usize = 100;
 /// The fields that can have errors.
 const FIELDS: &[&str] = &["name", "uriBase", "generator"];
 /// The choices of the generator.
@@ -109,10 +109,11 @@ pub(crate) async fn list(
     let query = Query::read(req, &["cursor"])?;
     let after = query.read_cursor()?;
     let (store, from) = (gateway(depot)?.store, after.clone());
-    let listed =
-        run_blocking(move || Ok(namespace::list(&store.read(), from.as_deref(), ROWS + 1)?));
+    let listed = run_blocking(move || {
+        Ok(namespace::list(&store.read(), from.as_deref(), ROWS_PER_PAGE + 1)?)
+    });
     let mut namespaces = listed.await?;
-    let next = truncate_page(&mut namespaces, ROWS, |namespace| &namespace.name);
+    let next = truncate_page(&mut namespaces, ROWS_PER_PAGE, |namespace| &namespace.name);
     let frame = Frame::for_caller(req, depot, res, Section::Namespaces);
     let page = List {
         rows: namespaces.iter().map(Row::from).collect(),
@@ -224,8 +225,8 @@ async fn render_namespace(
     let found = run_blocking(move || {
         let namespace = require_namespace(&gateway, &name)?;
         let read = gateway.store.read();
-        let used = namespace::find_use(&read, &namespace)?;
-        Ok((used, namespace::find_holder(&read, &namespace)?, namespace))
+        let used = namespace::unchangeable_reason(&read, &namespace)?;
+        Ok((used, namespace::undeletable_reason(&read, &namespace)?, namespace))
     });
     let (used, held, namespace) = found.await?;
     let row = Row::from(&namespace);

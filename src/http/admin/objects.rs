@@ -250,7 +250,7 @@ fn build_list(
         // An invalid search is the user's mistake: the page shows it.
         Err(fault)
             if matches!(
-                fault.kind,
+                fault.class,
                 ErrorClass::Invalid | ErrorClass::Malformed | ErrorClass::TooLarge
             ) =>
         {
@@ -436,7 +436,9 @@ fn build_page(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, P
     );
     let (referrers, more_referrers, unsearched) = match found {
         Ok(found) => (found.found, found.more, None),
-        Err(error) if error.kind == ErrorClass::TooLarge => (Vec::new(), false, Some(error.detail)),
+        Err(error) if error.class == ErrorClass::TooLarge => {
+            (Vec::new(), false, Some(error.detail))
+        }
         Err(error) => return Err(error.into()),
     };
     let referrers = referrers
@@ -458,7 +460,7 @@ fn build_page(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, P
         referrers: referrers.collect(),
         json: text.lines().map(|line| link_line(line, uri.as_str(), &frame)).collect(),
         warnings: warnings.iter().map(ToString::to_string).collect(),
-        written: Written::from_writers(
+        written: Written::from_history(
             gateway,
             find_write_history(&gateway.store, uri.as_str())?,
             &frame,
@@ -494,7 +496,7 @@ fn link_line(line: &str, own: &str, frame: &Frame) -> Line {
 }
 
 impl Written {
-    fn from_writers(gateway: &Gateway, writers: WriteHistory, frame: &Frame) -> Self {
+    fn from_history(gateway: &Gateway, writers: WriteHistory, frame: &Frame) -> Self {
         let is_admin = frame.may(Role::Admin);
         let of = |record: Record| Ingestion {
             at: words::format_utc(&record.at),
@@ -522,8 +524,8 @@ impl Written {
         Self {
             minted_by: writers.minted_by.map(of),
             named_by: writers.named_by.into_iter().map(of).collect(),
-            is_silent: writers.silent > 0,
-            silent: words::format_count(writers.silent, "ingestion", "ingestions"),
+            is_silent: writers.without_hashes > 0,
+            silent: words::format_count(writers.without_hashes, "ingestion", "ingestions"),
             since: writers.since.as_deref().map(words::format_utc),
         }
     }

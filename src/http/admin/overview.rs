@@ -135,9 +135,9 @@ fn build_plots(recent: &RecentCounts) -> [Plot; 4] {
     };
     let of = |heading, (one, more), wrong, is_day: bool| PlotSpec {
         heading,
-        one,
-        more,
-        wrong,
+        singular: one,
+        plural: more,
+        failure_nouns: wrong,
         from: if is_day { "24 h ago" } else { "60 min ago" },
         step: if is_day { "15 min" } else { "min" },
     };

@@ -42,10 +42,10 @@ pub(super) struct Bar {
 pub(super) struct PlotSpec {
     pub(super) heading: &'static str,
     /// The singular and plural of what it counts.
-    pub(super) one: &'static str,
-    pub(super) more: &'static str,
+    pub(super) singular: &'static str,
+    pub(super) plural: &'static str,
     /// The same for failures; empty if there are none.
-    pub(super) wrong: (&'static str, &'static str),
+    pub(super) failure_nouns: (&'static str, &'static str),
     pub(super) from: &'static str,
     /// The period of one bar: `min` or `15 min`.
     pub(super) step: &'static str,
@@ -75,9 +75,9 @@ impl Plot {
                 }
             }
         }
-        let mut total = words::format_count(sum(|(up, _)| *up), spec.one, spec.more);
+        let mut total = words::format_count(sum(|(up, _)| *up), spec.singular, spec.plural);
         if has_down {
-            let (one, more) = spec.wrong;
+            let (one, more) = spec.failure_nouns;
             total = format!("{total}, {}", words::format_count(sum(|(_, down)| *down), one, more));
         }
         let highest = match most {
@@ -111,18 +111,18 @@ impl Plot {
 mod tests {
     use super::*;
 
-    const OF: PlotSpec = PlotSpec {
+    const SPEC: PlotSpec = PlotSpec {
         heading: "Exports, last hour",
-        one: "delivered",
-        more: "delivered",
-        wrong: ("failed attempt", "failed attempts"),
+        singular: "delivered",
+        plural: "delivered",
+        failure_nouns: ("failed attempt", "failed attempts"),
         from: "60 min ago",
         step: "min",
     };
 
     #[test]
     fn the_highest_bar_fills_the_plot_and_the_lowest_is_visible() {
-        let plot = Plot::new(OF, &[(0, 0), (1, 0), (1_000_000, 2)]);
+        let plot = Plot::new(SPEC, &[(0, 0), (1, 0), (1_000_000, 2)]);
         let bar = |class, x, y, height| Bar { class, x, y, width: 8, height };
         assert_eq!(
             plot.bars,
@@ -137,10 +137,10 @@ mod tests {
 
     #[test]
     fn a_plot_without_counts_is_a_line() {
-        let plot = Plot::new(OF, &[(0, 0); 60]);
+        let plot = Plot::new(SPEC, &[(0, 0); 60]);
         assert!(plot.bars.is_empty());
         assert_eq!(plot.words, "Exports, last hour: 0 delivered");
-        let plot = Plot::new(OF, &[(u64::MAX / 2, 0)]);
+        let plot = Plot::new(SPEC, &[(u64::MAX / 2, 0)]);
         assert_eq!(plot.bars.len(), 1);
     }
 }

@@ -1,7 +1,7 @@
 //! `/admin/profile`: the caller's own account.
 use super::form::{FormErrors, take_form};
 use super::frame::{self, Frame, Section};
-use super::users::{FIELDS, Filled, Shown, account_body, read_new_password};
+use super::users::{AccountFields, FIELDS, Shown, account_body, read_new_password};
 use crate::caller::caller;
 use crate::problem::Problem;
 use crate::query::Query;
@@ -19,7 +19,7 @@ struct Profile {
     frame: Frame,
     faults: FormErrors,
     shown: Shown,
-    filled: Filled,
+    filled: AccountFields,
 }
 
 /// Shows the page.
@@ -31,7 +31,7 @@ pub(crate) async fn get(
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
     let account = own_account(depot)?;
-    let filled = Filled::from(&*account);
+    let filled = AccountFields::from(&*account);
     render_profile((req, depot, res), &account, filled, FormErrors::default());
     Ok(())
 }
@@ -39,7 +39,7 @@ pub(crate) async fn get(
 fn render_profile(
     (req, depot, res): (&Request, &Depot, &mut Response),
     account: &Account,
-    filled: Filled,
+    filled: AccountFields,
     faults: FormErrors,
 ) {
     let frame = Frame::for_caller(req, depot, res, Section::Profile);
@@ -67,7 +67,8 @@ pub(crate) async fn change(
             frame::redirect_with_notice(res, depot, "/admin/profile", "Your profile was changed.");
         }
         Err(problem) => {
-            let filled = Filled { email: account.email.clone(), ..Filled::from(&form) };
+            let filled =
+                AccountFields { email: account.email.clone(), ..AccountFields::from(&form) };
             render_profile(
                 (req, depot, res),
                 &account,
@@ -99,7 +100,9 @@ pub(crate) async fn set(
             let words = "Your password was changed; your other sessions have ended.";
             frame::redirect_with_notice(res, depot, "/admin/profile", words);
         }
-        Err(faults) => render_profile((req, depot, res), &account, Filled::from(&*account), faults),
+        Err(faults) => {
+            render_profile((req, depot, res), &account, AccountFields::from(&*account), faults);
+        }
     }
     Ok(())
 }

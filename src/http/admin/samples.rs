@@ -105,7 +105,7 @@ fn derive_from_text(
         Err(error) => return (Err(("sample", error)), text),
     };
     match derive::derive_mapping(names, &sample.objects) {
-        Err(error) => (Err((field_of_fault(&error), error)), text),
+        Err(error) => (Err((field_of_error(&error), error)), text),
         Ok(mut derived) => match derive::describe_sample(&sample) {
             None => (Ok(derived), text),
             Some(message) => {
@@ -119,10 +119,10 @@ fn derive_from_text(
 }
 
 /// Returns the name of the form's field that an error of the derivation belongs to.
-fn field_of_fault(error: &GatewayError) -> &'static str {
+fn field_of_error(error: &GatewayError) -> &'static str {
     let is_vocabulary =
         |finding: &Finding| finding.place == Place::Pointer("/vocabulary".to_owned());
-    if error.errors.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
+    if error.findings.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
 }
 
 /// Returns the default prefix of the IRIs of properties.

@@ -69,7 +69,7 @@ pub(crate) async fn get(
     Query::read(req, &[])?;
     let state = state(depot);
     let (defaults, given): (Vec<_>, Vec<_>) =
-        state.settings().effective.iter().partition(|value| value.origin == "default");
+        state.settings().effective_values.iter().partition(|value| value.origin == "default");
     let page = Page {
         frame: Frame::for_caller(req, depot, res, Section::Settings),
         warnings: state.settings().warnings.clone(),

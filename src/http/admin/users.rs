@@ -16,7 +16,7 @@ use salvo::{Depot, Request, Response, handler};
 use serde_json::json;
 
 /// Rows of one page.
-const ROWS: usize = 50;
+const ROWS_PER_PAGE: usize = 50;
 /// The choices of the role.
 const ROLES: [(&str, &str); 3] = [
     ("User", "User: reads everything except users, audit trail and settings"),
@@ -39,7 +39,7 @@ struct List {
 struct Creation {
     frame: Frame,
     faults: FormErrors,
-    filled: Filled,
+    filled: AccountFields,
     roles: [(&'static str, &'static str); 3],
 }
 
@@ -49,7 +49,7 @@ struct One {
     frame: Frame,
     faults: FormErrors,
     shown: Shown,
-    filled: Filled,
+    filled: AccountFields,
     roles: [(&'static str, &'static str); 3],
     version: u64,
 }
@@ -120,7 +120,7 @@ impl From<&Account> for Shown {
 
 /// The values in the fields of an account's form.
 #[derive(Default)]
-pub(super) struct Filled {
+pub(super) struct AccountFields {
     pub(super) given_name: String,
     pub(super) family_name: String,
     pub(super) email: String,
@@ -129,7 +129,7 @@ pub(super) struct Filled {
     pub(super) enabled: bool,
 }
 
-impl From<&Account> for Filled {
+impl From<&Account> for AccountFields {
     fn from(account: &Account) -> Self {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         Self {
@@ -143,7 +143,7 @@ impl From<&Account> for Filled {
     }
 }
 
-impl From<&Form> for Filled {
+impl From<&Form> for AccountFields {
     fn from(form: &Form) -> Self {
         let text = |name| form.trimmed(name).unwrap_or_default();
         Self {
@@ -215,8 +215,8 @@ pub(crate) async fn list(
     let query = Query::read(req, &["cursor"])?;
     let after = query.read_uuid_cursor()?;
     let auth = gateway(depot)?.auth;
-    let mut accounts = auth.accounts.list(after.as_deref(), ROWS + 1)?;
-    let next = truncate_page(&mut accounts, ROWS, |account| &account.id);
+    let mut accounts = auth.accounts.list(after.as_deref(), ROWS_PER_PAGE + 1)?;
+    let next = truncate_page(&mut accounts, ROWS_PER_PAGE, |account| &account.id);
     let frame = Frame::for_caller(req, depot, res, Section::Users);
     let page = List {
         rows: accounts.iter().map(|account| Shown::from(&**account)).collect(),
@@ -236,12 +236,13 @@ pub(crate) async fn creation(
     res: &mut Response,
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
-    if !gateway(depot)?.auth.accounts.has_passwords() {
+    if !gateway(depot)?.auth.accounts.allows_password_sign_in() {
         return Err(Problem::not_found(
             "users sign in at the identity provider; their accounts are created at the first sign-in",
         ));
     }
-    let filled = Filled { role: "User".to_owned(), enabled: true, ..Filled::default() };
+    let filled =
+        AccountFields { role: "User".to_owned(), enabled: true, ..AccountFields::default() };
     render_new_user(req, depot, res, FormErrors::default(), filled);
     Ok(())
 }
@@ -251,7 +252,7 @@ fn render_new_user(
     depot: &Depot,
     res: &mut Response,
     faults: FormErrors,
-    filled: Filled,
+    filled: AccountFields,
 ) {
     let frame = Frame::for_caller(req, depot, res, Section::Users);
     let status = faults.status;
@@ -271,7 +272,7 @@ pub(crate) async fn create(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let filled = Filled::from(&form);
+    let filled = AccountFields::from(&form);
     let names = ["givenName", "familyName", "email", "organization"];
     let mut sent = form.to_members(&names);
     sent.insert("password".into(), form.text("password").into());
@@ -303,7 +304,7 @@ pub(crate) async fn one(
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
     let account = find_account(req, &gateway(depot)?)?;
-    let filled = Filled::from(&*account);
+    let filled = AccountFields::from(&*account);
     render_user((req, depot, res), &account, filled, FormErrors::default());
     Ok(())
 }
@@ -311,7 +312,7 @@ pub(crate) async fn one(
 fn render_user(
     (req, depot, res): (&Request, &Depot, &mut Response),
     account: &Account,
-    filled: Filled,
+    filled: AccountFields,
     faults: FormErrors,
 ) {
     let frame = Frame::for_caller(req, depot, res, Section::Users);
@@ -364,9 +365,12 @@ pub(crate) async fn change(
         }
         Err(problem) => {
             let filled = if is_built_in {
-                Filled::from(&form)
+                AccountFields::from(&form)
             } else {
-                Filled { enabled: form.is_ticked("enabled"), ..Filled::from(&*account) }
+                AccountFields {
+                    enabled: form.is_ticked("enabled"),
+                    ..AccountFields::from(&*account)
+                }
             };
             render_user(
                 (req, depot, res),
@@ -406,7 +410,7 @@ pub(crate) async fn set(
             );
         }
         Err(faults) => {
-            render_user((req, depot, res), &account, Filled::from(&*account), faults);
+            render_user((req, depot, res), &account, AccountFields::from(&*account), faults);
         }
     }
     Ok(())

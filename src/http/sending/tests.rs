@@ -11,7 +11,7 @@ const SHORT: Duration = Duration::from_secs(1);
 const LONG: usize = 1 << 20;
 
 #[handler]
-async fn short_of_patience(
+async fn watch_reader_briefly(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -48,7 +48,7 @@ async fn serve() -> SocketAddr {
     let router = Router::new()
         .push(Router::with_path("long").get(long))
         .push(Router::with_path("rare").get(rare));
-    tokio::spawn(Server::new(acceptor).serve(Service::new(router).hoop(short_of_patience)));
+    tokio::spawn(Server::new(acceptor).serve(Service::new(router).hoop(watch_reader_briefly)));
     address
 }
 

@@ -4,8 +4,8 @@ use super::password::parse_form_fields;
 use super::session;
 use crate::body;
 use crate::credential;
-use crate::page::check_session_sender;
 use crate::problem::Problem;
+use crate::sender_page::check_session_sender;
 use crate::service::origin;
 use crate::state::state;
 use salvo::http::StatusCode;
@@ -61,6 +61,6 @@ pub(crate) async fn sign_out(
 pub(crate) async fn signed_out(depot: &mut Depot, res: &mut Response) {
     let prefix = &origin(depot).prefix;
     let link = format!("{prefix}/login");
-    let page = Message::new(prefix, "You are signed out", &[]).link(&link, "Sign in again");
+    let page = Message::new(prefix, "You are signed out", &[]).with_link(&link, "Sign in again");
     show_static_page(res, StatusCode::OK, &page);
 }

@@ -11,7 +11,7 @@ use salvo::http::{ResBody, StatusCode};
 /// The form of the built-in accounts.
 #[derive(Template)]
 #[template(path = "password.html")]
-pub(super) struct Password<'a> {
+pub(super) struct PasswordPage<'a> {
     pub(super) prefix: &'a str,
     pub(super) back: &'a str,
     pub(super) email: &'a str,
@@ -21,7 +21,7 @@ pub(super) struct Password<'a> {
 /// The link to the provider.
 #[derive(Template)]
 #[template(path = "provider.html")]
-pub(super) struct Provider<'a> {
+pub(super) struct ProviderPage<'a> {
     pub(super) prefix: &'a str,
     pub(super) registration: &'a str,
     pub(super) link: &'a str,
@@ -38,7 +38,7 @@ pub(crate) struct Message<'a> {
     link: Option<(&'a str, &'a str)>,
 }
 
-impl<'a> Password<'a> {
+impl<'a> PasswordPage<'a> {
     pub(super) fn new(prefix: &'a str, back: &'a str) -> Self {
         Self { prefix, back, email: "", fault: None }
     }
@@ -48,7 +48,7 @@ impl<'a> Password<'a> {
     }
 }
 
-impl Provider<'_> {
+impl ProviderPage<'_> {
     fn asset(&self, name: &str) -> String {
         format!("{}{}", self.prefix, assets::asset_path(name))
     }
@@ -59,7 +59,7 @@ impl<'a> Message<'a> {
         Self { prefix, heading, lines, link: None }
     }
 
-    pub(crate) fn link(self, href: &'a str, label: &'a str) -> Self {
+    pub(crate) fn with_link(self, href: &'a str, label: &'a str) -> Self {
         Self { link: Some((href, label)), ..self }
     }
 
@@ -129,12 +129,13 @@ mod tests {
     #[test]
     fn escapes_outside_text() {
         let evil = "\"><script>alert(1)</script>";
-        let password = Password { email: evil, fault: Some(evil), ..Password::new(evil, evil) };
+        let password =
+            PasswordPage { email: evil, fault: Some(evil), ..PasswordPage::new(evil, evil) };
         let lines = [evil];
         for page in [
             password.render().unwrap(),
-            Message::new(evil, evil, &lines).link(evil, evil).render().unwrap(),
-            Provider { prefix: evil, registration: evil, link: evil }.render().unwrap(),
+            Message::new(evil, evil, &lines).with_link(evil, evil).render().unwrap(),
+            ProviderPage { prefix: evil, registration: evil, link: evil }.render().unwrap(),
         ] {
             assert!(!page.contains("<script"), "{page}");
             assert!(!page.contains(evil), "{page}");
@@ -144,10 +145,10 @@ mod tests {
     #[test]
     fn pages_are_plain_and_accessible() {
         let mut res = Response::new();
-        show_static_page(&mut res, StatusCode::OK, &Password::new("/gw", "/x"));
+        show_static_page(&mut res, StatusCode::OK, &PasswordPage::new("/gw", "/x"));
         let policy = res.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap().to_owned();
         assert!(!policy.contains("unsafe") && policy.contains("default-src 'none'"), "{policy}");
-        let page = Password::new("/gw", "/x").render().unwrap();
+        let page = PasswordPage::new("/gw", "/x").render().unwrap();
         for part in [
             "<html lang=\"en\">",
             "name=\"viewport\"",

@@ -1,8 +1,8 @@
 //! `GET /login` and `POST /login`. If users sign in at a provider, the page links there, and `POST` is refused.
-use super::back::ReturnPath;
 use super::pages::{
-    Message, Password, Provider, redirect, set_retry_after, show_static_page as show_page,
+    Message, PasswordPage, ProviderPage, redirect, set_retry_after, show_static_page as show_page,
 };
+use super::return_path::ReturnPath;
 use super::session;
 use crate::body;
 use crate::caller::find_visitor;
@@ -53,7 +53,7 @@ pub(crate) async fn show_sign_in(
         return Ok(());
     };
     let auth = &gateway.auth;
-    let back = ReturnPath::from_request(req.query::<&str>("return"));
+    let back = ReturnPath::parse_or_root(req.query::<&str>("return"));
     if find_visitor(req, depot).is_some() {
         redirect(res, &back.with_prefix(prefix));
         return Ok(());
@@ -62,9 +62,9 @@ pub(crate) async fn show_sign_in(
         Some(oidc) => {
             let id = oidc.registration();
             let link = format!("{prefix}/oauth2/authorization/{id}{}", back.to_query());
-            show_page(res, StatusCode::OK, &Provider { prefix, registration: id, link: &link });
+            show_page(res, StatusCode::OK, &ProviderPage { prefix, registration: id, link: &link });
         }
-        None => show_page(res, StatusCode::OK, &Password::new(prefix, back.as_str())),
+        None => show_page(res, StatusCode::OK, &PasswordPage::new(prefix, back.as_str())),
     }
     Ok(())
 }
@@ -145,7 +145,7 @@ async fn sign_in_with_form(
 ) -> Result<(), Problem> {
     let field = |name: &str| sent.get(name).map(String::as_str).unwrap_or_default();
     let origin = origin(depot);
-    let back = ReturnPath::from_request(Some(field("return")));
+    let back = ReturnPath::parse_or_root(Some(field("return")));
     let email = field("email").trim();
     let verified = auth.accounts.verify_password(email, field("password"), origin.client).await;
     let entered = verified.and_then(|account| {
@@ -177,8 +177,11 @@ async fn sign_in_with_form(
         let challenge = HeaderValue::from_static("Bearer realm=\"penstock\"");
         res.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
-    let page =
-        Password { email, fault: Some(message), ..Password::new(&origin.prefix, back.as_str()) };
+    let page = PasswordPage {
+        email,
+        fault: Some(message),
+        ..PasswordPage::new(&origin.prefix, back.as_str())
+    };
     show_page(res, status, &page);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `/oauth2/authorization/{registrationId}` redirects a browser to the provider, which redirects it back to
 //! `/login/oauth2/code/{registrationId}`.
-use super::back::ReturnPath;
 use super::pages::{Message, redirect, set_retry_after, show_static_page};
+use super::return_path::ReturnPath;
 use super::session;
 use crate::origin::Origin;
 use crate::problem::Problem;
@@ -32,7 +32,7 @@ pub(crate) async fn authorize(
     let base_url = origin.base_url(&state.settings).ok_or_else(|| {
         Problem::malformed("the request has no Host, so the provider cannot redirect back")
     })?;
-    let back = ReturnPath::from_request(req.query::<&str>("return"));
+    let back = ReturnPath::parse_or_root(req.query::<&str>("return"));
     match oidc.begin_sign_in(&base_url, back.as_str()).await {
         Ok(begun) => {
             session::store_login(origin, begun.slot, &begun.login, res);
@@ -67,7 +67,7 @@ pub(crate) async fn complete(
             return Ok(());
         }
     };
-    let back = ReturnPath::from_request(Some(&signed_in.return_to));
+    let back = ReturnPath::parse_or_root(Some(&signed_in.return_to));
     let id_token =
         Some(signed_in.id_token.clone()).filter(|token| token.len() <= MAX_ID_TOKEN_HINT_BYTES);
     let entered = match update_account(auth, signed_in).await? {
@@ -214,5 +214,5 @@ fn show_failure(
         ),
     };
     let page = Message::new(&origin.prefix, heading, lines);
-    show_static_page(res, status, &page.link(&again, "Try again"));
+    show_static_page(res, status, &page.with_link(&again, "Try again"));
 }

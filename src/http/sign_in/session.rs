@@ -1,6 +1,6 @@
 //! The session of a browser, and the cookies of sessions and of sign-ins in progress.
-use super::back::ReturnPath;
 use super::pages::redirect;
+use super::return_path::ReturnPath;
 use crate::credential::{self, cookie_name};
 use crate::origin::Origin;
 use penstock_auth::oidc::Oidc;

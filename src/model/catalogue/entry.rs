@@ -111,7 +111,7 @@ fn compile_definition(read: &impl Read, stored: StoredDefinition) -> Result<Comp
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     by_name: BTreeMap<String, Entry>,
-    names: BTreeMap<String, String>,
+    names_by_id: BTreeMap<String, String>,
     /// A number that grows with each change.
     pub(super) version: u64,
 }
@@ -133,7 +133,7 @@ impl Entries {
     }
 
     pub(super) fn find_entry(&self, id_or_name: &str) -> Option<&Entry> {
-        let name = self.names.get(id_or_name).map_or(id_or_name, String::as_str);
+        let name = self.names_by_id.get(id_or_name).map_or(id_or_name, String::as_str);
         self.find_by_name(name)
     }
 
@@ -150,13 +150,13 @@ impl Entries {
     pub(super) fn insert(&mut self, entry: Entry) {
         self.version += 1;
         self.remove(&entry.id);
-        self.names.insert(entry.id.clone(), entry.name.clone());
+        self.names_by_id.insert(entry.id.clone(), entry.name.clone());
         self.by_name.insert(entry.name.clone(), entry);
     }
 
     pub(super) fn remove(&mut self, id: &str) {
         self.version += 1;
-        if let Some(name) = self.names.remove(id) {
+        if let Some(name) = self.names_by_id.remove(id) {
             self.by_name.remove(&name);
         }
     }

@@ -27,7 +27,7 @@ impl Catalogue {
             return Ok(None);
         }
         let defined = definition.namespaces.iter().find(|defined| defined.name == *root);
-        if !self.defaults.auto_create_namespaces
+        if !self.settings.auto_create_namespaces
             && defined.is_none()
             && namespace::get(&self.store.read(), root)?.is_none()
         {

@@ -17,7 +17,7 @@ impl Catalogue {
         let read = self.store.read();
         for definition in defined {
             let there = namespace::get(&read, &definition.name)?;
-            if !there.is_some_and(|there| definition.is_same_as(&there)) {
+            if !there.is_some_and(|there| definition.matches(&there)) {
                 return Ok(false);
             }
         }
@@ -36,7 +36,7 @@ impl Catalogue {
         let mut changed = Vec::new();
         for (index, definition) in defined.iter().enumerate() {
             let there = namespace::get(transaction, &definition.name)?;
-            if there.is_some_and(|there| definition.is_same_as(&there)) {
+            if there.is_some_and(|there| definition.matches(&there)) {
                 continue;
             }
             let default_base = self.default_base(&definition.name);
@@ -45,7 +45,7 @@ impl Catalogue {
             changed.push(put.map_err(|error| {
                 let finding =
                     Finding::at_pointer(format!("/namespaces/{index}"), error.detail.clone());
-                GatewayError { errors: vec![finding], ..error }
+                GatewayError { findings: vec![finding], ..error }
             })?);
         }
         let mut missing = Vec::new();
@@ -54,7 +54,7 @@ impl Catalogue {
                 missing.push(name.to_owned());
             }
         }
-        if !missing.is_empty() && !self.defaults.auto_create_namespaces {
+        if !missing.is_empty() && !self.settings.auto_create_namespaces {
             return Err(unknown_namespaces_error(transaction, &missing)?);
         }
         for name in missing {

@@ -71,7 +71,7 @@ impl Fixture {
 }
 
 fn kind<T: std::fmt::Debug>(result: Result<T, GatewayError>) -> ErrorClass {
-    result.unwrap_err().kind
+    result.unwrap_err().class
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn if_match_is_honoured() {
     put(&json!({}), IfMatch::Any).unwrap();
     let error = put(&json!({"enabled": false}), IfMatch::Version(7)).unwrap_err();
     assert!(
-        error.kind == ErrorClass::PreconditionFailed
+        error.class == ErrorClass::PreconditionFailed
             && error.detail.contains("has version 1 now, not 7"),
         "{error}"
     );
@@ -174,9 +174,11 @@ fn without_auto_create_an_unknown_namespace_is_an_error() {
     let f = fixture(false);
     let put = || f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any);
     let error = put().unwrap_err();
-    assert_eq!((error.kind, error.errors.len()), (ErrorClass::Invalid, 2));
+    assert_eq!((error.class, error.findings.len()), (ErrorClass::Invalid, 2));
     assert!(
-        error.errors[0].message.contains("`Plant`, which is not defined; no namespace is defined"),
+        error.findings[0]
+            .message
+            .contains("`Plant`, which is not defined; no namespace is defined"),
         "{error}"
     );
     for name in ["Unit", "Other"] {
@@ -189,9 +191,9 @@ fn without_auto_create_an_unknown_namespace_is_an_error() {
         f.store.transact(|t| namespace::put(t, namespace)).unwrap();
     }
     let error = put().unwrap_err();
-    assert_eq!(error.errors.len(), 1);
+    assert_eq!(error.findings.len(), 1);
     assert!(
-        error.errors[0].message.contains("the defined namespaces are `Other`, `Unit`"),
+        error.findings[0].message.contains("the defined namespaces are `Other`, `Unit`"),
         "{error}"
     );
     assert!(f.catalogue.list().is_empty() && f.reopened().is_empty());
@@ -203,7 +205,7 @@ fn a_namespace_in_use_cannot_be_deleted() {
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
     let error = f.store.transact(|t| namespace::delete(t, "Unit")).unwrap_err();
     assert!(
-        error.kind == ErrorClass::Conflict
+        error.class == ErrorClass::Conflict
             && error.detail.contains("the Business Object \"Plants\" names it"),
         "{error}"
     );
@@ -229,7 +231,7 @@ fn a_refused_definition_stores_nothing() {
         )
         .unwrap_err();
     assert_eq!(
-        error.errors,
+        error.findings,
         [Finding::at_pointer("/pushTargets/0/bucketName", "abc leads nowhere")]
     );
     assert_eq!(f.store.stats().sequence, 0);
@@ -436,7 +438,7 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap();
     ingest(20_000, 20_001, "http://e/b");
     let error = f.put(&with("http://e/a"), IfMatch::Any).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Unconfirmed);
+    assert_eq!(error.class, ErrorClass::Unconfirmed);
     assert!(error.detail.contains("at least 10000 objects"), "{error}");
     let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
     f.catalogue.put(by, &with("http://e/a"), IfMatch::Any, &|_| Ok(())).unwrap();

@@ -20,12 +20,12 @@ pub struct Watch {
     /// Returns monotonic milliseconds.
     elapsed: Arc<dyn Fn() -> u64 + Send + Sync>,
     clock: Option<Clock>,
-    most_holders: usize,
+    max_holders: usize,
 }
 
 /// The maximum number of objects that one change is recorded for. If more objects hold a changed object nested, they
 /// are not recorded one by one, because all of them would be in memory and in the frame of the commit.
-const MOST_HOLDERS: usize = 10_000;
+const MAX_HOLDERS: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -63,7 +63,7 @@ impl Watch {
     /// Creates an empty watch. `elapsed` returns monotonic milliseconds that continue after a restart.
     pub fn new(elapsed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let elapsed = Arc::new(elapsed);
-        Self { inner: Arc::default(), elapsed, clock: None, most_holders: MOST_HOLDERS }
+        Self { inner: Arc::default(), elapsed, clock: None, max_holders: MAX_HOLDERS }
     }
 
     /// Creates a watch that uses this clock.
@@ -75,13 +75,13 @@ impl Watch {
     /// Replaces the maximum number of objects that one change is recorded for.
     #[cfg(any(test, feature = "testing"))]
     #[must_use]
-    pub fn with_most_holders(self, most_holders: usize) -> Self {
-        Self { most_holders, ..self }
+    pub fn with_max_holders(self, most_holders: usize) -> Self {
+        Self { max_holders: most_holders, ..self }
     }
 
     /// Returns the maximum number of holders that one change is recorded for.
-    pub(super) fn most_holders(&self) -> usize {
-        self.most_holders
+    pub(super) fn max_holders(&self) -> usize {
+        self.max_holders
     }
 
     /// Waits until something is marked.

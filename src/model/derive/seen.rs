@@ -18,7 +18,7 @@ pub(super) struct SeenValues<'j> {
     objects: usize,
     /// The members of the objects, in the order in which their names first occur.
     pub(super) members: Vec<(&'j str, SeenValues<'j>)>,
-    places: HashMap<&'j str, usize>,
+    member_indexes: HashMap<&'j str, usize>,
     arrays: usize,
     /// The elements of the arrays.
     elements: Option<Box<SeenValues<'j>>>,
@@ -66,7 +66,7 @@ impl<'j> SeenValues<'j> {
             Json::Object(members) => {
                 self.objects += 1;
                 for (name, value) in members {
-                    let place = *self.places.entry(name).or_insert_with(|| {
+                    let place = *self.member_indexes.entry(name).or_insert_with(|| {
                         self.members.push((name, SeenValues::default()));
                         self.members.len() - 1
                     });
@@ -111,7 +111,7 @@ impl<'j> SeenValues<'j> {
     /// Returns the name of the member with the objects' own URIs.
     pub(super) fn id_member(&self) -> Option<&'j str> {
         let is_id = |wanted: &str| {
-            let place = self.places.get(wanted)?;
+            let place = self.member_indexes.get(wanted)?;
             let (name, seen) = self.members.get(*place)?;
             seen.names_objects(name).then_some(*name)
         };
@@ -124,7 +124,7 @@ impl<'j> SeenValues<'j> {
 
     /// Returns whether some object has a member of this name.
     pub(super) fn has_member(&self, name: &str) -> bool {
-        self.places.contains_key(name)
+        self.member_indexes.contains_key(name)
     }
 
     /// Returns each type that occurs: its count, its type in the mapping, and its singular and plural. The order

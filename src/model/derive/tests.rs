@@ -152,11 +152,11 @@ fn a_text_that_is_not_a_sample_is_refused() {
         ("7", ErrorClass::Invalid),
         ("[1, {}]", ErrorClass::Invalid),
     ] {
-        assert_eq!(read_samples(text, 128).unwrap_err().kind, kind, "{text}");
+        assert_eq!(read_samples(text, 128).unwrap_err().class, kind, "{text}");
     }
     let names = MappingNames { business_object: "Pump", vocabulary: "no IRI" };
     assert_eq!(
-        derive_mapping(names, &read_samples("{}", 8).unwrap().objects).unwrap_err().kind,
+        derive_mapping(names, &read_samples("{}", 8).unwrap().objects).unwrap_err().class,
         ErrorClass::Invalid
     );
 }

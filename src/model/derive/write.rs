@@ -21,12 +21,12 @@ pub(super) struct MappingWriter<'v> {
     out: String,
     notes: Vec<DerivationNote>,
     /// The names of the namespaces so far.
-    spaces: HashSet<String>,
+    namespaces: HashSet<String>,
 }
 
 impl<'v> MappingWriter<'v> {
     pub(super) fn new(vocabulary: &'v str) -> Self {
-        Self { vocabulary, out: String::new(), notes: Vec::new(), spaces: HashSet::new() }
+        Self { vocabulary, out: String::new(), notes: Vec::new(), namespaces: HashSet::new() }
     }
 
     pub(super) fn finish(self) -> DerivedMapping {
@@ -167,15 +167,15 @@ impl<'v> MappingWriter<'v> {
         let pascal: String =
             words.flat_map(capitalize).take(MAX_DERIVED_NAMESPACE_CHARACTERS).collect();
         let pascal = if pascal.is_empty() { "Object".to_owned() } else { pascal };
-        if self.spaces.len() >= MAX_DERIVED_NAMESPACES {
+        if self.namespaces.len() >= MAX_DERIVED_NAMESPACES {
             return "Part".to_owned();
         }
         let longer: String =
             parent.chars().chain(pascal.chars()).take(MAX_DERIVED_NAMESPACE_CHARACTERS).collect();
         let numbered = (2..).map(|n| format!("{pascal}{n}"));
         let mut all = [pascal.clone(), longer].into_iter().chain(numbered);
-        let free = all.find(|name| !self.spaces.contains(name)).unwrap_or_default();
-        self.spaces.insert(free.clone());
+        let free = all.find(|name| !self.namespaces.contains(name)).unwrap_or_default();
+        self.namespaces.insert(free.clone());
         free
     }
 

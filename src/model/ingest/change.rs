@@ -6,7 +6,7 @@ use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
 use super::orphans::Orphans;
 use super::repeats::RepeatedObjects;
-use super::write::Writer;
+use super::write::RequestWriter;
 use super::write_scope::WriteScope;
 use super::{Answer, Body, Limits, Mode, Request, lines};
 use crate::mapping::Shape;
@@ -33,9 +33,9 @@ pub(super) fn apply_request(
     } else {
         WriteScope::ALL
     };
-    let mut writer = Writer {
+    let mut writer = RequestWriter {
         transaction,
-        spaces: &spaces,
+        namespaces: &spaces,
         scope: &scope,
         mode: request.mode,
         findings: Findings::default(),
@@ -44,7 +44,7 @@ pub(super) fn apply_request(
         repeats: RepeatedObjects::default(),
         minted: HashSet::new(),
         claimed: HashSet::new(),
-        made: HashSet::new(),
+        created_nested: HashSet::new(),
         nested: Vec::new(),
     };
     let mut answer = Answer::new(request.mode);
@@ -60,20 +60,20 @@ pub(super) fn apply_request(
     };
     let read = match request.body {
         Body::Json(text) => json::parse_data(text, limits.nesting, limits.objects, &mut each),
-        Body::Lines { text, first } => lines::parse(text, limits.nesting, first, &mut each),
+        Body::Lines { text, first } => lines::parse_lines(text, limits.nesting, first, &mut each),
     };
     if let Err(error) = read {
-        if error.kind != ErrorClass::Invalid {
+        if error.class != ErrorClass::Invalid {
             return Err(error);
         }
         // Report the errors of the body together with those of its objects.
-        writer.findings.extend(error.errors.clone());
+        writer.findings.extend(error.findings.clone());
         return Err(writer.findings.take_error().unwrap_or(error));
     }
     if let Some(error) = writer.findings.take_error() {
         return Err(error);
     }
-    let Writer { transaction, orphans, mut warnings, .. } = writer;
+    let RequestWriter { transaction, orphans, mut warnings, .. } = writer;
     let removed = orphans.remove_orphans(transaction, &scope)?;
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
@@ -109,7 +109,7 @@ pub(super) fn remove_objects<'a>(
 
 /// Applies one object of the request. Returns `None` if the object has an error.
 fn apply_object<'m>(
-    writer: &mut Writer<'_, '_, 'm>,
+    writer: &mut RequestWriter<'_, '_, 'm>,
     shape: &'m Shape,
     index: usize,
     json: Json,
@@ -125,7 +125,7 @@ fn apply_object<'m>(
         if writer.findings.count() > before {
             return Ok(None);
         }
-        let Writer { transaction, orphans, scope, warnings, .. } = writer;
+        let RequestWriter { transaction, orphans, scope, warnings, .. } = writer;
         let mut deletion = Deletion { transaction, orphans, scope, warnings };
         return match deletion.delete(shape, index, uri)? {
             Ok(outcome) => Ok(Some(outcome)),

@@ -2,7 +2,7 @@
 use super::answer::Warnings;
 use super::findings::{Findings, quote_excerpt};
 use super::literal::{describe_mismatch, to_iri, to_literal};
-use super::node::{GivenField, Node, Value};
+use super::node::{GivenField, GivenObject, GivenValue};
 use crate::mapping::{self, Field, FieldKind, Property, Shape};
 use crate::view::find_owning_field;
 use oxrdf::{NamedNode, Term};
@@ -19,16 +19,21 @@ pub(super) struct Converter<'c> {
 
 impl Converter<'_> {
     /// Converts an object of this shape. Members that do not fit are reported and left out.
-    pub(super) fn convert_object<'m>(&mut self, shape: &'m Shape, json: Json) -> Option<Node<'m>> {
+    pub(super) fn convert_object<'m>(
+        &mut self,
+        shape: &'m Shape,
+        json: Json,
+    ) -> Option<GivenObject<'m>> {
         let Json::Object(members) = json else {
             self.report_invalid(describe_mismatch("an object", &json));
             return None;
         };
-        let mut node = Node { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
+        let mut node =
+            GivenObject { shape, pointer: self.pointer.clone(), uri: None, given: Vec::new() };
         for (name, value) in members {
             self.with_pointer(&name, |here| here.convert_member(&mut node, &name, value));
         }
-        node.given.sort_by_key(|given| given.place);
+        node.given.sort_by_key(|given| given.field_index);
         Some(node)
     }
 
@@ -37,7 +42,7 @@ impl Converter<'_> {
         let before = self.findings.count();
         let node = self.convert_object(shape, json)?;
         for given in &node.given {
-            let name = shape.fields.get(given.place).map_or("", |field| field.name.as_str());
+            let name = shape.fields.get(given.field_index).map_or("", |field| field.name.as_str());
             let message = "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE or REPLACE";
             self.with_pointer(name, |here| here.report_invalid(message));
         }
@@ -47,7 +52,7 @@ impl Converter<'_> {
         node.uri
     }
 
-    fn convert_member(&mut self, node: &mut Node<'_>, name: &str, value: Json) {
+    fn convert_member(&mut self, node: &mut GivenObject<'_>, name: &str, value: Json) {
         let shape = node.shape;
         if shape.is_id(name) {
             self.convert_id(node, value);
@@ -68,17 +73,19 @@ impl Converter<'_> {
         let first = node.given.len();
         match value {
             Json::Null => {}
-            Json::Array(elements) if property.many => {
+            Json::Array(elements) if property.is_array => {
                 let values = self.convert_elements(property, elements);
-                node.given.push(GivenField { place, values });
+                node.given.push(GivenField { field_index: place, values });
             }
-            other if property.many => self.report_invalid(describe_mismatch("an array", &other)),
+            other if property.is_array => {
+                self.report_invalid(describe_mismatch("an array", &other));
+            }
             Json::Array(_) if !matches!(property.value, mapping::Value::Object(_)) => {
                 self.report_invalid("a single value is expected, not an array");
             }
             other => {
                 let values = self.convert_value(property, other).into_iter().collect();
-                node.given.push(GivenField { place, values });
+                node.given.push(GivenField { field_index: place, values });
             }
         }
         for given in node.given.iter().skip(first) {
@@ -89,7 +96,8 @@ impl Converter<'_> {
     /// Checks that nested objects lie in the namespace of their field, if the namespace decides which field they
     /// belong to.
     fn check_namespaces(&mut self, shape: &Shape, given: &GivenField<'_>) {
-        let Some(Field { kind: FieldKind::Property(property), .. }) = shape.fields.get(given.place)
+        let Some(Field { kind: FieldKind::Property(property), .. }) =
+            shape.fields.get(given.field_index)
         else {
             return;
         };
@@ -99,10 +107,12 @@ impl Converter<'_> {
             return;
         };
         for value in &given.values {
-            let Value::Object(Node { uri: Some(uri), pointer, .. }) = value else { continue };
+            let GivenValue::Object(GivenObject { uri: Some(uri), pointer, .. }) = value else {
+                continue;
+            };
             let uri = uri.as_ref();
             if find_owning_field(shape, property.predicate.as_ref(), uri.into())
-                != Some(given.place)
+                != Some(given.field_index)
             {
                 let message = format!(
                     "{} is not in the namespace {namespace:?}. Several fields have the property {}, and only the \
@@ -115,7 +125,7 @@ impl Converter<'_> {
         }
     }
 
-    fn convert_id(&mut self, node: &mut Node<'_>, value: Json) {
+    fn convert_id(&mut self, node: &mut GivenObject<'_>, value: Json) {
         if value == Json::Null {
             return;
         }
@@ -137,7 +147,7 @@ impl Converter<'_> {
         &mut self,
         property: &'m Property,
         elements: Vec<Json>,
-    ) -> Vec<Value<'m>> {
+    ) -> Vec<GivenValue<'m>> {
         let mut values = Vec::with_capacity(elements.len());
         for (index, element) in elements.into_iter().enumerate() {
             if element != Json::Null {
@@ -149,8 +159,8 @@ impl Converter<'_> {
         let repeated = find_repeated(&values);
         for (index, value) in values.iter().filter(|(index, _)| repeated.contains(index)) {
             let shown = match value {
-                Value::Term(term) => format_value(term),
-                Value::Object(node) => {
+                GivenValue::Term(term) => format_value(term),
+                GivenValue::Object(node) => {
                     quote_excerpt(node.uri.as_ref().map_or("", |uri| uri.as_str()))
                 }
             };
@@ -163,22 +173,22 @@ impl Converter<'_> {
         }
         // A second mention of a nested object may add more values to it.
         let kept = |(index, value)| match value {
-            Value::Term(_) if repeated.contains(&index) => None,
+            GivenValue::Term(_) if repeated.contains(&index) => None,
             value => Some(value),
         };
         values.into_iter().filter_map(kept).collect()
     }
 
-    fn convert_value<'m>(&mut self, property: &'m Property, json: Json) -> Option<Value<'m>> {
+    fn convert_value<'m>(&mut self, property: &'m Property, json: Json) -> Option<GivenValue<'m>> {
         let term = match &property.value {
             mapping::Value::Object(shape) => {
-                return self.convert_object(shape, json).map(Value::Object);
+                return self.convert_object(shape, json).map(GivenValue::Object);
             }
             mapping::Value::Resource => to_iri(json).map(Term::NamedNode),
             mapping::Value::Literal(kind) => to_literal(kind, json).map(Term::Literal),
         };
         match term {
-            Ok(term) => Some(Value::Term(term)),
+            Ok(term) => Some(GivenValue::Term(term)),
             Err(message) => {
                 self.report_invalid(message);
                 None
@@ -201,13 +211,13 @@ impl Converter<'_> {
 }
 
 /// Returns the indexes of values that also occur at an earlier index.
-fn find_repeated(values: &[(usize, Value<'_>)]) -> HashSet<usize> {
+fn find_repeated(values: &[(usize, GivenValue<'_>)]) -> HashSet<usize> {
     let (mut terms, mut uris) = (HashSet::new(), HashSet::new());
     let mut places = HashSet::new();
     for (index, value) in values {
         let new = match value {
-            Value::Term(term) => terms.insert(term),
-            Value::Object(node) => node.uri.as_ref().is_none_or(|uri| uris.insert(uri)),
+            GivenValue::Term(term) => terms.insert(term),
+            GivenValue::Object(node) => node.uri.as_ref().is_none_or(|uri| uris.insert(uri)),
         };
         if !new {
             places.insert(*index);

@@ -1,6 +1,6 @@
 //! Dry run: shows what sample data would become with a definition that is not stored yet.
 use super::change::apply_request;
-use super::{Answer, Body, Limits, Mode, Request, values};
+use super::{Answer, Body, Limits, Mode, Request, value_limit};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use crate::view;
@@ -42,7 +42,7 @@ pub fn dry_run_ingestion(
     business_object: &Compiled,
     data: &[u8],
 ) -> Result<DryRun, GatewayError> {
-    values::check_value_count(data, limits.values)?;
+    value_limit::check_value_count(data, limits.values)?;
     let request = Request {
         business_object,
         mode: Mode::Validate,

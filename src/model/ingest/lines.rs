@@ -8,7 +8,7 @@ use penstock_base::json::{self, Json};
 /// # Errors
 /// Returns the errors of [`json::parse`], and the first error of `each`. Line numbers count from the beginning of the
 /// stream, as if there were no empty lines before this chunk.
-pub(super) fn parse(
+pub(super) fn parse_lines(
     text: &[u8],
     nesting: usize,
     first: usize,
@@ -33,12 +33,12 @@ fn with_stream_position(
     index: usize,
     lines_before: usize,
 ) -> GatewayError {
-    for Finding { place, .. } in &mut error.errors {
+    for Finding { place, .. } in &mut error.findings {
         if let Place::Line { line, .. } = place {
             *line += lines_before as u64;
         }
     }
-    let cause = error.errors.first().map_or_else(|| error.detail.clone(), Finding::to_string);
+    let cause = error.findings.first().map_or_else(|| error.detail.clone(), Finding::to_string);
     error.detail = format!("object {index} of the stream cannot be read: {cause}");
     error
 }

@@ -74,7 +74,7 @@ mod tests {
         }
         for wrong in ["add", "", "PATCH", " ADD"] {
             let error = wrong.parse::<Mode>().unwrap_err();
-            assert_eq!(error.kind, ErrorClass::Malformed);
+            assert_eq!(error.class, ErrorClass::Malformed);
             assert!(error.detail.starts_with("Ingestion failed: "), "{}", error.detail);
         }
         for (near, meant) in [("add", "ADD"), ("Replace", "REPLACE"), (" DELETE", "DELETE")] {

@@ -4,7 +4,7 @@ use oxrdf::{NamedNode, Term};
 
 /// One object of the request, top-level or nested.
 #[derive(Debug)]
-pub(super) struct Node<'m> {
+pub(super) struct GivenObject<'m> {
     pub(super) shape: &'m Shape,
     /// Its position in the request (JSON Pointer), for the answer and for findings.
     pub(super) pointer: String,
@@ -17,18 +17,18 @@ pub(super) struct Node<'m> {
 #[derive(Debug)]
 pub(super) struct GivenField<'m> {
     /// The index of the field in its shape.
-    pub(super) place: usize,
-    pub(super) values: Vec<Value<'m>>,
+    pub(super) field_index: usize,
+    pub(super) values: Vec<GivenValue<'m>>,
 }
 
 /// One value of a field.
 #[derive(Debug)]
-pub(super) enum Value<'m> {
+pub(super) enum GivenValue<'m> {
     Term(Term),
-    Object(Node<'m>),
+    Object(GivenObject<'m>),
 }
 
-impl Node<'_> {
+impl GivenObject<'_> {
     /// Returns whether the object is only a URI without fields.
     pub(super) fn is_reference(&self) -> bool {
         self.uri.is_some() && self.given.is_empty()

@@ -3,7 +3,7 @@
 //! Both modes state the final values of an object, so a second mention with other values is a contradiction within the
 //! request. Mentions are compared property by property, because one object can occur under two shapes (a plant as an
 //! object of the request and nested in another one). Only properties of both shapes are compared.
-use super::node::{GivenField, Node, Value};
+use super::node::{GivenField, GivenObject, GivenValue};
 use crate::mapping::{self, Literal, Property, Shape};
 use oxrdf::NamedNode;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ impl RepeatedObjects {
         &mut self,
         uri: &NamedNode,
         property: &Property,
-        given: Option<&[Value<'_>]>,
+        given: Option<&[GivenValue<'_>]>,
     ) -> Mention {
         let place = self.compute_digest(|state| {
             uri.as_str().hash(state);
@@ -54,16 +54,16 @@ impl RepeatedObjects {
     }
 
     /// Returns the digest of a set of values, regardless of their order.
-    fn digest_values(&self, values: &[Value<'_>]) -> u128 {
+    fn digest_values(&self, values: &[GivenValue<'_>]) -> u128 {
         let mut digests: Vec<u128> = values
             .iter()
             .map(|value| match value {
-                Value::Term(term) => self.compute_digest(|state| term.hash(state)),
+                GivenValue::Term(term) => self.compute_digest(|state| term.hash(state)),
                 // The values of a named object are recorded under the object itself.
-                Value::Object(Node { uri: Some(uri), .. }) => {
+                GivenValue::Object(GivenObject { uri: Some(uri), .. }) => {
                     self.compute_digest(|state| oxrdf::Term::from(uri.clone()).hash(state))
                 }
-                Value::Object(node) => self.digest_node(node),
+                GivenValue::Object(node) => self.digest_node(node),
             })
             .collect();
         digests.sort_unstable();
@@ -72,16 +72,16 @@ impl RepeatedObjects {
     }
 
     /// Returns the digest of everything in a nested object without a URI.
-    fn digest_node(&self, node: &Node<'_>) -> u128 {
+    fn digest_node(&self, node: &GivenObject<'_>) -> u128 {
         let fields: Vec<(usize, Vec<u128>)> = node
             .given
             .iter()
-            .map(|GivenField { place, values, .. }| {
+            .map(|GivenField { field_index: place, values, .. }| {
                 let mut digests: Vec<u128> = values
                     .iter()
                     .map(|value| match value {
-                        Value::Term(term) => self.compute_digest(|state| term.hash(state)),
-                        Value::Object(inner) => {
+                        GivenValue::Term(term) => self.compute_digest(|state| term.hash(state)),
+                        GivenValue::Object(inner) => {
                             let content = self.digest_node(inner);
                             self.compute_digest(|state| {
                                 inner.uri.hash(state);

@@ -3,7 +3,7 @@ use super::change::apply_request;
 use super::findings::quote_excerpt;
 use super::idempotency::IdempotencyKey;
 use super::write_history::WrittenObjects;
-use super::{Answer, Limits, Mode, Record, Request, record, values};
+use super::{Answer, Limits, Mode, Record, Request, record, value_limit};
 use crate::change_feed;
 use oxrdf::NamedNode;
 use penstock_base::commit::GuardedStore;
@@ -78,7 +78,7 @@ fn run_ingestion(
         Some(key) if request.mode != Mode::Validate => Some(IdempotencyKey::new(request, key)?),
         _ => None,
     };
-    values::check_value_count(request.body.text(), limits.values)?;
+    value_limit::check_value_count(request.body.text(), limits.values)?;
     let (done, _) =
         store.commit(request.check, |transaction| -> Result<Completion, NotCommitted> {
             if let Some(key) = &key

@@ -4,7 +4,7 @@ mod conditions;
 mod delete;
 mod depth;
 mod dry_run;
-mod faults;
+mod errors;
 mod fixture;
 mod idempotency;
 mod lines;

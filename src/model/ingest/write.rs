@@ -7,7 +7,7 @@ use super::answer::{Nested, Outcome, Status, Warnings};
 use super::convert::{format_both, format_value};
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
-use super::node::{GivenField, Node, Value};
+use super::node::{GivenField, GivenObject, GivenValue};
 use super::orphans::Orphans;
 use super::repeats::{Mention, RepeatedObjects};
 use super::write_scope::WriteScope;
@@ -21,9 +21,9 @@ use std::collections::HashSet;
 
 /// Writes the objects of one request.
 #[derive(Debug)]
-pub(super) struct Writer<'w, 's, 'm> {
+pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) transaction: &'w mut Transaction<'s>,
-    pub(super) spaces: &'w MappingNamespaces,
+    pub(super) namespaces: &'w MappingNamespaces,
     pub(super) scope: &'w WriteScope<'w>,
     pub(super) mode: Mode,
     pub(super) findings: Findings,
@@ -36,7 +36,7 @@ pub(super) struct Writer<'w, 's, 'm> {
     pub(super) claimed: HashSet<NamedNode>,
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
     /// they count as created too.
-    pub(super) made: HashSet<NamedNode>,
+    pub(super) created_nested: HashSet<NamedNode>,
     pub(super) nested: Vec<Nested>,
 }
 
@@ -66,12 +66,12 @@ struct ObjectChange {
     changed: bool,
 }
 
-impl<'m> Writer<'_, '_, 'm> {
+impl<'m> RequestWriter<'_, '_, 'm> {
     /// Writes one object of the request. Returns `None` if the object has an error.
     pub(super) fn write_root(
         &mut self,
         index: usize,
-        node: Node<'m>,
+        node: GivenObject<'m>,
     ) -> Result<Option<Outcome>, GatewayError> {
         let before = self.findings.count();
         self.nested.clear();
@@ -99,7 +99,7 @@ impl<'m> Writer<'_, '_, 'm> {
     /// Returns the URI of an object: given, found through the link of its parent, or minted.
     fn resolve_name(
         &mut self,
-        node: &Node<'m>,
+        node: &GivenObject<'m>,
         found: Option<NamedNode>,
     ) -> Result<Option<ObjectName>, GatewayError> {
         if let Some(uri) = &node.uri {
@@ -113,7 +113,7 @@ impl<'m> Writer<'_, '_, 'm> {
                 );
                 return Ok(None);
             }
-            if self.spaces.may_mint_later(uri) {
+            if self.namespaces.may_mint_later(uri) {
                 self.claimed.insert(uri.clone());
             }
             return Ok(Some(ObjectName { uri: uri.clone(), minted: false }));
@@ -121,7 +121,7 @@ impl<'m> Writer<'_, '_, 'm> {
         if let Some(uri) = found {
             return Ok(Some(ObjectName { uri, minted: false }));
         }
-        let (namespace, _) = self.spaces.namespace_of(node.shape);
+        let (namespace, _) = self.namespaces.namespace_of(node.shape);
         if namespace.generator == Generator::Manual {
             self.findings.add_invalid(
                 &node.pointer,
@@ -144,7 +144,7 @@ impl<'m> Writer<'_, '_, 'm> {
 
     fn write_object(
         &mut self,
-        node: Node<'m>,
+        node: GivenObject<'m>,
         name: &ObjectName,
         root: bool,
     ) -> Result<ObjectChange, GatewayError> {
@@ -166,15 +166,15 @@ impl<'m> Writer<'_, '_, 'm> {
         }
         let mut new = existing.is_empty();
         if root {
-            new |= self.made.remove(&name.uri);
+            new |= self.created_nested.remove(&name.uri);
         } else if new && !name.minted {
-            self.made.insert(name.uri.clone());
+            self.created_nested.insert(name.uri.clone());
         }
         if root && !self.accepts_root(&node, new) {
             return Ok(ObjectChange { new, changed: false });
         }
         let shape = node.shape;
-        let (_, graph) = self.spaces.namespace_of(shape);
+        let (_, graph) = self.namespaces.namespace_of(shape);
         let target = WriteTarget { pointer: &node.pointer, name, subject, graph, new };
         let owner =
             |quad: &Quad| find_owning_field(shape, quad.predicate.as_ref(), quad.object.as_ref());
@@ -185,7 +185,7 @@ impl<'m> Writer<'_, '_, 'm> {
         let mut given = node.given.into_iter().peekable();
         for (place, field) in shape.fields.iter().enumerate() {
             let FieldKind::Property(property) = &field.kind else { continue };
-            let given = given.next_if(|given| given.place == place);
+            let given = given.next_if(|given| given.field_index == place);
             let current: Vec<&Quad> =
                 owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| quad).collect();
             let field = &field.name;
@@ -199,7 +199,7 @@ impl<'m> Writer<'_, '_, 'm> {
     }
 
     /// Checks whether the mode accepts this object of the request.
-    fn accepts_root(&mut self, node: &Node<'m>, new: bool) -> bool {
+    fn accepts_root(&mut self, node: &GivenObject<'m>, new: bool) -> bool {
         let wrong = match self.mode {
             Mode::Update if new => {
                 "no object with this uri exists, and UPDATE changes only existing ones; ADD and REPLACE create objects"
@@ -225,7 +225,7 @@ impl<'m> Writer<'_, '_, 'm> {
         property: &'m Property,
         given: Option<GivenField<'m>>,
         current: &[&Quad],
-        children: &mut Vec<(Node<'m>, ObjectName)>,
+        children: &mut Vec<(GivenObject<'m>, ObjectName)>,
     ) -> Result<bool, GatewayError> {
         self.check_required(target, field, property, given.as_ref(), current);
         let mention = self.check_mention(target, field, property, given.as_ref());
@@ -233,20 +233,20 @@ impl<'m> Writer<'_, '_, 'm> {
             return Ok(false);
         }
         let Some(given) = given.or_else(|| {
-            (self.mode == Mode::Replace).then(|| GivenField { place: 0, values: Vec::new() })
+            (self.mode == Mode::Replace).then(|| GivenField { field_index: 0, values: Vec::new() })
         }) else {
             return Ok(false);
         };
         let mut wanted = Vec::with_capacity(given.values.len());
         for value in given.values {
             match value {
-                Value::Term(term) => {
+                GivenValue::Term(term) => {
                     wanted.push(term);
                 }
                 // An earlier, equal mention has minted its URI already.
-                Value::Object(node) if mention == Mention::Same && node.uri.is_none() => {}
-                Value::Object(node) => {
-                    let found = if property.many { None } else { find_linked_object(current) };
+                GivenValue::Object(node) if mention == Mention::Same && node.uri.is_none() => {}
+                GivenValue::Object(node) => {
+                    let found = if property.is_array { None } else { find_linked_object(current) };
                     if let Some(name) = self.resolve_name(&node, found)? {
                         wanted.push(name.uri.clone().into());
                         children.push((node, name));
@@ -260,7 +260,7 @@ impl<'m> Writer<'_, '_, 'm> {
         if self.mode == Mode::Replace || self.mode == Mode::Update {
             return self.replace_values(target, field, property, current, &wanted);
         }
-        if !property.many
+        if !property.is_array
             && let Some(term) = wanted.first()
             && let Some(there) = current.first()
             && !current.iter().any(|quad| quad.object == *term)

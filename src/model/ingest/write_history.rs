@@ -41,7 +41,7 @@ pub struct WriteHistory {
     /// The newest 20 ingestions that wrote it or the object that it is nested in, newest first.
     pub named_by: Vec<Record>,
     /// The number of ingestions whose records have no hashes; they may have written it.
-    pub silent: u64,
+    pub without_hashes: u64,
     /// The time of the oldest recorded ingestion (RFC 3339).
     pub since: Option<String>,
 }
@@ -107,7 +107,7 @@ pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, 
                 history.named_by.push(record);
             }
             Some(_) => {}
-            None => history.silent += 1,
+            None => history.without_hashes += 1,
         }
         Ok(ControlFlow::Continue(()))
     })?;

@@ -70,7 +70,7 @@ fn build_field_schema(holder: &Shape, field: &Field) -> Json {
     let FieldKind::Property(property) = &field.kind else { return build_uri_schema(holder) };
     let (kind, value) = build_value_schema(property);
     let mut schema = Map::new();
-    if property.many {
+    if property.is_array {
         schema.insert("type".to_owned(), build_type("array", property.required));
         schema.insert("description".to_owned(), json!(describe_property(property)));
         if property.required {
@@ -135,7 +135,7 @@ fn build_value_schema(property: &Property) -> (&'static str, Map<String, Json>) 
                 let reference = |id| json!({"required": [id], "maxProperties": 1});
                 let mut forms = vec![json!({ "required": required }), reference("uri")];
                 forms.extend(ids.map(reference));
-                if !property.many && !property.required {
+                if !property.is_array && !property.required {
                     forms.push(json!({"type": "null"}));
                 }
                 more.insert("anyOf".to_owned(), json!(forms));

@@ -62,7 +62,7 @@ fn a_base_belongs_to_one_namespace() {
     let (_dir, store) = store();
     store_namespace(&store, &namespace("A", "http://e/", Generator::Uuid)).unwrap();
     let error = store_namespace(&store, &namespace("B", "http://e/", Generator::Uuid)).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Conflict);
+    assert_eq!(error.class, ErrorClass::Conflict);
     assert!(error.detail.contains("\"A\" has the base"), "{error}");
 }
 
@@ -73,7 +73,7 @@ fn two_bases_that_give_the_same_identifiers_conflict() {
         store_namespace(&store, &namespace("A", first, Generator::Counter)).unwrap();
         let error =
             store_namespace(&store, &namespace("B", second, Generator::Counter)).unwrap_err();
-        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert_eq!(error.class, ErrorClass::Conflict);
         assert!(error.detail.contains(first) && error.detail.contains(second), "{error}");
         // The namespace itself may take the other base, because it is not used.
         store_namespace(&store, &namespace("A", second, Generator::Counter)).unwrap();
@@ -95,14 +95,14 @@ fn a_namespace_with_data_or_a_used_counter_cannot_be_changed() {
     for (used, why) in [(&counter, "its counter"), (&data, "its graph holds data")] {
         let other = Namespace { generator: Generator::Manual, ..used.clone() };
         let error = store_namespace(&store, &other).unwrap_err();
-        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert_eq!(error.class, ErrorClass::Conflict);
         assert!(error.detail.contains(why), "{error}");
         assert!(!store_namespace(&store, used).unwrap().1);
     }
     let error = store.transact(|t| delete(t, "D")).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Conflict);
+    assert_eq!(error.class, ErrorClass::Conflict);
     store.transact(|t| delete(t, "C")).unwrap();
-    assert_eq!(store.transact(|t| delete(t, "C")).unwrap_err().kind, ErrorClass::NotFound);
+    assert_eq!(store.transact(|t| delete(t, "C")).unwrap_err().class, ErrorClass::NotFound);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn identifiers_have_the_form_of_their_generator() {
     let error = store
         .transact(|t| mint_identifier(t, &namespace("N", "urn:e:", Generator::Manual)))
         .unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Invalid);
+    assert_eq!(error.class, ErrorClass::Invalid);
 }
 
 #[test]
@@ -231,9 +231,9 @@ fn reads_the_body_of_a_put() {
     );
     let pointers = |body: &str| -> Vec<String> {
         let error = read(body).unwrap_err();
-        assert_eq!(error.kind, ErrorClass::Invalid);
+        assert_eq!(error.class, ErrorClass::Invalid);
         error
-            .errors
+            .findings
             .into_iter()
             .map(|finding| match finding.place {
                 Place::Pointer(pointer) => pointer,
@@ -247,6 +247,9 @@ fn reads_the_body_of_a_put() {
     );
     assert_eq!(pointers(r#"{"uriBase": 5}"#), ["/uriBase"]);
     assert_eq!(pointers("[]"), [""]);
-    assert_eq!(read("{").unwrap_err().kind, ErrorClass::Malformed);
-    assert_eq!(Namespace::read_body("a:b", b"{}", "urn:d:").unwrap_err().kind, ErrorClass::Invalid);
+    assert_eq!(read("{").unwrap_err().class, ErrorClass::Malformed);
+    assert_eq!(
+        Namespace::read_body("a:b", b"{}", "urn:d:").unwrap_err().class,
+        ErrorClass::Invalid
+    );
 }

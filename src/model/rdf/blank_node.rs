@@ -42,7 +42,7 @@ impl Default for TokenState {
 
 impl FirstBlankNode {
     /// Returns the position of the first blank node, if there was one.
-    pub(super) fn place(&self) -> Option<TextPosition> {
+    pub(super) fn position(&self) -> Option<TextPosition> {
         self.found
     }
 
@@ -142,7 +142,7 @@ mod tests {
             for (at, byte) in text.bytes().enumerate() {
                 first.process_byte(byte, (1, at as u64 + 1));
             }
-            assert_eq!(first.place().map(|(_, column)| column), column, "{text}");
+            assert_eq!(first.position().map(|(_, column)| column), column, "{text}");
         }
     }
 }

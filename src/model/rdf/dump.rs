@@ -55,7 +55,9 @@ pub fn write_dump(
     let mut place = Some(QuadPosition::default());
     while let Some(from) = place {
         let mut page = QuadPage::default();
-        place = store.read().quads_from(&from, &mut |quad| page.add_quad(quad, graph.as_ref()))?;
+        place = store
+            .read()
+            .visit_quads_from(&from, &mut |quad| page.add_quad(quad, graph.as_ref()))?;
         for quad in &page.quads {
             if *format == Format::RdfXml
                 && let Some(why) = xml::find_refusal(quad)
@@ -93,20 +95,20 @@ fn write_error(error: &io::Error) -> GatewayError {
 #[derive(Default)]
 struct QuadPage {
     quads: Vec<Quad>,
-    looked_at: usize,
+    examined: usize,
     bytes: usize,
 }
 
 impl QuadPage {
     fn add_quad(&mut self, quad: Quad, graph: Option<&GraphName>) -> ControlFlow<()> {
-        let is_full = self.looked_at >= MAX_QUADS_PER_READER
+        let is_full = self.examined >= MAX_QUADS_PER_READER
             || self.bytes >= PAGE_BYTES
             || self.quads.len() >= PAGE_QUADS
                 && self.quads.last().is_some_and(|last| last.subject != quad.subject);
         if is_full {
             return ControlFlow::Break(());
         }
-        self.looked_at += 1;
+        self.examined += 1;
         if graph.is_none_or(|graph| *graph == quad.graph_name) {
             self.bytes += estimate_bytes(&quad);
             self.quads.push(quad);

@@ -61,7 +61,7 @@ pub struct LoadProgress {
 #[derive(Debug)]
 pub struct LoadError {
     /// The cause; an error in the document has its line and column.
-    pub fault: GatewayError,
+    pub error: GatewayError,
     /// The progress until then.
     pub loaded: LoadProgress,
 }
@@ -81,7 +81,7 @@ pub fn load_document(
     let mut loaded = LoadProgress::default();
     match load_parts(target, options, text, on_progress, &mut loaded) {
         Ok(()) => Ok(loaded),
-        Err(fault) => Err(LoadError { fault, loaded }),
+        Err(fault) => Err(LoadError { error: fault, loaded }),
     }
 }
 

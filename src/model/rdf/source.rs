@@ -25,7 +25,7 @@ impl ReadPosition {
 
     /// Returns the line and column of the first blank node of a text in Turtle, `TriG`, N-Triples or N-Quads.
     pub(super) fn first_blank_node(&self) -> Option<(u64, u64)> {
-        self.0.first_blank_node.borrow().place()
+        self.0.first_blank_node.borrow().position()
     }
 
     /// Records that the parser returned a quad.
@@ -55,22 +55,27 @@ pub(super) struct DocumentSource<R> {
     /// Whether the parser gets one byte at a time, because it reports no positions of its own.
     by_byte: bool,
     /// The maximum number of bytes that the parser may read without returning a quad, because it keeps them in memory.
-    most_ahead: u64,
+    max_ahead_bytes: u64,
 }
 
 impl<R: Read> DocumentSource<R> {
-    pub(super) fn new(text: R, position: ReadPosition, by_byte: bool, most_ahead: u64) -> Self {
-        Self { text: BufReader::with_capacity(64 << 10, text), position, by_byte, most_ahead }
+    pub(super) fn new(
+        text: R,
+        position: ReadPosition,
+        by_byte: bool,
+        max_ahead_bytes: u64,
+    ) -> Self {
+        Self { text: BufReader::with_capacity(64 << 10, text), position, by_byte, max_ahead_bytes }
     }
 }
 
 impl<R: Read> Read for DocumentSource<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.position.0.ahead.get() > self.most_ahead {
+        if self.position.0.ahead.get() > self.max_ahead_bytes {
             return Err(io::Error::other(format!(
                 "the parser would have to hold more than {} MiB in memory at once, which is the limit; N-Quads \
                  and N-Triples need only a line",
-                self.most_ahead >> 20
+                self.max_ahead_bytes >> 20
             )));
         }
         let most = if self.by_byte { 1 } else { buffer.len() };

@@ -32,15 +32,13 @@ impl Definition {
         let mut read =
             AutomaticExports { schedule: None, debounce: DEFAULT_DEBOUNCE, retention: None };
         match (&self.schedule, &self.timezone) {
-            (Some(schedule), timezone) => {
-                match Schedule::parse_schedule(schedule, timezone.as_deref()) {
-                    Ok(schedule) => read.schedule = Some(schedule),
-                    Err(found) => wrong.push(found),
-                }
-            }
+            (Some(schedule), timezone) => match Schedule::parse(schedule, timezone.as_deref()) {
+                Ok(schedule) => read.schedule = Some(schedule),
+                Err(found) => wrong.push(found),
+            },
             // A time zone without a schedule has no effect, but an invalid one is still an error.
             (None, Some(timezone)) => {
-                wrong.extend(Schedule::parse_schedule("0 0 * * *", Some(timezone)).err());
+                wrong.extend(Schedule::parse("0 0 * * *", Some(timezone)).err());
             }
             (None, None) => {}
         }

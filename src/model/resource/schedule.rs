@@ -29,7 +29,7 @@ pub struct Schedule {
     cron: Cron,
     zone: Zone,
     /// Whether it follows the wall clock through changes of the offset.
-    wild: bool,
+    follows_wall_clock: bool,
 }
 
 impl std::fmt::Debug for Schedule {
@@ -49,7 +49,7 @@ pub struct SettingError {
 
 impl Schedule {
     /// Parses cron with five fields, or Spring's six, which begin with seconds.
-    pub fn parse_schedule(schedule: &str, timezone: Option<&str>) -> Result<Self, SettingError> {
+    pub fn parse(schedule: &str, timezone: Option<&str>) -> Result<Self, SettingError> {
         let zone = timezone.map_or(Ok(Zone::UTC), parse_zone)?;
         let wrong = |cause| SettingError { member: "schedule", cause };
         let fields: Vec<&str> = schedule.split_whitespace().collect();
@@ -81,14 +81,18 @@ impl Schedule {
         if !can_run(&fields) {
             return Err(wrong(format!("{schedule:?} never runs: no month in it has this day")));
         }
-        Ok(Self { cron, zone, wild })
+        Ok(Self { cron, zone, follows_wall_clock: wild })
     }
 
     /// Returns the first time after `after` at which a run is due; `None` if there is none for years.
     pub fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         // Runs are at whole seconds, so fractions of `after` do not matter.
         let after = DateTime::from_timestamp(after.timestamp(), 0)?;
-        let next = if self.wild { self.next_wall_clock(after) } else { self.next_fixed(after) };
+        let next = if self.follows_wall_clock {
+            self.next_wall_clock(after)
+        } else {
+            self.next_fixed(after)
+        };
         next.filter(|next| *next > after)
     }
 
@@ -246,7 +250,7 @@ mod tests {
     }
 
     fn runs(schedule: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
-        let schedule = Schedule::parse_schedule(schedule, Some(zone)).unwrap();
+        let schedule = Schedule::parse(schedule, Some(zone)).unwrap();
         let mut at = utc(from);
         (0..count)
             .map(|_| {
@@ -344,7 +348,7 @@ mod tests {
             ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"]
         {
             for cron in ["* * * * *", "*/7 * * * *", "15 2 * * *", "0,30 1-3 * * *"] {
-                let schedule = Schedule::parse_schedule(cron, Some(zone)).unwrap();
+                let schedule = Schedule::parse(cron, Some(zone)).unwrap();
                 for change in [
                     "2026-03-29",
                     "2026-10-25",
@@ -373,7 +377,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_field() {
-        let wrong = |schedule, zone| Schedule::parse_schedule(schedule, zone).unwrap_err();
+        let wrong = |schedule, zone| Schedule::parse(schedule, zone).unwrap_err();
         for (schedule, part) in [
             ("", "0 fields"),
             ("* * * *", "4 fields"),
@@ -397,8 +401,8 @@ mod tests {
         let SettingError { member, cause } = wrong("0 0 * * *", Some("Europe/Berln"));
         assert_eq!(member, "timezone");
         assert!(cause.contains("did you mean `Europe/Berlin`"), "{cause}");
-        assert!(Schedule::parse_schedule("0 0 29 2 *", None).is_ok());
-        assert!(Schedule::parse_schedule("0 0 31 * MON", None).is_ok());
+        assert!(Schedule::parse("0 0 29 2 *", None).is_ok());
+        assert!(Schedule::parse("0 0 31 * MON", None).is_ok());
     }
 
     #[test]

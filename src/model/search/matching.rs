@@ -1,5 +1,5 @@
 //! Tests whether an object passes a filter.
-use super::bounds::SearchBudget;
+use super::budget::SearchBudget;
 use super::filter::{Filter, ValueTest, find_property};
 use super::order::{SortKey, ValueKind};
 use crate::mapping::{Shape, Value};
@@ -127,7 +127,7 @@ pub(super) struct TestedObject<'t, R> {
     pub(super) read: &'t R,
     pub(super) shape: &'t Shape,
     pub(super) path: NestingPath<'t>,
-    pub(super) bounds: &'t SearchBudget,
+    pub(super) budget: &'t SearchBudget,
 }
 
 impl<R: Read> TestedObject<'_, R> {
@@ -148,7 +148,7 @@ impl<R: Read> TestedObject<'_, R> {
         if self.path.above.is_some_and(|above| above.contains_uri(self.path.uri)) {
             return Ok(Vec::new());
         }
-        self.bounds.count_examined(1)?;
+        self.budget.count_examined(1)?;
         let subject = NamedOrBlankNode::from(self.path.uri.clone());
         let predicates = match needs {
             RequiredQuads::All => return Ok(self.read.quads_about(&subject)?),
@@ -226,7 +226,7 @@ impl<R: Read> TestedObject<'_, R> {
             read: self.read,
             shape,
             path: NestingPath { uri, above: Some(&self.path) },
-            bounds: self.bounds,
+            budget: self.budget,
         }
     }
 }

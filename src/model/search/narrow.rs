@@ -1,7 +1,7 @@
 //! Finds the candidates for a filter with the index, before any object is read.
 //!
 //! A source never leaves out an object that passes. It may contain objects that do not, so each candidate is tested.
-use super::bounds::SearchBudget;
+use super::budget::SearchBudget;
 use super::filter::{Filter, ValueTest, find_property};
 use crate::mapping::{Property, Shape, Value};
 use crate::members;
@@ -40,7 +40,7 @@ impl CandidateSource {
         let all = members::build_member_filter(&store.read(), business_object)?;
         let Some(filter) = filter else { return Ok(Self::Listing(all)) };
         let shape = &business_object.mapping.root;
-        let narrow = IndexNarrower { store, bounds };
+        let narrow = ClueFinder { store, budget: bounds };
         match narrow.find_clue(shape, filter)? {
             IndexClue::Set(set) => {
                 Ok(Self::Set(set.into_iter().map(NamedNode::new_unchecked).collect()))
@@ -109,12 +109,12 @@ impl WithConditions for SubjectFilter {
     }
 }
 
-struct IndexNarrower<'n> {
+struct ClueFinder<'n> {
     store: &'n ReadStore,
-    bounds: &'n SearchBudget,
+    budget: &'n SearchBudget,
 }
 
-impl IndexNarrower<'_> {
+impl ClueFinder<'_> {
     fn find_clue(&self, shape: &Shape, filter: &Filter) -> Result<IndexClue, GatewayError> {
         match filter {
             Filter::All(filters) => self.combine_all(shape, filters),
@@ -223,7 +223,7 @@ impl IndexNarrower<'_> {
             let filter = SubjectFilter { graph: None, having };
             let mut after: Option<String> = None;
             loop {
-                self.bounds.check_time()?;
+                self.budget.check_time()?;
                 let (page, _) =
                     self.store.list_subjects(&filter, after.as_deref(), LISTED_PER_PAGE)?;
                 let is_last = page.len() < LISTED_PER_PAGE;
@@ -262,12 +262,12 @@ fn clue_for_links<'v>(
 
 /// Returns the objects, members or not, that refer to one of `uris` with a property. `None` if there are more than
 /// [`MAX_COLLECTED_OBJECTS`].
-pub(super) fn find_leading_to(
+pub(super) fn find_subjects_linking_to(
     store: &ReadStore,
     bounds: &SearchBudget,
     predicate: &NamedNode,
     uris: &BTreeSet<String>,
 ) -> Result<Option<BTreeSet<String>>, GatewayError> {
-    IndexNarrower { store, bounds }
+    ClueFinder { store, budget: bounds }
         .collect_subjects(uris.iter().map(|uri| vec![link_condition(predicate, uri)]))
 }

@@ -42,7 +42,7 @@ impl Order {
     pub(super) fn value_kind(self, shape: &Shape) -> Result<Option<ValueKind>, GatewayError> {
         let Some(field) = self.field else { return Ok(None) };
         let (name, property) = find_property(shape, field)?;
-        if property.many || matches!(property.value, Value::Object(_)) {
+        if property.is_array || matches!(property.value, Value::Object(_)) {
             return Err(invalid_order_error(format!(
                 "objects cannot be ordered by {name}, because it holds arrays or objects"
             )));
@@ -85,7 +85,7 @@ impl ValueKind {
     /// Returns the sort key of a text as the view shows it.
     pub(super) fn sort_key(self, text: &str) -> SortKey {
         match self {
-            Self::Number => Number::parse_key(text).map(SortKey::Number),
+            Self::Number => Number::parse(text).map(SortKey::Number),
             Self::Date => Date::from_str(text)
                 .ok()
                 .and_then(|date| DateTime::try_from(date).ok())

@@ -1,5 +1,5 @@
 //! Finds a page of objects, and counts objects.
-use super::bounds::SearchBudget;
+use super::budget::SearchBudget;
 use super::filter::{Filter, find_property};
 use super::matching::{Matcher, RequiredQuads, TestedObject};
 use super::narrow::CandidateSource;
@@ -109,7 +109,7 @@ struct PageSearch<'r> {
     business_object: &'r Compiled,
     source: CandidateSource,
     matcher: Option<(Matcher, RequiredQuads)>,
-    bounds: &'r SearchBudget,
+    budget: &'r SearchBudget,
 }
 
 /// The function that is called with each object that passes. It returns whether to continue.
@@ -135,7 +135,7 @@ impl<'r> PageSearch<'r> {
             (matcher, needs)
         });
         let source = CandidateSource::for_filter(store, business_object, filter, bounds)?;
-        Ok(Self { store, business_object, source, matcher, bounds })
+        Ok(Self { store, business_object, source, matcher, budget: bounds })
     }
 
     /// Returns the first `limit` objects that pass, by URI.
@@ -202,7 +202,7 @@ impl<'r> PageSearch<'r> {
             read,
             shape: &self.business_object.mapping.root,
             path: NestingPath { uri, above: None },
-            bounds: self.bounds,
+            budget: self.budget,
         }
     }
 
@@ -216,10 +216,10 @@ impl<'r> PageSearch<'r> {
     ) -> Result<(), GatewayError> {
         let mut limit = wanted.clamp(CANDIDATES_PER_READER, MAX_LISTED_CANDIDATES);
         loop {
-            self.bounds.check_time()?;
+            self.budget.check_time()?;
             let (uris, seen) = self.source.list_after(self.store, after.as_deref(), limit)?;
             for chunk in uris.chunks(CANDIDATES_PER_READER) {
-                self.bounds.count_examined(chunk.len())?;
+                self.budget.count_examined(chunk.len())?;
                 // A new reader for each chunk, so that commits do not wait for the whole page.
                 let read = self.store.read();
                 let are_members = seen == Some(read.sequence());

@@ -1,7 +1,7 @@
 //! Finds what refers to an object: the objects of Business Objects that hold its URI, at any depth.
-use super::bounds::SearchBudget;
+use super::budget::SearchBudget;
 use super::cursor;
-use super::narrow::find_leading_to;
+use super::narrow::find_subjects_linking_to;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::members;
 use crate::resource::Compiled;
@@ -69,7 +69,7 @@ pub fn find_referrers(
     };
     let mut business_objects: Vec<_> = business_objects.iter().collect();
     business_objects.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
-    let mut run = ReferrerSearch { store, bounds, target: uri, known: HashMap::new() };
+    let mut run = ReferrerSearch { store, budget: bounds, target: uri, known: HashMap::new() };
     let (mut found, wanted) = (Vec::new(), limit.saturating_add(1));
     for business_object in business_objects {
         let id = business_object.object.id.as_str();
@@ -103,7 +103,7 @@ pub fn find_referrers(
 
 struct ReferrerSearch<'r> {
     store: &'r ReadStore,
-    bounds: &'r SearchBudget,
+    budget: &'r SearchBudget,
     target: &'r NamedNode,
     /// For each property: whether some object has the target as a value of it.
     known: HashMap<NamedNode, bool>,
@@ -176,7 +176,7 @@ impl ReferrerSearch<'_> {
     }
 
     fn has_target_under(&mut self, predicate: &NamedNode) -> Result<bool, GatewayError> {
-        self.bounds.check_time()?;
+        self.budget.check_time()?;
         let pattern = Pattern {
             predicate: Some(predicate.clone()),
             object: Some(Term::from(self.target.clone())),
@@ -199,7 +199,7 @@ impl ReferrerSearch<'_> {
         let mut ends = BTreeSet::from([self.target.as_str().to_owned()]);
         for step @ Step { predicate, .. } in nested.iter().rev() {
             ends.retain(|end| step.owns_value(end));
-            let above = find_leading_to(self.store, self.bounds, predicate, &ends)?;
+            let above = find_subjects_linking_to(self.store, self.budget, predicate, &ends)?;
             ends = above.ok_or_else(|| {
                 GatewayError::new(
                     ErrorClass::TooLarge,
@@ -221,7 +221,7 @@ impl ReferrerSearch<'_> {
             while listed < wanted {
                 let limit = (wanted - listed).min(MAX_LISTED_OBJECTS);
                 let (uris, _) = self.store.list_subjects(&filter, from.as_deref(), limit)?;
-                self.bounds.count_examined(uris.len())?;
+                self.budget.count_examined(uris.len())?;
                 listed += uris.len();
                 let is_last = uris.len() < limit;
                 from = uris.last().map(|uri| uri.as_str().to_owned());

@@ -363,12 +363,12 @@ fn errors_name_what_does_not_fit() {
     };
     let number = Filter::for_field(shape, &["n"], ValueTest::Before("x".into())).unwrap();
     let search = |filter| Search { filter: Some(filter), limit: 1, ..Search::default() };
-    assert_eq!(fails(&search(&number), &bounds()).kind, ErrorClass::Invalid);
+    assert_eq!(fails(&search(&number), &bounds()).class, ErrorClass::Invalid);
     let text = Filter::for_field(shape, &["s"], ValueTest::After("x".into())).unwrap();
     assert!(fails(&search(&text), &bounds()).detail.contains("neither numbers nor dates"));
     for path in [&["no"][..], &["inner", "no"], &["n", "no"], &[]] {
         assert_eq!(
-            Filter::for_field(shape, path, ValueTest::Exists).unwrap_err().kind,
+            Filter::for_field(shape, path, ValueTest::Exists).unwrap_err().class,
             ErrorClass::Invalid,
             "{path:?}"
         );
@@ -380,10 +380,10 @@ fn errors_name_what_does_not_fit() {
         Order { field: None, descending: true }
     );
     let foreign = Search { after: Some("????"), limit: 1, ..Search::default() };
-    assert_eq!(fails(&foreign, &bounds()).kind, ErrorClass::Malformed);
+    assert_eq!(fails(&foreign, &bounds()).class, ErrorClass::Malformed);
     let scan = Filter::for_field(shape, &["s"], ValueTest::Contains("y".into())).unwrap();
     let few = SearchBudget::new(1, Duration::from_mins(1));
-    assert_eq!(fails(&search(&scan), &few).kind, ErrorClass::TooLarge);
+    assert_eq!(fails(&search(&scan), &few).class, ErrorClass::TooLarge);
     let late = SearchBudget::new(1_000, Duration::ZERO);
     assert!(fails(&search(&scan), &late).detail.contains("given up after 0 ms"));
     // A test of a field with nested objects tests their URIs.

@@ -111,7 +111,7 @@ mod tests {
             name: format!("f{i}"),
             kind: FieldKind::Property(Property {
                 predicate: NamedNode::new_unchecked("urn:p"),
-                many: false,
+                is_array: false,
                 required: false,
                 value: Value::Literal(kind),
             }),

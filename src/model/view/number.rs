@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 /// `+5`, `01`, `.5` and `5.` change only as far as JSON requires. Returns `None` for `INF`, `NaN` and text that is
 /// not a number.
 pub(super) fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
-    let parts = NumberParts::parse_parts(lexical)?;
+    let parts = NumberParts::parse(lexical)?;
     let sign = if parts.negative { "-" } else { "" };
     let whole = match parts.whole.trim_start_matches('0') {
         "" => "0",
@@ -32,7 +32,7 @@ struct NumberParts<'a> {
 }
 
 impl<'a> NumberParts<'a> {
-    fn parse_parts(lexical: &'a str) -> Option<Self> {
+    fn parse(lexical: &'a str) -> Option<Self> {
         let (negative, rest) = match lexical.strip_prefix('-') {
             Some(rest) => (true, rest),
             None => (false, lexical.strip_prefix('+').unwrap_or(lexical)),
@@ -83,8 +83,8 @@ pub(crate) struct NumberKey {
 
 impl NumberKey {
     /// Creates the key of a lexical form. Returns `None` as [`to_json_number`] does.
-    pub(crate) fn parse_key(lexical: &str) -> Option<Self> {
-        let parts = NumberParts::parse_parts(lexical)?;
+    pub(crate) fn parse(lexical: &str) -> Option<Self> {
+        let parts = NumberParts::parse(lexical)?;
         let all = format!("{}{}", parts.whole, parts.fraction.unwrap_or_default());
         let digits = all.trim_start_matches('0');
         let leading = all.len() - digits.len();
@@ -173,14 +173,14 @@ mod tests {
         ];
         for pair in ascending.windows(2) {
             assert!(
-                NumberKey::parse_key(pair[0]) < NumberKey::parse_key(pair[1]),
+                NumberKey::parse(pair[0]) < NumberKey::parse(pair[1]),
                 "{} < {}",
                 pair[0],
                 pair[1]
             );
         }
         for (a, b) in [("1", "1.000"), ("10e2", "1000"), ("-0", "0"), ("0e5", "0.00")] {
-            assert_eq!(NumberKey::parse_key(a), NumberKey::parse_key(b), "{a} = {b}");
+            assert_eq!(NumberKey::parse(a), NumberKey::parse(b), "{a} = {b}");
         }
     }
 }

@@ -98,7 +98,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
             return;
         }
         match &property.value {
-            Value::Object(_) if is_first(shape, place, property) => {
+            Value::Object(_) if is_first_with_property(shape, place, property) => {
                 let mut objects: Vec<_> = unowned.collect();
                 objects.sort_by_cached_key(TermRef::to_string);
                 objects.dedup();
@@ -197,7 +197,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         first: &mut bool,
         mut write: impl FnMut(&mut Self, &V, &NestingPath<'_>) -> Result<(), GatewayError>,
     ) -> Result<(), GatewayError> {
-        if property.many {
+        if property.is_array {
             self.write_name(name, first)?;
             self.out.push(b'[');
             for (index, value) in values.iter().enumerate() {
@@ -230,7 +230,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
         value: &ShownLiteral<'_>,
         path: &NestingPath<'_>,
     ) -> Result<(), GatewayError> {
-        if let Some(doubt) = &value.doubt {
+        if let Some(doubt) = &value.misfit {
             self.add_warning(path, doubt);
         }
         if value.raw {
@@ -338,7 +338,7 @@ impl<'w, R: Read> ObjectWriter<'w, R> {
 }
 
 /// Returns whether this is the first field with its property.
-fn is_first(shape: &Shape, place: usize, property: &Property) -> bool {
+fn is_first_with_property(shape: &Shape, place: usize, property: &Property) -> bool {
     shape.fields.iter().take(place).all(|field| match &field.kind {
         FieldKind::Property(before) => before.predicate != property.predicate,
         FieldKind::Id => true,

@@ -17,7 +17,7 @@ pub struct ShownLiteral<'q> {
     /// Whether the text already is JSON: a number, `true` or `false`.
     pub raw: bool,
     /// The reason why an ingestion of this field would refuse the value, if it would.
-    pub(super) doubt: Option<String>,
+    pub(super) misfit: Option<String>,
 }
 
 impl<'q> ShownLiteral<'q> {
@@ -25,7 +25,7 @@ impl<'q> ShownLiteral<'q> {
         let shown = Self::without_sort_key(kind, literal);
         let is_number = shown.raw && *kind != Kind::Boolean;
         Self {
-            number: is_number.then(|| number::NumberKey::parse_key(literal.value())).flatten(),
+            number: is_number.then(|| number::NumberKey::parse(literal.value())).flatten(),
             ..shown
         }
     }
@@ -40,7 +40,7 @@ impl<'q> ShownLiteral<'q> {
                     let whole = !text.contains(['.', 'e', 'E']);
                     let doubt = (*kind == Kind::Integer && !whole)
                         .then(|| format!("{text} is not an integer"));
-                    Self { number: None, text, raw: true, doubt }
+                    Self { number: None, text, raw: true, misfit: doubt }
                 }
                 _ => Self::new_string(lexical, Some(describe_misfit("a JSON number", literal))),
             },
@@ -59,12 +59,12 @@ impl<'q> ShownLiteral<'q> {
         }
     }
 
-    fn new_string(text: &'q str, doubt: Option<String>) -> Self {
-        Self { number: None, text: Cow::Borrowed(text), raw: false, doubt }
+    fn new_string(text: &'q str, misfit: Option<String>) -> Self {
+        Self { number: None, text: Cow::Borrowed(text), raw: false, misfit }
     }
 
     fn new_boolean(text: &'static str) -> Self {
-        Self { number: None, text: Cow::Borrowed(text), raw: true, doubt: None }
+        Self { number: None, text: Cow::Borrowed(text), raw: true, misfit: None }
     }
 }
 
@@ -86,7 +86,7 @@ impl Ord for ShownLiteral<'_> {
         }
         .then_with(|| self.text.cmp(&other.text))
         .then_with(|| self.raw.cmp(&other.raw))
-        .then_with(|| self.doubt.cmp(&other.doubt))
+        .then_with(|| self.misfit.cmp(&other.misfit))
     }
 }
 

@@ -12,7 +12,7 @@ fn node(iri: &str) -> NamedNode {
 
 fn property(name: &str, many: bool, value: Value) -> Field {
     let predicate = node(&format!("http://p/{name}"));
-    let property = Property { predicate, many, required: false, value };
+    let property = Property { predicate, is_array: many, required: false, value };
     Field { name: name.to_owned(), kind: FieldKind::Property(property) }
 }
 
@@ -258,7 +258,7 @@ fn the_error_for_a_too_large_object_names_it_and_the_place() {
         quads.push((uri.as_str(), "s", text.clone()));
     }
     let error = tried(&shape, quads).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::TooLarge);
+    assert_eq!(error.class, ErrorClass::TooLarge);
     assert!(error.detail.contains("urn:s ") && error.detail.contains("/o/32"), "{error}");
 }
 

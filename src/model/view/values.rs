@@ -98,7 +98,7 @@ impl<'q> FieldValues<'q> {
     /// Returns the values that the field at this index shows: only the first if the field is not an array.
     pub fn collect_shown(&self, place: usize, property: &Property) -> ShownValues<'q> {
         let mut values = self.collect_values(place, property, &mut |_, _| {});
-        if !property.many {
+        if !property.is_array {
             match &mut values {
                 ShownValues::Literals(literals) => literals.truncate(1),
                 ShownValues::Iris(iris) => iris.truncate(1),

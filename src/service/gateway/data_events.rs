@@ -38,7 +38,7 @@ pub fn dump_event(what: &DumpOptions, result: &Result<u64, GatewayError>) -> Eve
 pub fn load_event(what: &LoadOptions, result: &Result<LoadProgress, LoadError>) -> Event {
     let (LoadProgress { quads, added, .. }, end) = match result {
         Ok(loaded) => (*loaded, String::new()),
-        Err(LoadError { fault, loaded }) => (*loaded, format!("; not finished: {fault}")),
+        Err(LoadError { error: fault, loaded }) => (*loaded, format!("; not finished: {fault}")),
     };
     let default = describe_graph(&what.graph);
     build_event(

@@ -23,19 +23,19 @@ pub struct Status {
     /// Seconds since the start.
     pub uptime_seconds: u64,
     /// The store.
-    pub store: Store,
+    pub store: StoreStatus,
     /// The export queue, over all targets.
-    pub queue: Queue,
+    pub queue: QueueStatus,
     /// The state of each target.
     pub targets: Vec<TargetState>,
     /// The disk of the data directory, and its use.
-    pub disk: Disk,
+    pub disk: DiskStatus,
     /// The memory of the process.
-    pub memory: Memory,
+    pub memory: MemoryStatus,
     /// The state of the clock.
     pub clock: clock::ClockReport,
     /// The HTTPS certificate; `None` without HTTPS.
-    pub certificate: Option<Certificate>,
+    pub certificate: Option<CertificateStatus>,
     /// The warnings of the configuration at the start, and current warnings for the operator.
     pub warnings: Vec<String>,
     /// The number of `warnings` that come from the configuration; they are first.
@@ -48,7 +48,7 @@ pub struct Status {
 /// The store.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Store {
+pub struct StoreStatus {
     /// The version of the format on disk. Penstock opens its own version and older ones.
     pub format: u32,
     /// The newest sequence of the journal.
@@ -64,7 +64,7 @@ pub struct Store {
 /// The export queue.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Queue {
+pub struct QueueStatus {
     /// The number of exports that wait.
     pub depth: u64,
     /// Their bytes.
@@ -84,7 +84,7 @@ pub struct Queue {
 /// The disk of the data directory, in bytes.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Disk {
+pub struct DiskStatus {
     /// Free bytes; `None` if unknown.
     pub free_bytes: Option<u64>,
     /// `service.limits.disk-reserve`
@@ -106,7 +106,7 @@ pub struct Disk {
 /// The memory of the process, in bytes.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Memory {
+pub struct MemoryStatus {
     /// Resident memory; `None` if unknown.
     pub resident_bytes: Option<u64>,
     /// The part of it that the kernel cannot reclaim.
@@ -120,7 +120,7 @@ pub struct Memory {
 /// The HTTPS certificate.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Certificate {
+pub struct CertificateStatus {
     /// Whether the gateway created it.
     pub self_signed: bool,
     /// When it expires (RFC 3339); `None` if it does not.
@@ -132,7 +132,7 @@ impl Gateway {
     pub fn collect_status(&self) -> Result<Status, GatewayError> {
         let (stats, spool) = (self.store.stats(), self.exporter.spool_usage());
         let targets = self.exporter.list_targets()?;
-        let memory = Memory {
+        let memory = MemoryStatus {
             resident_bytes: memory::resident_bytes(),
             held_bytes: memory::unreclaimable_bytes(),
             limit_bytes: self.memory.limit_bytes(),
@@ -146,18 +146,18 @@ impl Gateway {
             gateway_id: self.gateway_id.clone(),
             epoch: self.epoch,
             uptime_seconds: metrics::uptime().as_secs(),
-            store: Store {
+            store: StoreStatus {
                 format: penstock_store::FORMAT,
                 sequence: stats.sequence,
                 quads: stats.quads,
                 write_back_bytes: stats.write_back_bytes,
                 poisoned: self.store.poison_cause(),
             },
-            queue: Queue { parked: spool.parked, ..self.collect_queue(&targets) },
+            queue: QueueStatus { parked: spool.parked, ..self.collect_queue(&targets) },
             targets,
-            disk: Disk {
+            disk: DiskStatus {
                 free_bytes: disk::free_bytes_of(&self.settings.data_dir),
-                reserve_bytes: self.settings.limits.disk_reserve,
+                reserve_bytes: self.settings.limits.disk_reserve_bytes,
                 in_reserve: self.disk.is_in_reserve(),
                 journal_bytes: stats.journal_bytes,
                 index_bytes: stats.index_bytes,
@@ -167,7 +167,7 @@ impl Gateway {
             },
             memory,
             clock: self.clock.report(),
-            certificate: self.settings.server.tls.as_ref().map(|tls| Certificate {
+            certificate: self.settings.server.tls.as_ref().map(|tls| CertificateStatus {
                 self_signed: tls.certificate.is_none(),
                 expires_at: format_certificate_end(),
             }),
@@ -177,8 +177,8 @@ impl Gateway {
         })
     }
 
-    fn collect_queue(&self, targets: &[TargetState]) -> Queue {
-        Queue {
+    fn collect_queue(&self, targets: &[TargetState]) -> QueueStatus {
+        QueueStatus {
             depth: targets.iter().map(|target| target.depth).sum(),
             bytes: targets.iter().map(|target| target.bytes).sum(),
             // RFC 3339 in UTC with a fixed length: the order of the texts is that of the times.
@@ -195,7 +195,7 @@ impl Gateway {
     }
 }
 
-impl Memory {
+impl MemoryStatus {
     /// Describes what a level other than [`Level::Ample`] means for clients, and what the operator can do.
     fn describe_level(&self) -> Option<String> {
         let refused = match self.level {

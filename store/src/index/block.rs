@@ -184,7 +184,7 @@ impl Block {
         Some(Entry { shared, suffix, value, suffix_at, next: at + rest.len() - input.len() })
     }
 
-    fn find_place(&self, key: &[u8]) -> KeyPosition {
+    fn find_position(&self, key: &[u8]) -> KeyPosition {
         let (mut at, mut matched) = (0, 0);
         loop {
             at = self.skip_shared(at, matched);
@@ -221,7 +221,7 @@ impl Block {
 
     /// Returns the value of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<&[u8]> {
-        let position = self.find_place(key);
+        let position = self.find_position(key);
         if position.exact { Some(self.read_entry(position.at)?.value) } else { None }
     }
 
@@ -234,7 +234,7 @@ impl Block {
                 exact: false,
             }
         } else {
-            self.find_place(key)
+            self.find_position(key)
         };
         if position.exact {
             if let Some(entry) = self.read_entry(position.at)
@@ -280,7 +280,7 @@ impl Block {
 
     /// Removes an entry. Returns `false` if the key does not exist.
     pub(crate) fn remove(&mut self, key: &[u8]) -> bool {
-        let position = self.find_place(key);
+        let position = self.find_position(key);
         if !position.exact {
             return false;
         }

@@ -219,7 +219,7 @@ impl Blocks {
     }
 
     /// Returns whether some key begins with `prefix`.
-    pub(crate) fn any(&self, prefix: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn contains_prefix(&self, prefix: &[u8]) -> Result<bool, Error> {
         let mut found = false;
         self.scan_prefix(prefix, &mut |_, _| {
             found = true;

@@ -139,7 +139,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
             Some(Some(decoded)) => decoded,
         };
         let is_trusted = sealed && !interrupted && trust == Trust::Sealed;
-        if !is_trusted && engine.sum_of_all_but(&name)? != note.checksum_sum {
+        if !is_trusted && engine.checksum_sum_except(&name)? != note.checksum_sum {
             return Err(Error::Index("the checksum of the index's blocks is wrong".into()));
         }
         let runs = Runs::open(index_folder(dir).join("runs"), &note.runs, tree::is_looked_up)?;
@@ -157,7 +157,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         names: super::names::NameCache::default(),
         ids: super::names::IdCache::default(),
         dir: dir.to_owned(),
-        broken: None,
+        unusable_cause: None,
         damage: OnceLock::new(),
         is_behind: AtomicBool::new(false),
         closed: false,
@@ -389,7 +389,7 @@ mod tests {
         let frame = u32::from_le_bytes(bytes[40..44].try_into().unwrap()) as usize + 16;
         fs::write(&segment, &bytes[..40 + frame]).unwrap();
         let verified = crate::verify_store(cut.path(), &mut |_| {}).unwrap();
-        assert!(verified.faults[0].contains("put the missing part"), "{verified:?}");
+        assert!(verified.damage[0].contains("put the missing part"), "{verified:?}");
         let refused = Store::open(cut.path(), Options::default(), &mut |_| {});
         assert!(matches!(refused, Err(Error::Corrupt(_))), "{refused:?}");
         let whole = fs::read(&mark).unwrap();

@@ -21,7 +21,7 @@ pub(super) fn collection_key(collection: &str) -> Vec<u8> {
     out
 }
 
-pub(super) fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     for byte in bytes {
         match byte {
             0 => out.extend_from_slice(&ESCAPED_ZERO),
@@ -33,7 +33,7 @@ pub(super) fn put_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
 /// Returns the key prefix of all parts of a document.
 pub(super) fn document_key(collection: &str, name: &[u8]) -> Vec<u8> {
     let mut out = collection_key(collection);
-    put_escaped(&mut out, name);
+    write_escaped(&mut out, name);
     out.extend_from_slice(&KEY_END);
     out
 }
@@ -125,10 +125,10 @@ impl Index {
         self.track_damage(|| {
             let collection = collection_key(collection);
             let mut prefix = collection.clone();
-            put_escaped(&mut prefix, range.prefix);
+            write_escaped(&mut prefix, range.prefix);
             let after = range.after.map(|after| {
                 let mut bound = collection.clone();
-                put_escaped(&mut bound, after);
+                write_escaped(&mut bound, after);
                 bound.extend_from_slice(if range.reverse { &KEY_END } else { &PAST_KEY_END });
                 bound
             });

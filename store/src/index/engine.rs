@@ -19,7 +19,7 @@ use std::time::Duration;
 /// flushes that buffer, a few KiB at a time. With 4 MiB it wrote four times as much.
 const CACHE_BYTES: u64 = 16 << 20;
 /// The number of writes after which sled's garbage is collected.
-const COLLECT_EVERY: usize = 128;
+const WRITES_PER_COLLECTION: usize = 128;
 
 #[derive(Debug)]
 pub(crate) struct Engine {
@@ -145,7 +145,7 @@ impl Engine {
     }
 
     /// Returns the sum of the checksums of all entries except the one with this name.
-    pub(crate) fn sum_of_all_but(&self, name: &[u8]) -> Result<u64, Error> {
+    pub(crate) fn checksum_sum_except(&self, name: &[u8]) -> Result<u64, Error> {
         let mut sum = 0_u64;
         for entry in self.db()?.iter() {
             let (found, value) = entry.map_err(to_store_error)?;
@@ -212,7 +212,7 @@ impl Writes<'_> {
 
     fn collect_garbage(&mut self) {
         self.count += 1;
-        if self.count.is_multiple_of(COLLECT_EVERY) {
+        if self.count.is_multiple_of(WRITES_PER_COLLECTION) {
             crossbeam_epoch::pin().flush();
         }
     }

@@ -1,6 +1,6 @@
 //! Merges several sorted sources. Of entries with the same key, the newest counts.
 use super::packing::Unpacker;
-use super::run::Cursor;
+use super::run::RunCursor;
 use crate::Error;
 use crate::varint::Input;
 use std::cmp::Ordering;
@@ -21,12 +21,12 @@ pub(super) struct Source<'a> {
 
 #[derive(Debug)]
 enum SourceKind<'a> {
-    Run(Cursor),
+    Run(RunCursor),
     Changed { key: &'a [u8], value: u64, rest: Range<'a, Box<[u8]>, u64> },
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn from_run(age: usize, cursor: Cursor) -> Self {
+    pub(super) fn from_run(age: usize, cursor: RunCursor) -> Self {
         Self { age, kind: SourceKind::Run(cursor) }
     }
 

@@ -12,7 +12,7 @@ use oxrdf::Quad;
 use std::ops::ControlFlow;
 
 /// The position of the next page. Its bytes are private to this file.
-pub(crate) type Cursor = Vec<u8>;
+pub(crate) type PageCursor = Vec<u8>;
 
 /// The callback for each document, with its collection, key and value.
 pub(crate) type VisitDocument<'v> =
@@ -21,11 +21,11 @@ pub(crate) type VisitDocument<'v> =
 impl Index {
     /// Passes the quads from a position on to `visit` until it breaks. Returns the position after the last
     /// one, or `None` at the end.
-    pub(crate) fn page_of_quads(
+    pub(crate) fn visit_quad_page(
         &self,
-        from: &Cursor,
+        from: &PageCursor,
         visit: &mut dyn FnMut(Quad) -> Result<ControlFlow<()>, Error>,
-    ) -> Result<Option<Cursor>, Error> {
+    ) -> Result<Option<PageCursor>, Error> {
         self.track_damage(|| {
             let names = TermResolver::new(self);
             let from = if from.is_empty() { build_key(tree::SPOG, &[]) } else { from.clone() };
@@ -45,12 +45,12 @@ impl Index {
     }
 
     /// Works as [`Self::page_of_quads`], but the next page begins with the quad at which `visit` broke.
-    pub(crate) fn quads_from(
+    pub(crate) fn visit_quads_from(
         &self,
-        from: &Cursor,
+        from: &PageCursor,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
-    ) -> Result<Option<Cursor>, Error> {
-        let next = self.page_of_quads(from, &mut |quad| Ok(visit(quad)))?;
+    ) -> Result<Option<PageCursor>, Error> {
+        let next = self.visit_quad_page(from, &mut |quad| Ok(visit(quad)))?;
         Ok(next.map(|mut after| {
             // The position is the quad's key with one byte appended.
             after.pop();
@@ -60,11 +60,11 @@ impl Index {
 
     /// Passes the documents of all collections from a position on to `visit` until it breaks. Returns the
     /// position after the last one, or `None` at the end.
-    pub(crate) fn page_of_documents(
+    pub(crate) fn visit_document_page(
         &self,
-        from: &Cursor,
+        from: &PageCursor,
         visit: &mut VisitDocument<'_>,
-    ) -> Result<Option<Cursor>, Error> {
+    ) -> Result<Option<PageCursor>, Error> {
         self.track_damage(|| {
             let from = if from.is_empty() { build_key(tree::DOCUMENT, &[]) } else { from.clone() };
             let mut current: Option<(String, Vec<u8>, Vec<u8>)> = None;
@@ -106,9 +106,9 @@ fn parse_part_key(key: &[u8]) -> Option<(&str, Vec<u8>, u64)> {
     Some((collection, name, number))
 }
 
-fn cursor_after(collection: &str, name: &[u8]) -> Cursor {
+fn cursor_after(collection: &str, name: &[u8]) -> PageCursor {
     let mut cursor = documents::collection_key(collection);
-    documents::put_escaped(&mut cursor, name);
+    documents::write_escaped(&mut cursor, name);
     cursor.extend_from_slice(&PAST_KEY_END);
     cursor
 }

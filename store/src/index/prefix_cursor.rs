@@ -23,7 +23,7 @@ pub(crate) struct PrefixCursor {
     at: usize,
     key: Vec<u8>,
     /// Whether `key` is still to be visited.
-    is_at_hand: bool,
+    has_pending_key: bool,
 }
 
 impl PrefixCursor {
@@ -80,7 +80,7 @@ impl Blocks {
         let mut block = if let Some(block) = cursor.block_for(state, prefix) {
             block
         } else {
-            (cursor.at, cursor.is_at_hand) = (0, false);
+            (cursor.at, cursor.has_pending_key) = (0, false);
             cursor.key.clear();
             self.find_block_once(prefix)?.1
         };
@@ -90,17 +90,17 @@ impl Blocks {
         cursor.prefix.clear();
         cursor.prefix.extend_from_slice(prefix);
         loop {
-            if std::mem::take(&mut cursor.is_at_hand) {
+            if std::mem::take(&mut cursor.has_pending_key) {
                 if let Some(rest) = cursor.key.strip_prefix(prefix) {
                     visit(rest)?;
                 } else if *cursor.key > *prefix {
-                    cursor.is_at_hand = true;
+                    cursor.has_pending_key = true;
                     cursor.block = Some(block);
                     return Ok(());
                 }
             }
             if block.read_next(&mut cursor.at, &mut cursor.key).is_some() {
-                cursor.is_at_hand = true;
+                cursor.has_pending_key = true;
                 continue;
             }
             let Some(end) = block.end() else { return Ok(()) };

@@ -42,12 +42,9 @@ impl Index {
             let [subject_number, _, _, graph_number] = *quad;
             let [subject, predicate, object, graph] =
                 quad.map(|number| codes.get(number as usize).map(|code| code.0.as_slice()));
-            let (Some(subject), Some(predicate), Some(object), Some(graph)) = (
-                named_object_id(subject),
-                named_object_id(predicate),
-                object,
-                named_object_id(graph),
-            ) else {
+            let (Some(subject), Some(predicate), Some(object), Some(graph)) =
+                (named_term_id(subject), named_term_id(predicate), object, named_term_id(graph))
+            else {
                 return Err(damaged_entry("a quad with numbers", &[]));
             };
             let row = Row { subject, predicate, object, graph };
@@ -89,7 +86,7 @@ impl Index {
         self.note.quads = self.note.quads.saturating_sub(1);
         if row.is_named() {
             self.blocks.remove(&row.posg_key())?;
-            if !self.blocks.any(&build_key(tree::POSG, &[row.predicate, row.object]))? {
+            if !self.blocks.contains_prefix(&build_key(tree::POSG, &[row.predicate, row.object]))? {
                 self.blocks.remove(&row.op_key())?;
             }
         } else {
@@ -157,7 +154,7 @@ impl Index {
         predicate: &[u8],
         object: &[u8],
     ) -> Result<bool, Error> {
-        self.blocks.any(&build_key(tree::SPOG, &[subject, predicate, object]))
+        self.blocks.contains_prefix(&build_key(tree::SPOG, &[subject, predicate, object]))
     }
 
     /// Passes every quad that matches and is not hidden to `visit`, until it breaks.
@@ -320,7 +317,7 @@ impl Index {
     }
 }
 
-fn named_object_id(code: Option<&[u8]>) -> Option<&[u8]> {
+fn named_term_id(code: Option<&[u8]>) -> Option<&[u8]> {
     code?.strip_prefix(&[object::NAMED])
 }
 

@@ -70,7 +70,7 @@ pub(super) struct Run {
     pub(super) sought: u64,
     path: PathBuf,
     file: File,
-    places: Vec<BlockPosition>,
+    block_positions: Vec<BlockPosition>,
     filter: Filter,
 }
 
@@ -112,7 +112,7 @@ impl Run {
         file.read_exact_at(&mut tail, begin).map_err(|cause| unreadable_run(&path, &cause))?;
         let tail = read_tail(&tail).ok_or_else(|| damaged_run(&path))?;
         let RunTail { places, filter, entries, sought } = tail;
-        Ok(Self { note, entries, sought, path, file, places, filter })
+        Ok(Self { note, entries, sought, path, file, block_positions: places, filter })
     }
 
     /// Returns whether the run can have the key. Only valid for keys that are looked up individually.
@@ -122,7 +122,7 @@ impl Run {
 
     /// Returns the number of the block that covers `key`; `None` if the key comes before all blocks.
     pub(super) fn find_block(&self, key: &[u8]) -> Option<usize> {
-        self.places.partition_point(|position| *position.name <= *key).checked_sub(1)
+        self.block_positions.partition_point(|position| *position.name <= *key).checked_sub(1)
     }
 
     /// Removes the file. Open readers can continue.
@@ -137,7 +137,7 @@ impl Run {
         number: usize,
         unpacker: &Unpacker,
     ) -> Result<Option<Arc<Block>>, Error> {
-        let Some(position) = self.places.get(number) else { return Ok(None) };
+        let Some(position) = self.block_positions.get(number) else { return Ok(None) };
         let mut bytes = vec![0; position.length];
         self.file
             .read_exact_at(&mut bytes, position.offset)
@@ -326,7 +326,7 @@ impl NewRun {
             sought: self.sought,
             path: self.path,
             file: self.file,
-            places: self.places,
+            block_positions: self.places,
             filter: self.filter,
         })
     }
@@ -334,7 +334,7 @@ impl NewRun {
 
 /// Iterates over a run in order.
 #[derive(Debug)]
-pub(super) struct Cursor {
+pub(super) struct RunCursor {
     run: Arc<Run>,
     block: Arc<Block>,
     next_block: usize,
@@ -343,7 +343,7 @@ pub(super) struct Cursor {
     value: Vec<u8>,
 }
 
-impl Cursor {
+impl RunCursor {
     /// Positions a cursor at the first key from `from` on; `None` if there is none. `first` reads the block.
     pub(super) fn seek(
         run: &Arc<Run>,
@@ -429,7 +429,7 @@ pub(super) mod tests {
             prop_assert!(entries.keys().all(|key| run.may_contain(super::super::filter::hash_key(key))));
             let unpacker = Unpacker::default();
             let first = |run: &Run, number| run.read_block(number, &unpacker);
-            let mut cursor = Cursor::seek(&run, &from, &unpacker, first).unwrap();
+            let mut cursor = RunCursor::seek(&run, &from, &unpacker, first).unwrap();
             let mut found = Vec::new();
             while let Some(at) = &mut cursor {
                 found.push((at.key().to_vec(), at.value().to_vec()));
@@ -448,7 +448,7 @@ pub(super) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let entries = (0..900_u32).map(|n| (n.to_be_bytes().to_vec(), vec![1, 2])).collect();
         let run = written(dir.path(), &entries);
-        assert!(run.places.len() > 1);
+        assert!(run.block_positions.len() > 1);
         let path = run_path(dir.path(), 7);
         let whole = std::fs::read(&path).unwrap();
         for at in (0..whole.len()).step_by(37) {
@@ -460,7 +460,7 @@ pub(super) mod tests {
             assert!(Run::open(dir.path(), run.note).is_err(), "cut at {at}");
         }
         // The file changes while it is open: each read of a block checks the checksum.
-        let position = &run.places[1];
+        let position = &run.block_positions[1];
         let mut bytes = whole;
         bytes[usize::try_from(position.offset).unwrap() + position.length / 2] ^= 1;
         std::fs::write(&path, &bytes).unwrap();

@@ -11,7 +11,7 @@ use super::block::Block;
 use super::filter;
 use super::merged::{DELETED, Merged, Source};
 use super::packing::Unpacker;
-use super::run::{Cursor, NewRun, Run, RunNote};
+use super::run::{NewRun, Run, RunCursor, RunNote};
 use crate::steps::WriterSteps;
 use crate::varint;
 use crate::{Error, files};
@@ -111,7 +111,7 @@ impl Runs {
     ) -> Result<Self, Error> {
         let runs = notes.iter().map(|note| Run::open(&folder, *note).map(Arc::new));
         let runs = runs.collect::<Result<Vec<_>, _>>()?;
-        remove_all_but(&folder, notes)?;
+        remove_unlisted_runs(&folder, notes)?;
         Ok(Self {
             folder,
             sought,
@@ -202,7 +202,7 @@ impl Runs {
         let mut sources: Vec<_> = Source::from_changes(range).into_iter().collect();
         for (age, run) in (1..).zip(&self.written) {
             let first = |run: &Run, number| self.read_cached_block(run, number);
-            if let Some(cursor) = Cursor::seek(run, from, &self.unpacker, first)? {
+            if let Some(cursor) = RunCursor::seek(run, from, &self.unpacker, first)? {
                 sources.push(Source::from_run(age, cursor));
             }
         }
@@ -276,7 +276,7 @@ impl Runs {
         let mut sources = Vec::new();
         for (age, run) in of(level).enumerate() {
             let first = |run: &Run, number| run.read_block(number, &self.unpacker);
-            if let Some(cursor) = Cursor::seek(run, &[], &self.unpacker, first)? {
+            if let Some(cursor) = RunCursor::seek(run, &[], &self.unpacker, first)? {
                 sources.push(Source::from_run(age, cursor));
             }
         }
@@ -333,7 +333,7 @@ impl Runs {
 }
 
 /// Removes the files of runs that are not in the note.
-fn remove_all_but(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
+fn remove_unlisted_runs(folder: &Path, notes: &[RunNote]) -> Result<(), Error> {
     if !folder.exists() {
         return Ok(());
     }

@@ -27,7 +27,7 @@ struct CompiledFilter {
 
 /// A listing in progress. Subjects that commits change meanwhile are listed in their old or new state.
 pub(crate) struct Listing {
-    wanted: CompiledFilter,
+    filter: CompiledFilter,
     stage: ListingStage,
     /// The instance of the index to which the ids belong.
     instance: u64,
@@ -73,7 +73,7 @@ impl Index {
                 Some(ids) => ListingStage::Naming { ids, named: Vec::new() },
                 None => ListingStage::Walking(after.map(str::to_owned)),
             };
-            Ok(Some(Listing { wanted, stage, instance: self.instance }))
+            Ok(Some(Listing { filter: wanted, stage, instance: self.instance }))
         })
     }
 
@@ -111,7 +111,7 @@ impl Index {
                     for (iri, subject) in named.take(MAX_STRETCH_COST / LOOKUP_COST) {
                         let id = Input::new(&subject).read_number();
                         let id = id.ok_or_else(|| damaged_entry("an id", &subject))?;
-                        if self.satisfies_filter(&listing.wanted, &subject)?
+                        if self.satisfies_filter(&listing.filter, &subject)?
                             && visit(iri.as_str(), id).is_break()
                         {
                             return Ok(ControlFlow::Break(()));
@@ -120,7 +120,7 @@ impl Index {
                     let done = named.as_slice().is_empty();
                     Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 }
-                ListingStage::Walking(from) => self.walk_names(&listing.wanted, from, visit),
+                ListingStage::Walking(from) => self.walk_names(&listing.filter, from, visit),
             }
         })
     }
@@ -156,7 +156,7 @@ impl Index {
             Some(graph) => {
                 self.blocks.get(&build_key(tree::GS, &[graph, subject]), |_| ())?.is_some()
             }
-            None => self.blocks.any(&build_key(tree::SPOG, &[subject]))?,
+            None => self.blocks.contains_prefix(&build_key(tree::SPOG, &[subject]))?,
         };
         Ok(there && self.has_all_values(wanted, subject)?)
     }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// Bytes after which a base is synced while it is written, so that no commit's sync waits for all of it.
-const SYNC_EVERY: usize = 4 << 20;
+const SYNC_INTERVAL_BYTES: usize = 4 << 20;
 
 /// A complete base.
 #[derive(Debug, Clone)]
@@ -162,7 +162,7 @@ impl Write for PeriodicallySynced {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = files::write_some(&mut self.file, &self.path, bytes)?;
         self.unsynced += written;
-        if self.unsynced >= SYNC_EVERY {
+        if self.unsynced >= SYNC_INTERVAL_BYTES {
             files::sync_data(&self.file, &self.path)?;
             self.unsynced = 0;
         }
@@ -193,7 +193,7 @@ impl NewBase {
         self,
         exact: u64,
         check: &dyn Fn() -> Result<(), Error>,
-    ) -> Result<ReadBack, Error> {
+    ) -> Result<UnpublishedBase, Error> {
         let Self { folder, new, parts, from } = self;
         let done = (|| {
             let (end, out) = parts.finish(from, exact)?;
@@ -211,7 +211,7 @@ impl NewBase {
             Ok(Base { path: folder.join(base_name(from)), end, bytes, id })
         })();
         match done {
-            Ok(base) => Ok(ReadBack { folder, new, base }),
+            Ok(base) => Ok(UnpublishedBase { folder, new, base }),
             Err(error) => {
                 remove_unfinished(&new, &folder);
                 Err(error)
@@ -220,20 +220,20 @@ impl NewBase {
     }
 
     /// Discards the unfinished base.
-    pub(crate) fn give_up(self) {
+    pub(crate) fn discard(self) {
         drop(self.parts);
         remove_unfinished(&self.new, &self.folder);
     }
 }
 
 /// A base that was read back but does not have its name yet.
-pub(crate) struct ReadBack {
+pub(crate) struct UnpublishedBase {
     folder: PathBuf,
     new: PathBuf,
     pub(crate) base: Base,
 }
 
-impl ReadBack {
+impl UnpublishedBase {
     /// Renames the base to its name, durably.
     pub(crate) fn publish(self) -> Result<Base, Error> {
         files::rename_durably(&self.new, &self.base.path, &self.folder)
@@ -242,7 +242,7 @@ impl ReadBack {
     }
 
     /// Discards the base.
-    pub(crate) fn give_up(self) {
+    pub(crate) fn discard(self) {
         remove_unfinished(&self.new, &self.folder);
     }
 }

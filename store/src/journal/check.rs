@@ -17,7 +17,7 @@ pub(crate) struct CheckedJournal {
     pub(crate) segments: u64,
     pub(crate) frames: u64,
     pub(crate) bytes: u64,
-    pub(crate) faults: Vec<Corruption>,
+    pub(crate) damage: Vec<Corruption>,
     /// What the next open cleans up.
     pub(crate) leftovers: Vec<String>,
 }
@@ -26,14 +26,14 @@ impl CheckedJournal {
     /// Records damage. Returns any other error.
     fn record_damage(&mut self, error: Error) -> Result<(), Error> {
         match error {
-            Error::Corrupt(damage) => self.faults.push(damage),
+            Error::Corrupt(damage) => self.damage.push(damage),
             other => return Err(other),
         }
         Ok(())
     }
 
-    fn add_fault(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
-        self.faults.push(Corruption { path: path.to_owned(), offset, what: what.into() });
+    fn add_damage(&mut self, path: &Path, offset: u64, what: impl Into<String>) {
+        self.damage.push(Corruption { path: path.to_owned(), offset, what: what.into() });
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn check_journal(
         checked.leftovers.push(format!("{} is obsolete; the next open removes it", path.display()));
     }
     let Some((first, path)) = segments.first() else {
-        checked.add_fault(folder, 0, "the journal has no segments");
+        checked.add_damage(folder, 0, "the journal has no segments");
         return Ok(checked);
     };
     if checked.base.is_none()
@@ -70,18 +70,18 @@ pub(crate) fn check_journal(
         checked.id = segment.id;
     }
     if *first > from + 1 {
-        checked.add_fault(folder, 0, format!("the segments before frame {first} are missing"));
+        checked.add_damage(folder, 0, format!("the segments before frame {first} are missing"));
     }
     checked.newest = first.saturating_sub(1);
     let exact = checked.base.as_ref().map_or(0, |base| base.end.exact);
     let noted = index.filter(|(id, _)| *id == checked.id).map_or(0, |(_, noted)| noted);
     let last = segments.len().saturating_sub(1);
     for (number, (_, path)) in segments.iter().enumerate() {
-        let newest = (number == last).then_some(SyncedInNewest { noted, exact });
+        let newest = (number == last).then_some(SyncedInNewest { checkpointed: noted, exact });
         check_segment(&mut checked, path, newest).or_else(|error| checked.record_damage(error))?;
     }
-    if checked.newest < exact && checked.faults.is_empty() {
-        checked.add_fault(folder, 0, format!("frame {exact}, which the base needs, is missing"));
+    if checked.newest < exact && checked.damage.is_empty() {
+        checked.add_damage(folder, 0, format!("frame {exact}, which the base needs, is missing"));
     }
     Ok(checked)
 }
@@ -96,7 +96,7 @@ fn check_base(path: &Path) -> Result<Base, Error> {
 #[derive(Debug, Clone, Copy)]
 struct SyncedInNewest {
     /// The newest frame that the index has.
-    noted: u64,
+    checkpointed: u64,
     /// The newest frame that the base needs.
     exact: u64,
 }
@@ -109,12 +109,12 @@ fn check_segment(
 ) -> Result<(), Error> {
     checked.segments += 1;
     let mut segment = SegmentReader::open(path)?;
-    let synced = newest.map_or(u64::MAX, |newest| newest.noted.max(newest.exact));
+    let synced = newest.map_or(u64::MAX, |newest| newest.checkpointed.max(newest.exact));
     if segment.id != checked.id {
-        checked.add_fault(path, 12, "the segment belongs to another store");
+        checked.add_damage(path, 12, "the segment belongs to another store");
     }
     if segment.next != checked.newest + 1 {
-        checked.add_fault(path, 28, "the segment before this one is missing or too short");
+        checked.add_damage(path, 28, "the segment before this one is missing or too short");
     }
     loop {
         let offset = segment.offset;
@@ -122,20 +122,20 @@ fn check_segment(
             Ok(Found::Frame(_, payload)) => {
                 checked.frames += 1;
                 if let Err(what) = Change::decode(&payload) {
-                    checked.add_fault(path, offset, what);
+                    checked.add_damage(path, offset, what);
                 }
             }
             Ok(Found::End) => {
-                if let Some(SyncedInNewest { noted, .. }) = newest
+                if let Some(SyncedInNewest { checkpointed: noted, .. }) = newest
                     && segment.next <= noted
                 {
-                    checked.add_fault(path, offset, missing_frames(segment.next - 1, noted));
+                    checked.add_damage(path, offset, missing_frames(segment.next - 1, noted));
                 }
                 break;
             }
             Ok(Found::Damage(what)) => {
                 if segment.next <= synced || segment.is_damaged()? {
-                    checked.add_fault(path, offset, what);
+                    checked.add_damage(path, offset, what);
                 } else {
                     checked.leftovers.push(format!(
                         "{} is incomplete from byte {offset} on: {what}. A crash or a power cut leaves such an \

@@ -16,10 +16,10 @@ const MAGIC: [u8; 8] = *b"PENSTOCK";
 const BASE_MAGIC: [u8; 8] = *b"PENSBASE";
 /// The maximum length of a part of a base, in bytes: the limit of a commit, and what packing may add.
 pub(crate) const MAX_PART_BYTES: u32 = MAX_PAYLOAD_BYTES + (1 << 20);
-const HEADER: usize = 40;
-pub(crate) const HEADER_BYTES: u64 = HEADER as u64;
-const FRAME_HEADER: usize = 16;
-const FRAME_HEADER_BYTES: u64 = FRAME_HEADER as u64;
+const HEADER_LEN: usize = 40;
+pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
+const FRAME_HEADER_LEN: usize = 16;
+const FRAME_HEADER_BYTES: u64 = FRAME_HEADER_LEN as u64;
 /// The size of a sector in bytes. The medium writes sectors atomically; pages consist of them.
 const SECTOR_BYTES: usize = 512;
 /// The maximum difference between the sequences of a damaged frame and of a frame that is found after it.
@@ -44,7 +44,7 @@ fn corruption_error(path: &Path, offset: u64, what: impl Into<String>) -> Error 
 }
 
 fn encode_header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<u8> {
-    let mut header = Vec::with_capacity(HEADER);
+    let mut header = Vec::with_capacity(HEADER_LEN);
     header.extend_from_slice(&magic);
     header.extend_from_slice(&version.to_le_bytes());
     header.extend_from_slice(id);
@@ -102,7 +102,7 @@ fn encode_frame_within(limit: u32, sequence: u64, payload: &[u8]) -> Result<Vec<
         return Err(too_large());
     }
     let (length, sequence) = (length.to_le_bytes(), sequence.to_le_bytes());
-    let mut bytes = Vec::with_capacity(FRAME_HEADER + payload.len());
+    let mut bytes = Vec::with_capacity(FRAME_HEADER_LEN + payload.len());
     bytes.extend_from_slice(&length);
     bytes.extend_from_slice(&frame_checksum(&length, &sequence, payload).to_le_bytes());
     bytes.extend_from_slice(&sequence);
@@ -129,7 +129,7 @@ pub(crate) struct SegmentReader {
     /// The sequence that the next frame must have.
     pub(crate) next: u64,
     /// The maximum length of a payload, in bytes.
-    largest: u32,
+    max_payload_bytes: u32,
     /// The pack that is being read; `None` if the file has unpacked frames.
     pack: Option<Pack>,
 }
@@ -195,7 +195,7 @@ impl SegmentReader {
         file.rewind().map_err(files::io_error("reading", path))?;
         let length = file.metadata().map_err(files::io_error("reading", path))?.len();
         let mut reader = BufReader::with_capacity(1 << 16, file);
-        let mut header = [0; HEADER];
+        let mut header = [0; HEADER_LEN];
         if length < HEADER_BYTES {
             return Err(corruption_error(path, length, "the header of the file ends too early"));
         }
@@ -210,7 +210,7 @@ impl SegmentReader {
         if version > known {
             return Err(Error::NewerFormat { path: path.to_owned(), found: version, known });
         }
-        let (covered, sum) = header.split_at(HEADER - 4);
+        let (covered, sum) = header.split_at(HEADER_LEN - 4);
         if bytes_at(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
             return Err(damaged(0, "the checksum of the header is wrong"));
         }
@@ -219,7 +219,16 @@ impl SegmentReader {
         let path = path.to_owned();
         let pack = (version > PLAIN_VERSION).then(Pack::default);
         let largest = if pack.is_some() { MAX_PART_BYTES } else { largest };
-        Ok(Self { path, id, reader, offset: HEADER_BYTES, length, next: first, largest, pack })
+        Ok(Self {
+            path,
+            id,
+            reader,
+            offset: HEADER_BYTES,
+            length,
+            next: first,
+            max_payload_bytes: largest,
+            pack,
+        })
     }
 
     /// Reads the next frame.
@@ -256,7 +265,7 @@ impl SegmentReader {
             let what = format!("the pack does not contain frame {} at its position", self.next);
             return Err(corruption_error(&self.path, pack.offset, what));
         };
-        pack.read += FRAME_HEADER + payload.len();
+        pack.read += FRAME_HEADER_LEN + payload.len();
         Ok(Found::Frame(self.next, payload))
     }
 
@@ -269,12 +278,12 @@ impl SegmentReader {
         if left < FRAME_HEADER_BYTES {
             return Ok(Found::Damage("the header of a frame ends too early".into()));
         }
-        let mut header = [0; FRAME_HEADER];
+        let mut header = [0; FRAME_HEADER_LEN];
         self.reader.read_exact(&mut header).map_err(files::io_error("reading", &self.path))?;
         let length = bytes_at(&header, 0).map(u32::from_le_bytes).unwrap_or_default();
         let sum = bytes_at(&header, 4).map(u32::from_le_bytes).unwrap_or_default();
         let sequence = bytes_at(&header, 8).map(u64::from_le_bytes).unwrap_or_default();
-        if length > self.largest || u64::from(length) > left - FRAME_HEADER_BYTES {
+        if length > self.max_payload_bytes || u64::from(length) > left - FRAME_HEADER_BYTES {
             return Ok(Found::Damage(format!(
                 "a frame of {length} bytes does not fit into the remaining {} bytes",
                 left - FRAME_HEADER_BYTES
@@ -311,7 +320,7 @@ impl SegmentReader {
         let mut bytes = vec![0; left];
         self.reader.get_ref().read_exact_at(&mut bytes, self.offset).map_err(read_error())?;
         let mut found = false;
-        for at in 1..left.saturating_sub(FRAME_HEADER) {
+        for at in 1..left.saturating_sub(FRAME_HEADER_LEN) {
             let Some(sequence) = bytes_at(&bytes, at + 8).map(u64::from_le_bytes) else { break };
             if sequence <= self.next || sequence - self.next > MAX_FRAMES_IN_FLIGHT {
                 continue;
@@ -348,7 +357,7 @@ pub(crate) fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let length: [u8; 4] = bytes_at(bytes, at)?;
     let sum = bytes_at(bytes, at + 4).map(u32::from_le_bytes)?;
     let sequence: [u8; 8] = bytes_at(bytes, at + 8)?;
-    let start = at + FRAME_HEADER;
+    let start = at + FRAME_HEADER_LEN;
     let payload = bytes.get(start..start.checked_add(u32::from_le_bytes(length) as usize)?)?;
     (frame_checksum(&length, &sequence, payload) == sum).then_some(payload)
 }

@@ -28,7 +28,7 @@ struct State {
     poison: Option<String>,
     /// Whether commits that wait for a sync must fail: a sync failed, or the store is being reopened. Frames
     /// that were appended but not synced may be lost.
-    lost: bool,
+    acknowledging_stopped: bool,
     /// The frame that was appended but could not be applied to the index. Its commit was reported as failed,
     /// although the frame may be synced.
     failed: Option<u64>,
@@ -56,7 +56,7 @@ impl SyncState {
             synced: sequence,
             syncing: false,
             poison: None,
-            lost: false,
+            acknowledging_stopped: false,
             failed: None,
             bytes,
             needs_packing: true,
@@ -155,7 +155,7 @@ impl SyncState {
         while state.syncing {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.lost = true;
+        state.acknowledging_stopped = true;
         // No frame is appended after one that could not be applied.
         state.failed.map_or(state.synced, |failed| state.synced.min(failed - 1))
     }
@@ -174,7 +174,7 @@ impl SyncState {
             if state.synced >= sequence {
                 return Ok(());
             }
-            if state.lost {
+            if state.acknowledging_stopped {
                 let cause = state.poison.clone().unwrap_or_default();
                 return Err(Error::Poisoned { cause });
             }
@@ -191,7 +191,7 @@ impl SyncState {
             match result {
                 Ok(()) => state.synced = state.synced.max(appended),
                 Err(error) => {
-                    state.lost = true;
+                    state.acknowledging_stopped = true;
                     drop(state);
                     self.poison(&error);
                     return Err(error);

@@ -147,7 +147,7 @@ pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Expor
         gateway_id: "gateway-1".to_owned(),
         data_dir: data_dir.to_owned(),
         history: 1000,
-        pace: penstock_export::DeliveryTimings::default(),
+        timings: penstock_export::DeliveryTimings::default(),
         events: penstock_base::events::EventBus::default(),
         spool: 64 << 20,
         disk: penstock_base::disk::Disk::new(data_dir.to_owned(), 0),
@@ -247,7 +247,7 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
                     name: "name".to_owned(),
                     kind: FieldKind::Property(Property {
                         predicate: name_property(),
-                        many: false,
+                        is_array: false,
                         required: false,
                         value: mapping::Value::Literal(mapping::Literal::String),
                     }),

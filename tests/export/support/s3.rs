@@ -39,12 +39,12 @@ pub(crate) fn swift() -> Server {
 /// Returns timings for tests: milliseconds instead of minutes.
 pub(crate) fn quick() -> DeliveryTimings {
     DeliveryTimings {
-        first: Duration::from_millis(10),
-        first_if_operator_needed: Duration::from_millis(50),
+        first_delay: Duration::from_millis(10),
+        first_delay_if_operator_needed: Duration::from_millis(50),
         max_delay: Duration::from_millis(300),
-        connect: Duration::from_millis(1500),
-        idle: Duration::from_secs(2),
-        probe: Duration::from_millis(100),
+        connect_timeout: Duration::from_millis(1500),
+        idle_timeout: Duration::from_secs(2),
+        probe_interval: Duration::from_millis(100),
         settle_time: Duration::from_secs(2),
         cleanup_interval: Duration::from_millis(500),
     }
@@ -300,7 +300,7 @@ pub(crate) async fn blocked(
 impl Plant {
     /// Opens an exporter with the short timings for tests.
     pub(crate) fn quick(&self, targets: Targets) -> Exporter {
-        let options = penstock_export::ExportOptions { pace: quick(), ..self.options(targets) };
+        let options = penstock_export::ExportOptions { timings: quick(), ..self.options(targets) };
         Exporter::open(self.store.clone(), options).unwrap()
     }
 }

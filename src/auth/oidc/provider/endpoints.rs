@@ -68,7 +68,7 @@ impl Endpoints {
             user_info: settings.user_info_uri.clone(),
             end_session: None,
             names_issuer: false,
-            auth_type: auth_type(settings, ClientAuthentication::Basic),
+            auth_type: select_auth_type(settings, ClientAuthentication::Basic),
         }
     }
 
@@ -107,7 +107,7 @@ impl Endpoints {
             user_info: own(&settings.user_info_uri, user_info).ok(),
             end_session: end_session.filter(|url| SettingKind::Endpoint.accepts_text(url)),
             names_issuer: more.authorization_response_iss_parameter_supported,
-            auth_type: auth_type(
+            auth_type: select_auth_type(
                 settings,
                 if in_body { ClientAuthentication::Post } else { ClientAuthentication::Basic },
             ),
@@ -117,7 +117,7 @@ impl Endpoints {
 }
 
 /// Returns how the gateway sends the client secret to the token endpoint: as configured, or else as `otherwise`.
-fn auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthType {
+fn select_auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) -> AuthType {
     match settings.client_authentication.unwrap_or(otherwise) {
         ClientAuthentication::Basic => AuthType::BasicAuth,
         ClientAuthentication::Post => AuthType::RequestBody,

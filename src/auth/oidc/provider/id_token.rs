@@ -27,7 +27,7 @@ pub(super) struct ExpectedIdToken {
 
 impl ExpectedIdToken {
     /// Checks the signature and the claims of an ID token. `now` is in seconds since 1970.
-    pub(super) fn check_claims(
+    pub(super) fn verify_id_token(
         &self,
         id_token: &CoreIdToken,
         (access_token, nonce, now): (&AccessToken, &Nonce, i64),
@@ -48,7 +48,7 @@ impl ExpectedIdToken {
             return Err(InvalidAudience("it was issued to another client (azp)".to_owned()));
         }
         match claims.access_token_hash() {
-            Some(hash) => check_hash(access_token, id_token, &verifier, hash),
+            Some(hash) => check_access_token_hash(access_token, id_token, &verifier, hash),
             None => Ok(()),
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn placeholder_issuer() -> IssuerUrl {
     IssuerUrl::new("https://unknown.invalid".to_owned()).expect("it is a URL")
 }
 
-fn check_hash(
+fn check_access_token_hash(
     token: &AccessToken,
     id_token: &CoreIdToken,
     verifier: &CoreIdTokenVerifier<'_>,
@@ -163,7 +163,7 @@ mod tests {
     fn check_token(header: &Value, change: &Value) -> Result<(), ClaimsVerificationError> {
         let keys: Vec<CoreJsonWebKey> = vec![signing_key("k").as_verification_key()];
         let with = (&AccessToken::new("access".into()), &Nonce::new("n".into()), NOW);
-        expected().check_claims(&sign_token(header, change), with, CoreJsonWebKeySet::new(keys))
+        expected().verify_id_token(&sign_token(header, change), with, CoreJsonWebKeySet::new(keys))
     }
 
     #[test]

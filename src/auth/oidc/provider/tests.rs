@@ -102,7 +102,7 @@ async fn an_unreachable_provider_is_asked_again_only_after_a_while() {
     let provider = Provider::new(oidc, &settings.security, &clock).unwrap();
     let old = Arc::new(Endpoints::from_settings(oidc));
     // Discovered an hour ago.
-    *provider.known.lock().unwrap() = Some((old.clone(), Instant::now()));
+    *provider.discovered.lock().unwrap() = Some((old.clone(), Instant::now()));
     assert!(Arc::ptr_eq(&provider.current_endpoints().await.unwrap(), &old));
     let once = asked.load(Ordering::Relaxed);
     assert!(once > 0);

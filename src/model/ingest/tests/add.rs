@@ -298,7 +298,7 @@ fn values_that_look_equal_are_distinguished() {
     ] {
         let data = format!(r#"{{"uri": "urn:m", {given}}}"#);
         let error = fixture.send(Mode::Add, &data).unwrap_err();
-        assert_eq!(error.kind, ErrorClass::Conflict);
+        assert_eq!(error.class, ErrorClass::Conflict);
         assert!(error.detail.contains(expected), "{error}");
     }
 }

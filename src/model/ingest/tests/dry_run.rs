@@ -58,6 +58,6 @@ fn a_dry_run_reports_errors_like_an_ingestion() {
     let fixture = Fixture::with(machine(), Generator::Manual);
     let error = dry_run(&fixture, r#"{"uri": "urn:m", "name": 1}, {"uri": "urn:n", "wight": 1}"#)
         .unwrap_err();
-    assert_eq!((error.kind, error.errors.len()), (ErrorClass::Invalid, 2));
-    assert_eq!(dry_run(&fixture, r#"{"name": "a"}"#).unwrap_err().kind, ErrorClass::Invalid);
+    assert_eq!((error.class, error.findings.len()), (ErrorClass::Invalid, 2));
+    assert_eq!(dry_run(&fixture, r#"{"name": "a"}"#).unwrap_err().class, ErrorClass::Invalid);
 }

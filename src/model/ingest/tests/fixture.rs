@@ -107,7 +107,7 @@ impl Fixture {
     pub(super) fn expect_refusal(&self, mode: Mode, data: &str, kind: ErrorClass) -> Vec<String> {
         let (before, sequence) = (self.quads(), self.store.stats().sequence);
         let error = self.send(mode, data).unwrap_err();
-        assert_eq!(error.kind, kind, "{error}");
+        assert_eq!(error.class, kind, "{error}");
         assert!(error.detail.starts_with("Ingestion failed: "), "{}", error.detail);
         assert!(!error.detail.contains("null"), "{}", error.detail);
         assert_eq!(self.quads(), before);
@@ -153,7 +153,7 @@ impl Fixture {
 
 pub(super) fn pointers(error: &GatewayError) -> Vec<String> {
     error
-        .errors
+        .findings
         .iter()
         .map(|finding| match &finding.place {
             Place::Pointer(pointer) => pointer.clone(),
@@ -168,7 +168,7 @@ pub(super) fn shape(namespace: &str, fields: Vec<Field>) -> Shape {
 
 pub(super) fn field(name: &str, value: Value) -> Field {
     let predicate = NamedNode::new_unchecked(format!("http://p/{name}"));
-    let property = Property { predicate, many: false, required: false, value };
+    let property = Property { predicate, is_array: false, required: false, value };
     Field { name: name.to_owned(), kind: FieldKind::Property(property) }
 }
 
@@ -182,7 +182,7 @@ pub(super) fn number(name: &str) -> Field {
 
 pub(super) fn many(mut field: Field) -> Field {
     if let FieldKind::Property(property) = &mut field.kind {
-        property.many = true;
+        property.is_array = true;
     }
     field
 }

@@ -27,7 +27,7 @@ fn another_body_under_a_used_key_is_refused() {
     let fixture = Fixture::new(machine());
     send(&fixture, "k", A).unwrap();
     let error = send(&fixture, "k", B).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Conflict);
+    assert_eq!(error.class, ErrorClass::Conflict);
     assert!(error.detail.starts_with("Ingestion failed: "), "{error}");
 }
 
@@ -63,7 +63,7 @@ fn a_replay_works_after_the_business_object_was_disabled() {
     let first = send(&fixture, "k", A).unwrap();
     fixture.business_object.object.definition.enabled = false;
     assert_eq!(send(&fixture, "k", A).unwrap(), first);
-    assert_eq!(send(&fixture, "l", A).unwrap_err().kind, ErrorClass::Conflict);
+    assert_eq!(send(&fixture, "l", A).unwrap_err().class, ErrorClass::Conflict);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_oldest_keys_are_removed_first() {
 fn a_key_is_visible_ascii_of_bounded_length() {
     let fixture = Fixture::new(machine());
     for wrong in ["", "a b", "é", "a\n", &"x".repeat(256)] {
-        assert_eq!(send(&fixture, wrong, A).unwrap_err().kind, ErrorClass::Malformed, "{wrong:?}");
+        assert_eq!(send(&fixture, wrong, A).unwrap_err().class, ErrorClass::Malformed, "{wrong:?}");
     }
     send(&fixture, &"x".repeat(255), A).unwrap();
 }

@@ -19,10 +19,10 @@ fn errors_name_object_and_line() {
     let run =
         |text: &[u8]| fixture.run(&fixture.request(Mode::Add, Body::Lines { text, first: 7 }));
     let wrong = run(b"{\"name\": \"a\"}\n{\"name\": 1}\n[]\n").unwrap_err();
-    assert_eq!(wrong.kind, ErrorClass::Invalid);
+    assert_eq!(wrong.class, ErrorClass::Invalid);
     assert_eq!(pointers(&wrong), ["/data/8/name", "/data/9"]);
     let broken = run(b"{\"name\": \"a\"}\n{\"name\": \n").unwrap_err();
-    assert_eq!(broken.kind, ErrorClass::Malformed);
+    assert_eq!(broken.class, ErrorClass::Malformed);
     assert!(
         broken.detail.starts_with(
             "Ingestion failed: object 8 of the stream cannot be read: line 9, column "
@@ -30,7 +30,7 @@ fn errors_name_object_and_line() {
         "{broken}"
     );
     assert!(
-        broken.errors.iter().all(|e| !matches!(e.place, Place::Line { line, .. } if line != 9)),
+        broken.findings.iter().all(|e| !matches!(e.place, Place::Line { line, .. } if line != 9)),
         "{broken}"
     );
     assert_eq!(fixture.quads(), Vec::<String>::new());

@@ -36,7 +36,7 @@ fn records_are_paged_newest_first_and_bounded() {
     assert_eq!(page(Some(&ids[2]), 2), Vec::<String>::new());
     assert_eq!(read_record(&fixture.store, &ids[1]).unwrap(), None);
     assert_eq!(
-        list_records(&fixture.store, Some(&ids[0]), 2).unwrap_err().kind,
+        list_records(&fixture.store, Some(&ids[0]), 2).unwrap_err().class,
         ErrorClass::Malformed
     );
 }

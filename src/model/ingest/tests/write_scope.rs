@@ -48,7 +48,7 @@ fn an_object_of_another_business_object_is_neither_changed_nor_revealed() {
     ] {
         let error = send(&fixture, true, mode, data).unwrap_err();
         assert_eq!(
-            (error.kind, pointers(&error)),
+            (error.class, pointers(&error)),
             (ErrorClass::Invalid, vec![pointer.to_owned()]),
             "{error}"
         );
@@ -144,7 +144,10 @@ fn a_new_uri_must_not_lie_in_another_namespace() {
         (Mode::Add, r#"{"uri": "http://x", "name": "x"}"#.to_owned(), "/data/0"),
     ] {
         let error = send(&fixture, true, mode, &data).unwrap_err();
-        assert_eq!((error.kind, pointers(&error)), (ErrorClass::Invalid, vec![pointer.to_owned()]));
+        assert_eq!(
+            (error.class, pointers(&error)),
+            (ErrorClass::Invalid, vec![pointer.to_owned()])
+        );
         assert_eq!(fixture.quads(), Vec::<String>::new(), "{error}");
     }
     let error = send(&fixture, true, Mode::Add, &format!("{{{boiler}}}")).unwrap_err();
@@ -186,7 +189,7 @@ fn an_object_with_data_in_another_namespace_is_foreign() {
     ] {
         let error = send(&fixture, true, mode, data).unwrap_err();
         assert_eq!(
-            (error.kind, pointers(&error)),
+            (error.class, pointers(&error)),
             (ErrorClass::Invalid, vec!["/data/0".to_owned()])
         );
         assert_eq!(fixture.quads(), before, "{mode}");

@@ -85,7 +85,7 @@ impl Compiler {
                 let predicate = self.require_predicate(predicate, definition.at, place)?;
                 Ok(FieldKind::Property(Property {
                     predicate,
-                    many: false,
+                    is_array: false,
                     required: required?,
                     value,
                 }))
@@ -116,7 +116,7 @@ impl Compiler {
             }
             let (predicate, value) = self.compile_value(Type::String, definition, own, place)?;
             let predicate = self.require_predicate(predicate, definition.at, place)?;
-            return Ok(Property { predicate, many: true, required: required?, value });
+            return Ok(Property { predicate, is_array: true, required: required?, value });
         };
         self.check_keys(definition, &["type", "path", "elements", "required"], place);
 
@@ -126,7 +126,7 @@ impl Compiler {
             let (predicate, value) =
                 self.compile_value(kind, &Definition::empty(node.at), own, &place)?;
             let predicate = self.require_predicate(predicate, definition.at, &place)?;
-            return Ok(Property { predicate, many: true, required: required?, value });
+            return Ok(Property { predicate, is_array: true, required: required?, value });
         }
         let elements = self.read_definition(node, &place)?;
         let kind = self.read_type(&elements, &place)?;
@@ -152,7 +152,7 @@ impl Compiler {
         let path = self.merge_paths(own, path, &place);
         let (predicate, value) = self.compile_value(kind, &elements, path, &place)?;
         let predicate = self.require_predicate(predicate, definition.at, &place)?;
-        Ok(Property { predicate, many: true, required: required?, value })
+        Ok(Property { predicate, is_array: true, required: required?, value })
     }
 
     /// Returns the type of elements that are given only by its name (`elements: string`).

@@ -1,4 +1,4 @@
-mod faults;
+mod errors;
 
 use super::*;
 use crate::mapping::{Literal, Property, Value};
@@ -48,11 +48,11 @@ fn iri(iri: &str) -> NamedNode {
 }
 
 fn one(predicate: &str, value: Value) -> Property {
-    Property { predicate: iri(predicate), many: false, required: false, value }
+    Property { predicate: iri(predicate), is_array: false, required: false, value }
 }
 
 fn many(predicate: &str, value: Value) -> Property {
-    Property { many: true, ..one(predicate, value) }
+    Property { is_array: true, ..one(predicate, value) }
 }
 
 const STRING: Value = Value::Literal(Literal::String);
@@ -222,7 +222,7 @@ fn an_array_of_objects_takes_its_property_in_either_place() {
             path(elements)
         ));
         let property = property(&config, "f");
-        assert_eq!((property.predicate.as_str(), property.many), ("http://e/p", true));
+        assert_eq!((property.predicate.as_str(), property.is_array), ("http://e/p", true));
         let Value::Object(shape) = property.value else { panic!("{array} {elements}") };
         assert_eq!(shape.namespace, "Unit");
     }

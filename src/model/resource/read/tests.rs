@@ -23,9 +23,9 @@ fn with(name: &str, value: Value) -> Vec<u8> {
 /// Returns the findings of a body as (place, message).
 fn findings(body: &[u8]) -> Vec<(String, String)> {
     let error = Definition::read_body(body).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Invalid, "{error}");
+    assert_eq!(error.class, ErrorClass::Invalid, "{error}");
     error
-        .errors
+        .findings
         .into_iter()
         .map(|finding| {
             let place = match finding.place {
@@ -79,7 +79,7 @@ fn only_name_and_config_are_required() {
     assert_eq!(pointers, ["/name", "/config"]);
     assert_eq!(findings(b"[]")[0].0, "");
     assert_eq!(
-        Definition::read_body(b"{\"name\": 1, \"name\": 2}").unwrap_err().kind,
+        Definition::read_body(b"{\"name\": 1, \"name\": 2}").unwrap_err().class,
         ErrorClass::Malformed
     );
 }
@@ -233,7 +233,7 @@ fn a_target_that_leads_nowhere_is_refused_at_its_place() {
     })
     .unwrap_err();
     assert_eq!(
-        error.errors,
+        error.findings,
         [Finding::at_pointer("/pushTargets/0/bucketName", "plants leads nowhere")]
     );
     assert!(error.detail.contains("\"Plants\" is not valid"), "{error}");

@@ -13,7 +13,7 @@ pub(super) struct ReturnPath(String);
 
 impl ReturnPath {
     /// Returns the path that a request names, or `/` if it names none or one that does not lead to this gateway.
-    pub(super) fn from_request(named: Option<&str>) -> Self {
+    pub(super) fn parse_or_root(named: Option<&str>) -> Self {
         let named = named.filter(|path| is_local(path)).unwrap_or("/");
         Self(named.to_owned())
     }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn accepts_only_addresses_of_this_gateway() {
         for path in ["/", "/swagger-ui/", "/api/v1/exports?limit=5&cursor=a%2Fb", "/id/Plant/1#x"] {
-            assert_eq!(ReturnPath::from_request(Some(path)).as_str(), path);
+            assert_eq!(ReturnPath::parse_or_root(Some(path)).as_str(), path);
         }
         let long = format!("/{}", "a".repeat(MAX_PATH_BYTES));
         for foreign in [
@@ -78,18 +78,18 @@ mod tests {
             "/oauth2/authorization/x",
             &long,
         ] {
-            assert_eq!(ReturnPath::from_request(Some(foreign)).as_str(), "/", "{foreign:?}");
+            assert_eq!(ReturnPath::parse_or_root(Some(foreign)).as_str(), "/", "{foreign:?}");
         }
-        assert_eq!(ReturnPath::from_request(None).as_str(), "/");
+        assert_eq!(ReturnPath::parse_or_root(None).as_str(), "/");
     }
 
     #[test]
     fn adds_the_prefix_of_a_proxy_once() {
-        let back = ReturnPath::from_request(Some("/gw/api?x=1"));
+        let back = ReturnPath::parse_or_root(Some("/gw/api?x=1"));
         assert_eq!(back.with_prefix(""), "/gw/api?x=1");
         assert_eq!(back.with_prefix("/gw"), "/gw/api?x=1");
         assert_eq!(back.with_prefix("/g"), "/g/gw/api?x=1");
         assert_eq!(back.to_query(), "?return=/gw/api%3Fx%3D1");
-        assert_eq!(ReturnPath::from_request(None).to_query(), "");
+        assert_eq!(ReturnPath::parse_or_root(None).to_query(), "");
     }
 }

@@ -6,16 +6,21 @@ use std::time::{Duration, Instant};
 /// The remaining objects and time of a request. One value serves the whole request.
 #[derive(Debug)]
 pub struct SearchBudget {
-    looked_at: Cell<u64>,
-    most: u64,
-    end: Instant,
-    time: Duration,
+    examined: Cell<u64>,
+    max_objects: u64,
+    deadline: Instant,
+    time_limit: Duration,
 }
 
 impl SearchBudget {
     /// Allows a search to examine up to `most` objects within `time` from now.
-    pub fn new(most: u64, time: Duration) -> Self {
-        Self { looked_at: Cell::new(0), most, end: Instant::now() + time, time }
+    pub fn new(max_objects: u64, time_limit: Duration) -> Self {
+        Self {
+            examined: Cell::new(0),
+            max_objects,
+            deadline: Instant::now() + time_limit,
+            time_limit,
+        }
     }
 
     /// Counts objects that are examined.
@@ -23,15 +28,15 @@ impl SearchBudget {
     /// # Errors
     /// `ErrorClass::TooLarge` if there were too many, or the time is over.
     pub fn count_examined(&self, objects: usize) -> Result<(), GatewayError> {
-        let looked_at = self.looked_at.get().saturating_add(objects as u64);
-        self.looked_at.set(looked_at);
-        if looked_at > self.most {
+        let looked_at = self.examined.get().saturating_add(objects as u64);
+        self.examined.set(looked_at);
+        if looked_at > self.max_objects {
             return Err(GatewayError::new(
                 ErrorClass::TooLarge,
                 format!(
                     "the search was given up after {} objects, the limit of one request, because no index answers \
                      it; filter by a URI or by a field of type resource, or ask for less",
-                    self.most
+                    self.max_objects
                 ),
             ));
         }
@@ -43,7 +48,7 @@ impl SearchBudget {
     /// # Errors
     /// `ErrorClass::TooLarge` if the time is over.
     pub fn check_time(&self) -> Result<(), GatewayError> {
-        if Instant::now() < self.end {
+        if Instant::now() < self.deadline {
             return Ok(());
         }
         Err(GatewayError::new(
@@ -51,8 +56,8 @@ impl SearchBudget {
             format!(
                 "the search was given up after {} ms, the limit of one request; it had examined {} objects; ask \
                  for less",
-                self.time.as_millis(),
-                self.looked_at.get()
+                self.time_limit.as_millis(),
+                self.examined.get()
             ),
         ))
     }

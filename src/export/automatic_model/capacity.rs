@@ -60,7 +60,7 @@ fn a_large_export_leaves_half_of_the_reserve_and_is_retried_with_backoff() {
     assert_eq!(fixture.plan.count_failures(), 1, "the backoff has not ended");
     let plant = fixture.catalogue.get(NAMES[0]).unwrap();
     assert_eq!(
-        fixture.exporter.push(&plant, ExportRequester::gateway()).unwrap_err().kind,
+        fixture.exporter.push(&plant, ExportRequester::gateway()).unwrap_err().class,
         error::ErrorClass::InsufficientStorage
     );
     assert_eq!(fixture.count_spooled(), 0);

@@ -79,13 +79,13 @@ fn a_body_that_cannot_be_read_is_malformed() {
         b"{\"data\": [{\"name\": 1, \"name\": 2}]}",
     ] {
         let error = error(text);
-        assert_eq!(error.kind, ErrorClass::Malformed);
+        assert_eq!(error.class, ErrorClass::Malformed);
         assert!(error.detail.starts_with("Ingestion failed: "), "{error}");
     }
-    assert_eq!(error(b"{}").kind, ErrorClass::Invalid);
+    assert_eq!(error(b"{}").class, ErrorClass::Invalid);
     let both = error(br#"{"data": [{"name": 1}], "more": 2}"#);
     assert_eq!(
-        (both.kind, pointers(&both)),
+        (both.class, pointers(&both)),
         (ErrorClass::Invalid, vec!["/data/0/name".to_owned(), "/more".to_owned()])
     );
     assert_eq!(fixture.quads(), Vec::<String>::new());
@@ -117,7 +117,7 @@ fn an_undefined_namespace_is_reported() {
     let mut fixture = Fixture::new(shape("Machine", vec![string("name")]));
     fixture.business_object.mapping.root.namespace = "Lost".to_owned();
     let error = fixture.send(Mode::Add, r#"{"name": "x"}"#).unwrap_err();
-    assert_eq!(error.kind, ErrorClass::Invalid);
+    assert_eq!(error.class, ErrorClass::Invalid);
     assert!(error.detail.contains("\"Lost\""), "{error}");
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn show_error_page(problem: Problem, req: &Request, depot: &Depot, re
         let lines = [problem.detail()];
         let link = sign_in::sign_in_location(depot, "/admin");
         let page = Message::new(&origin(depot).prefix, heading, &lines);
-        sign_in::show_page(res, status, &page.link(&link, "Sign in"));
+        sign_in::show_page(res, status, &page.with_link(&link, "Sign in"));
     }
     for (name, value) in problem.into_headers() {
         res.headers_mut().insert(name, value);

@@ -41,7 +41,7 @@ pub fn record_changes_except(
             continue;
         }
         let (mut roots, is_complete) =
-            find_changed_roots(transaction, view, &changed, watch.most_holders())?;
+            find_changed_roots(transaction, view, &changed, watch.max_holders())?;
         if view.id == id {
             roots.retain(|uri, _| !left_out.contains(uri));
         }

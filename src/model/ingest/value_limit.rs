@@ -73,7 +73,7 @@ mod tests {
     fn a_body_beyond_the_limit_is_refused() {
         assert_eq!(check_value_count(b"[1,2]", 3), Ok(()));
         let error = check_value_count(b"[1,2,3]", 3).unwrap_err();
-        assert_eq!(error.kind, ErrorClass::TooLarge);
+        assert_eq!(error.class, ErrorClass::TooLarge);
         assert!(error.detail.contains("service.limits.values"), "{error}");
     }
 

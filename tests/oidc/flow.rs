@@ -79,7 +79,12 @@ async fn a_sign_in_creates_an_account_and_a_session() {
     assert_eq!(ended.redirect_location().as_str(), format!("{base}/signed-out"));
     browser.get(ended.redirect_location()).await.expect(200, "You are signed out");
     assert_eq!(browser.get(format!("{base}/")).await.redirect_location().path(), "/login");
-    assert_eq!(get_with_stolen_session().await.status, 401, "the session ended here, too");
+    let refused = get_with_stolen_session().await;
+    assert_eq!(
+        (refused.status, refused.redirect_location().path()),
+        (303, "/login"),
+        "the session ended here, too"
+    );
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@
 //!
 //! If thousands of objects hold a changed object nested, the change is not recorded for each of them. Otherwise the
 //! memory of the commit would depend on what is stored and not on the request. Instead, the cursor stores the
-//! generation of that change ([`ExportCursor::anew`]). Until that generation is done, only full exports run, because a
+//! generation of that change ([`ExportCursor::full_since`]). Until that generation is done, only full exports run, because a
 //! full export contains everything that a consumer lacks. All objects then have the age of that change.
 
 mod cursor;

@@ -48,7 +48,7 @@ impl From<&EffectiveValue> for Row {
 }
 
 /// Returns the setting with this name. A name in the table may have a placeholder in angle brackets, which
-/// stands for any text.
+/// any text may replace.
 fn find_setting(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| match setting.name.split_once('<') {
         None => setting.name == name,

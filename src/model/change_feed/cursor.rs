@@ -24,7 +24,8 @@ pub struct ExportCursor {
     /// The last generation that has more changes than are recorded, or 0. Until it is done, only a full export
     /// contains all changes.
     #[serde(default)]
-    pub anew: u64,
+    #[serde(rename = "anew")]
+    pub full_since: u64,
     /// The number of exports so far.
     pub exports: u64,
     /// A digest of the exported name, mapping and conditions.
@@ -59,7 +60,7 @@ impl ExportCursor {
 
     /// Returns whether there are more changes than are recorded, so that a full export is needed.
     pub fn needs_full_export(&self) -> bool {
-        self.anew > self.done
+        self.full_since > self.done
     }
 }
 
@@ -68,7 +69,7 @@ impl Default for ExportCursor {
         Self {
             open: 1,
             done: 0,
-            anew: 0,
+            full_since: 0,
             exports: 0,
             view: String::new(),
             targets: BTreeMap::new(),

@@ -86,8 +86,8 @@ fn require_full_export(
     if view.keeps_ages {
         write_age_of_all(transaction, &view.id, watch.elapsed(), cursor.open)?;
     }
-    if cursor.anew != cursor.open {
-        cursor.anew = cursor.open;
+    if cursor.full_since != cursor.open {
+        cursor.full_since = cursor.open;
         write_cursor(transaction, &view.id, &cursor)?;
     }
     Ok(())

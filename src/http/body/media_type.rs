@@ -1,0 +1,84 @@
+//! The media types of bodies.
+use crate::problem::Problem;
+use salvo::Request;
+use salvo::http::StatusCode;
+use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+
+/// A media type that a route accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MediaType {
+    /// `application/json`
+    Json,
+    /// `application/x-ndjson`
+    NdJson,
+}
+
+/// Returns which of the accepted media types the request declares. There is no default, so that no form in a
+/// browser can be sent to a route of the API.
+pub(crate) fn check_media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType, Problem> {
+    if let Some(coding) = req.headers().get(CONTENT_ENCODING)
+        && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!(
+                "Content-Encoding is {}; send the body uncompressed",
+                quote_header_value(coding)
+            ),
+        ));
+    }
+    let declared = req.headers().get(CONTENT_TYPE);
+    let known = declared.and_then(|value| value.to_str().ok()).and_then(parse_media_type);
+    known.filter(|found| taken.contains(found)).ok_or_else(|| {
+        let expected: Vec<_> = taken
+            .iter()
+            .map(|taken| match taken {
+                MediaType::Json => "application/json",
+                MediaType::NdJson => "application/x-ndjson",
+            })
+            .collect();
+        let found = declared.map_or_else(|| "missing".to_owned(), quote_header_value);
+        Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            format!("Content-Type is {found}; it must be {} (in UTF-8)", expected.join(" or ")),
+        )
+    })
+}
+
+fn quote_header_value(value: &HeaderValue) -> String {
+    format!("{:?}", String::from_utf8_lossy(value.as_bytes()))
+}
+
+fn parse_media_type(text: &str) -> Option<MediaType> {
+    let mut parts = text.split(';').map(str::trim);
+    let name = parts.next()?.to_ascii_lowercase();
+    for parameter in parts.filter(|part| !part.is_empty()) {
+        let (name, value) = parameter.split_once('=')?;
+        if name.trim().eq_ignore_ascii_case("charset")
+            && !value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
+        {
+            return None;
+        }
+    }
+    match name.as_str() {
+        "application/json" => Some(MediaType::Json),
+        "application/x-ndjson" => Some(MediaType::NdJson),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_media_types_with_parameters() {
+        for json in ["application/json", "Application/JSON; charset=UTF-8", "application/json;"] {
+            assert_eq!(parse_media_type(json), Some(MediaType::Json), "{json}");
+        }
+        assert_eq!(parse_media_type("application/x-ndjson"), Some(MediaType::NdJson));
+        for bad in ["", "text/plain", "application/json; charset=latin1", "application/json; x"] {
+            assert_eq!(parse_media_type(bad), None, "{bad}");
+        }
+    }
+}

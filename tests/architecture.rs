@@ -25,8 +25,8 @@ const ASSIGNED: [(&str, &[&str]); 8] = [
     ("jsonwebtoken", &["penstock-auth"]),
     ("rust-s3", &["penstock-export"]),
     ("async-graphql", &["penstock-graphql"]),
-    ("askama", &["penstock-http"]),
-    ("salvo", &["penstock-cli", "penstock-http"]),
+    ("askama", &["penstock-web"]),
+    ("salvo", &["penstock-api", "penstock-cli", "penstock-http", "penstock-web"]),
 ];
 
 /// A crate of the workspace.

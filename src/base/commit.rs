@@ -103,7 +103,7 @@ mod tests {
     fn no_handler_acts_as_the_gateway_itself_or_as_local_administration() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut all = Vec::new();
-        for layer in ["http", "graphql"] {
+        for layer in ["http", "api", "web", "graphql"] {
             collect_sources(&root.join(layer), &mut all);
         }
         assert!(all.len() > 50, "{all:?}");

@@ -151,8 +151,7 @@ fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, Gat
         }
         Action::List => {
             let keys = keys.list(&by, None, usize::MAX);
-            let items: Vec<_> =
-                keys.iter().map(|key| penstock_http::api_key_to_json(key)).collect();
+            let items: Vec<_> = keys.iter().map(|key| penstock_api::api_key_to_json(key)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Revoke(id) => {

@@ -1,10 +1,11 @@
 //! Opens the gateway, serves it, and shuts it down in order.
 //!
-//! `listen` binds the socket, `tls` has the certificate, `connections` limits the connections of each address,
+//! `site` has all routes, `listen` binds the socket, `tls` has the certificate, `connections` limits the connections of each address,
 //! `systemd` reports the state to the service manager, `backoff` delays the start after failed starts.
 mod backoff;
 mod connections;
 mod listen;
+mod site;
 mod systemd;
 mod tls;
 
@@ -14,7 +15,7 @@ use hyper_util::rt::TokioTimer;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
-use penstock_http::{self as http, State};
+use penstock_http::state::State;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
 use penstock_store::ReadStore;
@@ -24,6 +25,7 @@ use salvo::conn::unix::UnixListener;
 use salvo::conn::{Acceptor, Listener};
 use salvo::fuse::{FuseConfig, FusePolicy};
 use salvo::server::ServerHandle;
+pub use site::{build_service, list_routes};
 use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -402,7 +404,7 @@ impl Servers {
             .keep_alive_interval(Duration::from_secs(30))
             .keep_alive_timeout(Duration::from_secs(10));
         let handle = server.handle();
-        let service = http::build_service(state);
+        let service = build_service(state);
         let running = tokio::spawn(async move {
             if let Err(error) = server.try_serve(service).await {
                 tracing::error!(%error, "The server ended unexpectedly.");

@@ -239,7 +239,7 @@ fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, Gateway
 
 /// Converts an account to the JSON that the service returns.
 fn account_to_json(account: &Account) -> Value {
-    penstock_http::account_to_json(account)
+    penstock_api::account_to_json(account)
 }
 
 fn format_accounts(answer: &Value) -> String {

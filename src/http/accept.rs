@@ -3,13 +3,14 @@ use salvo::http::header::{ACCEPT, HeaderMap};
 
 /// One media range of `Accept`, with its weight in thousandths.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct MediaRange {
-    pub(super) range: String,
+pub struct MediaRange {
+    /// The range, in lower case: a media type, or with `*` for its subtype or for both.
+    pub range: String,
     weight: u16,
 }
 
 /// Returns the ranges that the request accepts, or `*/*` without `Accept`.
-pub(super) fn accepted_ranges(headers: &HeaderMap) -> Vec<MediaRange> {
+pub fn accepted_ranges(headers: &HeaderMap) -> Vec<MediaRange> {
     let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
     let ranges: Vec<_> = lines.flat_map(parse_ranges).collect();
     if ranges.is_empty() { vec![MediaRange { range: "*/*".into(), weight: 1000 }] } else { ranges }
@@ -35,10 +36,15 @@ fn parse_ranges(line: &str) -> Vec<MediaRange> {
 }
 
 /// Returns the weight of a media type: that of the most specific range that contains it.
-pub(super) fn media_type_weight(accepted: &[MediaRange], media_type: &str) -> u16 {
+pub fn media_type_weight(accepted: &[MediaRange], media_type: &str) -> u16 {
     let of = |range: &str| accepted.iter().find(|r| r.range == range).map(|r| r.weight);
     let group = media_type.split_once('/').map_or("*/*".into(), |(kind, _)| format!("{kind}/*"));
     of(media_type).or_else(|| of(&group)).or_else(|| of("*/*")).unwrap_or(0)
+}
+
+/// Whether the request asks for a page, as browsers do and programs do not: it names `text/html`.
+pub fn accepts_html(headers: &HeaderMap) -> bool {
+    accepted_ranges(headers).iter().any(|accepted| accepted.range == "text/html")
 }
 
 #[cfg(test)]

@@ -1,24 +1,25 @@
 //! Authorizes requests. Every route has its [`MinimumRole`] in the router's tables, and [`Allow`] runs before its
 //! handler. An address without a route requires `User`, so that unauthenticated clients learn nothing.
+use super::accept::accepts_html;
 use super::caller::{self, caller, caller_if_known};
 use super::origin;
 use super::problem::{BearerError, Problem};
+use super::return_path::sign_in_location;
 use super::sender_page;
 use super::service::origin;
-use super::sign_in;
 use super::state::{State, run_blocking, state};
 use penstock_auth::{Authorized, Caller, Credential, Role};
 use penstock_base::error::ErrorClass;
 use penstock_model::ingest;
 use percent_encoding::percent_decode_str;
-use salvo::http::header::{ACCEPT, HeaderValue, LOCATION};
+use salvo::http::header::{HeaderValue, LOCATION};
 use salvo::http::uri::PathAndQuery;
 use salvo::http::{Method, StatusCode};
 use salvo::{Depot, FlowCtrl, Request, Response, handler};
 
 /// The minimum that a request must present to use a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MinimumRole {
+pub enum MinimumRole {
     /// No credential.
     Anyone,
     /// The control socket. Other clients get 404.
@@ -69,17 +70,17 @@ impl BoundKeyAccess {
 }
 
 /// The end of the path of GraphQL, the only route of the API whose POST only reads the store.
-pub(super) const READ_ONLY_POST_SUFFIX: &str = "graphql";
+pub const READ_ONLY_POST_SUFFIX: &str = "graphql";
 
 /// Whether requests of a route change or trigger something.
-pub(super) fn has_side_effects(method: &Method, path: &str) -> bool {
+pub fn has_side_effects(method: &Method, path: &str) -> bool {
     // The specification requires that a GET of `push` exports.
     !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
 }
 
 /// Passes authorized requests on to the route's handler, and puts the caller into the depot for it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Allow {
+pub struct Allow {
     minimum_role: MinimumRole,
     /// Whether requests of the route change or trigger something.
     has_side_effects: bool,
@@ -91,7 +92,7 @@ pub(super) struct Allow {
 
 impl Allow {
     /// Creates the check of an API route.
-    pub(super) fn new(minimum_role: MinimumRole, method: &Method, path: &str) -> Self {
+    pub fn new(minimum_role: MinimumRole, method: &Method, path: &str) -> Self {
         let accepts_any_host = path.starts_with("/health/");
         Self {
             minimum_role,
@@ -103,7 +104,7 @@ impl Allow {
 
     /// Creates the check of a page's route. It does not check which page sent a form, because the session's
     /// token is in a field of the body: `admin::form::FormReader` does.
-    pub(super) fn for_page(minimum_role: MinimumRole) -> Self {
+    pub fn for_page(minimum_role: MinimumRole) -> Self {
         Self {
             minimum_role,
             has_side_effects: false,
@@ -113,13 +114,13 @@ impl Allow {
     }
 
     /// Creates the check of an address without a route.
-    pub(super) fn for_unknown_path() -> Self {
+    pub fn for_unknown_path() -> Self {
         Self::for_page(MinimumRole::User)
     }
 
     /// Returns the authorized caller, or `None` if the route requires no credential. Nothing is read from the
     /// body, and no name is looked up, before the credential is checked.
-    pub(super) async fn authorize_request(
+    pub async fn authorize_request(
         self,
         req: &Request,
         depot: &Depot,
@@ -269,7 +270,7 @@ impl Allow {
 
 /// Why a request is not authorized.
 #[derive(Debug)]
-pub(super) enum AccessError {
+pub enum AccessError {
     /// The request has no credential, or a session that is over.
     Unauthenticated,
     /// Any other reason.
@@ -284,15 +285,17 @@ impl From<Problem> for AccessError {
 
 impl AccessError {
     /// Writes 401 or the problem. Browsers that ask for a page are redirected to the sign-in.
-    pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
+    pub fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
         match self {
             Self::Problem(problem) => problem.write_response(req, depot, res),
-            Self::Unauthenticated if wants_page(req) => {
+            Self::Unauthenticated
+                if *req.method() == Method::GET && accepts_html(req.headers()) =>
+            {
                 let origin = origin(depot);
                 let asked = req.uri().path_and_query().map_or("/", PathAndQuery::as_str);
                 // A proxy may pass the prefix on or strip it.
                 let own = asked.strip_prefix(&origin.prefix).filter(|rest| rest.starts_with('/'));
-                let location = sign_in::sign_in_location(depot, own.unwrap_or(asked));
+                let location = sign_in_location(origin, own.unwrap_or(asked));
                 if let Ok(location) = HeaderValue::try_from(location) {
                     res.headers_mut().insert(LOCATION, location);
                 }
@@ -301,12 +304,6 @@ impl AccessError {
             Self::Unauthenticated => unauthenticated_problem(depot).write_response(req, depot, res),
         }
     }
-}
-
-/// Whether a browser asks for a page, as opposed to a program or a script in a page.
-fn wants_page(req: &Request) -> bool {
-    let accept = req.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-    *req.method() == Method::GET && accept.is_some_and(|types| types.contains("text/html"))
 }
 
 /// Checks that every percent sign begins an escape and that the escapes are UTF-8. Otherwise two programs
@@ -335,7 +332,7 @@ fn unauthenticated_problem(depot: &Depot) -> Problem {
 }
 
 /// Describes where API keys come from.
-pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
+pub fn how_to_get_credentials(depot: &Depot) -> String {
     format!(
         "create an API key on the page {}/admin/keys, or with `penstock api-key create` on the gateway's machine",
         origin(depot).prefix
@@ -356,7 +353,7 @@ fn how_to_get_role(depot: &Depot, required_role: Role) -> String {
 ///
 /// # Errors
 /// 401 when the credential has ended; 403 when its role no longer suffices.
-pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
+pub fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
     let Some(caller) = caller_if_known(depot) else { return Ok(()) };
     let renewed = caller.with_current_role().map_err(|error| {
         if error.class == ErrorClass::Forbidden {

@@ -3,8 +3,8 @@
 mod media_type;
 mod quota;
 
-pub(super) use media_type::{MediaType, check_media_type};
-pub(super) use quota::{BodyPermit, BodyQuotas};
+pub use media_type::{MediaType, check_media_type};
+pub use quota::{BodyPermit, BodyQuotas};
 
 use super::access::check_after_body;
 use super::origin::Origin;
@@ -33,7 +33,7 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A body in memory, with its permit.
 #[derive(Debug)]
-pub(super) struct BufferedBody {
+pub struct BufferedBody {
     bytes: Vec<u8>,
     _permit: BodyPermit,
 }
@@ -41,7 +41,7 @@ pub(super) struct BufferedBody {
 impl BufferedBody {
     /// Borrows the bytes. They cannot be taken out, so the code that processes them also keeps the permit, even
     /// on another thread and after the client has disconnected.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }
@@ -64,16 +64,13 @@ impl<'a> BodyLimits<'a> {
 }
 
 /// Reads the whole body of a JSON request, up to `service.limits.body`.
-pub(super) async fn read_json_body(
-    req: &mut Request,
-    depot: &mut Depot,
-) -> Result<BufferedBody, Problem> {
+pub async fn read_json_body(req: &mut Request, depot: &mut Depot) -> Result<BufferedBody, Problem> {
     check_media_type(req, &[MediaType::Json])?;
     read_whole_body(req, depot).await
 }
 
 /// Reads the whole body of a request, up to `service.limits.body`. The media type must be checked before.
-pub(super) async fn read_whole_body(
+pub async fn read_whole_body(
     req: &mut Request,
     depot: &mut Depot,
 ) -> Result<BufferedBody, Problem> {
@@ -88,7 +85,7 @@ pub(super) async fn read_whole_body(
 }
 
 /// Reads the whole body of a JSON request with a few fields.
-pub(super) async fn read_small_json(
+pub async fn read_small_json(
     req: &mut Request,
     depot: &mut Depot,
 ) -> Result<BufferedBody, Problem> {
@@ -103,7 +100,7 @@ pub(super) async fn read_small_json(
 }
 
 /// Reads a whole form with a few fields.
-pub(super) async fn read_small_form(
+pub async fn read_small_form(
     req: &mut Request,
     depot: &mut Depot,
 ) -> Result<BufferedBody, Problem> {
@@ -128,7 +125,7 @@ async fn read_caller_body(
 }
 
 /// Reads a body of an unauthenticated client: a form or JSON with a few fields.
-pub(super) async fn read_unauthenticated_body(
+pub async fn read_unauthenticated_body(
     req: &mut Request,
     state: &State,
     origin: &Origin,
@@ -184,7 +181,7 @@ async fn buffer_body(body: &mut ReqBody, limits: BodyLimits<'_>) -> Result<Buffe
 }
 
 /// 413: a line of NDJSON exceeds the limit.
-pub(super) fn line_too_large(limit: u64) -> Problem {
+pub fn line_too_large(limit: u64) -> Problem {
     Problem::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         format!(
@@ -206,7 +203,7 @@ fn body_too_large(limit: u64) -> Problem {
 }
 
 /// Returns the problem of a body that could not be read to its end.
-pub(super) fn body_read_error(error: &std::io::Error) -> Problem {
+pub fn body_read_error(error: &std::io::Error) -> Problem {
     if error.kind() == ErrorKind::TimedOut {
         body_too_slow()
     } else {
@@ -219,7 +216,7 @@ fn body_too_slow() -> Problem {
 }
 
 /// Discards the part of the body that the handler has not read, for a limited time, while the response is sent.
-pub(super) fn discard_unread_body(req: &mut Request) {
+pub fn discard_unread_body(req: &mut Request) {
     // With `Expect: 100-continue`, reading would ask the client for the body that was refused.
     if req.method() != Method::GET && !req.headers().contains_key(EXPECT) {
         discard_body(req.take_body());
@@ -227,7 +224,7 @@ pub(super) fn discard_unread_body(req: &mut Request) {
 }
 
 /// Discards the rest of a body, for a limited time.
-pub(super) fn discard_body(mut body: ReqBody) {
+pub fn discard_body(mut body: ReqBody) {
     use salvo::hyper::body::Body;
     if !body.is_end_stream() {
         tokio::spawn(timeout(DISCARD_TIMEOUT, async move {

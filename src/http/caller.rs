@@ -14,20 +14,23 @@ const LIVE_HEADER: &str = "x-penstock-live";
 
 /// Returns the caller, with the check that each commit on its behalf passes. Only for handlers of routes that
 /// require a role.
-pub(super) fn caller(depot: &Depot) -> &Authorized {
+///
+/// # Panics
+/// On routes that require no role.
+pub fn caller(depot: &Depot) -> &Authorized {
     depot
         .get_typed::<Authorized>()
         .expect("`access` inserts it before the handler of a route that requires a role")
 }
 
 /// Returns the caller, or `None` on routes that require no credential.
-pub(super) fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
+pub fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
     depot.get_typed::<Authorized>().ok()
 }
 
 /// Returns the owner of this request's session, for pages that anyone may see. `None` without a valid session,
 /// and while the gateway opens.
-pub(super) fn find_visitor(req: &Request, depot: &Depot) -> Option<Caller> {
+pub fn find_visitor(req: &Request, depot: &Depot) -> Option<Caller> {
     let state = state(depot);
     let id = credential::session_id(req, &origin(depot).scheme)?;
     authenticate_session(&state.gateway().ok()?.auth.sessions, id, req).ok()
@@ -47,7 +50,7 @@ fn authenticate_session(sessions: &Sessions, id: &str, req: &Request) -> Result<
 ///
 /// # Errors
 /// 503 while the gateway opens, or the error of the credential.
-pub(super) async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
+pub async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
     let origin = origin(depot);
     if origin.control {
         return Ok(Some(Caller::local()));
@@ -103,18 +106,13 @@ fn refuse_credential(mut error: AuthError, state: &State, depot: &Depot) -> Prob
 }
 
 /// Builds the audit event of a change by this caller.
-pub(super) fn change_event(caller: &Caller, what: &'static str, detail: String) -> Event {
+pub fn change_event(caller: &Caller, what: &'static str, detail: String) -> Event {
     let by = Some(caller.actor_id().to_owned());
     Event { what, account: None, by, from: caller.from, detail }
 }
 
 /// Records in the audit trail that a request was refused.
-pub(super) fn record_refusal(
-    state: &State,
-    depot: &Depot,
-    caller: Option<&Caller>,
-    detail: String,
-) {
+pub fn record_refusal(state: &State, depot: &Depot, caller: Option<&Caller>, detail: String) {
     let Ok(gateway) = state.gateway() else { return };
     gateway.auth.audit.record_event(Event {
         what: "request.refused",

@@ -6,7 +6,7 @@ use salvo::http::header::{AUTHORIZATION, COOKIE};
 
 /// A credential in a header, as plant systems and programs send it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum HeaderCredential<'a> {
+pub enum HeaderCredential<'a> {
     /// An API key.
     ApiKey(&'a str),
     /// An access token: a value after `Bearer` that is no API key.
@@ -15,7 +15,7 @@ pub(super) enum HeaderCredential<'a> {
 
 /// Returns the name of the session cookie. With HTTPS it has a prefix, so that browsers refuse such a cookie
 /// from another host of the domain or for another path (RFC 6265bis, 4.1.3.2).
-pub(super) fn cookie_name(scheme: &str) -> &'static str {
+pub fn cookie_name(scheme: &str) -> &'static str {
     if scheme == "https" { "__Host-penstock_session" } else { "penstock_session" }
 }
 
@@ -25,9 +25,7 @@ pub(super) fn cookie_name(scheme: &str) -> &'static str {
 /// # Errors
 /// `AuthError::Malformed` if a credential is empty or there is more than one; `AuthError::Invalid` if a key has
 /// not the form of this gateway's keys.
-pub(super) fn find_header_credential(
-    req: &Request,
-) -> Result<Option<HeaderCredential<'_>>, AuthError> {
+pub fn find_header_credential(req: &Request) -> Result<Option<HeaderCredential<'_>>, AuthError> {
     let (mut found, mut is_foreign) = (None, false);
     let authorization = req.headers().get_all(AUTHORIZATION).iter().map(|value| (true, value));
     let api_key = req.headers().get_all("apikey").iter().map(|value| (false, value));
@@ -72,7 +70,7 @@ pub(super) fn find_header_credential(
 }
 
 /// Returns the id of a session from its cookie.
-pub(super) fn session_id<'a>(req: &'a Request, scheme: &str) -> Option<&'a str> {
+pub fn session_id<'a>(req: &'a Request, scheme: &str) -> Option<&'a str> {
     let name = cookie_name(scheme);
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));

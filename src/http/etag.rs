@@ -6,7 +6,7 @@ use salvo::http::StatusCode;
 use salvo::http::header::{HeaderName, IF_MATCH, IF_NONE_MATCH};
 
 /// Returns the entity tag of a version.
-pub(super) fn format_etag(version: u64) -> String {
+pub fn format_etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
@@ -14,7 +14,7 @@ pub(super) fn format_etag(version: u64) -> String {
 ///
 /// # Errors
 /// 412 if the resource has another version or does not exist; 400 if the header is malformed.
-pub(super) fn read_if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
+pub fn read_if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Problem> {
     let Some(tags) = read_tags(req, &IF_MATCH)? else { return Ok(IfMatch::Any) };
     if tags.contains(&Tag::Any) {
         return Ok(IfMatch::Exists);
@@ -34,7 +34,7 @@ pub(super) fn read_if_match(req: &Request, current: Option<u64>) -> Result<IfMat
 }
 
 /// Whether `If-None-Match: *` requires that the resource does not exist yet.
-pub(super) fn is_create_only(req: &Request) -> Result<bool, Problem> {
+pub fn is_create_only(req: &Request) -> Result<bool, Problem> {
     Ok(read_tags(req, &IF_NONE_MATCH)?.is_some_and(|tags| tags.contains(&Tag::Any)))
 }
 

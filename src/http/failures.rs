@@ -16,7 +16,7 @@ const MAX_SOURCES: usize = 4096;
 
 /// The recent failures by source: an address, or an IPv6 network.
 #[derive(Debug, Default)]
-pub(super) struct FailedAuthentications(Mutex<HashMap<Option<IpAddr>, Source>>);
+pub struct FailedAuthentications(Mutex<HashMap<Option<IpAddr>, Source>>);
 
 #[derive(Debug)]
 struct Source {
@@ -41,7 +41,7 @@ impl Source {
 
 impl FailedAuthentications {
     /// Records a failure. If the source has too many, returns how long it has to wait.
-    pub(super) fn record_failure(&self, from: Option<IpAddr>) -> Option<Duration> {
+    pub fn record_failure(&self, from: Option<IpAddr>) -> Option<Duration> {
         self.record_failure_at(from, Instant::now())
     }
 

@@ -8,22 +8,22 @@ use std::net::IpAddr;
 
 /// The origin of a request. Forwarded headers count only on a connection from a trusted proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
+pub struct Origin {
     /// `http` or `https`, as the client used it.
-    pub(super) scheme: String,
+    pub scheme: String,
     /// The `Host` that the client sent, with its port.
-    pub(super) host: Option<String>,
+    pub host: Option<String>,
     /// The path before the gateway's own paths, without a slash at its end: the proxy's, otherwise that of
     /// `service.base-url`.
-    pub(super) prefix: String,
+    pub prefix: String,
     /// The client's address: that of the connection, or the one that trusted proxies name.
-    pub(super) client: Option<IpAddr>,
+    pub client: Option<IpAddr>,
     /// Whether a program on this machine sent it over loopback, without a proxy.
-    pub(super) is_local: bool,
+    pub is_local: bool,
     /// Whether `host` and `scheme` come from a trusted proxy.
     forwarded: ForwardedTrust,
     /// Whether it came through the control socket.
-    pub(super) control: bool,
+    pub control: bool,
     /// Why the request's host is malformed, if it is.
     host_error: Option<String>,
 }
@@ -41,7 +41,7 @@ enum ForwardedTrust {
 
 impl Origin {
     /// Determines the origin of a request.
-    pub(super) fn from_request(req: &Request, settings: &Settings) -> Self {
+    pub fn from_request(req: &Request, settings: &Settings) -> Self {
         // HTTP/1.0 may have no Host. A target in absolute form, and HTTP/2's `:authority`, take precedence
         // (RFC 9112, 3.2.2); salvo puts the Host of any other target there.
         let host = req.uri().authority().map(Authority::as_str);
@@ -90,24 +90,24 @@ impl Origin {
     }
 
     /// Whether the headers of a trusted proxy contradict each other.
-    pub(super) fn is_contradictory(&self) -> bool {
+    pub fn is_contradictory(&self) -> bool {
         self.forwarded == ForwardedTrust::Contradictory
     }
 
     /// Returns why the request's host is malformed, if it is. Two programs could read such a request as one for
     /// different hosts.
-    pub(super) fn host_error(&self) -> Option<&str> {
+    pub fn host_error(&self) -> Option<&str> {
         self.host_error.as_deref()
     }
 
     /// Returns the origin as browsers write it (RFC 6454, 6.1).
-    pub(super) fn url(&self) -> Option<String> {
+    pub fn url(&self) -> Option<String> {
         Some(format!("{}://{}", self.scheme, self.host.as_deref()?))
     }
 
     /// Returns the external address of the service: as a trusted proxy reports it, otherwise
     /// `service.base-url`, otherwise as the request was sent.
-    pub(super) fn base_url(&self, settings: &Settings) -> Option<String> {
+    pub fn base_url(&self, settings: &Settings) -> Option<String> {
         match &settings.base_url {
             Some(url) if self.forwarded != ForwardedTrust::Trusted => Some(url.clone()),
             _ => Some(format!("{}{}", self.url()?, self.prefix)),
@@ -115,7 +115,7 @@ impl Origin {
     }
 
     /// Returns the host without its port.
-    pub(super) fn host_name(&self) -> Option<&str> {
+    pub fn host_name(&self) -> Option<&str> {
         let host = self.host.as_deref()?;
         Some(match host.strip_prefix('[') {
             Some(rest) => rest.split_once(']')?.0,
@@ -130,7 +130,7 @@ impl Origin {
 /// - the host in `service.base-url`
 /// - any host on the control socket or from a trusted proxy
 /// - any host, if `service.base-url` is not set and the gateway listens beyond loopback
-pub(super) fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
+pub fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
     if origin.control || origin.forwarded == ForwardedTrust::Trusted {
         return true;
     }
@@ -148,7 +148,7 @@ pub(super) fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
 /// Whether the response tells browsers to use only HTTPS for this host (RFC 6797). The request must have come over
 /// HTTPS, and the host must be a name with a certificate that browsers trust. They do not trust the gateway's
 /// self-signed certificate. `localhost` is excluded, because all programs on a machine share that name.
-pub(super) fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
+pub fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
     let is_self_signed = settings.server.tls.as_ref().is_some_and(|tls| tls.certificate.is_none());
     origin.scheme == "https"
         && (origin.forwarded == ForwardedTrust::Trusted || !is_self_signed)
@@ -202,7 +202,7 @@ fn is_host(text: &str) -> bool {
 }
 
 /// Returns the path of `service.base-url`, without a slash at its end.
-pub(super) fn base_path(base_url: Option<&str>) -> &str {
+pub fn base_path(base_url: Option<&str>) -> &str {
     let after_scheme = base_url.and_then(|url| url.split_once("://")).map_or("", |(_, rest)| rest);
     after_scheme.find('/').map_or("", |at| &after_scheme[at..]).trim_end_matches('/')
 }

@@ -1,5 +1,6 @@
 //! Errors on the wire: `application/problem+json` (RFC 9457).
-use super::admin::error_page;
+use super::accept::accepts_html;
+use super::origin::Origin;
 use super::sending;
 use penstock_auth::AuthError;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
@@ -13,7 +14,7 @@ use std::fmt::Write as _;
 
 /// An error response.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub struct Problem {
     status: StatusCode,
     detail: String,
     errors: Vec<Finding>,
@@ -22,35 +23,37 @@ pub(super) struct Problem {
 
 impl Problem {
     /// Creates a problem with its cause in words.
-    pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self { status, detail: detail.into(), errors: Vec::new(), headers: Vec::new() }
     }
 
     /// 400: a parameter or header cannot be read.
-    pub(super) fn malformed(detail: impl Into<String>) -> Self {
+    pub fn malformed(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
     /// 404: there is no such resource.
-    pub(super) fn not_found(detail: impl Into<String>) -> Self {
+    pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
     /// 503, with `Retry-After` in seconds.
-    pub(super) fn unavailable(seconds: u64, detail: impl Into<String>) -> Self {
+    pub fn unavailable(seconds: u64, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail)
             .with_header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     /// Adds a header.
-    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// Adds the challenge: which credentials are accepted, and what was wrong with those in the request (RFC 6750,
     /// 3). `error` is `None` for a request without credentials.
-    pub(super) fn with_challenge(self, error: Option<BearerError>) -> Self {
+    #[must_use]
+    pub fn with_challenge(self, error: Option<BearerError>) -> Self {
         let mut challenge = r#"Bearer realm="penstock""#.to_owned();
         if let Some(error) = error {
             let code = match error {
@@ -78,7 +81,8 @@ impl Problem {
     }
 
     /// Puts these words before the detail, unless it starts with them.
-    pub(super) fn with_prefix(mut self, words: &str) -> Self {
+    #[must_use]
+    pub fn with_prefix(mut self, words: &str) -> Self {
         if !self.detail.starts_with(words) {
             self.detail.insert_str(0, words);
         }
@@ -86,27 +90,27 @@ impl Problem {
     }
 
     /// Returns the status.
-    pub(super) fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         self.status
     }
 
     /// Returns the cause in words.
-    pub(super) fn detail(&self) -> &str {
+    pub fn detail(&self) -> &str {
         &self.detail
     }
 
     /// Returns every finding.
-    pub(super) fn errors(&self) -> &[Finding] {
+    pub fn errors(&self) -> &[Finding] {
         &self.errors
     }
 
     /// Returns the headers that the problem adds to its response.
-    pub(super) fn into_headers(self) -> Vec<(HeaderName, HeaderValue)> {
+    pub fn into_headers(self) -> Vec<(HeaderName, HeaderValue)> {
         self.headers
     }
 
     /// Returns the members that the problem document shares with the line of a failed chunk of NDJSON.
-    pub(super) fn to_members(&self) -> serde_json::Map<String, Value> {
+    pub fn to_members(&self) -> serde_json::Map<String, Value> {
         let mut members = serde_json::Map::new();
         members.insert("type".into(), json!("about:blank"));
         members.insert("title".into(), json!(reason_phrase(self.status)));
@@ -119,16 +123,15 @@ impl Problem {
     }
 
     /// Writes the problem as the response: as a page if a browser asked for one, otherwise as the problem document.
-    pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
-        if error_page::accepts_page(req, depot) {
-            error_page::show_error_page(self, req, depot, res);
-        } else {
-            self.write_document(req.uri().path(), res);
+    pub fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
+        match depot.get_typed::<ErrorPage>() {
+            Ok(ErrorPage(show)) if asks_for_page(req, depot) => show(self, req, depot, res),
+            _ => self.write_document(req.uri().path(), res),
         }
     }
 
     /// Writes the problem document as the response to a request for this path.
-    pub(super) fn write_document(self, path: &str, res: &mut Response) {
+    pub fn write_document(self, path: &str, res: &mut Response) {
         let mut members = self.to_members();
         members.insert("instance".into(), json!(path));
         let trace = res.extensions.get::<Trace>().copied();
@@ -146,13 +149,26 @@ impl Problem {
     }
 }
 
+/// Responds with a problem as a page.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorPage(pub fn(Problem, &Request, &Depot, &mut Response));
+
+/// Whether a browser asks for a page of the administration interface, as opposed to a program.
+fn asks_for_page(req: &Request, depot: &Depot) -> bool {
+    // If the request failed before its origin was determined, the error is a problem document.
+    let Ok(origin) = depot.get_typed::<Origin>() else { return false };
+    let path = req.uri().path();
+    let path = path.strip_prefix(origin.prefix.as_str()).unwrap_or(path);
+    (path == "/admin" || path.starts_with("/admin/")) && accepts_html(req.headers())
+}
+
 /// Returns the reason phrase, which RFC 9457 requires as the title of `about:blank`.
 fn reason_phrase(status: StatusCode) -> &'static str {
     status.canonical_reason().unwrap_or("Error")
 }
 
 /// Returns a finding or warning with its place as JSON.
-pub(super) fn finding_to_json(finding: &Finding) -> Value {
+pub fn finding_to_json(finding: &Finding) -> Value {
     match &finding.place {
         Place::Pointer(pointer) => json!({"pointer": pointer, "message": finding.message}),
         Place::Line { line, column } => {
@@ -199,7 +215,7 @@ impl From<AuthError> for Problem {
 
 /// The error code of a credential in a header (RFC 6750, 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BearerError {
+pub enum BearerError {
     /// The request is malformed: 400.
     InvalidRequest,
     /// The credential is malformed, unknown, expired or revoked: 401.
@@ -228,12 +244,7 @@ impl EndpointOutRegister for Problem {
 
 /// Turns every error response of the framework into a problem.
 #[handler]
-pub(super) async fn catch(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-    ctrl: &mut FlowCtrl,
-) {
+pub async fn catch(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
     ctrl.skip_rest();
     let status = res.status_code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let path = req.uri().path();

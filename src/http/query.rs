@@ -14,11 +14,11 @@ const MAX_LIMIT: usize = 1000;
 /// The query parameters of one request. An unknown or repeated parameter is an error, so that a request with a
 /// misspelt `mode` does not become an `ADD`.
 #[derive(Debug)]
-pub(super) struct Query(BTreeMap<String, String>);
+pub struct Query(BTreeMap<String, String>);
 
 impl Query {
     /// Reads the parameters, which must be among `known`.
-    pub(super) fn read(req: &Request, known: &[&str]) -> Result<Self, Problem> {
+    pub fn read(req: &Request, known: &[&str]) -> Result<Self, Problem> {
         let mut parameters = BTreeMap::new();
         for (name, value) in req.queries().flat_iter() {
             if !known.contains(&name.as_str()) {
@@ -40,17 +40,18 @@ impl Query {
     }
 
     /// Removes empty parameters, which a form sends for its empty fields.
-    pub(super) fn without_empty(self) -> Self {
+    #[must_use]
+    pub fn without_empty(self) -> Self {
         Self(self.0.into_iter().filter(|(_, value)| !value.is_empty()).collect())
     }
 
     /// Returns one parameter.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
     /// Returns a parameter that is `true` or `false` (the default).
-    pub(super) fn read_flag(&self, name: &str) -> Result<bool, Problem> {
+    pub fn read_flag(&self, name: &str) -> Result<bool, Problem> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
@@ -61,7 +62,7 @@ impl Query {
     }
 
     /// Returns `limit`: the maximum number of items of the page.
-    pub(super) fn read_limit(&self) -> Result<usize, Problem> {
+    pub fn read_limit(&self) -> Result<usize, Problem> {
         let Some(text) = self.get("limit") else { return Ok(DEFAULT_LIMIT) };
         match text.parse() {
             Ok(limit @ 1..=MAX_LIMIT) if text.bytes().all(|b| b.is_ascii_digit()) => Ok(limit),
@@ -72,7 +73,7 @@ impl Query {
     }
 
     /// Returns `cursor`: the key of the last item of the previous page.
-    pub(super) fn read_cursor(&self) -> Result<Option<String>, Problem> {
+    pub fn read_cursor(&self) -> Result<Option<String>, Problem> {
         let Some(text) = self.get("cursor") else { return Ok(None) };
         let key = decode_cursor(text).and_then(|[key]| key).filter(|key| !key.is_empty());
         key.map(Some).ok_or_else(|| {
@@ -84,7 +85,7 @@ impl Query {
     }
 
     /// Returns `cursor` of a list whose keys are UUIDs.
-    pub(super) fn read_uuid_cursor(&self) -> Result<Option<String>, Problem> {
+    pub fn read_uuid_cursor(&self) -> Result<Option<String>, Problem> {
         let cursor = self.read_cursor()?;
         match &cursor {
             Some(key) if uuid::Uuid::parse_str(key).is_err() => Err(Problem::malformed(
@@ -96,13 +97,13 @@ impl Query {
 }
 
 /// Returns the cursor that continues after this key.
-pub(super) fn cursor_after(key: &str) -> String {
+pub fn cursor_after(key: &str) -> String {
     encode_cursor(&[Some(key)])
 }
 
 /// Responds with one page of a list. `items` has one item more than `limit` if there are more pages. `key`
 /// returns the key of an item, after which the next page begins.
-pub(super) fn page_reply<T: Serialize>(
+pub fn page_reply<T: Serialize>(
     mut items: Vec<T>,
     limit: usize,
     key: impl Fn(&T) -> &str,
@@ -112,7 +113,7 @@ pub(super) fn page_reply<T: Serialize>(
 }
 
 /// Truncates to `limit` items. Returns the cursor of the next page if there were more.
-pub(super) fn truncate_page<T>(
+pub fn truncate_page<T>(
     items: &mut Vec<T>,
     limit: usize,
     key: impl Fn(&T) -> &str,

@@ -8,11 +8,11 @@ use salvo::{Response, Scribe};
 use serde::Serialize;
 
 /// The result of a handler.
-pub(super) type ReplyResult = Result<Reply, Problem>;
+pub type ReplyResult = Result<Reply, Problem>;
 
 /// A successful response: status, media type, headers and body.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub struct Reply {
     status: StatusCode,
     media_type: &'static str,
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -21,7 +21,7 @@ pub(super) struct Reply {
 
 impl Reply {
     /// Creates a 200 with a value as JSON.
-    pub(super) fn json(value: &impl Serialize) -> ReplyResult {
+    pub fn json(value: &impl Serialize) -> ReplyResult {
         match serde_json::to_vec(value) {
             Ok(bytes) => Ok(Self::bytes("application/json", bytes)),
             Err(error) => {
@@ -35,35 +35,38 @@ impl Reply {
     }
 
     /// Creates a 200 with these bytes.
-    pub(super) fn bytes(media_type: &'static str, bytes: impl Into<Bytes>) -> Self {
+    pub fn bytes(media_type: &'static str, bytes: impl Into<Bytes>) -> Self {
         Self::stream(media_type, ResBody::Once(bytes.into()))
     }
 
     /// Creates a 200 with this body.
-    pub(super) fn stream(media_type: &'static str, body: ResBody) -> Self {
+    pub fn stream(media_type: &'static str, body: ResBody) -> Self {
         Self { status: StatusCode::OK, media_type, headers: Vec::new(), body }
     }
 
     /// Creates a 204, without a body.
-    pub(super) fn no_content() -> Self {
+    pub fn no_content() -> Self {
         let status = StatusCode::NO_CONTENT;
         Self { status, media_type: "", headers: Vec::new(), body: ResBody::None }
     }
 
     /// Sets the media type.
-    pub(super) fn with_media_type(mut self, media_type: &'static str) -> Self {
+    #[must_use]
+    pub fn with_media_type(mut self, media_type: &'static str) -> Self {
         self.media_type = media_type;
         self
     }
 
     /// Sets the status.
-    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
     }
 
     /// Adds a header. A value that no header can contain is left out.
-    pub(super) fn with_header(mut self, name: HeaderName, value: &str) -> Self {
+    #[must_use]
+    pub fn with_header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.push((name, value));
         }

@@ -47,7 +47,7 @@ impl SenderPage {
 
 /// Refuses a `Host` that is not this gateway's. Browsers keep state for each name, and a page of another site
 /// can make its own name resolve to this gateway.
-pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
+pub fn check_host(depot: &Depot) -> Result<(), Problem> {
     let origin = origin(depot);
     if origin::is_own_host(origin, &state(depot).settings) {
         return Ok(());
@@ -64,7 +64,7 @@ pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
 }
 
 /// Refuses a request with side effects on a public route, if a page of another site sent it.
-pub(super) fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), Problem> {
+pub fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), Problem> {
     if SenderPage::of_request(req, origin(depot)) == SenderPage::Foreign {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,
@@ -77,7 +77,7 @@ pub(super) fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), 
 /// Refuses a request with a session and side effects, unless a page of this gateway sent it or it carries the
 /// session's CSRF token, in the header or as `field` of a form. A browser sends the session's cookie with
 /// requests that any page causes, so the cookie is not enough.
-pub(super) fn check_session_sender(
+pub fn check_session_sender(
     req: &Request,
     depot: &Depot,
     field: Option<&str>,

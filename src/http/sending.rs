@@ -8,7 +8,6 @@
 //! can still reply to pings, and so keep the whole response in memory.
 use super::access::READ_ONLY_POST_SUFFIX;
 use super::caller::caller_if_known;
-use super::events::EVENT_STREAM_MEDIA_TYPE;
 use super::problem::Problem;
 use super::service::origin;
 use super::state::state;
@@ -28,8 +27,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
+/// The media type of server-sent events, whose response has no end.
+pub const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
 /// The maximum time from one piece of a response to the next, while the client leaves it unread.
-pub(super) const MAX_UNREAD_TIME: Duration = Duration::from_mins(5);
+pub const MAX_UNREAD_TIME: Duration = Duration::from_mins(5);
 /// The bytes of one piece, the unit in which progress is measured.
 const PIECE_BYTES: usize = 16 << 10;
 /// The maximum number of bytes of a response that is not counted.
@@ -39,7 +40,7 @@ const STREAM_SHARE_BYTES: u64 = 256 << 10;
 
 /// The bytes of responses that are not sent yet.
 #[derive(Debug)]
-pub(super) struct UnsentResponses {
+pub struct UnsentResponses {
     /// Results of reads, which can be repeated.
     reads: SharedLimit<String>,
     /// Results of changes.
@@ -49,7 +50,7 @@ pub(super) struct UnsentResponses {
 impl UnsentResponses {
     /// Allows this many bytes for all callers together, separately for reads and changes. One caller may use half
     /// of them.
-    pub(super) fn new(total_bytes: u64) -> Self {
+    pub fn new(total_bytes: u64) -> Self {
         Self {
             reads: SharedLimit::new(total_bytes, total_bytes / 2),
             changes: SharedLimit::new(total_bytes, total_bytes / 2),
@@ -58,7 +59,7 @@ impl UnsentResponses {
 
     /// Returns 503 if there is no capacity for the result of another change, because the caller or all callers
     /// leave too many of them unread.
-    pub(super) fn check_capacity(&self, caller: &Caller) -> Result<(), Problem> {
+    pub fn check_capacity(&self, caller: &Caller) -> Result<(), Problem> {
         if self.changes.has_capacity(&share_owner(caller), 0) {
             Ok(())
         } else {
@@ -102,7 +103,7 @@ fn unread_problem() -> Problem {
 
 /// Counts the response to a caller. If there is no capacity, replaces the result of a read by 503. The result of
 /// a change is always sent.
-pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
+pub fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
     let Some(caller) = caller_if_known(depot).filter(|_| !origin(depot).control) else { return };
     let is_get = *req.method() == Method::GET;
     let has_own_limit = || {
@@ -150,7 +151,7 @@ where
 }
 
 /// Ends an HTTP/2 connection when the response stays unread for this long.
-pub(super) fn watch_reader(req: &Request, res: &mut Response, max_unread_time: Duration) {
+pub fn watch_reader(req: &Request, res: &mut Response, max_unread_time: Duration) {
     let Some(connection) = req.extensions().get::<ConnCtrl>() else { return };
     if req.version() != Version::HTTP_2 || res.body.is_none() || res.body.is_error() {
         return;

@@ -2,8 +2,8 @@
 use super::access::Allow;
 use super::body;
 use super::origin::{self, Origin};
-use super::problem;
-use super::router;
+use super::problem::{self, ErrorPage};
+use super::router::{self, Route};
 use super::sending;
 use super::state::{State, state};
 use penstock_base::telemetry::metrics;
@@ -16,25 +16,37 @@ use salvo::http::header::{
     X_CONTENT_TYPE_OPTIONS,
 };
 use salvo::http::{Method, StatusCode};
-use salvo::{Depot, FlowCtrl, Request, Response, Router, Service, handler};
+use salvo::{Depot, FlowCtrl, Handler, Request, Response, Router, Service, handler};
 use std::sync::Arc;
 use std::time::Instant;
 use tracing::Instrument;
 use tracing::field::Empty;
 
+/// What the service serves.
+pub struct Site {
+    /// The routes. The router takes the first match.
+    pub routes: Vec<Route>,
+    /// The handler of all other addresses, since any of them can be a minted URI of an object.
+    pub object_handler: Arc<dyn Handler>,
+    /// Shows a problem to a browser that asks for a page.
+    pub error_page: ErrorPage,
+}
+
 /// Builds the whole service over this state.
-pub fn build_service(state: Arc<State>) -> Service {
-    let settings = state.settings.clone();
+pub fn build_service(state: Arc<State>, site: &Site) -> Service {
+    let settings = state.settings().clone();
     let mut root = Router::new();
     // A proxy may pass the prefix on or strip it, so the routes exist with and without it.
     let prefix = origin::base_path(settings.base_url.as_deref()).trim_matches('/').to_owned();
     if !prefix.is_empty() {
-        root = root.push(router::build_router().path(prefix));
+        root = root.push(router::build_router(&site.routes).path(prefix));
     }
-    root = root.push(router::build_router()).push(router::build_fallback());
+    root = root
+        .push(router::build_router(&site.routes))
+        .push(router::build_fallback(site.object_handler.clone()));
     let mut service = Service::new(root)
         .catcher(Catcher::default().hoop(problem::catch))
-        .hoop(RequestContext { state })
+        .hoop(RequestContext { state, error_page: site.error_page })
         .hoop(finish_response);
     let origins = &settings.server.cors_allowed_origins;
     if !origins.is_empty() {
@@ -46,6 +58,7 @@ pub fn build_service(state: Arc<State>) -> Service {
 /// Puts the trace, the origin and the shared state into the depot, for the handlers.
 struct RequestContext {
     state: Arc<State>,
+    error_page: ErrorPage,
 }
 
 #[handler]
@@ -60,16 +73,23 @@ impl RequestContext {
         depot.insert_typed(trace);
         depot.insert_typed(Origin::from_request(req, &self.state.settings));
         depot.insert_typed(self.state.clone());
+        depot.insert_typed(self.error_page);
     }
 }
 
 /// Returns the trace of this request.
-pub(super) fn trace(depot: &Depot) -> Trace {
+///
+/// # Panics
+/// Outside a request of the service.
+pub fn trace(depot: &Depot) -> Trace {
     *depot.get_typed::<Trace>().expect("the service injects it before any handler runs")
 }
 
 /// Returns the origin of this request.
-pub(super) fn origin(depot: &Depot) -> &Origin {
+///
+/// # Panics
+/// Outside a request of the service.
+pub fn origin(depot: &Depot) -> &Origin {
     depot.get_typed::<Origin>().expect("the service injects it before any handler runs")
 }
 
@@ -111,7 +131,7 @@ async fn finish_response(
     body::discard_unread_body(req);
 }
 
-fn cors_handler(origins: &Vec<String>) -> impl salvo::Handler {
+fn cors_handler(origins: &Vec<String>) -> impl Handler {
     Cors::new()
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::HEAD, Method::PUT, Method::POST, Method::DELETE])

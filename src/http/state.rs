@@ -6,27 +6,27 @@ use super::sending::UnsentResponses;
 use penstock_base::memory::Memory;
 use penstock_config::Settings;
 use penstock_graphql::GraphqlService;
+use penstock_service::blocking;
 use penstock_service::gateway::Gateway;
 use penstock_service::gateway::status::Status;
 use penstock_store::Progress;
 use salvo::Depot;
-use salvo::http::StatusCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
-use tokio::task::JoinError;
 
 /// State that all requests share: the gateway once it is open, and the progress of opening it.
 #[derive(Debug)]
 pub struct State {
     pub(super) settings: Arc<Settings>,
-    pub(super) body_quotas: BodyQuotas,
+    /// The memory that all bodies may use at once.
+    pub body_quotas: BodyQuotas,
     /// The responses to callers that are not sent yet.
-    pub(super) unsent_responses: UnsentResponses,
+    pub unsent_responses: UnsentResponses,
     pub(super) failed_authentications: FailedAuthentications,
     /// Serializes creations: each first checks that there is no such Business Object, and then puts it.
-    pub(super) creation_lock: tokio::sync::Mutex<()>,
+    pub creation_lock: tokio::sync::Mutex<()>,
     opened_parts: OnceLock<(Gateway, GraphqlService)>,
     replayed_frames: AtomicU64,
     total_frames: AtomicU64,
@@ -101,12 +101,12 @@ impl State {
     }
 
     /// Whether the gateway is stopping.
-    pub(super) fn is_stopping(&self) -> bool {
+    pub fn is_stopping(&self) -> bool {
         *self.stopping.borrow()
     }
 
     /// Resolves when the gateway is stopping.
-    pub(super) fn wait_for_stop(&self) -> impl Future<Output = ()> + Send + use<> {
+    pub fn wait_for_stop(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut stopping = self.stopping.subscribe();
         async move {
             // An error means that the state was dropped, which ends the wait, too.
@@ -130,17 +130,17 @@ impl State {
     }
 
     /// Returns the gateway, or 503 until it is open.
-    pub(super) fn gateway(&self) -> Result<&Gateway, Problem> {
+    pub fn gateway(&self) -> Result<&Gateway, Problem> {
         self.opened_parts().map(|(gateway, _)| gateway)
     }
 
     /// Returns the GraphQL schema, or 503 until the gateway is open.
-    pub(super) fn graphql(&self) -> Result<&GraphqlService, Problem> {
+    pub fn graphql(&self) -> Result<&GraphqlService, Problem> {
         self.opened_parts().map(|(_, graphql)| graphql)
     }
 
     /// Collects the gateway's status. Blocking.
-    pub(super) fn status(&self) -> Result<Status, Problem> {
+    pub fn status(&self) -> Result<Status, Problem> {
         let (gateway, graphql) = self.opened_parts()?;
         let mut status = gateway.collect_status()?;
         status.warnings.extend(graphql.describe_missing_types());
@@ -156,40 +156,31 @@ impl State {
 }
 
 /// Returns the shared state, which the service puts into every request's depot.
-pub(super) fn state(depot: &Depot) -> Arc<State> {
+///
+/// # Panics
+/// Outside a request of the service.
+pub fn state(depot: &Depot) -> Arc<State> {
     depot.get_typed::<Arc<State>>().expect("the service injects it before any handler runs").clone()
 }
 
 /// Returns the gateway of this request.
-pub(super) fn gateway(depot: &Depot) -> Result<Gateway, Problem> {
+pub fn gateway(depot: &Depot) -> Result<Gateway, Problem> {
     Ok(state(depot).gateway()?.clone())
 }
 
-/// Runs work that reads or writes the store on a thread that may block.
-pub(super) async fn run_blocking<T: Send + 'static>(
+/// Runs work that reads or writes the store on a thread that may block: [`blocking::run_blocking`] with problems.
+pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let span = tracing::Span::current();
-    tokio::task::spawn_blocking(move || span.in_scope(work))
-        .await
-        .unwrap_or_else(|error| Err(task_ended_problem(&error)))
+    blocking::run_blocking(work).await
 }
 
 /// Runs a short read of the store on this thread. The runtime moves its other tasks to other threads meanwhile.
 /// This avoids two thread switches, which take most of the time of such a request.
-pub(super) fn run_in_place<T>(work: impl FnOnce() -> T) -> T {
+pub fn run_in_place<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
         // This runtime has no other thread, so `block_in_place` would panic.
         RuntimeFlavor::CurrentThread => work(),
         _ => tokio::task::block_in_place(work),
     }
-}
-
-/// 500: the task that a request waited for has ended without an answer.
-pub(super) fn task_ended_problem(error: &JoinError) -> Problem {
-    tracing::error!(%error, "A request's work ended without an answer.");
-    Problem::new(
-        StatusCode::INTERNAL_SERVER_ERROR,
-        "the request's work ended without an answer; the gateway's log says why",
-    )
 }

@@ -1,7 +1,8 @@
 //! While the store opens, every route that needs it responds with 503 and the progress.
 use crate::server::connect;
+use penstock_cli::app::build_service;
 use penstock_config::{Sources, load};
-use penstock_http::{State, build_service};
+use penstock_http::state::State;
 use penstock_store::Progress;
 use salvo::conn::Acceptor;
 use salvo::{Listener, Server};

@@ -451,7 +451,7 @@ async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
 async fn a_body_after_the_end_of_its_credential_changes_nothing() {
     let fixture = Fixture::new().await;
     fixture.settle().await;
-    let minimum_roles: BTreeMap<_, _> = penstock_http::list_routes()
+    let minimum_roles: BTreeMap<_, _> = penstock_cli::app::list_routes()
         .into_iter()
         .map(|(method, path, minimum_role)| ((method, path), minimum_role))
         .collect();
@@ -491,7 +491,7 @@ async fn a_body_after_the_end_of_its_credential_changes_nothing() {
 async fn a_commit_after_the_revocation_changes_nothing() {
     let fixture = Fixture::new().await;
     let samples: BTreeSet<_> = fixture.samples.iter().map(|s| (s.method, s.route)).collect();
-    let routes = penstock_http::list_routes();
+    let routes = penstock_cli::app::list_routes();
     let missing = routes.iter().filter(|(method, path, minimum_role)| {
         let acts = !matches!(method.as_str(), "GET" | "HEAD") || path.ends_with("/push");
         let is_of_caller = !matches!(minimum_role.as_str(), "Anyone" | "Local");

@@ -338,7 +338,7 @@ fn contract() -> BTreeMap<(String, String), String> {
 }
 
 fn routes() -> BTreeMap<(String, String), String> {
-    let all = penstock_http::list_routes();
+    let all = penstock_cli::app::list_routes();
     let count = all.len();
     let all: BTreeMap<_, _> = all
         .into_iter()

@@ -22,7 +22,7 @@ const EARLIER_TARGETS: [(&str, &[&str]); 27] = [
     ("penstock::files", &["penstock_base::files"]),
     ("penstock::gateway", &["penstock_service::gateway"]),
     ("penstock::graphql", &["penstock_graphql"]),
-    ("penstock::http", &["penstock_http"]),
+    ("penstock::http", &["penstock_http", "penstock_api", "penstock_web"]),
     ("penstock::memory", &["penstock_base::memory"]),
     ("penstock::mend", &["penstock_service::recovery"]),
     ("penstock::network", &["penstock_base::network"]),

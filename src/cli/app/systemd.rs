@@ -3,7 +3,7 @@
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry;
-use penstock_http::State;
+use penstock_http::state::State;
 use penstock_service::gateway::Gateway;
 use sd_notify::NotifyState;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use salvo::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 
 /// A media type that a route accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MediaType {
+pub enum MediaType {
     /// `application/json`
     Json,
     /// `application/x-ndjson`
@@ -15,7 +15,7 @@ pub(crate) enum MediaType {
 
 /// Returns which of the accepted media types the request declares. There is no default, so that no form in a
 /// browser can be sent to a route of the API.
-pub(crate) fn check_media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType, Problem> {
+pub fn check_media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType, Problem> {
     if let Some(coding) = req.headers().get(CONTENT_ENCODING)
         && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
     {

@@ -25,7 +25,7 @@ const MAX_BODY_BYTES_WHEN_MEMORY_SHORT: u64 = 1 << 20;
 
 /// Limits the bytes of all bodies of one kind that are in memory at once.
 #[derive(Debug)]
-pub(crate) struct BodyQuota {
+pub struct BodyQuota {
     /// Each permit is for [`BodyQuota::PERMIT_BYTES`] bytes.
     permits: Arc<Semaphore>,
     /// The number of permits.
@@ -37,9 +37,9 @@ pub(crate) struct BodyQuota {
 /// The quotas for bodies. Small bodies, and those of unauthenticated clients, have separate quotas, so that
 /// they never use up the quota of data.
 #[derive(Debug)]
-pub(crate) struct BodyQuotas {
+pub struct BodyQuotas {
     /// For data and definitions (`service.limits.in-flight`).
-    pub(crate) data: BodyQuota,
+    pub data: BodyQuota,
     /// For small bodies of authenticated clients.
     pub(super) authenticated: BodyQuota,
     /// For bodies of unauthenticated clients.
@@ -49,7 +49,7 @@ pub(crate) struct BodyQuotas {
 
 impl BodyQuotas {
     /// Creates the quotas, with this many bytes for data, for a process with this memory limit.
-    pub(crate) fn new(data: u64, memory: &Memory) -> Self {
+    pub fn new(data: u64, memory: &Memory) -> Self {
         let quota = |bytes| BodyQuota::new(bytes, memory.clone());
         Self {
             data: quota(data),
@@ -63,7 +63,7 @@ impl BodyQuotas {
 
 /// The part of a quota that one body holds. Dropping it releases it.
 #[derive(Debug)]
-pub(crate) struct BodyPermit {
+pub struct BodyPermit {
     permits: Arc<Semaphore>,
     held: OwnedSemaphorePermit,
     memory: Option<Memory>,
@@ -73,7 +73,7 @@ impl BodyQuota {
     const PERMIT_BYTES: u64 = 1024;
 
     /// Creates a quota of this many bytes for a process with this memory limit.
-    pub(crate) fn new(bytes: u64, memory: Memory) -> Self {
+    pub fn new(bytes: u64, memory: Memory) -> Self {
         let permits = usize::try_from(bytes / Self::PERMIT_BYTES).unwrap_or(usize::MAX);
         let total_permits = permits.clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -85,7 +85,7 @@ impl BodyQuota {
 
     /// Returns a permit for a body of this many bytes, or 503. While memory is short, it accepts only bodies of
     /// up to [`MAX_BODY_BYTES_WHEN_MEMORY_SHORT`], one at a time, so that clients still make progress.
-    pub(crate) fn try_acquire(&self, bytes: u64) -> Result<BodyPermit, Problem> {
+    pub fn try_acquire(&self, bytes: u64) -> Result<BodyPermit, Problem> {
         let is_alone = self.permits.available_permits() == self.total_permits;
         if is_memory_short(self.memory.as_ref())
             && (bytes > MAX_BODY_BYTES_WHEN_MEMORY_SHORT || !is_alone)
@@ -112,7 +112,7 @@ impl BodyQuota {
 
 impl BodyPermit {
     /// Extends the permit to this many bytes.
-    pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), Problem> {
+    pub fn grow_to(&mut self, bytes: usize) -> Result<(), Problem> {
         let units = (bytes as u64).div_ceil(BodyQuota::PERMIT_BYTES);
         let more = units.saturating_sub(self.held.num_permits() as u64);
         if more > 0 {
@@ -146,7 +146,7 @@ fn memory_short_problem() -> Problem {
 /// address, or of all clients, are in use, the oldest of these bodies is cut off. So slow clients never prevent
 /// others from signing in, however many addresses they use.
 #[derive(Debug, Default)]
-pub(crate) struct IncomingBodies(Mutex<IncomingSlots>);
+pub(super) struct IncomingBodies(Mutex<IncomingSlots>);
 
 #[derive(Debug, Default)]
 struct IncomingSlots {

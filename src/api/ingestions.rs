@@ -1,0 +1,52 @@
+//! `/api/v1/ingestions`: what was ingested and by whom. Clients that lost a response find it here.
+use crate::shapes;
+use penstock_http::path::path_parameter;
+use penstock_http::problem::Problem;
+use penstock_http::query::{Query, page_reply};
+use penstock_http::reply::{Reply, ReplyResult};
+use penstock_http::state::{gateway, run_blocking};
+use penstock_model::ingest;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+
+/// Lists the ingestions, newest first.
+#[endpoint(
+    operation_id = "listIngestions",
+    tags("Ingestion"),
+    parameters(
+        ("limit" = Option<u32>, Query, description = "Items of a page, 1 to 1000; 100 when absent.", minimum = 1, maximum = 1000),
+        ("cursor" = Option<String>, Query, description = "The `next` of the previous page."),
+    ),
+    responses((status_code = 200, description = "A page.", body = shapes::Ingestions)),
+)]
+pub(super) async fn list_ingestions(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let query = Query::read(req, &["limit", "cursor"])?;
+    let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
+    let store = gateway(depot)?.store;
+    let records =
+        run_blocking(move || Ok(ingest::list_records(&store, after.as_deref(), limit + 1)?))
+            .await?;
+    page_reply(records, limit, |record| &record.id)
+}
+
+/// Returns one ingestion.
+#[endpoint(
+    operation_id = "getIngestion",
+    tags("Ingestion"),
+    parameters(("id" = String, Path, description = "Its `ingestionId`.")),
+    responses((status_code = 200, description = "Its record.", body = shapes::IngestionRecord)),
+)]
+pub(super) async fn get_ingestion(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    Query::read(req, &[])?;
+    let store = gateway(depot)?.store;
+    let id = path_parameter(req, "id").to_owned();
+    let record = run_blocking(move || {
+        ingest::read_record(&store, &id)?.ok_or_else(|| {
+            Problem::not_found(format!(
+                "there is no ingestion {id:?}, or its record is no longer kept"
+            ))
+        })
+    })
+    .await?;
+    Reply::json(&record)
+}

@@ -1,0 +1,312 @@
+//! Ingestion of a stream of lines. A stream of any length takes bounded memory. Each chunk has one line in the
+//! response.
+use crate::ingest::Job;
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::BodyExt;
+use penstock_http::body::{self, BodyPermit};
+use penstock_http::problem::Problem;
+use penstock_http::reply::{Reply, ReplyResult};
+use penstock_http::state::run_blocking;
+use penstock_model::ingest::{Answer, Body};
+use penstock_service::blocking::task_ended_error;
+use salvo::http::{ReqBody, ResBody};
+use serde_json::json;
+use std::convert::Infallible;
+use tokio::sync::{Semaphore, mpsc};
+
+const MEDIA_TYPE: &str = "application/x-ndjson";
+/// The maximum number of objects of a chunk.
+const MAX_CHUNK_OBJECTS: usize = 1000;
+/// A chunk ends with the line in which it reaches this number of bytes.
+const CHUNK_END_BYTES: usize = 1 << 20;
+/// The maximum number of response lines that wait for the client, if it requested the result of each object.
+/// Otherwise the lines are small and their number is not limited, so that a client may send the whole stream
+/// before it reads.
+const MAX_PENDING_LARGE_LINES: usize = 4;
+
+/// Ingests the stream. The result of the first chunk determines the status, so the response begins after it.
+pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
+    let mut chunks = Chunks::new(body, job)?;
+    // In a task of its own: a chunk that is being ingested keeps its permit even if the client disconnects.
+    let begun = tokio::spawn(async move { (chunks.ingest_next().await, chunks) });
+    let (first, mut chunks) =
+        begun.await.map_err(|error| Problem::from(task_ended_error(&error)))?;
+    let Some(first) = first else {
+        return Ok(Reply::bytes(MEDIA_TYPE, ""));
+    };
+    let first = match first {
+        Ok(line) => line,
+        Err(failed) => {
+            body::discard_body(chunks.body);
+            return Err(failed.problem);
+        }
+    };
+    let capacity =
+        if chunks.job.lists_objects { MAX_PENDING_LARGE_LINES } else { Semaphore::MAX_PERMITS };
+    let (lines, answer) = mpsc::channel::<Bytes>(capacity);
+    tokio::spawn(async move {
+        let mut line = first;
+        loop {
+            // The client no longer reads the response, so it would not learn the result of further chunks.
+            if lines.send(line).await.is_err() {
+                return;
+            }
+            line = match chunks.ingest_next().await {
+                Some(Ok(line)) => line,
+                Some(Err(failed)) => {
+                    let _ = lines.send(failed.into_line()).await;
+                    body::discard_body(chunks.body);
+                    return;
+                }
+                None => return,
+            };
+        }
+    });
+    let answer = stream::unfold(answer, |mut answer| async move {
+        answer.recv().await.map(|line| (Ok::<_, Infallible>(line), answer))
+    });
+    Ok(Reply::stream(MEDIA_TYPE, ResBody::stream(answer)))
+}
+
+/// A chunk that failed, and its position in the stream.
+struct FailedChunk {
+    problem: Problem,
+    first: usize,
+    objects: usize,
+}
+
+impl FailedChunk {
+    fn into_line(self) -> Bytes {
+        let mut members = self.problem.with_prefix("Ingestion failed: ").to_members();
+        members.insert("firstIndex".into(), json!(self.first));
+        members.insert("lastIndex".into(), json!(last_index(self.first, self.objects)));
+        json_line(&members)
+    }
+}
+
+fn last_index(first: usize, objects: usize) -> usize {
+    first + objects.saturating_sub(1)
+}
+
+fn json_line(value: &impl serde::Serialize) -> Bytes {
+    // An answer is plain data, which always has a JSON form.
+    let mut line = serde_json::to_vec(value).unwrap_or_default();
+    line.push(b'\n');
+    line.into()
+}
+
+/// The chunks of a stream.
+struct Chunks {
+    body: ReqBody,
+    job: Job,
+    chunker: LineChunker,
+    permit: BodyPermit,
+    /// The index of the chunk's first object: the number of objects in the chunks before it.
+    first: usize,
+    ended: bool,
+}
+
+impl Chunks {
+    fn new(body: ReqBody, job: Job) -> Result<Self, Problem> {
+        let permit = job.state.body_quotas.data.try_acquire(CHUNK_END_BYTES as u64);
+        let permit = permit.inspect_err(|problem| job.log_refusal(problem))?;
+        Ok(Self { body, job, chunker: LineChunker::default(), permit, first: 0, ended: false })
+    }
+
+    /// Ingests the next chunk and returns its line of the response.
+    async fn ingest_next(&mut self) -> Option<Result<Bytes, FailedChunk>> {
+        let chunk = match self.read_chunk().await {
+            Ok(chunk) => chunk?,
+            Err(problem) => {
+                self.job.log_refusal(&problem);
+                let objects = self.chunker.objects + 1;
+                return Some(Err(FailedChunk { problem, first: self.first, objects }));
+            }
+        };
+        let (first, objects) = (self.first, chunk.objects);
+        let job = self.job.clone();
+        let done = run_blocking(move || {
+            // Chunks depend only on the bytes. So if the same stream is sent again with its `Idempotency-Key`, it
+            // has the same chunks.
+            let body = Body::Lines { text: &chunk.text, first };
+            Ok(answer_line(&job.ingest_body(body)?, first, objects, job.lists_objects))
+        });
+        match done.await {
+            Ok(line) => {
+                self.first += objects;
+                Some(Ok(line))
+            }
+            Err(problem) => Some(Err(FailedChunk { problem, first, objects })),
+        }
+    }
+
+    /// Reads until a chunk is complete. `None` at the end of the stream.
+    async fn read_chunk(&mut self) -> Result<Option<Chunk>, Problem> {
+        let limit = self.job.state.settings().limits.body_bytes;
+        loop {
+            if self.job.state.is_stopping() {
+                return Err(Problem::unavailable(
+                    5,
+                    "the gateway is stopping; send the rest again later",
+                ));
+            }
+            if let Some(chunk) = self.chunker.next_chunk(self.ended) {
+                return Ok(Some(chunk));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.body.frame().await {
+                None => self.ended = true,
+                Some(Err(error)) => return Err(body::body_read_error(&error)),
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    self.chunker.text.extend_from_slice(&data);
+                    self.permit.grow_to(self.chunker.text.len())?;
+                    if self.chunker.unfinished_bytes() as u64 > limit {
+                        return Err(body::line_too_large(limit));
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn answer_line(answer: &Answer, first: usize, objects: usize, with_objects: bool) -> Bytes {
+    let mut members = serde_json::Map::new();
+    members.insert("ingestionId".into(), json!(answer.ingestion_id));
+    members.insert("mode".into(), json!(answer.mode));
+    members.insert("firstIndex".into(), json!(first));
+    members.insert("lastIndex".into(), json!(last_index(first, objects)));
+    members.insert("created".into(), json!(answer.created));
+    members.insert("updated".into(), json!(answer.updated));
+    members.insert("unchanged".into(), json!(answer.unchanged));
+    members.insert("deleted".into(), json!(answer.deleted));
+    if with_objects {
+        members.insert("objects".into(), json!(answer.objects));
+    }
+    members.insert("warnings".into(), json!(answer.warnings));
+    json_line(&members)
+}
+
+/// Whole lines that are ingested together.
+#[derive(Debug, PartialEq, Eq)]
+struct Chunk {
+    text: Vec<u8>,
+    objects: usize,
+}
+
+/// Splits a text into chunks of whole lines. The split depends only on the text, never on the pieces in which
+/// it arrived. Blank lines are left out.
+#[derive(Debug, Default)]
+struct LineChunker {
+    text: Vec<u8>,
+    /// The start of the first line that is not in `objects` yet.
+    line_start: usize,
+    /// The position up to which that line was searched for its end.
+    searched: usize,
+    /// The number of lines before it, each of which is an object.
+    objects: usize,
+}
+
+impl LineChunker {
+    /// Returns the next chunk if it is complete, or the rest at the end of the text.
+    fn next_chunk(&mut self, ended: bool) -> Option<Chunk> {
+        while let Some(length) = self.text.get(self.searched..)?.iter().position(|b| *b == b'\n') {
+            let end = self.searched + length + 1;
+            self.close_line(end);
+            if self.objects == MAX_CHUNK_OBJECTS || self.line_start >= CHUNK_END_BYTES {
+                return Some(self.take_chunk());
+            }
+        }
+        self.searched = self.text.len();
+        if !ended {
+            return None;
+        }
+        self.close_line(self.text.len());
+        (self.objects > 0).then(|| self.take_chunk())
+    }
+
+    /// Counts the line that ends before `end`, or removes it if it is blank.
+    fn close_line(&mut self, end: usize) {
+        if self.text.get(self.line_start..end).is_some_and(|line| line.trim_ascii().is_empty()) {
+            self.text.drain(self.line_start..end);
+            self.searched = self.line_start;
+        } else {
+            self.objects += 1;
+            self.line_start = end;
+            self.searched = end;
+        }
+    }
+
+    fn take_chunk(&mut self) -> Chunk {
+        let rest = self.text.split_off(self.line_start);
+        let text = std::mem::replace(&mut self.text, rest);
+        let objects = std::mem::take(&mut self.objects);
+        self.line_start = 0;
+        self.searched = 0;
+        Chunk { text, objects }
+    }
+
+    /// Returns the bytes of the line that has no end yet.
+    fn unfinished_bytes(&self) -> usize {
+        self.text.len() - self.line_start
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunks(pieces: impl IntoIterator<Item = Vec<u8>>) -> Vec<Chunk> {
+        let (mut chunker, mut chunks) = (LineChunker::default(), Vec::new());
+        for piece in pieces {
+            chunker.text.extend_from_slice(&piece);
+            while let Some(chunk) = chunker.next_chunk(false) {
+                chunks.push(chunk);
+            }
+        }
+        while let Some(chunk) = chunker.next_chunk(true) {
+            chunks.push(chunk);
+        }
+        chunks
+    }
+
+    #[test]
+    fn chunks_do_not_depend_on_the_pieces() {
+        let mut text = Vec::new();
+        for index in 0..2500 {
+            text.extend_from_slice(format!("{{\"n\":{index}}}\r\n").as_bytes());
+            if index % 100 == 0 {
+                text.extend_from_slice(b" \n\n");
+            }
+        }
+        text.extend_from_slice(br#"{"n":"last"}"#);
+        let whole = chunks([text.clone()]);
+        assert_eq!(whole.iter().map(|c| c.objects).collect::<Vec<_>>(), [1000, 1000, 501]);
+        for size in [1, 7, 4096] {
+            assert_eq!(chunks(text.chunks(size).map(<[u8]>::to_vec)), whole, "{size}");
+        }
+        let joined: Vec<u8> = whole.into_iter().flat_map(|chunk| chunk.text).collect();
+        let lines = |text: &[u8]| {
+            let lines = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii);
+            lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&joined), lines(&text));
+    }
+
+    #[test]
+    fn a_chunk_ends_with_the_line_that_fills_it() {
+        let line = [vec![b'x'; 400_000], vec![b'\n']].concat();
+        let text = line.repeat(4);
+        let found: Vec<_> = chunks([text]).iter().map(|c| (c.objects, c.text.len())).collect();
+        assert_eq!(found, [(3, 1_200_003), (1, 400_001)]);
+    }
+
+    #[test]
+    fn blank_text_has_no_chunk() {
+        assert_eq!(chunks([b" \n\r\n  ".to_vec()]), []);
+        assert_eq!(chunks([]), []);
+    }
+}

@@ -1,0 +1,169 @@
+//! The fields of a form. They are read before its handler runs, and only if a page of this gateway sent the form.
+use crate::sign_in::parse_form_fields;
+use penstock_auth::Credential;
+use penstock_base::error::Place;
+use penstock_http::body;
+use penstock_http::caller::caller;
+use penstock_http::problem::Problem;
+use penstock_http::sender_page::check_session_sender;
+use salvo::http::StatusCode;
+use salvo::{Depot, FlowCtrl, Request, Response, Writer as _, handler};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The fields of a form, by name. A missing field counts as empty, because browsers do not send check boxes
+/// that are not ticked.
+#[derive(Debug, Default)]
+pub(crate) struct Form(BTreeMap<String, String>);
+
+impl Form {
+    /// Returns a field with `\n` as line ends; browsers send `\r\n`.
+    pub(super) fn text(&self, name: &str) -> String {
+        self.0.get(name).map(|text| text.replace("\r\n", "\n")).unwrap_or_default()
+    }
+
+    /// Returns a field without surrounding white space; `None` if it is empty.
+    pub(super) fn trimmed(&self, name: &str) -> Option<String> {
+        let text = self.0.get(name)?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// Whether a check box is ticked.
+    pub(super) fn is_ticked(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Returns the members of the body that the API expects: those of these fields that are not empty, under
+    /// their own names.
+    pub(super) fn to_members(&self, names: &[&str]) -> Map<String, Value> {
+        let filled =
+            names.iter().filter_map(|name| Some(((*name).to_owned(), self.trimmed(name)?)));
+        filled.map(|(name, text)| (name, text.into())).collect()
+    }
+}
+
+/// Whether two texts are equal. For templates, where a text may be a `String`, a `&str` or a reference to one.
+pub(crate) fn is_same(
+    one: &(impl AsRef<str> + ?Sized),
+    other: &(impl AsRef<str> + ?Sized),
+) -> bool {
+    one.as_ref() == other.as_ref()
+}
+
+/// Takes the form of this request. Only for handlers behind [`FormReader`].
+pub(super) fn take_form(depot: &mut Depot) -> Form {
+    depot.remove_typed::<Form>().unwrap_or_default()
+}
+
+/// Runs before the handler of each form, after `access`: reads the fields, and refuses forms from other
+/// sites' pages.
+pub(crate) struct FormReader {
+    /// Whether the form may be as large as data (`service.limits.body`), because it contains a definition.
+    pub(crate) accepts_definition: bool,
+}
+
+#[handler]
+impl FormReader {
+    async fn handle(
+        &self,
+        req: &mut Request,
+        depot: &mut Depot,
+        res: &mut Response,
+        ctrl: &mut FlowCtrl,
+    ) {
+        match read_form(req, depot, self.accepts_definition).await {
+            Ok(form) => {
+                depot.insert_typed(form);
+            }
+            Err(problem) => {
+                problem.write(req, depot, res).await;
+                ctrl.skip_rest();
+            }
+        }
+    }
+}
+
+async fn read_form(
+    req: &mut Request,
+    depot: &mut Depot,
+    accepts_definition: bool,
+) -> Result<Form, Problem> {
+    let body = if accepts_definition {
+        body::read_whole_body(req, depot).await?
+    } else {
+        body::read_small_form(req, depot).await?
+    };
+    let fields = parse_form_fields(body.bytes())?;
+    // Only a session needs this check. Browsers send its cookie automatically, but never a key or a token.
+    if matches!(caller(depot).credential, Credential::Session(_)) {
+        check_session_sender(req, depot, fields.get("_csrf").map(String::as_str))?;
+    }
+    Ok(Form(fields))
+}
+
+/// The errors of a form, to be shown with it.
+#[derive(Debug, Default)]
+pub(super) struct FormErrors {
+    /// The status of the page that shows them.
+    pub(super) status: StatusCode,
+    /// The error in one sentence; empty without errors.
+    pub(super) detail: String,
+    /// The errors of each field, by its name.
+    fields: BTreeMap<String, Vec<String>>,
+    /// Errors that belong to no field.
+    pub(super) others: Vec<String>,
+}
+
+impl FormErrors {
+    /// Creates the errors from the findings of a problem. A finding belongs to the field that the first part of
+    /// its JSON Pointer names, if that is one of `fields`.
+    pub(super) fn from_problem(problem: &Problem, fields: &[&str]) -> Self {
+        let mut errors = Self {
+            status: problem.status(),
+            detail: problem.detail().to_owned(),
+            ..Self::default()
+        };
+        for finding in problem.errors() {
+            let field = match &finding.place {
+                Place::Pointer(pointer) => pointer.split('/').nth(1),
+                _ => None,
+            };
+            match field.filter(|field| fields.contains(field)) {
+                Some(field) => errors.add(field, &finding.message),
+                None => errors.others.push(finding.to_string()),
+            }
+        }
+        errors
+    }
+
+    /// Creates a single error at this field.
+    pub(super) fn for_field(field: &str, message: &str) -> Self {
+        let mut errors = Self {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            detail: "This could not be saved.".to_owned(),
+            ..Self::default()
+        };
+        errors.add(field, message);
+        errors
+    }
+
+    /// Adds an error at this field.
+    pub(super) fn add(&mut self, field: &str, message: &str) {
+        self.fields.entry(field.to_owned()).or_default().push(message.to_owned());
+    }
+
+    /// Returns the errors of a field, empty if there are none.
+    pub(super) fn at(&self, field: &str) -> String {
+        self.fields.get(field).map(|messages| messages.join("; ")).unwrap_or_default()
+    }
+
+    /// Returns the fields that have errors, for the summary at the top.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&str, String)> {
+        self.fields.keys().map(|field| (field.as_str(), self.at(field)))
+    }
+
+    /// Whether there are no errors.
+    pub(super) fn is_empty(&self) -> bool {
+        self.detail.is_empty()
+    }
+}

@@ -1,0 +1,233 @@
+//! What every page has: navigation for the caller's role, a notice about the last action, and the response
+//! headers.
+use super::assets;
+use crate::sign_in::{redirect, show_page_with_policy};
+use askama::Template;
+use penstock_auth::oidc::Oidc;
+use penstock_auth::sessions::Sessions;
+use penstock_auth::{Caller, Role};
+use penstock_http::caller::{caller, find_visitor};
+use penstock_http::credential;
+use penstock_http::service::origin;
+use penstock_http::state::state;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use salvo::http::StatusCode;
+use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
+use salvo::{Depot, Request, Response};
+
+/// The cookie that carries a notice from a form to the next page.
+const NOTICE_COOKIE: &str = "penstock_notice";
+/// The maximum bytes of an encoded notice; browsers accept cookies of 4 KiB.
+const MAX_NOTICE_BYTES: usize = 2 << 10;
+
+/// The section of the interface that a page belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    Overview,
+    BusinessObjects,
+    Exports,
+    Targets,
+    Query,
+    Namespaces,
+    Keys,
+    Users,
+    Audit,
+    Settings,
+    Profile,
+    /// No section: the page of an error.
+    None,
+}
+
+/// One entry of the navigation.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) section: Section,
+    /// The path of its page, without the prefix.
+    pub(super) path: &'static str,
+    pub(super) words: &'static str,
+    /// The minimum role to see the entry. The routes require it too.
+    minimum_role: Role,
+}
+
+const fn nav_item(
+    section: Section,
+    path: &'static str,
+    words: &'static str,
+    minimum_role: Role,
+) -> Item {
+    Item { section, path, words, minimum_role }
+}
+
+/// The navigation, in its order.
+static ITEMS: [Item; 10] = [
+    nav_item(Section::Overview, "/admin", "Overview", Role::User),
+    nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
+    nav_item(Section::Exports, "/admin/exports", "Exports", Role::User),
+    nav_item(Section::Targets, "/admin/targets", "Targets", Role::User),
+    nav_item(Section::Query, "/admin/query", "Query", Role::User),
+    nav_item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),
+    nav_item(Section::Keys, "/admin/keys", "API keys", Role::User),
+    nav_item(Section::Users, "/admin/users", "Users", Role::Admin),
+    nav_item(Section::Audit, "/admin/audit", "Audit trail", Role::Admin),
+    nav_item(Section::Settings, "/admin/settings", "Settings", Role::Admin),
+];
+
+/// A message at the top of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Notice {
+    pub(super) text: String,
+    /// Whether it reports a failure.
+    pub(super) is_fault: bool,
+}
+
+/// What every page has. Templates hold it as `frame` and extend `admin/layout.html`.
+#[derive(Debug)]
+pub(super) struct Frame {
+    /// The prefix of every path.
+    pub(super) prefix: String,
+    /// The value of the field `_csrf` of every form.
+    pub(super) csrf: String,
+    /// The id and the display name of the account that views the page.
+    pub(super) account: String,
+    pub(super) name: String,
+    pub(super) role: Role,
+    pub(super) section: Section,
+    pub(super) notice: Option<Notice>,
+    /// The running version.
+    pub(super) version: &'static str,
+}
+
+impl Frame {
+    /// Creates the frame of this request's page. Shows the notice in the browser's cookie, and removes the cookie.
+    pub(super) fn for_caller(
+        req: &Request,
+        depot: &Depot,
+        res: &mut Response,
+        section: Section,
+    ) -> Self {
+        Self::for_account(caller(depot), req, depot, res, section)
+    }
+
+    /// Creates the frame for a route without authentication; `None` for an unauthenticated client.
+    pub(super) fn for_visitor(req: &Request, depot: &Depot, res: &mut Response) -> Option<Self> {
+        let who = find_visitor(req, depot)?;
+        Some(Self::for_account(&who, req, depot, res, Section::None))
+    }
+
+    fn for_account(
+        who: &Caller,
+        req: &Request,
+        depot: &Depot,
+        res: &mut Response,
+        section: Section,
+    ) -> Self {
+        let origin = origin(depot);
+        let session = credential::session_id(req, &origin.scheme);
+        let notice = take_notice(req, &origin.scheme, res);
+        let name =
+            who.account.as_deref().map_or_else(|| who.id().to_owned(), super::words::display_name);
+        Self {
+            prefix: origin.prefix.clone(),
+            csrf: session.map(Sessions::csrf_token).unwrap_or_default(),
+            account: who.id().to_owned(),
+            name,
+            role: who.role,
+            section,
+            notice,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+
+    /// Whether the viewer has at least this role.
+    pub(super) fn may(&self, minimum_role: Role) -> bool {
+        self.role >= minimum_role
+    }
+
+    /// Whether it is the page of the viewer's own account, which is not in the navigation.
+    pub(super) fn is_profile(&self) -> bool {
+        self.section == Section::Profile
+    }
+
+    /// Returns the entries that the viewer may use.
+    pub(super) fn navigation(&self) -> impl Iterator<Item = &'static Item> {
+        ITEMS.iter().filter(|item| self.may(item.minimum_role))
+    }
+
+    /// Returns the address of a script or style.
+    pub(super) fn asset(&self, name: &str) -> String {
+        format!("{}{}", self.prefix, assets::asset_path(name))
+    }
+}
+
+/// Responds with a page.
+pub(super) fn show_page(res: &mut Response, depot: &Depot, page: &impl Template) {
+    show_page_with_status(res, depot, StatusCode::OK, page);
+}
+
+/// Responds with a page and this status.
+pub(super) fn show_page_with_status(
+    res: &mut Response,
+    depot: &Depot,
+    status: StatusCode,
+    page: &impl Template,
+) {
+    let state = state(depot);
+    let provider = state.gateway().ok().and_then(|gateway| gateway.auth.oidc.as_ref());
+    // Signing out redirects to the provider, and browsers apply this policy to the redirect of a form, too.
+    let elsewhere = provider.and_then(Oidc::sign_out_origin).unwrap_or_default();
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; \
+         img-src 'self' data:; form-action 'self' {elsewhere}; base-uri 'none'; \
+         frame-ancestors 'none'"
+    );
+    show_page_with_policy(res, status, page, &policy);
+}
+
+/// Redirects to this page (a path without the prefix) after a form was processed, with a notice.
+pub(super) fn redirect_with_notice(res: &mut Response, depot: &Depot, path: &str, words: &str) {
+    redirect_with(res, depot, path, words, false);
+}
+
+/// Redirects after a form that failed and cannot be shown again, with an error notice.
+pub(super) fn redirect_with_error(res: &mut Response, depot: &Depot, path: &str, words: &str) {
+    redirect_with(res, depot, path, words, true);
+}
+
+fn redirect_with(res: &mut Response, depot: &Depot, path: &str, words: &str, is_fault: bool) {
+    let origin = origin(depot);
+    let mut text = utf8_percent_encode(words, NON_ALPHANUMERIC).to_string();
+    // Cuts at an encoded space, so that no escape is cut in two.
+    while text.len() > MAX_NOTICE_BYTES {
+        text.truncate(text.rfind("%20").unwrap_or(0));
+    }
+    let kind = if is_fault { 'f' } else { 'd' };
+    set_notice(res, &origin.scheme, &format!("{kind}{text}"), 60);
+    redirect(res, &format!("{}{path}", origin.prefix));
+}
+
+/// Returns the notice of the browser's cookie, and removes the cookie.
+fn take_notice(req: &Request, scheme: &str, res: &mut Response) -> Option<Notice> {
+    let name = notice_name(scheme);
+    let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let value = pairs.find(|(known, _)| known.trim() == name)?.1.trim();
+    set_notice(res, scheme, "", 0);
+    let is_fault = value.starts_with('f');
+    let text = percent_decode_str(value.get(1..)?).decode_utf8().ok()?.into_owned();
+    (!text.is_empty()).then_some(Notice { text, is_fault })
+}
+
+fn notice_name(scheme: &str) -> String {
+    let prefix = if scheme == "https" { "__Host-" } else { "" };
+    format!("{prefix}{NOTICE_COOKIE}")
+}
+
+fn set_notice(res: &mut Response, scheme: &str, value: &str, seconds: u32) {
+    let secure = if scheme == "https" { "; Secure" } else { "" };
+    let name = notice_name(scheme);
+    let cookie =
+        format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}; Max-Age={seconds}");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        res.headers_mut().append(SET_COOKIE, cookie);
+    }
+}

@@ -1,0 +1,122 @@
+//! The targets: their state, and a test of whether they would accept files.
+use super::frame::{self, Frame, Section};
+use super::words;
+use askama::Template;
+use penstock_base::Role;
+use penstock_export::{ProbeResult, TargetState};
+use penstock_http::path::path_parameter;
+use penstock_http::problem::Problem;
+use penstock_http::query::Query;
+use penstock_http::state::{gateway, run_blocking};
+use salvo::{Depot, Request, Response, handler};
+
+#[derive(Template)]
+#[template(path = "admin/targets.html")]
+struct List {
+    frame: Frame,
+    targets: Vec<Target>,
+}
+
+/// One target.
+struct Target {
+    name: String,
+    kind: &'static str,
+    class: &'static str,
+    state: &'static str,
+    blocked: Option<Blocked>,
+    paused: Option<String>,
+    waiting: String,
+    oldest: Option<String>,
+    last: Option<String>,
+    /// The number of Business Objects whose exports wait for space in the spool.
+    without_room: u64,
+}
+
+/// Why and since when a target is blocked.
+struct Blocked {
+    cause: String,
+    since: Option<String>,
+    attempts: String,
+    next: Option<String>,
+}
+
+/// Shows all targets.
+#[handler]
+pub(crate) async fn list(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    Query::read(req, &[])?;
+    let frame = Frame::for_caller(req, depot, res, Section::Targets);
+    let exporter = gateway(depot)?.exporter;
+    let targets = run_blocking(move || Ok(exporter.list_targets()?)).await?;
+    frame::show_page(
+        res,
+        depot,
+        &List { frame, targets: targets.into_iter().map(Target::from_state).collect() },
+    );
+    Ok(())
+}
+
+/// Tests one target.
+#[handler]
+pub(crate) async fn test(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+) -> Result<(), Problem> {
+    let exporter = gateway(depot)?.exporter;
+    let ProbeResult { target, ok, cause, milliseconds, .. } =
+        exporter.test_target(path_parameter(req, "bucketName")).await?;
+    let cause = cause.unwrap_or_default();
+    if ok {
+        let remark = if cause.is_empty() { cause } else { format!(" Note: {cause}.") };
+        let words = format!(
+            "{target} responded in {milliseconds} ms, and nothing was found that would prevent a delivery.{remark}"
+        );
+        frame::redirect_with_notice(res, depot, "/admin/targets", &words);
+    } else {
+        frame::redirect_with_error(
+            res,
+            depot,
+            "/admin/targets",
+            &format!("{target} would not accept exports: {cause}"),
+        );
+    }
+    Ok(())
+}
+
+impl Target {
+    fn from_state(target: TargetState) -> Self {
+        let (class, state) = match (&target.blocked, &target.paused, target.reachable) {
+            (Some(_), ..) => ("bad", "blocked"),
+            (None, Some(_), _) if target.depth > 0 => ("warn", "paused"),
+            (None, _, Some(true)) => ("good", "reachable"),
+            (None, _, Some(false)) => ("warn", "unreachable"),
+            (None, _, None) => ("", "not tried yet"),
+        };
+        let blocked = target.blocked.map(|cause| Blocked {
+            cause,
+            since: target.blocked_since.as_deref().map(words::format_age),
+            attempts: words::format_count(target.attempts, "attempt", "attempts"),
+            next: target.next_attempt.as_deref().map(words::format_utc),
+        });
+        let size = words::format_size(target.bytes);
+        Self {
+            kind: if target.kind == "s3" { "S3 bucket" } else { "directory" },
+            class,
+            state,
+            blocked,
+            paused: target.paused,
+            waiting: match target.depth {
+                0 => "none".to_owned(),
+                depth => format!("{}, {size}", words::format_count(depth, "export", "exports")),
+            },
+            oldest: target.oldest.as_deref().map(words::format_age),
+            last: target.last_delivery.as_deref().map(words::format_age),
+            without_room: target.waiting,
+            name: target.name,
+        }
+    }
+}

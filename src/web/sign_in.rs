@@ -1,0 +1,23 @@
+//! Signing in and out in a browser. The pages are rendered here, work without script, and load nothing from
+//! elsewhere.
+//!
+//! - `password`: `GET` and `POST /login`: sign-in with a password, or the link to the provider
+//! - `provider`: `/oauth2/authorization/{id}` and `/login/oauth2/code/{id}`: sign-in at an OpenID provider
+//! - `home`: `GET /`: redirects to the administration interface, or to the sign-in
+//! - `logout`: `POST /logout`, and the page after it
+//! - `pages`: the templates, and what every page has
+//! - `session`: the session and its cookies
+
+mod home;
+mod logout;
+mod pages;
+mod password;
+mod provider;
+mod session;
+
+pub(super) use home::front;
+pub(super) use logout::{sign_out, signed_out};
+pub(super) use pages::{Message, redirect, show_page_with_policy, show_static_page as show_page};
+pub(super) use password::parse_form_fields;
+pub(super) use password::{show_sign_in, sign_in};
+pub(super) use provider::{authorize, complete};

@@ -1,17 +1,17 @@
 // Live pages. Every page works without this script.
 
 // The content of elements with `data-live` is replaced when an event of one of their types arrives, at most once in
-// PAUSE milliseconds, and at least once in REST milliseconds. These requests do not keep the session alive.
-const PAUSE = 1000;
-const REST = 15000;
+// MIN_INTERVAL milliseconds, and at least once in MAX_INTERVAL milliseconds. These requests do not keep the session alive.
+const MIN_INTERVAL = 1000;
+const MAX_INTERVAL = 15000;
 
-function live(elements) {
-  let due = 0;
+function refreshOnEvents(elements) {
+  let timer = 0;
   let last = Date.now();
   const prefix = document.documentElement.dataset.prefix;
 
-  async function renew() {
-    due = 0;
+  async function refresh() {
+    timer = 0;
     last = Date.now();
     // An element in which the user is typing or choosing is not replaced.
     if (document.hidden || elements.some((id) => document.getElementById(id)?.querySelector('form :focus, dialog[open]'))) return;
@@ -20,46 +20,46 @@ function live(elements) {
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
       if (answer.redirected || answer.status === 401) return location.reload();
       if (!answer.ok) return;
-      for (const id of elements) swap(document.getElementById(id), page.getElementById(id));
+      for (const id of elements) replaceContent(document.getElementById(id), page.getElementById(id));
       document.body.classList.remove('stale');
-      stops();
+      setTabStops();
     } catch {
       document.body.classList.add('stale');
     }
   }
 
   // Replaces the content of an element, and keeps the focus where it was.
-  function swap(old, fresh) {
+  function replaceContent(old, fresh) {
     if (!old || !fresh || old.innerHTML === fresh.innerHTML) return;
-    const focused = old.contains(document.activeElement) ? path(old, document.activeElement) : null;
+    const focused = old.contains(document.activeElement) ? childPath(old, document.activeElement) : null;
     const scrolled = [...old.querySelectorAll('.scroll')].map((e) => e.scrollLeft);
     old.replaceChildren(...document.adoptNode(fresh).childNodes);
     [...old.querySelectorAll('.scroll')].forEach((e, at) => { e.scrollLeft = scrolled[at] ?? 0; });
     if (focused) focused.reduce((e, at) => e?.children[at], old)?.focus({ preventScroll: true });
   }
 
-  function path(root, element) {
+  function childPath(root, element) {
     const steps = [];
     for (let e = element; e !== root; e = e.parentElement) steps.unshift([...e.parentElement.children].indexOf(e));
     return steps;
   }
 
-  function soon() {
-    if (!due) due = setTimeout(renew, Math.max(0, last + PAUSE - Date.now()));
+  function refreshSoon() {
+    if (!timer) timer = setTimeout(refresh, Math.max(0, last + MIN_INTERVAL - Date.now()));
   }
 
   const types = new Set(elements.flatMap((id) => document.getElementById(id).dataset.live.split(',')));
   if (types.size) {
     const events = new EventSource(`${prefix}/api/v1/events?types=${[...types].join(',')}`);
-    for (const type of [...types, 'penstock.events.lost']) events.addEventListener(type, soon);
+    for (const type of [...types, 'penstock.events.lost']) events.addEventListener(type, refreshSoon);
     addEventListener('pagehide', () => events.close());
   }
-  setInterval(() => { if (Date.now() - last >= REST) soon(); }, REST / 3);
-  document.addEventListener('visibilitychange', soon);
+  setInterval(() => { if (Date.now() - last >= MAX_INTERVAL) refreshSoon(); }, MAX_INTERVAL / 3);
+  document.addEventListener('visibilitychange', refreshSoon);
 }
 
 const elements = [...document.querySelectorAll('[data-live]')].map((element) => element.id);
-if (elements.length) live(elements);
+if (elements.length) refreshOnEvents(elements);
 
 // Buttons that copy the text of the element in their `data-copy`. Without script the text can be selected.
 for (const button of document.querySelectorAll('[data-copy]')) {
@@ -80,11 +80,11 @@ for (const button of document.querySelectorAll('[data-copy]')) {
 document.getElementById('faults')?.focus();
 
 // A table has a tab stop only if it scrolls.
-function stops() {
+function setTabStops() {
   for (const box of document.querySelectorAll('.scroll')) {
     if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
     else box.removeAttribute('tabindex');
   }
 }
-stops();
-addEventListener('resize', stops);
+setTabStops();
+addEventListener('resize', setTabStops);

@@ -8,7 +8,7 @@ const sample = document.getElementById('sample');
 const gutter = form.querySelector('.gutter');
 
 // Shows line numbers, and marks lines with errors.
-function number() {
+function numberLines() {
   const wrong = new Set(document.getElementById('checked').dataset.lines.split(' ').filter(Boolean).map(Number));
   const lines = config.value.split('\n').length;
   const rows = [];
@@ -24,17 +24,17 @@ function number() {
 }
 
 // Requests a check. A pending request for an older text is cancelled.
-let due = 0;
-let asking = null;
+let timer = 0;
+let pending = null;
 
-async function check() {
-  asking?.abort();
-  const asked = new AbortController();
-  asking = asked;
+async function requestCheck() {
+  pending?.abort();
+  const request = new AbortController();
+  pending = request;
   try {
-    const answer = await fetch(form.dataset.check, { method: 'POST', body: new URLSearchParams(new FormData(form)), signal: asked.signal });
+    const answer = await fetch(form.dataset.check, { method: 'POST', body: new URLSearchParams(new FormData(form)), signal: request.signal });
     if (!answer.ok) {
-      if (answer.status === 401) say('Your session has ended. Copy what you have written, and sign in again.');
+      if (answer.status === 401) showMessage('Your session has ended. Copy what you have written, and sign in again.');
       return;
     }
     const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
@@ -46,13 +46,13 @@ async function check() {
     for (const e of fresh.querySelectorAll('details')) e.open = open.get(e.firstElementChild.textContent) ?? e.open;
     old.dataset.lines = fresh.dataset.lines;
     old.replaceChildren(...document.adoptNode(fresh).childNodes);
-    number();
+    numberLines();
   } catch (error) {
-    if (error.name !== 'AbortError') say('The gateway does not respond. The check continues when it does.');
+    if (error.name !== 'AbortError') showMessage('The gateway does not respond. The check continues when it does.');
   }
 }
 
-function say(words) {
+function showMessage(words) {
   const line = document.createElement('p');
   line.className = 'verdict warn';
   line.setAttribute('role', 'status');
@@ -60,15 +60,15 @@ function say(words) {
   document.getElementById('checked').replaceChildren(line);
 }
 
-function soon() {
-  clearTimeout(due);
-  due = setTimeout(check, PAUSE);
+function checkSoon() {
+  clearTimeout(timer);
+  timer = setTimeout(requestCheck, PAUSE);
 }
 
-config.addEventListener('input', number);
+config.addEventListener('input', numberLines);
 config.addEventListener('scroll', () => { gutter.scrollTop = config.scrollTop; });
 // Warnings depend on every field, so every input causes a check.
-form.addEventListener('input', soon);
+form.addEventListener('input', checkSoon);
 
 // The link of an error selects its place in the mapping.
 form.addEventListener('click', (event) => {
@@ -104,6 +104,6 @@ addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(
 // Removes the button Check, which the Enter key in a field would press.
 form.querySelector('.without-script').remove();
 document.body.classList.add('scripted');
-number();
+numberLines();
 // Also checks what was typed before this script ran, or what the browser restored.
-if (config.value !== config.defaultValue || sample.value !== sample.defaultValue) soon();
+if (config.value !== config.defaultValue || sample.value !== sample.defaultValue) checkSoon();

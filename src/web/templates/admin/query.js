@@ -2,13 +2,13 @@
 
 const form = document.getElementById('query-form');
 const result = document.getElementById('result');
-const told = document.getElementById('told');
-let asking = null;
+const statusLine = document.getElementById('told');
+let pending = null;
 
-async function ask() {
-  asking?.abort();
-  const asked = new AbortController();
-  asking = asked;
+async function runQuery() {
+  pending?.abort();
+  const request = new AbortController();
+  pending = request;
   const { query, variables } = form.elements;
   let body = `{"query":${JSON.stringify(query.value)}`;
   if (variables.value.trim()) {
@@ -17,31 +17,31 @@ async function ask() {
       // Sent as typed, so that numbers keep all their digits.
       body += `,"variables":${variables.value}`;
     } catch (error) {
-      told.textContent = `The variables are not JSON: ${error.message}`;
+      statusLine.textContent = `The variables are not JSON: ${error.message}`;
       variables.focus();
       return;
     }
   }
   const begun = performance.now();
-  told.textContent = 'Running …';
+  statusLine.textContent = 'Running …';
   try {
     const answer = await fetch(form.dataset.graphql, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', Accept: 'application/graphql-response+json, application/json;q=0.9' },
       body: `${body}}`,
-      signal: asked.signal,
+      signal: request.signal,
     });
     const text = await answer.text();
-    result.textContent = pretty(text);
+    result.textContent = formatJson(text);
     const faults = /"errors":/.test(text) ? ', with errors' : '';
-    told.textContent = answer.status === 401 ? 'Your session has ended; sign in again.' : `Completed in ${Math.round(performance.now() - begun)} ms${faults}.`;
+    statusLine.textContent = answer.status === 401 ? 'Your session has ended; sign in again.' : `Completed in ${Math.round(performance.now() - begun)} ms${faults}.`;
   } catch (error) {
-    if (error.name !== 'AbortError') told.textContent = 'The gateway does not respond.';
+    if (error.name !== 'AbortError') statusLine.textContent = 'The gateway does not respond.';
   }
 }
 
 // Inserts white space without changing tokens: numbers keep all their digits.
-function pretty(text) {
+function formatJson(text) {
   const out = [];
   let depth = 0;
   let opened = false;
@@ -58,9 +58,9 @@ function pretty(text) {
   return out.join('');
 }
 
-form.addEventListener('submit', (event) => { event.preventDefault(); ask(); });
+form.addEventListener('submit', (event) => { event.preventDefault(); runQuery(); });
 form.addEventListener('keydown', (event) => {
-  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); ask(); }
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) { event.preventDefault(); runQuery(); }
 });
 for (const element of document.querySelectorAll('.with-script')) element.hidden = false;
 

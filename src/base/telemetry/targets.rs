@@ -22,7 +22,7 @@ const EARLIER_TARGETS: [(&str, &[&str]); 27] = [
     ("penstock::files", &["penstock_base::files"]),
     ("penstock::gateway", &["penstock_service::gateway"]),
     ("penstock::graphql", &["penstock_graphql"]),
-    ("penstock::http", &["penstock_http", "penstock_api", "penstock_web"]),
+    ("penstock::http", &["penstock_http", "penstock_api", "penstock_web", "penstock_service"]),
     ("penstock::memory", &["penstock_base::memory"]),
     ("penstock::mend", &["penstock_service::recovery"]),
     ("penstock::network", &["penstock_base::network"]),
@@ -84,7 +84,15 @@ mod tests {
             ),
             ("penstock::business_object::json=info", "penstock_base::json=info"),
             ("penstock::time_zone=info", "penstock_base::time_zone=info"),
-            ("penstock::http[request{path=x}]=debug", "penstock_http[request{path=x}]=debug"),
+            (
+                "penstock::gateway[request{path=x}]=debug",
+                "penstock_service::gateway[request{path=x}]=debug",
+            ),
+            (
+                "penstock::http::namespaces=debug",
+                "penstock_http::namespaces=debug,penstock_api::namespaces=debug,\
+                 penstock_web::namespaces=debug,penstock_service::namespaces=debug",
+            ),
             (
                 "penstock::business_object::changes::cursor=info",
                 "penstock_model::change_feed::cursor=info",
@@ -106,6 +114,9 @@ mod tests {
             ("penstock_auth::deferred_writes", "auth::later"),
             ("penstock_store::maintenance", "penstock_store::tidy"),
             ("penstock_cli::app::tls", "app::tls"),
+            ("penstock_service::gateway::status", "gateway::status"),
+            ("penstock_service::namespaces", "http::namespaces"),
+            ("penstock_api::ingest", "http::ingest"),
             ("penstock_store::store", "penstock_store::store"),
             ("hyper::proto", "hyper::proto"),
         ] {

@@ -41,7 +41,7 @@ pub use index::panic_is_caught;
 pub use journal::FORMAT;
 pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
-pub use reader::{PriorState, QuadPosition, Reader};
+pub use reader::{QuadPosition, Reader};
 pub use steps::Stage;
 pub use store::{ReadStore, Store};
 pub use subject_quads::SubjectQuads;

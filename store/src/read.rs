@@ -1,5 +1,5 @@
 //! Reading, with the same interface for a [`crate::Reader`] and a [`crate::Transaction`].
-use crate::{Error, SubjectQuads};
+use crate::{Error, SubjectQuads, order};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term};
 use std::ops::ControlFlow;
 
@@ -70,7 +70,16 @@ pub trait Read {
 
     /// Returns the quads of a subject in all graphs, without duplicates, ordered by predicate, object and
     /// graph.
-    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error>;
+    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
+        let mut found = Vec::new();
+        let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };
+        self.for_each(&pattern, &mut |quad| {
+            found.push(quad);
+            ControlFlow::Continue(())
+        })?;
+        order::sort_quads(&mut found);
+        Ok(found)
+    }
 
     /// Passes every matching quad to `visit` until it breaks. The order is unspecified.
     fn for_each(

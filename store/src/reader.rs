@@ -1,9 +1,9 @@
 //! Reading committed data.
+use crate::Error;
 use crate::index::{Index, PageCursor};
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
-use crate::{Error, order};
-use oxrdf::{NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad};
+use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
 use std::ops::ControlFlow;
 use std::sync::RwLockReadGuard;
 
@@ -55,12 +55,6 @@ impl Reader<'_> {
     }
 }
 
-/// The store as it was when a transaction began, without the changes of the [`crate::Transaction`].
-#[derive(Debug)]
-pub struct PriorState<'a> {
-    pub(crate) index: &'a Index,
-}
-
 impl Read for Reader<'_> {
     fn read_subject(
         &self,
@@ -70,16 +64,12 @@ impl Read for Reader<'_> {
         self.index.read_subject(subject, quads)
     }
 
-    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        PriorState { index: &self.index }.quads_about(subject)
-    }
-
     fn for_each(
         &self,
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        PriorState { index: &self.index }.for_each(pattern, visit)
+        Read::for_each(&*self.index, pattern, visit)
     }
 
     fn list_subjects(
@@ -88,11 +78,11 @@ impl Read for Reader<'_> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        PriorState { index: &self.index }.list_subjects(filter, after, limit)
+        self.index.list_subjects(filter, after, limit)
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        PriorState { index: &self.index }.read_document(collection, key)
+        self.index.read_document(collection, key)
     }
 
     fn read_documents(
@@ -100,28 +90,17 @@ impl Read for Reader<'_> {
         collection: &str,
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error> {
-        PriorState { index: &self.index }.read_documents(collection, range)
+        self.index.read_documents(collection, range)
     }
 }
 
-impl Read for PriorState<'_> {
+impl Read for Index {
     fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,
         quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        self.index.read_subject(subject, quads)
-    }
-
-    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        let mut found = Vec::new();
-        let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };
-        self.for_each(&pattern, &mut |quad| {
-            found.push(quad);
-            ControlFlow::Continue(())
-        })?;
-        order::sort_quads(&mut found);
-        Ok(found)
+        self.read_subject(subject, quads)
     }
 
     fn for_each(
@@ -129,7 +108,7 @@ impl Read for PriorState<'_> {
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        self.index.for_each(pattern, &|_| false, visit)
+        self.for_each(pattern, &|_| false, visit)
     }
 
     fn list_subjects(
@@ -142,7 +121,7 @@ impl Read for PriorState<'_> {
         if limit == 0 {
             return Ok(found);
         }
-        self.index.visit_subjects(filter, after, &mut |iri, _| {
+        self.visit_subjects(filter, after, &mut |iri, _| {
             found.push(NamedNode::new_unchecked(iri));
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
@@ -150,7 +129,7 @@ impl Read for PriorState<'_> {
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.index.read_document(collection, key)
+        self.read_document(collection, key)
     }
 
     fn read_documents(
@@ -162,7 +141,7 @@ impl Read for PriorState<'_> {
         if range.limit == 0 {
             return Ok(found);
         }
-        self.index.visit_documents(collection, range, &mut |document| {
+        self.visit_documents(collection, range, &mut |document| {
             found.push(document);
             if found.len() < range.limit {
                 ControlFlow::Continue(())

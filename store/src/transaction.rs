@@ -2,9 +2,8 @@
 use crate::index::{Code, Index, Row};
 use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
-use crate::reader::PriorState;
 use crate::steps::WriterSteps;
-use crate::{Error, order, term};
+use crate::{Error, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -203,9 +202,9 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns the store as it was when this change began.
-    pub fn prior_state(&self) -> PriorState<'_> {
+    pub fn prior_state(&self) -> &impl Read {
         self.steps.count_step();
-        PriorState { index: &self.index }
+        &*self.index
     }
 
     /// Converts a pattern into term numbers. Returns `None` if no changed quad can match it.
@@ -268,17 +267,6 @@ impl<'a> Transaction<'a> {
 }
 
 impl Read for Transaction<'_> {
-    fn quads_about(&self, subject: &NamedOrBlankNode) -> Result<Vec<Quad>, Error> {
-        let mut found = Vec::new();
-        let pattern = Pattern { subject: Some(subject.clone()), ..Pattern::default() };
-        self.for_each(&pattern, &mut |quad| {
-            found.push(quad);
-            ControlFlow::Continue(())
-        })?;
-        order::sort_quads(&mut found);
-        Ok(found)
-    }
-
     fn for_each(
         &self,
         pattern: &Pattern,

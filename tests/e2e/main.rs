@@ -15,6 +15,7 @@ mod client;
 mod clockless;
 mod countries;
 mod demo;
+mod earlier_version;
 mod events;
 mod full_disk;
 mod hostile;

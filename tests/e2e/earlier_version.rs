@@ -1,0 +1,220 @@
+//! The data directory and the backup of an earlier version are read with every record, and work continues with them.
+//! `tests/fixtures/README.md` describes the fixture.
+use crate::client::Client;
+use crate::server::{Server, penstock, wait_for};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/0.1.0-2098865.tar.gz");
+const DATA: &str = "--service.data-dir=data";
+/// The settings that the fixture was written with. Nothing listens at port 1, so the target is unreachable.
+const SETTINGS: [&str; 7] = [
+    DATA,
+    "--service.gateway-id=edge-fixture",
+    "--service.export.targets.embedded.type=directory",
+    "--service.export.targets.down.type=s3",
+    "--service.export.targets.down.endpoint=http://127.0.0.1:1",
+    "--service.export.targets.down.access-key-id=test",
+    "--service.export.targets.down.secret-access-key=test",
+];
+/// The difference between the last number of a counter in a backup and the next one after the restore.
+const RESTORE_GAP: u64 = 1_000_000;
+
+#[test]
+fn the_data_of_an_earlier_version_is_read_and_used() {
+    let dir = unpack_fixture();
+    let dir = dir.path();
+    let server = start_with_closed_window(dir);
+    assert_records(&server, dir, "data");
+    assert_work_continues(server, dir, 0);
+
+    let mut verify = penstock(dir);
+    verify.args(["verify-export", "--bucket", "data/buckets/embedded"]);
+    assert_success(&mut verify);
+    assert_success(penstock(dir).args(["verify", DATA]));
+}
+
+#[test]
+fn the_backup_of_an_earlier_version_is_restored_and_used() {
+    let dir = unpack_fixture();
+    let dir = dir.path();
+    fs::remove_dir_all(dir.join("data")).unwrap();
+    assert_success(penstock(dir).args(["restore", "backup", DATA]));
+    let server = start_with_closed_window(dir);
+    assert_records(&server, dir, "backup");
+    let clock = penstock(dir).args(["clock", "show", "--json", DATA]).output().unwrap();
+    let clock: Value = serde_json::from_slice(&clock.stdout).unwrap();
+    assert!(clock["lastKnown"].is_string(), "{clock}");
+    assert_work_continues(server, dir, RESTORE_GAP);
+    assert_success(penstock(dir).args(["verify", DATA]));
+}
+
+fn unpack_fixture() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    assert_success(Command::new("tar").args(["-xzf", FIXTURE]).current_dir(dir.path()));
+    let requests = read_json(dir.path(), "requests.json");
+    fs::write(dir.path().join("key-of-the-tests"), text(&requests["keys"]["fixture"])).unwrap();
+    dir
+}
+
+/// Starts the gateway in the state that the fixture's answers were read in: the spool is full, and the export window is
+/// closed for hours, so that no export changes.
+fn start_with_closed_window(dir: &Path) -> Server {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let hour = (now.as_secs() / 3600 + 12) % 24;
+    let window = format!("--service.export.window={hour:02}:00-{hour:02}:01");
+    let arguments = [SETTINGS.as_slice(), &[&window, "--service.export.spool=1KiB"]].concat();
+    Server::start(dir, &arguments)
+}
+
+/// Asserts that every answer about the records, and the graph, is as the earlier version gave it.
+fn assert_records(server: &Server, dir: &Path, name: &str) {
+    let expected = read_json(dir, &format!("{name}.json"));
+    for earlier in expected["answers"].as_array().unwrap() {
+        let path = text(&earlier["path"]);
+        let answer = server.client.get(path);
+        assert_eq!(json!(answer.status), earlier["status"], "{path}: {}", answer.text());
+        if answer.status != 200 {
+            continue;
+        }
+        if path.ends_with("/content") {
+            assert_eq!(answer.text(), text(&earlier["body"]), "{path}");
+            continue;
+        }
+        let body = serde_json::from_str(text(&earlier["body"])).unwrap();
+        let (today, earlier) = (stored_members(answer.json()), stored_members(body));
+        assert_eq!(items(&today).len(), items(&earlier).len(), "{path}");
+        for (today, earlier) in items(&today).iter().zip(items(&earlier)) {
+            assert_eq!(today, earlier, "{path}");
+        }
+    }
+    // Exports that wait for space have no record yet; they are computed from the changes since the last export.
+    wait_for("two exports wait for space", || {
+        let exports = server.client.get("/api/v1/exports").expect(200).json();
+        items(&exports).iter().filter(|export| export["status"] == "waiting").count() == 2
+    });
+    let dump = penstock(dir).args(["dump", "--format=nq", DATA]).output().unwrap();
+    let mut graph: Vec<_> = str::from_utf8(&dump.stdout).unwrap().lines().collect();
+    graph.sort_unstable();
+    assert_eq!(json!(graph), expected["graph"]);
+}
+
+/// Returns a page without what is not a stored record, or changes when the gateway opens the data.
+fn stored_members(mut page: Value) -> Value {
+    let stored = page["items"].as_array_mut().unwrap();
+    stored.retain(|item| item["status"] != "waiting" && item["what"] != "data.restored");
+    for item in stored {
+        // The test itself uses this key.
+        if item["name"] == "fixture" {
+            item["lastUsed"].take();
+        }
+        // The gateway words these itself when it answers or starts.
+        if item["status"] == "blocked" {
+            item["lastError"].take();
+        }
+        for warning in item["warnings"].as_array_mut().into_iter().flatten() {
+            if warning["message"].is_string() {
+                warning["message"].take();
+            }
+        }
+    }
+    page
+}
+
+/// Asserts that credentials, repeated requests, counters and the export queue work with the records. `gap` is what a
+/// restore adds to counters.
+fn assert_work_continues(server: Server, dir: &Path, gap: u64) {
+    let requests = read_json(dir, "requests.json");
+    let client = server.client;
+    let keys = &requests["keys"];
+    let status = |name: &str, path: &str| {
+        let bearer = format!("Bearer {}", text(&keys[name]));
+        client.send(Method::GET, path, &[("authorization", &bearer)], "").unwrap().status
+    };
+    assert_eq!(status("plant", "/api/v1/business-objects/Reading"), 200);
+    assert_eq!(status("plant", "/api/v1/business-objects/Machine"), 403);
+    assert_eq!(status("reader", "/api/v1/namespaces"), 200);
+    assert_eq!(status("reader", "/api/v1/users"), 403);
+    assert_eq!(status("meter", "/metrics"), 200);
+    assert_eq!(status("revoked", "/api/v1/status"), 401);
+    for (email, expected) in [("ada", 200), ("bob", 200), ("eve", 403), ("dora", 401)] {
+        let credentials = json!({"email": email, "password": requests["password"]});
+        let answer = client.post("/login", credentials.to_string());
+        assert_eq!(answer.status, expected, "{email}: {}", answer.text());
+    }
+
+    if gap == 0 {
+        assert_requests_are_repeatable(client, &requests["repeatable"]);
+    }
+
+    let reading = json!({"data": [{"name": "after the upgrade"}]}).to_string();
+    let answer = client.post("/api/v1/business-objects/Reading", reading).expect(200).json();
+    let number = 9 + gap;
+    assert_eq!(answer["objects"][0]["uri"], format!("https://plant.example/readings/{number}"));
+    server.stop();
+
+    // Now there is space, and deliveries are allowed.
+    let server = Server::start(dir, &SETTINGS);
+    let export = wait_for_export(server.client, "embedded", 4 + gap, "delivered");
+    // A restore cannot know what was delivered after the backup.
+    let kind = if gap == 0 { "incremental" } else { "full" };
+    assert_eq!(export["kind"], kind);
+    wait_for_export(server.client, "down", 4 + gap, "queued");
+    let first = wait_for_export(server.client, "down", 1, "blocked");
+    let park = format!("/api/v1/exports/{}/park", text(&first["id"]));
+    assert_eq!(server.client.post(&park, "").expect(200).json()["status"], "parked");
+    server.stop();
+}
+
+/// Asserts that requests with an `Idempotency-Key` get their first answers. The clock of the data was reset, so no time
+/// has passed for it. The clock of the backup counts the time since, where the machine's clock is synchronised.
+fn assert_requests_are_repeatable(client: Client, requests: &Value) {
+    for request in requests.as_array().unwrap() {
+        let headers = [
+            ("content-type", text(&request["contentType"])),
+            ("idempotency-key", text(&request["key"])),
+        ];
+        let body = text(&request["body"]).to_owned();
+        let answer = client.send(Method::POST, text(&request["path"]), &headers, body).unwrap();
+        assert_eq!(answer.expect(200).text(), text(&request["answer"]));
+    }
+}
+
+/// Waits until the export of the Business Object `Changing` with this target and sequence has this status.
+fn wait_for_export(client: Client, target: &str, sequence: u64, status: &str) -> Value {
+    let mut found = Value::Null;
+    wait_for(&format!("{target} {sequence} is {status}"), || {
+        let exports = client.get("/api/v1/exports?limit=200").expect(200).json();
+        let export = items(&exports).iter().find(|export| {
+            export["businessObjectName"] == "Changing"
+                && export["target"] == target
+                && export["sequence"] == sequence
+                && export["status"] == status
+        });
+        found = export.cloned().unwrap_or_default();
+        !found.is_null()
+    });
+    found
+}
+
+#[track_caller]
+fn assert_success(command: &mut Command) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+fn read_json(dir: &Path, name: &str) -> Value {
+    serde_json::from_slice(&fs::read(dir.join(name)).unwrap()).unwrap()
+}
+
+fn items(page: &Value) -> &Vec<Value> {
+    page["items"].as_array().unwrap()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap()
+}

@@ -3,16 +3,10 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use oxrdf::NamedNode;
-use penstock_base::commit::NoClient;
-use penstock_base::error::GatewayError;
-use penstock_model::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
-use penstock_model::change_feed::Watch;
-use penstock_model::ingest::{Body, Limits, Mode, Request, ingest};
-use penstock_model::mapping::{self, Mapping};
-use penstock_model::namespace::{self, Generator, Namespace};
-use penstock_model::resource::{BusinessObject, Compiled, Definition};
-use penstock_model::{members, view};
-use penstock_store::{Options, Store};
+use penstock_model::ingest::{Body, Mode};
+use penstock_model::namespace::Generator;
+use penstock_model::testing::Fixture;
+use penstock_model::{mapping, members, view};
 use std::fmt::Write;
 use std::hint::black_box;
 
@@ -40,85 +34,25 @@ fields:
             name: {type: string, path: <http://example.com/name>}
 ";
 
-struct Gateway {
-    store: Store,
-    business_object: Compiled,
-    watch: Watch,
-    _dir: tempfile::TempDir,
+/// Returns a fixture that ingests without a watch.
+fn unwatched_fixture() -> Fixture {
+    Fixture::with_generator(mapping::compile(CONFIG).unwrap().root, Generator::Uuid)
 }
 
-impl Gateway {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let mapping: Mapping = mapping::compile(CONFIG).unwrap();
-        store
-            .transact(|transaction| -> Result<(), GatewayError> {
-                for name in mapping.namespaces() {
-                    let namespace = Namespace {
-                        name: name.to_owned(),
-                        uri_base: format!("http://example.com/id/{name}/"),
-                        generator: Generator::Uuid,
-                        created_at: String::new(),
-                    };
-                    namespace::put(transaction, namespace)?;
-                }
-                Ok(())
-            })
-            .unwrap();
-        let object = BusinessObject {
-            id: "bench".to_owned(),
-            definition: Definition { enabled: true, ..Definition::default() },
-            version: 1,
-            created_at: String::new(),
-            updated_at: String::new(),
-            updated_by: None,
-            created_namespaces: Vec::new(),
-        };
-        let business_object = Compiled { object, mapping, conditions: Vec::new() };
-        Self { store, business_object, watch: Watch::default(), _dir: dir }
-    }
+fn ingest(fixture: &Fixture, body: &str) {
+    fixture.run(&fixture.request(Mode::Add, Body::Json(body.as_bytes()))).unwrap();
+}
 
-    fn ingest_body(&self, body: &str) {
-        let limits = Limits {
-            nesting: 128,
-            objects: 10_000,
-            values: 150_000,
-            idempotency_keys: 1000,
-            idempotency_bytes: 16 << 20,
-            history: 1000,
-        };
-        let request = Request {
-            business_object: &self.business_object,
-            mode: Mode::Add,
-            check: &NoClient,
-            caller: "local",
-            api_key: None,
-            traceparent: None,
-            idempotency_key: None,
-            lists_objects: true,
-            watch: &self.watch,
-            events: None,
-            body: Body::Json(body.as_bytes()),
-        };
-        ingest(&self.store.clone().into(), &limits, &request).unwrap();
+/// Renders these objects, and returns the bytes of JSON.
+fn render_objects(fixture: &Fixture, uris: &[NamedNode], out: &mut Vec<u8>) -> u64 {
+    let mut bytes = 0;
+    for uri in uris {
+        out.clear();
+        let root = &fixture.business_object.mapping.root;
+        view::render_object(&fixture.store.read(), root, uri, out, &mut Vec::new()).unwrap();
+        bytes += black_box(&*out).len() as u64;
     }
-
-    fn list_members(&self) -> Vec<NamedNode> {
-        members::list_members(&self.store.read(), &self.business_object, None, usize::MAX).unwrap()
-    }
-
-    /// Renders these objects, and returns the bytes of JSON.
-    fn render_objects(&self, uris: &[NamedNode], out: &mut Vec<u8>) -> u64 {
-        let mut bytes = 0;
-        for uri in uris {
-            out.clear();
-            let root = &self.business_object.mapping.root;
-            view::render_object(&self.store.read(), root, uri, out, &mut Vec::new()).unwrap();
-            bytes += black_box(&*out).len() as u64;
-        }
-        bytes
-    }
+    bytes
 }
 
 /// Builds a body of objects with two nested objects, each of which has one nested object.
@@ -140,14 +74,14 @@ fn build_body(from: usize, count: usize) -> String {
 }
 
 fn bench_ingest(criterion: &mut Criterion) {
-    let gateway = Gateway::new();
+    let fixture = unwatched_fixture();
     let body = build_body(0, 100);
     for (unit, throughput) in
         [("objects", Throughput::Elements(100)), ("bytes", Throughput::Bytes(body.len() as u64))]
     {
         let mut group = criterion.benchmark_group(format!("ingest, {unit}"));
         group.throughput(throughput);
-        group.bench_function("100 nested", |bencher| bencher.iter(|| gateway.ingest_body(&body)));
+        group.bench_function("100 nested", |bencher| bencher.iter(|| ingest(&fixture, &body)));
         group.finish();
     }
 }
@@ -163,14 +97,6 @@ fn bench_watched(criterion: &mut Criterion) {
         ("on change", true, None),
         ("on change and retention", true, Some("P30D")),
     ] {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let defaults = CatalogueSettings {
-            base_url: Some("http://example.com".to_owned()),
-            gateway_id: "bench".to_owned(),
-            auto_create_namespaces: true,
-        };
-        let catalogue = Catalogue::open(store.clone(), defaults).unwrap();
         let definition = serde_json::json!({
             "name": "Machine",
             "config": CONFIG,
@@ -178,38 +104,31 @@ fn bench_watched(criterion: &mut Criterion) {
             "exportOnChange": on_change,
             "retention": retention,
         });
-        let definition = definition.to_string();
-        let put = catalogue.put(
-            Requester::new(&NoClient, "bench"),
-            definition.as_bytes(),
-            IfMatch::Any,
-            &|_| Ok(()),
-        );
-        let business_object = (*put.unwrap().0).clone();
-        let watch = catalogue.watch().clone();
-        let gateway = Gateway { store, business_object, watch, _dir: dir };
-        group.bench_function(name, |bencher| bencher.iter(|| gateway.ingest_body(&body)));
+        let fixture = Fixture::with_definition(&definition);
+        group.bench_function(name, |bencher| bencher.iter(|| ingest(&fixture, &body)));
     }
     group.finish();
 }
 
 fn bench_render(criterion: &mut Criterion) {
-    let gateway = Gateway::new();
+    let fixture = unwatched_fixture();
     for from in (0..10_000).step_by(1000) {
-        gateway.ingest_body(&build_body(from, 1000));
+        ingest(&fixture, &build_body(from, 1000));
     }
-    let uris = gateway.list_members();
+    let uris =
+        members::list_members(&fixture.store.read(), &fixture.business_object, None, usize::MAX);
+    let uris = uris.unwrap();
     let mut out = Vec::new();
     for count in [1, 10_000] {
         let uris = uris.get(..count).unwrap();
-        let bytes = gateway.render_objects(uris, &mut out);
+        let bytes = render_objects(&fixture, uris, &mut out);
         for (unit, throughput) in
             [("objects", Throughput::Elements(count as u64)), ("bytes", Throughput::Bytes(bytes))]
         {
             let mut group = criterion.benchmark_group(format!("render, {unit}"));
             group.sample_size(10).throughput(throughput);
             group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
-                bencher.iter(|| gateway.render_objects(uris, &mut out));
+                bencher.iter(|| render_objects(&fixture, uris, &mut out));
             });
             group.finish();
         }

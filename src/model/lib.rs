@@ -12,6 +12,7 @@
 //! - `change_feed` records changes for automatic exports
 //! - `warnings` finds what is probably unintended in a definition
 //! - `rdf` dumps and loads the whole graph
+//! - `testing` has the fixtures of tests and benches
 
 pub mod catalogue;
 pub mod change_feed;
@@ -23,5 +24,7 @@ pub mod namespace;
 pub mod rdf;
 pub mod resource;
 pub mod search;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod view;
 pub mod warnings;

@@ -1,15 +1,14 @@
 //! The view, GraphQL and the export show the same values, with all digits.
-use crate::{data, fixture, mappings, text};
+use crate::{data, mappings, text};
 use penstock_auth::Caller;
-use penstock_base::commit::NoClient;
 use penstock_base::json::{self, Json};
 use penstock_config as config;
 use penstock_export::ExportRequester;
 use penstock_graphql::{GraphqlService, Query};
-use penstock_model::catalogue::{IfMatch, Requester};
 use penstock_model::ingest::Mode;
 use penstock_model::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use penstock_model::resource::Compiled;
+use penstock_model::testing::{ingest_body, list_members, put_definition, render_object};
 use penstock_service::gateway::Gateway;
 use proptest::prelude::*;
 use std::collections::HashMap;
@@ -59,17 +58,18 @@ fn agree(shape: &Shape, objects: &[Json]) {
         "config": config_of(shape, true).to_string(),
         "pushTargets": [{"bucketName": "bucket"}],
     });
-    let body = definition.to_string();
-    let (business_object, _) = gateway
-        .catalogue
-        .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
-        .unwrap();
+    let business_object = put_definition(&gateway.catalogue, &definition);
     assert_eq!(&business_object.mapping.root, shape, "the configuration describes the shape");
-    let body = format!("{{\"data\":{}}}", text::write(&Json::Array(objects.to_vec())));
-    fixture::send(&gateway.store, &business_object, Mode::Add, &body).unwrap();
+    let body = format!("{{\"data\":[{}]}}", text::elements(objects));
+    let watch = gateway.catalogue.watch();
+    ingest_body(&gateway.store, watch, &business_object, Mode::Add, &body).unwrap();
 
-    let uris = fixture::members(&gateway.store, &business_object);
-    let view = |uri: &String| fixture::view(&gateway.store, &business_object, uri);
+    let uris = list_members(&gateway.store.read(), &business_object);
+    let view = |uri: &String| {
+        let (json, warnings) = render_object(&gateway.store.read(), &business_object, uri);
+        assert_eq!(warnings, Vec::<String>::new());
+        json
+    };
     let views: Vec<String> = uris.iter().map(view).collect();
     assert_eq!(exported(&gateway, &business_object), format!("[{}]", views.join(",")));
     let graphql = GraphqlService::new(&gateway);

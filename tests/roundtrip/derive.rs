@@ -1,6 +1,5 @@
 //! Samples of any shape round-trip through the mapping that is derived from them.
-use crate::fixture::Fixture;
-use crate::text;
+use crate::{fixture_of, text};
 use penstock_base::json::Json;
 use penstock_model::derive::{DerivedMapping, MappingNames, derive_mapping, read_samples};
 use penstock_model::ingest::Mode;
@@ -128,9 +127,9 @@ proptest! {
         let mapping = mapping::compile(&derived.config).unwrap();
         // Several objects with the same URI are one object, which this test does not cover.
         prop_assume!(misfits.is_empty() && !objects.iter().any(names_objects));
-        let fixture = Fixture::new(&mapping.root);
-        fixture.send(Mode::Validate, &objects).unwrap();
-        let answer = fixture.send(Mode::Add, &objects).unwrap();
+        let fixture = fixture_of(&mapping.root);
+        fixture.send(Mode::Validate, &text::elements(&objects)).unwrap();
+        let answer = fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
         for (object, outcome) in objects.iter().zip(&answer.objects) {
             let pointer = format!("/data/{}", outcome.index);
             let expected = text::expected(&mapping.root, object, &pointer, outcome);
@@ -151,7 +150,7 @@ proptest! {
         prop_assert_eq!(&read_samples(&text, NESTING).unwrap().objects, &objects);
         // Unless a note reports a misfit, the samples fit the mapping.
         if derived.notes.iter().all(|note| !note.misfit) && !objects.iter().any(names_objects) {
-            Fixture::new(&mapping.root).send(Mode::Validate, &objects).unwrap();
+            fixture_of(&mapping.root).send(Mode::Validate, &text::elements(&objects)).unwrap();
         }
     }
 }

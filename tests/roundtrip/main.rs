@@ -4,14 +4,25 @@
 mod agreement;
 mod data;
 mod derive;
-mod fixture;
 mod mappings;
 mod text;
 
-use fixture::Fixture;
 use penstock_base::json::Json;
 use penstock_model::ingest::{Mode, Status};
+use penstock_model::mapping::Shape;
+use penstock_model::namespace::Generator;
+use penstock_model::testing::Fixture;
 use proptest::prelude::*;
+
+/// Creates a fixture with this mapping.
+fn fixture_of(shape: &Shape) -> Fixture {
+    Fixture::with_generator(shape.clone(), Generator::Uuid)
+}
+
+/// Returns the objects in the form of the view.
+fn view_all(fixture: &Fixture) -> Vec<String> {
+    fixture.members().iter().map(|uri| fixture.view(uri)).collect()
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
@@ -23,8 +34,8 @@ proptest! {
             (Just(shape), objects)
         }),
     ) {
-        let fixture = Fixture::new(&shape);
-        let answer = fixture.send(Mode::Add, &objects).unwrap();
+        let fixture = fixture_of(&shape);
+        let answer = fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
         prop_assert_eq!(answer.created, objects.len() as u64);
         for (object, outcome) in objects.iter().zip(&answer.objects) {
             let expected = text::expected(&shape, object, &format!("/data/{}", outcome.index), outcome);
@@ -39,11 +50,11 @@ proptest! {
             (Just(shape), objects)
         }),
     ) {
-        let fixture = Fixture::new(&shape);
-        fixture.send(Mode::Add, &objects).unwrap();
+        let fixture = fixture_of(&shape);
+        fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
         let quads = fixture.quads();
         for mode in [Mode::Add, Mode::Update, Mode::Replace] {
-            let again = fixture.send(mode, &objects).unwrap();
+            let again = fixture.send(mode, &text::elements(&objects)).unwrap();
             prop_assert!(again.objects.iter().all(|o| o.status == Status::Unchanged), "{:?}", again);
             prop_assert_eq!(&fixture.quads(), &quads);
         }
@@ -61,9 +72,9 @@ proptest! {
         data::shuffle(&mut shuffled, &mut seed.max(1));
         let Json::Array(shuffled) = shuffled else { unreachable!() };
         for mode in [Mode::Add, Mode::Replace] {
-            let (one, other) = (Fixture::new(&shape), Fixture::new(&shape));
-            one.send(mode, &objects).unwrap();
-            other.send(mode, &shuffled).unwrap();
+            let (one, other) = (fixture_of(&shape), fixture_of(&shape));
+            one.send(mode, &text::elements(&objects)).unwrap();
+            other.send(mode, &text::elements(&shuffled)).unwrap();
             prop_assert_eq!(one.quads(), other.quads());
         }
     }
@@ -75,13 +86,13 @@ proptest! {
             (Just(shape), objects)
         }),
     ) {
-        let fixture = Fixture::new(&shape);
-        fixture.send(Mode::Add, &objects).unwrap();
-        let exported = fixture.export();
-        let other = Fixture::new(&shape);
-        other.send_text(Mode::Replace, &format!("{{\"data\":[{}]}}", exported.join(","))).unwrap();
+        let fixture = fixture_of(&shape);
+        fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
+        let exported = view_all(&fixture);
+        let other = fixture_of(&shape);
+        other.send(Mode::Replace, &exported.join(",")).unwrap();
         prop_assert_eq!(fixture.quads(), other.quads());
-        prop_assert_eq!(exported, other.export());
+        prop_assert_eq!(exported, view_all(&other));
     }
 
     #[test]
@@ -91,10 +102,10 @@ proptest! {
             (Just(shape), versions)
         }),
     ) {
-        let (fixture, fresh) = (Fixture::new(&shape), Fixture::new(&shape));
-        fixture.send(Mode::Add, &old).unwrap();
-        fixture.send(Mode::Replace, &new).unwrap();
-        fresh.send(Mode::Replace, &new).unwrap();
+        let (fixture, fresh) = (fixture_of(&shape), fixture_of(&shape));
+        fixture.send(Mode::Add, &text::elements(&old)).unwrap();
+        fixture.send(Mode::Replace, &text::elements(&new)).unwrap();
+        fresh.send(Mode::Replace, &text::elements(&new)).unwrap();
         prop_assert_eq!(fixture.quads(), fresh.quads());
     }
 
@@ -105,11 +116,11 @@ proptest! {
             (Just(shape), objects)
         }),
     ) {
-        let fixture = Fixture::new(&shape);
-        let answer = fixture.send(Mode::Add, &objects).unwrap();
+        let fixture = fixture_of(&shape);
+        let answer = fixture.send(Mode::Add, &text::elements(&objects)).unwrap();
         let roots: Vec<String> =
             answer.objects.iter().map(|o| format!("{{\"uri\":\"{}\"}}", o.uri)).collect();
-        fixture.send_text(Mode::Delete, &format!("{{\"data\":[{}]}}", roots.join(","))).unwrap();
+        fixture.send(Mode::Delete, &roots.join(",")).unwrap();
         prop_assert_eq!(fixture.quads(), Vec::<String>::new());
     }
 }

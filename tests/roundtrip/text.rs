@@ -9,9 +9,7 @@ pub(crate) fn write(json: &Json) -> String {
         Json::Bool(value) => value.to_string(),
         Json::Number(digits) => digits.clone(),
         Json::String(text) => serde_json::to_string(text).unwrap(),
-        Json::Array(elements) => {
-            format!("[{}]", elements.iter().map(write).collect::<Vec<_>>().join(","))
-        }
+        Json::Array(array) => format!("[{}]", elements(array)),
         Json::Object(members) => {
             let members = members
                 .iter()
@@ -22,6 +20,11 @@ pub(crate) fn write(json: &Json) -> String {
             format!("{{{}}}", members.join(","))
         }
     }
+}
+
+/// Writes the elements of an array, separated by commas.
+pub(crate) fn elements(array: &[Json]) -> String {
+    array.iter().map(write).collect::<Vec<_>>().join(",")
 }
 
 /// Normalizes JSON text by sorting the elements of each array.

@@ -1,5 +1,6 @@
 //! Tests a full disk with the model.
-use super::{Fixture, NAMES, TestDefinition, test_uri};
+use super::action::TestDefinition;
+use super::fixture::{Fixture, NAMES, test_uri};
 use crate::ExportRequester;
 use crate::automatic::run_due_exports;
 use crate::entry::{Kind, Status};
@@ -7,9 +8,9 @@ use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
 use penstock_base::error::{self, GatewayError};
-use penstock_model::catalogue::{IfMatch, Requester};
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
+use penstock_model::testing::put_definition;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -119,11 +120,7 @@ fn the_next_round_waits_for_the_debounce_after_a_backoff_ends() {
     fixture.settle_all();
     let mut definition = TestDefinition::exporting_to(&[0]).to_json(0);
     definition["debounce"] = "2s".into();
-    let body = definition.to_string();
-    fixture
-        .catalogue
-        .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
-        .unwrap();
+    put_definition(&fixture.catalogue, &definition);
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
     fixture.run_round();
     assert_eq!(

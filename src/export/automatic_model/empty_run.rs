@@ -1,5 +1,7 @@
 //! Tests a scheduled run that has nothing to export.
-use super::{ExportRequester, Fixture, NAMES, TestDefinition};
+use super::action::TestDefinition;
+use super::fixture::{Fixture, NAMES};
+use crate::ExportRequester;
 use chrono::{TimeDelta, Utc};
 use std::sync::Arc;
 

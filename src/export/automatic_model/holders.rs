@@ -1,5 +1,6 @@
 //! Tests a change to an object that is nested in more objects than one change may record.
-use super::{Fixture, Kind};
+use super::fixture::Fixture;
+use crate::entry::Kind;
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
 
@@ -8,10 +9,7 @@ fn a_change_to_an_object_in_many_others_causes_a_full_export() {
     let mut fixture = Fixture::with_max_holders(2);
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![0]), (2, 1, vec![1])]);
     fixture.settle_all();
-    let kinds = |fixture: &Fixture| -> Vec<Kind> {
-        let files = &fixture.consumer.files[&("north".to_owned(), "Plant".to_owned())];
-        files.values().map(|(kind, _)| *kind).collect()
-    };
+    let kinds = |fixture: &Fixture| fixture.consumer.plant_kinds("north");
     fixture.ingest_objects(1, Mode::Update, &[(0, 2, vec![])]);
     fixture.settle_all();
     assert_eq!(

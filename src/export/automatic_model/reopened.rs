@@ -1,13 +1,13 @@
 //! Tests a store that is reopened between a read and the write that depends on it.
-use super::{Fixture, NAMES, TestDefinition, test_uri};
+use super::action::TestDefinition;
+use super::fixture::{Fixture, NAMES, test_uri};
 use crate::entry::Kind;
 use crate::make::{ExportBuilder, all_targets};
 use crate::retention::{self, DeliveredState};
 use oxrdf::NamedNode;
-use penstock_base::commit::NoClient;
 use penstock_base::error;
-use penstock_model::catalogue::{IfMatch, Requester};
 use penstock_model::ingest::Mode;
+use penstock_model::testing::put_definition;
 use penstock_store::Error;
 use penstock_store::faults::{Failure, Faults, Operation};
 use std::time::{Duration, Instant};
@@ -52,11 +52,7 @@ fn objects_are_not_removed_if_the_delivery_commit_may_be_lost() {
     let mut fixture = Fixture::new();
     let mut definition = TestDefinition::exporting_to(&[0, 1]).to_json(0);
     definition["retention"] = "P10D".into();
-    let body = definition.to_string();
-    fixture
-        .catalogue
-        .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
-        .unwrap();
+    put_definition(&fixture.catalogue, &definition);
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0])]);
     fixture.settle_all();
     let plant = fixture.catalogue.get(NAMES[0]).unwrap();

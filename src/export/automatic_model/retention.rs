@@ -1,38 +1,27 @@
 //! Tests retention with the model.
-use super::{Fixture, NAMES, TARGETS, TestDefinition, test_uri};
+use super::action::TestDefinition;
+use super::fixture::{Fixture, NAMES, TARGETS, test_uri};
 use crate::ExportRequester;
 use crate::entry::Status;
 use crate::{record, retention};
-use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
-use penstock_model::catalogue::{IfMatch, Requester};
 use penstock_model::ingest::Mode;
-use penstock_model::members;
+use penstock_model::testing::{list_members, put_definition};
 use penstock_store::Error;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Fixture {
     /// Defines the plants with a retention of ten days.
-    fn set_retention(&self, on_change: bool, targets: Vec<usize>) {
+    fn set_retention(&self, on_change: bool, targets: &[usize]) {
         self.set_retention_period("P10D", on_change, targets);
     }
 
-    fn set_retention_period(&self, retention: &str, on_change: bool, targets: Vec<usize>) {
-        let defined = TestDefinition {
-            on_change,
-            scheduled: false,
-            enabled: true,
-            conditions: false,
-            other_mapping: false,
-            targets,
-        };
+    fn set_retention_period(&self, retention: &str, on_change: bool, targets: &[usize]) {
+        let defined = TestDefinition { on_change, ..TestDefinition::exporting_to(targets) };
         let mut definition = defined.to_json(0);
         definition["retention"] = retention.into();
-        let body = definition.to_string();
-        self.catalogue
-            .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
-            .unwrap();
+        put_definition(&self.catalogue, &definition);
     }
 
     fn days_pass(&self, days: u64) {
@@ -50,8 +39,7 @@ impl Fixture {
         let plant = self.catalogue.get(NAMES[0]).unwrap();
         let time = plant.object.definition.parse_automatic().unwrap().retention.unwrap();
         retention::remove_expired(&self.exporter.inner, &plant, time).unwrap();
-        let left = members::list_members(&self.store().read(), &plant, None, 1000).unwrap();
-        left.into_iter().map(NamedNode::into_string).collect()
+        list_members(&self.store().read(), &plant)
     }
 
     fn consumer_uris(&self, target: &str, name: &str) -> Vec<String> {
@@ -61,7 +49,7 @@ impl Fixture {
 
 fn two_plants() -> Fixture {
     let mut fixture = Fixture::new();
-    fixture.set_retention(true, vec![0, 1]);
+    fixture.set_retention(true, &[0, 1]);
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![1])]);
     fixture.settle_all();
     fixture
@@ -73,7 +61,7 @@ fn a_definition_that_was_replaced_removes_nothing() {
     fixture.days_pass(20);
     let replaced = fixture.catalogue.get("Plant").unwrap();
     let ten_days = replaced.object.definition.parse_automatic().unwrap().retention.unwrap();
-    fixture.set_retention_period("P90D", true, vec![0, 1]);
+    fixture.set_retention_period("P90D", true, &[0, 1]);
     retention::remove_expired(&fixture.exporter.inner, &replaced, ten_days).unwrap();
     assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)]);
     fixture.days_pass(90);
@@ -83,7 +71,7 @@ fn a_definition_that_was_replaced_removes_nothing() {
 #[test]
 fn a_change_to_a_shared_part_restarts_the_retention_of_all_plants_with_it() {
     let mut fixture = Fixture::with_max_holders(1);
-    fixture.set_retention(true, vec![0, 1]);
+    fixture.set_retention(true, &[0, 1]);
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![0]), (1, 1, vec![0])]);
     fixture.settle_all();
     fixture.days_pass(9);
@@ -98,20 +86,12 @@ fn a_change_to_a_shared_part_restarts_the_retention_of_all_plants_with_it() {
 #[test]
 fn a_retention_that_is_removed_and_set_again_restarts() {
     let mut fixture = two_plants();
-    let without = TestDefinition {
-        on_change: true,
-        scheduled: false,
-        enabled: true,
-        conditions: false,
-        other_mapping: false,
-        targets: vec![0, 1],
-    };
-    fixture.define_object(0, &without);
+    fixture.define_object(0, &TestDefinition::exporting_to(&[0, 1]));
     fixture.days_pass(9);
     fixture.ingest_objects(0, Mode::Update, &[(1, 2, vec![1])]);
     fixture.settle_all();
     fixture.days_pass(2);
-    fixture.set_retention(true, vec![0, 1]);
+    fixture.set_retention(true, &[0, 1]);
     assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)]);
     fixture.days_pass(10);
     assert_eq!(fixture.remaining_plants(), Vec::<String>::new());
@@ -172,7 +152,7 @@ fn existing_objects_start_to_age_when_the_retention_is_set() {
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
     fixture.settle_all();
     fixture.days_pass(100);
-    fixture.set_retention(false, vec![0]);
+    fixture.set_retention(false, &[0]);
     assert_eq!(fixture.remaining_plants(), [test_uri(0)]);
     fixture
         .exporter
@@ -202,7 +182,7 @@ fn objects_with_an_undelivered_change_from_before_the_retention_are_kept() {
     fixture.exporter.park(&NoClient, &lacking[0]).unwrap();
     fixture.ingest_objects(0, Mode::Replace, &[(1, 2, vec![])]);
     fixture.settle_all();
-    fixture.set_retention(true, vec![0, 1]);
+    fixture.set_retention(true, &[0, 1]);
     assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)], "the ages start now");
     fixture.days_pass(20);
     assert_eq!(fixture.remaining_plants(), [test_uri(0), test_uri(1)]);
@@ -217,7 +197,7 @@ fn objects_not_exported_when_the_retention_is_set_are_kept() {
     fixture.ingest_objects(0, Mode::Add, &[(0, 1, vec![])]);
     fixture.settle_all();
     fixture.ingest_objects(0, Mode::Replace, &[(0, 2, vec![])]);
-    fixture.set_retention(true, vec![0, 1]);
+    fixture.set_retention(true, &[0, 1]);
     assert_eq!(fixture.remaining_plants(), [test_uri(0)], "the ages start now");
     fixture.days_pass(20);
     assert_eq!(fixture.remaining_plants(), [test_uri(0)]);

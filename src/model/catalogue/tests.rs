@@ -1,5 +1,6 @@
 use super::*;
 use crate::namespace::Generator;
+use crate::testing::{catalogue_settings, open_store, put_namespace};
 use oxrdf::{NamedNode, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::error::Place;
@@ -15,14 +16,13 @@ struct Fixture {
 fn defaults(auto_create_namespaces: bool) -> CatalogueSettings {
     CatalogueSettings {
         base_url: Some("https://e.org".to_owned()),
-        gateway_id: "g".to_owned(),
         auto_create_namespaces,
+        ..catalogue_settings()
     }
 }
 
 fn fixture(auto_create_namespaces: bool) -> Fixture {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+    let (dir, store) = open_store();
     let catalogue = Catalogue::open(store.clone(), defaults(auto_create_namespaces)).unwrap();
     Fixture { _dir: dir, store, catalogue }
 }
@@ -182,13 +182,7 @@ fn without_auto_create_an_unknown_namespace_is_an_error() {
         "{error}"
     );
     for name in ["Unit", "Other"] {
-        let namespace = Namespace {
-            name: name.to_owned(),
-            uri_base: format!("urn:{name}:"),
-            generator: Generator::Counter,
-            created_at: String::new(),
-        };
-        f.store.transact(|t| namespace::put(t, namespace)).unwrap();
+        put_namespace(&f.store, name, &format!("urn:{name}:"), Generator::Counter);
     }
     let error = put().unwrap_err();
     assert_eq!(error.findings.len(), 1);
@@ -236,13 +230,7 @@ fn a_refused_definition_stores_nothing() {
     );
     assert_eq!(f.store.stats().sequence, 0);
 
-    let taken = Namespace {
-        name: "Taken".to_owned(),
-        uri_base: "https://e.org/id/Unit/".to_owned(),
-        generator: Generator::Uuid,
-        created_at: String::new(),
-    };
-    f.store.transact(|t| namespace::put(t, taken)).unwrap();
+    put_namespace(&f.store, "Taken", "https://e.org/id/Unit/", Generator::Uuid);
     assert_eq!(
         kind(f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any)),
         ErrorClass::Conflict

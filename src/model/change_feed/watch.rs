@@ -243,35 +243,24 @@ impl WatchedView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
+    use crate::catalogue::Catalogue;
     use crate::change_feed;
-    use penstock_base::commit::NoClient;
+    use crate::testing::{catalogue_settings, open_store, put_definition};
     use penstock_base::error::ErrorClass;
-    use penstock_store::{Options, Store};
 
     /// A commit whose sync fails is visible for a moment. This test rolls it back before any sync.
     #[test]
     fn views_forget_a_definition_whose_commit_failed() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        let defaults = CatalogueSettings {
-            base_url: Some("https://plant.example".to_owned()),
-            gateway_id: "gateway-1".to_owned(),
-            auto_create_namespaces: true,
-        };
-        let catalogue = Catalogue::open(store.clone(), defaults).unwrap();
+        let (_dir, store) = open_store();
+        let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let define = |name: &str| {
-            let body = serde_json::json!({
+            let definition = serde_json::json!({
                 "name": name,
                 "config": "type: object\npath: A:.\nfields: {name: {type: string, path: <urn:n>}}",
                 "pushTargets": [{"bucketName": "north"}],
                 "exportOnChange": true,
             });
-            let body = body.to_string();
-            catalogue
-                .put(Requester::new(&NoClient, "local"), body.as_bytes(), IfMatch::Any, &|_| Ok(()))
-                .unwrap()
-                .0
+            put_definition(&catalogue, &definition)
         };
         let first = define("A");
         let watch = catalogue.watch();

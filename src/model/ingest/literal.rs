@@ -89,6 +89,7 @@ pub(super) fn describe_mismatch(expected: &str, found: &Json) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{insert_quad, open_store};
 
     #[test]
     fn numbers_keep_their_digits() {
@@ -144,11 +145,9 @@ mod tests {
     fn the_iri_limit_is_that_of_the_store() {
         let of_length = |length: usize| Json::String(format!("urn:{}", "x".repeat(length - 4)));
         let longest = to_iri(of_length(MAX_IRI_BYTES)).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        let options = penstock_store::Options::default();
-        let store = penstock_store::Store::open(dir.path(), options, &mut |_| {}).unwrap();
-        let quad = oxrdf::Quad::new(longest.clone(), longest.clone(), longest.clone(), longest);
-        store.transact(|change| change.insert(quad.as_ref())).unwrap();
+        let (_dir, store) = open_store();
+        let iri = longest.as_str();
+        insert_quad(&store, iri, iri, longest.clone(), iri);
         assert!(to_iri(of_length(MAX_IRI_BYTES + 1)).unwrap_err().contains("65537 bytes"));
     }
 }

@@ -1,15 +1,9 @@
 use super::*;
+use crate::testing::{insert_quad, open_store};
 use oxrdf::{Literal, Quad};
 use penstock_base::error::Place;
-use penstock_store::{Options, Store};
+use penstock_store::Store;
 use std::collections::HashSet;
-
-/// Opens a new store. The folder must outlive it.
-fn store() -> (tempfile::TempDir, Store) {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-    (dir, store)
-}
 
 fn namespace(name: &str, base: &str, generator: Generator) -> Namespace {
     Namespace {
@@ -32,18 +26,12 @@ fn mint_in(store: &Store, namespace: &Namespace) -> String {
 }
 
 fn insert_subject(store: &Store, subject: &str, graph: &str) {
-    let quad = Quad::new(
-        NamedNode::new_unchecked(subject),
-        NamedNode::new_unchecked("http://e/p"),
-        Literal::new_simple_literal("x"),
-        NamedNode::new_unchecked(graph),
-    );
-    store.transact(|t| t.insert(quad.as_ref())).unwrap();
+    insert_quad(store, subject, "http://e/p", Literal::from("x"), graph);
 }
 
 #[test]
 fn a_namespace_is_created_once_and_changed_while_unused() {
-    let (_dir, store) = store();
+    let (_dir, store) = open_store();
     let first = namespace("Plant", "http://e/id/", Generator::Uuid);
     let (created, new) = store_namespace(&store, &first).unwrap();
     assert!(new && !created.created_at.is_empty());
@@ -59,7 +47,7 @@ fn a_namespace_is_created_once_and_changed_while_unused() {
 
 #[test]
 fn a_base_belongs_to_one_namespace() {
-    let (_dir, store) = store();
+    let (_dir, store) = open_store();
     store_namespace(&store, &namespace("A", "http://e/", Generator::Uuid)).unwrap();
     let error = store_namespace(&store, &namespace("B", "http://e/", Generator::Uuid)).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
@@ -69,7 +57,7 @@ fn a_base_belongs_to_one_namespace() {
 #[test]
 fn two_bases_that_give_the_same_identifiers_conflict() {
     for (first, second) in [("http://e/a", "http://e/a/"), ("http://e/a/", "http://e/a")] {
-        let (_dir, store) = store();
+        let (_dir, store) = open_store();
         store_namespace(&store, &namespace("A", first, Generator::Counter)).unwrap();
         let error =
             store_namespace(&store, &namespace("B", second, Generator::Counter)).unwrap_err();
@@ -85,7 +73,7 @@ fn two_bases_that_give_the_same_identifiers_conflict() {
 
 #[test]
 fn a_namespace_with_data_or_a_used_counter_cannot_be_changed() {
-    let (_dir, store) = store();
+    let (_dir, store) = open_store();
     let counter = namespace("C", "http://e/c/", Generator::Counter);
     store_namespace(&store, &counter).unwrap();
     mint_in(&store, &counter);
@@ -107,7 +95,7 @@ fn a_namespace_with_data_or_a_used_counter_cannot_be_changed() {
 
 #[test]
 fn a_counter_never_issues_a_number_twice() {
-    let (_dir, store) = store();
+    let (_dir, store) = open_store();
     let counter = namespace("C", "urn:c:", Generator::Counter);
     store_namespace(&store, &counter).unwrap();
     insert_subject(&store, "urn:c:2", "urn:g:");
@@ -142,7 +130,7 @@ fn a_counter_never_issues_a_number_twice() {
 
 #[test]
 fn identifiers_have_the_form_of_their_generator() {
-    let (_dir, store) = store();
+    let (_dir, store) = open_store();
     for (base, begins) in [
         ("http://e/a/", "http://e/a/"),
         ("http://e/b#", "http://e/b#"),
@@ -204,7 +192,7 @@ fn names_are_checked() {
 
 #[test]
 fn lists_by_name_in_pages() {
-    let (_dir, store) = store();
+    let (_dir, store) = open_store();
     for name in ["C", "A", "B"] {
         store_namespace(&store, &namespace(name, &format!("urn:{name}:"), Generator::Uuid))
             .unwrap();

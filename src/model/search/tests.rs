@@ -1,16 +1,11 @@
 //! Property tests: the search finds the same objects as a test of every object.
 use super::*;
-use crate::change_feed::Watch;
-use crate::ingest::{Body, Limits, Mode, Request, ingest};
+use crate::ingest::{Body, Mode};
 use crate::mapping;
-use crate::members;
-use crate::namespace::{self, Generator, Namespace};
-use crate::resource::{BusinessObject, Compiled, Definition};
-use crate::view;
+use crate::namespace::Generator;
+use crate::testing::Fixture;
 use oxrdf::NamedNode;
-use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Options, Store};
+use penstock_base::error::ErrorClass;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -38,78 +33,20 @@ fields:
         link: {type: resource, path: <urn:p:link2>}
 ";
 
-struct Fixture {
-    store: Store,
-    business_object: Arc<Compiled>,
-    _dir: tempfile::TempDir,
+/// Creates a fixture with these objects.
+fn fixture_with(objects: &Value) -> Fixture {
+    let root = mapping::compile(CONFIG).unwrap().root;
+    let fixture = Fixture::with_generator(root, Generator::Uuid);
+    let body = json!({"data": objects}).to_string();
+    fixture.run(&fixture.request(Mode::Replace, Body::Json(body.as_bytes()))).unwrap();
+    fixture
 }
 
 impl Fixture {
-    fn new(objects: &Value) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-        store
-            .transact(|transaction| -> Result<(), GatewayError> {
-                for name in ["Root", "Inner"] {
-                    let namespace = Namespace {
-                        name: name.to_owned(),
-                        uri_base: format!("http://x/{name}/"),
-                        generator: Generator::Uuid,
-                        created_at: String::new(),
-                    };
-                    namespace::put(transaction, namespace)?;
-                }
-                Ok(())
-            })
-            .unwrap();
-        let object = BusinessObject {
-            id: "bo".to_owned(),
-            definition: Definition { enabled: true, ..Definition::default() },
-            version: 1,
-            created_at: String::new(),
-            updated_at: String::new(),
-            updated_by: None,
-            created_namespaces: Vec::new(),
-        };
-        let mapping = mapping::compile(CONFIG).unwrap();
-        let business_object = Arc::new(Compiled { object, mapping, conditions: Vec::new() });
-        let limits = Limits {
-            nesting: 128,
-            objects: 10_000,
-            values: 1_000_000,
-            idempotency_keys: 0,
-            idempotency_bytes: 0,
-            history: 10,
-        };
-        let body = json!({"data": objects}).to_string();
-        let request = Request {
-            business_object: &business_object,
-            mode: Mode::Replace,
-            check: &NoClient,
-            caller: "local",
-            idempotency_key: None,
-            api_key: None,
-            traceparent: None,
-            lists_objects: true,
-            watch: &Watch::default(),
-            events: None,
-            body: Body::Json(body.as_bytes()),
-        };
-        ingest(&GuardedStore::from(store.clone()), &limits, &request).unwrap();
-        Self { store, business_object, _dir: dir }
-    }
-
     /// Returns every object as the view shows it.
     fn all(&self) -> Vec<Value> {
-        let read = self.store.read();
-        let uris = members::list_members(&read, &self.business_object, None, usize::MAX).unwrap();
-        let shape = &self.business_object.mapping.root;
-        let show = |uri: &NamedNode| {
-            let mut out = Vec::new();
-            view::render_object(&read, shape, uri, &mut out, &mut Vec::new()).unwrap();
-            serde_json::from_slice(&out).unwrap()
-        };
-        uris.iter().map(show).collect()
+        let members = self.members();
+        members.iter().map(|uri| serde_json::from_str(&self.view(uri)).unwrap()).collect()
     }
 
     /// Returns the URIs of all pages of this size.
@@ -267,7 +204,7 @@ proptest! {
         filters in vec(filter(), 8),
         limit in 1..5_usize,
     ) {
-        let fixture = Fixture::new(&objects);
+        let fixture = fixture_with(&objects);
         let all = fixture.all();
         for filter in filters {
             let uri = |object: &Value| object["uri"].as_str().unwrap().to_owned();
@@ -316,9 +253,9 @@ proptest! {
 
     #[test]
     fn referrers_are_exactly_the_objects_that_hold_the_uri(objects in objects(), limit in 1..4_usize) {
-        let fixture = Fixture::new(&objects);
+        let fixture = fixture_with(&objects);
         let all = fixture.all();
-        let bos = [Arc::clone(&fixture.business_object)];
+        let bos = [Arc::new(fixture.business_object.clone())];
         let targets = (0..4).map(|i| format!("urn:l:{i}")).chain((0..6).map(|i| format!("urn:i:{i}")));
         for target in targets {
             let mut expected = Vec::new();
@@ -356,7 +293,7 @@ proptest! {
 
 #[test]
 fn errors_name_what_does_not_fit() {
-    let fixture = Fixture::new(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
+    let fixture = fixture_with(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
     let shape = &fixture.business_object.mapping.root;
     let fails = |search: &Search<'_>, bounds: &SearchBudget| {
         find_page(&fixture.store, &fixture.business_object, search, bounds).unwrap_err()

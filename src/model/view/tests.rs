@@ -1,10 +1,10 @@
 //! Tests of the view with quads that were not written by its own ingestion.
 use super::render_object;
 use crate::mapping::{Field, FieldKind, Literal as Kind, Property, Shape, Value};
+use crate::testing::{insert_quad, open_store};
 use oxrdf::vocab::xsd;
-use oxrdf::{BlankNode, Literal, NamedNode, Quad, QuadRef, Term};
+use oxrdf::{BlankNode, Literal, NamedNode, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
-use penstock_store::{Error, Options, Store};
 
 fn node(iri: &str) -> NamedNode {
     NamedNode::new_unchecked(iri)
@@ -29,20 +29,12 @@ fn tried(
     shape: &Shape,
     values: Vec<(&str, &str, Term)>,
 ) -> Result<(String, Vec<Finding>), GatewayError> {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
-    store
-        .transact(|transaction| -> Result<(), Error> {
-            for (index, (subject, name, value)) in values.into_iter().enumerate() {
-                // Views read all graphs.
-                let graph = node(&format!("urn:g{}", index % 3));
-                let quad =
-                    Quad::new(node(subject), node(&format!("http://p/{name}")), value, graph);
-                transaction.insert(QuadRef::from(&quad))?;
-            }
-            Ok(())
-        })
-        .unwrap();
+    let (_dir, store) = open_store();
+    for (index, (subject, name, value)) in values.into_iter().enumerate() {
+        // Views read all graphs.
+        let graph = format!("urn:g{}", index % 3);
+        insert_quad(&store, subject, &format!("http://p/{name}"), value, &graph);
+    }
     let (mut out, mut warnings) = (Vec::new(), Vec::new());
     render_object(&store.read(), shape, &node("urn:s"), &mut out, &mut warnings)?;
     Ok((String::from_utf8(out).unwrap(), warnings))

@@ -9,10 +9,11 @@ use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::error::GatewayError;
 use penstock_config::{Target, TargetKind, Targets};
 use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status};
-use penstock_model::catalogue::{Catalogue, CatalogueSettings};
+use penstock_model::catalogue::Catalogue;
 use penstock_model::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
-use penstock_model::namespace::{self, Generator, Namespace};
-use penstock_model::resource::{BusinessObject, Compiled, Definition, PushTarget};
+use penstock_model::namespace::Generator;
+use penstock_model::resource::{Compiled, PushTarget};
+use penstock_model::testing::{catalogue_settings, compile_object, put_namespace};
 use penstock_store::Store;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -37,19 +38,7 @@ impl Plant {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = open_store(dir.path());
-        store
-            .transact::<_, GatewayError>(|t| {
-                namespace::put(
-                    t,
-                    Namespace {
-                        name: "Pump".to_owned(),
-                        uri_base: BASE.to_owned(),
-                        generator: Generator::Uuid,
-                        created_at: String::new(),
-                    },
-                )
-            })
-            .unwrap();
+        put_namespace(&store, "Pump", BASE, Generator::Uuid);
         Self { dir, store }
     }
 
@@ -156,12 +145,7 @@ pub(crate) fn options(store: &Store, data_dir: &Path, targets: Targets) -> Expor
 }
 
 fn catalogue(store: &Store) -> Catalogue {
-    let settings = CatalogueSettings {
-        base_url: Some("https://plant.example".to_owned()),
-        gateway_id: "gateway-1".to_owned(),
-        auto_create_namespaces: true,
-    };
-    Catalogue::open(store.clone(), settings).unwrap()
+    Catalogue::open(store.clone(), catalogue_settings()).unwrap()
 }
 
 /// Returns the value of a line of `/proc/self/status` in bytes.
@@ -222,41 +206,23 @@ fn name_property() -> NamedNode {
 
 /// Returns a Business Object of all pumps.
 pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
-    let push_targets =
-        targets.iter().map(|target| PushTarget { bucket_name: (*target).to_owned() }).collect();
-    Compiled {
-        object: BusinessObject {
-            id: format!("id-of-{name}"),
-            definition: Definition {
-                name: name.to_owned(),
-                enabled: true,
-                push_targets,
-                ..Definition::default()
-            },
-            version: 1,
-            created_at: String::new(),
-            updated_at: String::new(),
-            updated_by: None,
-            created_namespaces: Vec::new(),
+    let fields = vec![
+        Field { name: "uri".to_owned(), kind: FieldKind::Id },
+        Field {
+            name: "name".to_owned(),
+            kind: FieldKind::Property(Property {
+                predicate: name_property(),
+                is_array: false,
+                required: false,
+                value: mapping::Value::Literal(mapping::Literal::String),
+            }),
         },
-        mapping: Mapping::new(Shape {
-            namespace: "Pump".to_owned(),
-            fields: vec![
-                Field { name: "uri".to_owned(), kind: FieldKind::Id },
-                Field {
-                    name: "name".to_owned(),
-                    kind: FieldKind::Property(Property {
-                        predicate: name_property(),
-                        is_array: false,
-                        required: false,
-                        value: mapping::Value::Literal(mapping::Literal::String),
-                    }),
-                },
-            ],
-            uri_prefix: None,
-        }),
-        conditions: Vec::new(),
-    }
+    ];
+    let root = Shape { namespace: "Pump".to_owned(), fields, uri_prefix: None };
+    let mut compiled = compile_object(&format!("id-of-{name}"), name, Mapping::new(root));
+    compiled.object.definition.push_targets =
+        targets.iter().map(|target| PushTarget { bucket_name: (*target).to_owned() }).collect();
+    compiled
 }
 
 /// Returns targets with 64 MiB of history and no configured target: every bucketName is a directory in the data

@@ -1,7 +1,8 @@
-use super::fixture::{Fixture, field, machine, many, number, required, shape, string};
+use super::fixture::{field, machine, many, number, required, shape, string};
 use crate::ingest::{Mode, Status};
 use crate::mapping::{Field, FieldKind, Literal, Value};
 use crate::namespace::Generator;
+use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
 
 #[test]
@@ -189,7 +190,7 @@ fn a_new_object_needs_a_value_and_the_required_fields() {
 
 #[test]
 fn a_manual_namespace_mints_nothing() {
-    let fixture = Fixture::with(machine(), Generator::Manual);
+    let fixture = Fixture::with_generator(machine(), Generator::Manual);
     let data = r#"{"name": "x"}, {"uri": "urn:m", "parts": [{"name": "p"}]}"#;
     assert_eq!(
         fixture.expect_refusal(Mode::Add, data, ErrorClass::Invalid),

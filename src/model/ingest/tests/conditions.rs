@@ -1,6 +1,7 @@
-use super::fixture::{Fixture, machine};
+use super::fixture::machine;
 use crate::ingest::Mode;
 use crate::members;
+use crate::testing::Fixture;
 use oxrdf::{NamedNode, Term};
 
 fn of_site(site: &str) -> Fixture {

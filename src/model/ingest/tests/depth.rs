@@ -1,5 +1,6 @@
-use super::fixture::{Fixture, field, shape, string};
+use super::fixture::{field, shape, string};
 use crate::mapping::Value;
+use crate::testing::Fixture;
 
 /// Ingests into the deepest mapping that compiles, on a stack as small as that of the threads that serve requests.
 #[test]

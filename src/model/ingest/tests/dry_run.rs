@@ -1,20 +1,16 @@
 //! Dry runs of sample data.
-use super::fixture::{Fixture, LIMITS, machine};
-use crate::catalogue::{Catalogue, CatalogueSettings};
+use super::fixture::machine;
+use crate::catalogue::Catalogue;
 use crate::ingest::{DryRun, Status, dry_run_ingestion};
 use crate::namespace::Generator;
+use crate::testing::{Fixture, catalogue_settings};
 use penstock_base::error::{ErrorClass, GatewayError};
 
 fn dry_run(fixture: &Fixture, data: &str) -> Result<DryRun, GatewayError> {
-    let defaults = CatalogueSettings {
-        base_url: None,
-        gateway_id: "gw".to_owned(),
-        auto_create_namespaces: true,
-    };
-    let catalogue = Catalogue::open(fixture.store.clone(), defaults).unwrap();
+    let catalogue = Catalogue::open(fixture.store.clone(), catalogue_settings()).unwrap();
     let body = format!("{{\"data\": [{data}]}}");
     let dry_run = catalogue.dry_run(&fixture.business_object, |transaction| {
-        dry_run_ingestion(transaction, &LIMITS, &fixture.business_object, body.as_bytes())
+        dry_run_ingestion(transaction, &fixture.limits, &fixture.business_object, body.as_bytes())
     });
     dry_run.map(|(result, _)| result)
 }
@@ -55,7 +51,7 @@ fn a_dry_run_shows_what_would_be_stored_and_stores_nothing() {
 
 #[test]
 fn a_dry_run_reports_errors_like_an_ingestion() {
-    let fixture = Fixture::with(machine(), Generator::Manual);
+    let fixture = Fixture::with_generator(machine(), Generator::Manual);
     let error = dry_run(&fixture, r#"{"uri": "urn:m", "name": 1}, {"uri": "urn:n", "wight": 1}"#)
         .unwrap_err();
     assert_eq!((error.class, error.findings.len()), (ErrorClass::Invalid, 2));

@@ -1,6 +1,7 @@
-use super::fixture::{Fixture, field, machine, many, pointers, shape, string};
+use super::fixture::{field, machine, many, pointers, shape, string};
 use crate::ingest::{Body, Mode};
 use crate::mapping::{Literal, Value};
+use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
 
 #[test]

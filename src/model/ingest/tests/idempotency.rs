@@ -1,6 +1,7 @@
-use super::fixture::{Fixture, machine};
+use super::fixture::machine;
 use crate::change_feed::Watch;
 use crate::ingest::{Answer, Body, Mode, Request, list_records};
+use crate::testing::Fixture;
 use penstock_base::error::{ErrorClass, GatewayError};
 
 const A: &[u8] = br#"{"data": [{"name": "a"}]}"#;

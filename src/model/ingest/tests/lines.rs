@@ -1,5 +1,6 @@
-use super::fixture::{Fixture, machine, pointers};
+use super::fixture::{machine, pointers};
 use crate::ingest::{Body, Mode};
+use crate::testing::Fixture;
 use penstock_base::error::{ErrorClass, Place};
 
 #[test]

@@ -1,5 +1,6 @@
-use super::fixture::{Fixture, machine};
+use super::fixture::machine;
 use crate::ingest::Mode;
+use crate::testing::Fixture;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 

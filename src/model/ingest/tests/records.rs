@@ -1,5 +1,6 @@
-use super::fixture::{Fixture, machine};
+use super::fixture::machine;
 use crate::ingest::{Mode, list_records, read_record};
+use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
 
 #[test]

@@ -1,6 +1,7 @@
-use super::fixture::{Fixture, field, machine, many, required, shape, string};
+use super::fixture::{field, machine, many, required, shape, string};
 use crate::ingest::Mode;
 use crate::mapping::Value;
+use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
 
 #[test]

@@ -1,7 +1,8 @@
 //! Fields of objects with the same property, which the namespaces of their objects distinguish.
-use super::fixture::{Fixture, field, many, shape, string};
+use super::fixture::{field, many, shape, string};
 use crate::ingest::Mode;
 use crate::mapping::{Field, FieldKind, Shape, Value};
+use crate::testing::Fixture;
 use oxrdf::NamedNode;
 use penstock_base::error::ErrorClass;
 

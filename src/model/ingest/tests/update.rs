@@ -1,5 +1,6 @@
-use super::fixture::{Fixture, machine, many, number, required, shape, string};
+use super::fixture::{machine, many, number, required, shape, string};
 use crate::ingest::{Mode, Status};
+use crate::testing::Fixture;
 use penstock_base::error::ErrorClass;
 
 #[test]

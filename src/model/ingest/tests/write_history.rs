@@ -1,7 +1,8 @@
 //! Finding the ingestions that wrote an object.
-use super::fixture::{Fixture, machine};
+use super::fixture::machine;
 use crate::ingest::{Mode, WriteHistory, find_write_history};
 use crate::namespace::Generator;
+use crate::testing::Fixture;
 
 fn named(fixture: &Fixture, uri: &str) -> Vec<String> {
     find_write_history(&fixture.store, uri)
@@ -29,7 +30,7 @@ fn the_ingestions_that_changed_an_object_are_listed_newest_first() {
 
 #[test]
 fn the_minting_ingestion_is_found_whatever_its_size() {
-    let fixture = Fixture::with(machine(), Generator::Uuid);
+    let fixture = Fixture::with_generator(machine(), Generator::Uuid);
     fixture.add(r#"{"name": "before"}"#);
     let data: Vec<String> = (0..60).map(|i| format!(r#"{{"motor": {{"name": "{i}"}}}}"#)).collect();
     let large = fixture.add(&data.join(","));
@@ -45,7 +46,7 @@ fn the_minting_ingestion_is_found_whatever_its_size() {
 
 #[test]
 fn an_ingestion_that_is_no_longer_recorded_is_not_guessed() {
-    let mut fixture = Fixture::with(machine(), Generator::Uuid);
+    let mut fixture = Fixture::with_generator(machine(), Generator::Uuid);
     fixture.limits.history = 2;
     fixture.add(r#"{"name": "before"}"#);
     let answer = fixture.add(r#"{"name": "a"}"#);

@@ -1,7 +1,8 @@
 //! Changes with an API key that is limited to one Business Object.
-use super::fixture::{Fixture, machine, pointers};
+use super::fixture::{machine, pointers};
 use crate::ingest::{Answer, ApiKey, Body, Mode, Status};
-use crate::namespace::{self, Generator, Namespace};
+use crate::namespace::Generator;
+use crate::testing::{Fixture, put_namespace};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::error::{ErrorClass, GatewayError};
 
@@ -110,13 +111,7 @@ fn own_objects_are_changed_as_with_any_key() {
 /// Defines the boilers' namespace, which the mapping does not name, and one whose base contains all others.
 fn define_others(fixture: &Fixture) {
     for (name, base) in [("Boiler", "http://x/Boiler/"), ("Everything", "http://x")] {
-        let namespace = Namespace {
-            name: name.to_owned(),
-            uri_base: base.to_owned(),
-            generator: Generator::Uuid,
-            created_at: String::new(),
-        };
-        fixture.store.transact(|transaction| namespace::put(transaction, namespace)).unwrap();
+        put_namespace(&fixture.store, name, base, Generator::Uuid);
     }
 }
 

@@ -19,28 +19,26 @@
 
 #[path = "oxigraph/client.rs"]
 mod client;
+#[expect(dead_code, reason = "the tests of HTTP use the rest")]
+#[path = "../tests/gateway/in_process.rs"]
+mod in_process;
 #[expect(dead_code, reason = "the bench `oxigraph` uses the rest")]
 #[path = "oxigraph/server.rs"]
 mod server;
 
 use client::Client;
 use criterion::Criterion;
+use in_process::InProcess;
 use penstock_auth::keys::NewApiKey;
 use penstock_auth::{Authorized, Role};
-use penstock_cli::app;
-use penstock_config::{Sources, load};
 use penstock_service::gateway::Gateway;
 use penstock_store::{Pattern, Read as _};
 use server::Server;
 use std::cell::Cell;
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
-use tokio::sync::oneshot;
 
 /// The number of quads of one machine, with its parts and their sensors.
 const QUADS_PER_MACHINE: usize = 15;
@@ -65,7 +63,9 @@ fn main() {
     let machines = (quads / QUADS_PER_MACHINE).max(200);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let (address, gateway) = start_gateway(&runtime, &dir.path().join("penstock"));
+    let running = InProcess::start_in(dir.path(), &["--service.log.level=off"]);
+    let running = runtime.block_on(running).unwrap();
+    let (address, gateway) = (running.address, running.gateway());
     let mut penstock = Client::connect(address).unwrap();
     let new = NewApiKey {
         name: "bench".into(),
@@ -110,7 +110,7 @@ fn main() {
         }));
     }
     let theirs = find_oxigraph().filter(|_| measured).map(|binary| {
-        measure_sparql(&mut criterion, &binary, &dir.path().join("oxigraph"), &gateway, &queries)
+        measure_sparql(&mut criterion, &binary, &dir.path().join("oxigraph"), gateway, &queries)
     });
     println!(
         "| {} quads | GraphQL, ms | SPARQL (Oxigraph), ms |\n|---|---|---|",
@@ -192,24 +192,6 @@ fn measure_query(criterion: &mut Criterion, name: &str, ask: &mut dyn FnMut()) -
 
 fn count_occurrences(text: &str, part: &str) -> usize {
     text.matches(part).count()
-}
-
-/// Starts a gateway on a free port.
-fn start_gateway(runtime: &Runtime, data: &std::path::Path) -> (SocketAddr, Gateway) {
-    let arguments = vec![
-        format!("--service.data-dir={}", data.display()),
-        "--server.port=0".to_owned(),
-        "--service.log.level=off".to_owned(),
-    ];
-    let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
-    let (ready, is_ready) = oneshot::channel();
-    runtime.spawn(app::serve_until(
-        Arc::new(loaded.settings),
-        Box::new(|| None),
-        move |address, gateway| ready.send((address, gateway)).ok().unwrap(),
-        std::future::pending(),
-    ));
-    runtime.block_on(is_ready).unwrap()
 }
 
 fn load_machines(client: &mut Client, machines: usize) {

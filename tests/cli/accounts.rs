@@ -1,9 +1,11 @@
 //! `penstock user` and `penstock api-key`, on the store itself and through the running service.
-use crate::penstock;
+use crate::server::Server;
+use crate::{penstock, serve};
+use hyper::Method;
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write as _;
 use std::path::Path;
-use std::process::{Child, Output, Stdio};
+use std::process::{Output, Stdio};
 
 const PASSWORD: &str = "correct horse battery\n";
 
@@ -40,60 +42,14 @@ fn json(output: &Output) -> Value {
     serde_json::from_str(&assert_success(output)).expect("JSON")
 }
 
-/// A running service, killed when dropped.
-struct Service(Child, std::net::SocketAddr);
-
-impl Service {
-    fn start(dir: &Path) -> Self {
-        let arguments = ["serve", "--service.data-dir=data", "--server.port=0"];
-        let mut child =
-            penstock(dir, &arguments).stderr(Stdio::piped()).spawn().expect("the binary runs");
-        let log = BufReader::new(child.stderr.take().expect("a pipe"));
-        let (sender, address) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            for line in log.lines().map_while(Result::ok) {
-                let port = line.split("127.0.0.1:").nth(1);
-                let digits = port.map(|rest| rest.chars().take_while(char::is_ascii_digit));
-                if let Some(port) =
-                    digits.and_then(|digits| digits.collect::<String>().parse().ok())
-                {
-                    // Only the first port is received.
-                    let _ = sender.send(port);
-                }
-            }
-        });
-        let port: u16 = address.recv().expect("it says where it listens");
-        let address = ([127, 0, 0, 1], port).into();
-        while !dir.join("data/control.sock").exists() {
-            assert!(child.try_wait().expect("a child").is_none(), "it ended");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        Self(child, address)
-    }
-
-    /// Returns the status of a request with this key.
-    fn status(&self, key: &str) -> String {
-        let mut stream = std::net::TcpStream::connect(self.1).expect("it listens");
-        let request = format!(
-            "GET /api/v1/users HTTP/1.1\r\nHost: localhost\r\nApikey: {key}\r\nConnection: close\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).expect("it takes a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("it answers");
-        answer.split(' ').nth(1).unwrap_or_default().to_owned()
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // The service may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Returns the status of a request with this key.
+fn request_users(service: &Server, key: &str) -> u16 {
+    let answer = service.client.send(Method::GET, "/api/v1/users", &[("apikey", key)], "");
+    answer.expect("it answers").status
 }
 
 /// Creates, changes and deletes accounts and a key, with or without a service.
-fn manage_accounts(dir: &Path, service: Option<&Service>) {
+fn manage_accounts(dir: &Path, service: Option<&Server>) {
     let add = ["user", "add", "ada@plant.example", "--role", "contributor", "--given-name", "Ada"];
     assert!(
         assert_success(&run(dir, &add, PASSWORD))
@@ -140,13 +96,13 @@ fn manage_accounts(dir: &Path, service: Option<&Service>) {
     assert!(item["expiresAt"].is_string(), "{item}");
     assert!(!listed.to_string().contains(&key[9..]), "{listed}");
     if let Some(service) = service {
-        assert_eq!(service.status(&key), "200");
+        assert_eq!(request_users(service, &key), 200);
     }
     let id = item["id"].as_str().expect("an id");
     assert_success(&run(dir, &["api-key", "revoke", id], ""));
     assert_failure(&run(dir, &["api-key", "revoke", id], ""), 1, "no API key");
     if let Some(service) = service {
-        assert_eq!(service.status(&key), "401");
+        assert_eq!(request_users(service, &key), 401);
     }
     for wrong in [
         &["api-key", "create", "--name", "x"] as &[&str],
@@ -172,6 +128,6 @@ fn accounts_and_keys_are_managed_without_the_service() {
 #[test]
 fn accounts_and_keys_are_managed_through_the_running_service() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let service = Service::start(dir.path());
+    let service = serve(dir.path(), "data");
     manage_accounts(dir.path(), Some(&service));
 }

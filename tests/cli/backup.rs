@@ -1,70 +1,16 @@
 //! `penstock backup`, `restore` and `verify`, with the service running and without.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-use crate::penstock;
-use serde_json::Value;
+use crate::server::{Server, create_key};
+use crate::{penstock, serve};
+use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-
-/// A service, its address, and the setting that says where its data is.
-pub(crate) struct Service(Child, String, String);
-
-impl Service {
-    pub(crate) fn start(dir: &Path, data: &str) -> Self {
-        let data = format!("--service.data-dir={data}");
-        let mut child = penstock(dir, &["serve", "--server.port=0", &data])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let (_, rest) = line.split_once("http://").expect(&line);
-        Self(child, rest.split_whitespace().next().unwrap().to_owned(), data)
-    }
-
-    /// Creates an API key with the role Admin.
-    pub(crate) fn key(&self, dir: &Path) -> String {
-        let create = ["api-key", "create", "--name", "cli", "--role", "Admin", &self.2];
-        String::from_utf8(run(dir, &create).stdout).unwrap().trim().to_owned()
-    }
-
-    pub(crate) fn ask(&self, key: &str, request: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.1).unwrap();
-        let length = body.len();
-        write!(
-            stream,
-            "{request} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Apikey: {key}\r\n\
-             Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-        )
-        .unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    pub(crate) fn stop(mut self) {
-        Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
-        assert!(self.0.wait().unwrap().success());
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        // It has ended already unless the test failed.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use std::process::Output;
 
 pub(crate) fn run(dir: &Path, arguments: &[&str]) -> Output {
     penstock(dir, arguments).output().unwrap()
 }
 
-pub(crate) fn json(output: &Output) -> Value {
+pub(crate) fn read_json(output: &Output) -> Value {
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -80,43 +26,43 @@ pub(crate) const DATA: &str = "--service.data-dir=data";
 fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let service = Service::start(dir, "data");
-    let key = service.key(dir);
-    let pump = r#"{"uriBase": "https://example.org/pump/", "generator": "counter"}"#;
-    let answer = service.ask(&key, "PUT /api/v1/namespaces/Pump", pump);
-    assert!(answer.starts_with("HTTP/1.1 201"), "{answer}");
-    let backup = json(&run(dir, &["backup", "monday", "--json", DATA]));
+    let service = serve(dir, "data");
+    let key = create_key(dir, DATA, "cli", "Admin");
+    let client = service.client.with_key(key.clone());
+    let pump = json!({"uriBase": "https://example.org/pump/", "generator": "counter"});
+    client.put("/api/v1/namespaces/Pump", &pump).expect(201);
+    let backup = read_json(&run(dir, &["backup", "monday", "--json", DATA]));
     assert!(backup["documents"].as_u64() >= Some(2), "{backup}");
     fails(&run(dir, &["backup", "monday", DATA]), "monday: File exists");
     fails(&run(dir, &["restore", "monday", DATA]), "data is not empty");
     fails(&run(dir, &["verify", DATA]), "in use by another process; stop the service");
     // Backups are available only at the control socket.
-    assert!(service.ask(&key, "GET /control/backup", "").starts_with("HTTP/1.1 404"));
+    client.get("/control/backup").expect(404);
     service.stop();
-    let verified = json(&run(dir, &["verify", "--json", DATA]));
+    let verified = read_json(&run(dir, &["verify", "--json", DATA]));
     assert_eq!((&verified["whole"], &verified["faults"]), (&true.into(), &Value::Array(vec![])));
     // At shutdown the service commits deferred writes, such as the last use of a key.
     assert!(verified["sequence"].as_u64() >= backup["sequence"].as_u64(), "{verified}, {backup}");
     // The same for a store that no process has open.
-    let again = json(&run(dir, &["backup", "tuesday", "--json", DATA]));
+    let again = read_json(&run(dir, &["backup", "tuesday", "--json", DATA]));
     assert_eq!(again["sequence"], verified["sequence"]);
     assert_eq!(again["documents"], verified["documents"]);
 
-    let restored = json(&run(dir, &["restore", "monday", "--json", "--service.data-dir=new"]));
+    let restored = read_json(&run(dir, &["restore", "monday", "--json", "--service.data-dir=new"]));
     assert_eq!(restored["documents"], backup["documents"]);
     assert_eq!(restored["sequence"].as_u64(), backup["sequence"].as_u64().map(|n| n + 1_000_000));
-    let service = Service::start(dir, "new");
-    assert!(service.ask(&key, "GET /api/v1/namespaces/Pump", "").contains("/pump/"));
+    let service = serve(dir, "new");
+    let client = service.client.with_key(key);
+    assert!(client.get("/api/v1/namespaces/Pump").text().contains("/pump/"));
     service.stop();
     let id = |data: &str| fs::read_to_string(dir.join(data).join("gateway-id")).unwrap();
     assert_eq!(id("data"), id("new"));
 }
 
 /// Returns the events `data.*` of the audit log, the oldest first, each with its detail.
-fn data_events(service: &Service, key: &str) -> Vec<(String, String)> {
-    let answer = service.ask(key, "GET /api/v1/audit?what=data", "");
-    let (_, body) = answer.split_once("\r\n\r\n").expect(&answer);
-    let page: Value = serde_json::from_str(body).expect(&answer);
+fn data_events(service: &Server, key: &str) -> Vec<(String, String)> {
+    let client = service.client.with_key(key.to_owned());
+    let page = client.get("/api/v1/audit?what=data").expect(200).json();
     let text = |event: &Value, name: &str| event[name].as_str().unwrap().to_owned();
     let events = page["items"].as_array().unwrap().iter().rev();
     events
@@ -133,8 +79,8 @@ fn the_audit_log_has_backups_dumps_loads_and_restores() {
     let dir = dir.path();
     fs::write(dir.join("one.nt"), "<urn:x:a> <urn:x:p> \"1\" .\n").unwrap();
     fs::write(dir.join("bad.nt"), "oops\n").unwrap();
-    let service = Service::start(dir, "data");
-    let key = service.key(dir);
+    let service = serve(dir, "data");
+    let key = create_key(dir, DATA, "cli", "Admin");
     let act = |name: &str| {
         assert!(run(dir, &["load", "one.nt", DATA]).status.success());
         assert!(!run(dir, &["load", "bad.nt", DATA]).status.success());
@@ -164,13 +110,13 @@ fn the_audit_log_has_backups_dumps_loads_and_restores() {
     };
     let mut again = expected;
     again[0].1 = "1 quads, 0 of them new";
-    let service = Service::start(dir, "data");
+    let service = serve(dir, "data");
     is(&data_events(&service, &key), &[expected, again].concat());
     service.stop();
     // The backup of Tuesday lacks only the event about itself.
     let restored = [&expected[..], &again[..3], &[("data.restored", "at 20")]].concat();
     for _ in 0..2 {
-        let service = Service::start(dir, "new");
+        let service = serve(dir, "new");
         is(&data_events(&service, &key), &restored);
         service.stop();
     }
@@ -181,7 +127,7 @@ fn a_damaged_store_and_a_truncated_backup_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fails(&run(dir, &["verify", DATA]), "there is no data directory");
-    Service::start(dir, "data").stop();
+    serve(dir, "data").stop();
     run(dir, &["backup", "whole", DATA]);
     let whole = fs::read(dir.join("whole")).unwrap();
     fs::write(dir.join("cut"), &whole[..whole.len() - 1]).unwrap();

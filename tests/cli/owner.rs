@@ -1,7 +1,7 @@
 //! Which users' files a command trusts, and which user owns the files that it creates. If root runs a command and no
 //! service runs, the command acts as the owner of the data directory.
 use crate::penstock;
-use std::io::{BufRead as _, BufReader, Read as _};
+use crate::server::Server;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -64,19 +64,10 @@ fn nothing_is_sent_to_a_socket_of_another_user() {
     // A copy that every user can run, wherever the program was built.
     let program = dir.path().join("penstock");
     std::fs::copy(env!("CARGO_BIN_EXE_penstock"), &program).unwrap();
-    let mut service = Command::new(program)
-        .args(["serve", "--server.port=0", "--service.data-dir=data"])
-        .current_dir(dir.path())
-        .env_clear()
-        .stdin(Stdio::null())
-        .uid(MALLORY)
-        .gid(MALLORY)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(service.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let mut command = Command::new(program);
+    command.args(["serve", "--server.port=0", "--service.data-dir=data"]);
+    command.current_dir(dir.path()).env_clear().stdin(Stdio::null());
+    let service = Server::spawn(command.uid(MALLORY).gid(MALLORY));
     let passwd = || {
         let mut command = penstock(
             dir.path(),
@@ -88,8 +79,7 @@ fn nothing_is_sent_to_a_socket_of_another_user() {
     let own = passwd();
     chown(&data, Some(NOBODY), Some(NOBODY)).unwrap();
     let other = passwd();
-    service.kill().unwrap();
-    service.wait().unwrap();
+    service.kill();
     assert_eq!(own.status.code(), Some(0), "{}", String::from_utf8_lossy(&own.stderr));
     let said = String::from_utf8_lossy(&other.stderr);
     assert_eq!(other.status.code(), Some(1), "{said}");
@@ -129,13 +119,7 @@ fn an_accessible_data_directory_is_a_warning_and_no_created_file_is_writable_by_
     let mut shell = Command::new("sh");
     shell.current_dir(dir.path()).args(["-c", "umask 000; exec \"$0\" \"$@\""]).arg(binary);
     shell.args(["serve", "--server.port=0", "--service.data-dir=data"]);
-    let mut service = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(service.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    service.kill().unwrap();
-    let mut said = String::new();
-    service.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-    service.wait().unwrap();
+    let said = Server::spawn(&mut shell).kill();
     assert!(said.contains("has the mode 755") && said.contains("chmod 700 data"), "{said}");
     let mut folders = vec![data];
     let mut files = 0;

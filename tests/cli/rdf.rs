@@ -1,7 +1,7 @@
 //! `penstock dump` and `penstock load`, with the service running and without.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-use crate::backup::{DATA, Service, fails, json, run};
-use crate::penstock;
+use crate::backup::{DATA, fails, read_json, run};
+use crate::server::create_key;
+use crate::{penstock, serve};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -26,12 +26,12 @@ fn a_dump_can_be_loaded_elsewhere_with_and_without_a_running_service() {
     let dir = dir.path();
     fs::write(dir.join("pumps.ttl"), PUMPS).unwrap();
     let graph = "https://plant.example/p/";
-    let service = Service::start(dir, "data");
-    let key = service.key(dir);
+    let service = serve(dir, "data");
+    let client = service.client.with_key(create_key(dir, DATA, "cli", "Admin"));
     let load = ["load", "pumps.ttl", "--graph", graph, "--json", DATA];
-    let first = json(&run(dir, &load));
+    let first = read_json(&run(dir, &load));
     assert_eq!((first["quads"].as_u64(), first["added"].as_u64()), (Some(4), Some(4)));
-    assert_eq!(json(&run(dir, &load))["added"], 0);
+    assert_eq!(read_json(&run(dir, &load))["added"], 0);
     let quads = lines(dir, &["dump", DATA]);
     assert_eq!(quads.len(), 4);
     assert!(quads.iter().all(|line| line.ends_with(" <https://plant.example/p/> .")), "{quads:?}");
@@ -41,15 +41,15 @@ fn a_dump_can_be_loaded_elsewhere_with_and_without_a_running_service() {
     }
     fails(&run(dir, &["dump", "all.nq", DATA]), "all.nq: File exists");
     // Dump and load are not available over TCP, because they give access to all data.
-    assert!(service.ask(&key, "GET /control/dump?format=nq", "").starts_with("HTTP/1.1 404"));
-    assert!(service.ask(&key, "POST /control/load?format=nq", "").starts_with("HTTP/1.1 404"));
+    client.get("/control/dump?format=nq").expect(404);
+    client.post("/control/load?format=nq", "").expect(404);
     service.stop();
     assert_eq!(lines(dir, &["dump", "-", DATA]), quads);
 
     for (number, name) in ["all.nq", "all.trig.zst", "all.jsonld"].iter().enumerate() {
         let data = format!("--service.data-dir=new{number}");
-        Service::start(dir, &format!("new{number}")).stop();
-        assert_eq!(json(&run(dir, &["load", name, "--json", &data]))["added"], 4, "{name}");
+        serve(dir, &format!("new{number}")).stop();
+        assert_eq!(read_json(&run(dir, &["load", name, "--json", &data]))["added"], 4, "{name}");
         assert_eq!(lines(dir, &["dump", &data]), quads, "{name}");
     }
     let triples = lines(dir, &["dump", "--format", "nt", "--graph", graph, DATA]);
@@ -68,7 +68,7 @@ fn an_error_reports_its_place_and_the_quads_loaded_so_far() {
     let lines = (0..10_001).map(|n| format!("<urn:x:{n}> <urn:x:p> \"{n}\" .\n"));
     let text = lines.chain(["<urn:x:last> oops\n".to_owned()]).collect::<Vec<_>>().concat();
     fs::write(dir.join("bad.nt"), &text).unwrap();
-    let service = Service::start(dir, "data");
+    let service = serve(dir, "data");
     let assert_reported = |output: &std::process::Output| {
         fails(output, "line 10002, column 14");
         let answer = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -98,7 +98,7 @@ fn the_error_about_a_long_document_arrives() {
     fs::write(dir.join("first.nt"), format!("oops\n{valid}")).unwrap();
     fs::write(dir.join("blank.ttl"), format!("<urn:x:a> <urn:x:p>\n  \"_:no\" , [] .\n{valid}"))
         .unwrap();
-    let service = Service::start(dir, "data");
+    let service = serve(dir, "data");
     let assert_reported = || {
         fails(&run(dir, &["load", "first.nt", DATA]), "line 1, column 1");
         let blank = run(dir, &["load", "blank.ttl", DATA]);
@@ -133,7 +133,7 @@ fn send_all(socket: &Path, document: &str) -> String {
 fn standard_input_is_loaded_and_a_reader_that_goes_away_ends_a_dump() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    Service::start(dir, "data").stop();
+    serve(dir, "data").stop();
     let mut child = penstock(dir, &["load", "-", "--format", "nt", DATA])
         .stdin(Stdio::piped())
         .stdout(Stdio::null())

@@ -1,9 +1,6 @@
 //! The demo: in an empty folder, again in the same folder, and with its port in use.
-use crate::client::Client;
-use crate::server::{penstock, signal};
-use std::io::{BufRead, BufReader};
+use crate::server::{Server, penstock, wait_for};
 use std::net::TcpListener;
-use std::process::{Child, Stdio};
 
 #[test]
 fn it_shows_everything_and_continues_with_existing_data() {
@@ -33,22 +30,14 @@ fn it_shows_everything_and_continues_with_existing_data() {
 #[test]
 fn it_stays_up_until_it_is_interrupted() {
     let dir = tempfile::tempdir().unwrap();
-    let child = penstock(dir.path())
-        .args(["demo", "--server.port=0"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut child = Killed(child);
-    let said = BufReader::new(child.0.stdout.take().unwrap());
-    let mut lines = said.lines().map(Result::unwrap);
-    let listens = lines.find(|line| line.starts_with("1. ")).expect("the demo begins");
-    let address = listens.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
-    lines.find(|line| line.starts_with("Press Ctrl-C to stop")).expect("the demo comes to its end");
-    let client = Client::new(address.parse().unwrap());
-    client.get("/health/ready").expect(200);
-    assert!(client.get("/swagger-ui").status < 400);
-    signal(child.0.id(), "INT");
-    assert_eq!(child.0.wait().unwrap().code(), Some(0));
+    let server = Server::spawn(penstock(dir.path()).args(["demo", "--server.port=0"]));
+    wait_for("the demo comes to its end", || {
+        server.log().lines().any(|line| line.starts_with("Press Ctrl-C to stop"))
+    });
+    assert!(server.log().lines().any(|line| line.starts_with("1. ")), "{}", server.log());
+    server.client.get("/health/ready").expect(200);
+    assert!(server.client.get("/swagger-ui").status < 400);
+    assert_eq!(server.stop_with_signal("INT").code(), Some(0));
 }
 
 #[test]
@@ -63,14 +52,4 @@ fn a_requested_port_that_is_in_use_is_an_error() {
     assert_eq!(run.status.code(), Some(1));
     let said = String::from_utf8(run.stderr).unwrap();
     assert!(said.contains(&port.to_string()), "{said}");
-}
-
-/// A child process that is killed when dropped.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -1,12 +1,12 @@
 //! A disk that fills up: at the reserve, ingestion is refused and everything else works. Ingestion continues when
 //! there is space again.
 use crate::client::{Answer, Client};
-use crate::server::{Server, penstock, wait_for};
+use crate::server::{Server, wait_for};
 use hyper::Method;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const DISK: &str = "PENSTOCK_TEST_SMALL_DISK";
 
@@ -122,32 +122,20 @@ fn the_first_start_waits_for_space_on_a_full_disk() {
     let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
         return on_a_small_disk("the_first_start_waits_for_space_on_a_full_disk");
     };
-    // The server prints its address only when it is ready.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let client = Client::new(free.local_addr().unwrap());
-    drop(free);
     std::fs::create_dir(disk.join("data")).unwrap();
     let filler = fill(&disk, 0);
-    let log = tempfile::NamedTempFile::new().unwrap();
-    let mut child = penstock(&disk)
-        .args(["serve", "--service.data-dir=data"])
-        .arg(format!("--server.port={}", client.address.port()))
-        .stdout(Stdio::null())
-        .stderr(log.reopen().unwrap())
-        .spawn()
-        .unwrap();
+    // The server prints its address only when it is ready.
+    let mut server = Server::start_without_waiting(&disk, &["--service.data-dir=data"]);
+    let client = server.client;
     let ready = || client.send(Method::GET, "/health/ready", &[], "");
     wait_for("it reports the full disk", || {
-        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        assert!(!server.has_ended(), "it ended");
         let is_reported = ready()
             .is_ok_and(|answer| answer.status == 503 && answer.text().contains("disk is full"));
-        is_reported
-            && std::fs::read_to_string(log.path()).unwrap().contains("retries until there is")
+        is_reported && server.log().contains("retries until there is")
     });
     std::fs::remove_file(filler).unwrap();
     wait_for("it is ready", || ready().is_ok_and(|answer| answer.status == 200));
-    let log = std::fs::read_to_string(log.path()).unwrap();
+    let log = server.kill();
     assert_eq!(log.matches("retries until there is").count(), 1, "{log}");
-    child.kill().unwrap();
-    child.wait().unwrap();
 }

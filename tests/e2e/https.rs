@@ -1,32 +1,24 @@
 //! HTTPS with curl and openssl: both versions of HTTP, server and client certificates, failed handshakes.
-use crate::server::{TEST_TIMEOUT, penstock};
-use std::io::{BufRead, BufReader, ErrorKind, Read as _, Write as _};
+use crate::server::{Server, TEST_TIMEOUT, penstock, signal, wait_for};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::time::Instant;
+use std::process::{Command, Output, Stdio};
 
+/// A server with HTTPS.
 struct Https {
-    child: Child,
+    gateway: Server,
+    /// The URL with the host name of the certificate.
     url: String,
 }
 
 impl Https {
     fn start(dir: &Path, arguments: &[&str]) -> Self {
-        let mut child = penstock(dir)
-            .args(["serve", "--server.port=0", "--service.data-dir=data"])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::from(std::fs::File::create(dir.join("log")).unwrap()))
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let at = line.find("https://").unwrap_or_else(|| {
-            panic!("{line}{}", std::fs::read_to_string(dir.join("log")).unwrap())
-        });
-        let address = line[at..].split_whitespace().next().unwrap();
-        Self { child, url: address.replace("127.0.0.1", "localhost") }
+        let serve = ["serve", "--server.port=0", "--service.data-dir=data"];
+        let gateway = Server::spawn(penstock(dir).args(serve).args(arguments));
+        let url = gateway.url.replace("127.0.0.1", "localhost");
+        assert!(url.starts_with("https://"), "{url}");
+        Self { gateway, url }
     }
 
     fn curl(&self, dir: &Path, arguments: &[&str]) -> Output {
@@ -54,11 +46,15 @@ impl Https {
     }
 }
 
-impl Drop for Https {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// Returns a command that writes `NAME.key` and the certificate `NAME.pem`, which is valid for two days.
+fn request_certificate(dir: &Path, name: &str) -> Command {
+    let mut command = Command::new("openssl");
+    command
+        .current_dir(dir)
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-days", "2", "-subj", &format!("/CN={name}")])
+        .args(["-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")]);
+    command
 }
 
 const OURS: [&str; 2] = ["--cacert", "data/tls/certificate.pem"];
@@ -135,20 +131,8 @@ fn heads_of_http_2_that_are_too_large_are_refused() {
 fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let make = |name: &str| {
-        let made = Command::new("openssl")
-            .current_dir(dir.path())
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-nodes",
-            ])
-            .args(["-days", "2", "-subj", &format!("/CN={name}")])
+        let made = request_certificate(dir.path(), name)
             .args(["-addext", "subjectAltName=DNS:localhost"])
-            .args(["-keyout", &format!("{name}.key"), "-out", &format!("{name}.pem")])
             .output()
             .unwrap();
         assert!(made.status.success(), "{made:?}");
@@ -167,8 +151,9 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
         &["--server.ssl.certificate=used.pem", "--server.ssl.certificate-private-key=used.key"],
     );
     // A certificate that is valid for two days expires soon.
-    let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
-    assert!(log.contains("The HTTPS certificate expires soon."), "{log}");
+    wait_for("the log says that the certificate expires", || {
+        server.gateway.log().contains("The HTTPS certificate expires soon.")
+    });
     server.assert_curl_prints(dir.path(), &["--cacert", "first.pem"], "200 2");
     let policy = |host: &str| {
         let host = format!("Host: {host}");
@@ -180,28 +165,15 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
     };
     assert_eq!(policy("gw.example").as_deref(), Some("max-age=31536000"));
     assert_eq!(policy("localhost"), None);
-    let hangup = || {
-        let kill = Command::new("kill").args(["-HUP", &server.child.id().to_string()]).status();
-        assert!(kill.unwrap().success());
-    };
-    let until = |what: &str, is: &dyn Fn() -> bool| {
-        let begun = Instant::now();
-        while !is() {
-            assert!(begun.elapsed() < TEST_TIMEOUT, "{what}");
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    };
     use_of("second");
-    hangup();
-    until("the new certificate is served", &|| {
+    signal(server.gateway.id(), "HUP");
+    wait_for("the new certificate is served", || {
         server.curl(dir.path(), &["--cacert", "second.pem"]).status.success()
     });
     std::fs::write(dir.path().join("used.pem"), "no certificate").unwrap();
-    hangup();
-    until("the log says that it is broken", &|| {
-        std::fs::read_to_string(dir.path().join("log"))
-            .unwrap()
-            .contains("no certificate in PEM format")
+    signal(server.gateway.id(), "HUP");
+    wait_for("the log says that it is broken", || {
+        server.gateway.log().contains("no certificate in PEM format")
     });
     server.assert_curl_prints(dir.path(), &["--cacert", "second.pem"], "200 2");
 }
@@ -210,20 +182,7 @@ fn a_new_certificate_is_read_at_sighup_and_a_broken_one_changes_nothing() {
 fn clients_without_a_valid_certificate_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     for (name, signed) in [("ca", None), ("client", Some("ca")), ("other-ca", None)] {
-        let key = format!("{name}.key");
-        let mut made = Command::new("openssl");
-        made.current_dir(dir.path())
-            .args([
-                "req",
-                "-x509",
-                "-newkey",
-                "ec",
-                "-pkeyopt",
-                "ec_paramgen_curve:P-256",
-                "-nodes",
-            ])
-            .args(["-days", "2", "-subj", &format!("/CN={name}"), "-keyout", &key])
-            .args(["-out", &format!("{name}.pem")]);
+        let mut made = request_certificate(dir.path(), name);
         match signed {
             Some(by) => {
                 made.args(["-CA", &format!("{by}.pem"), "-CAkey", &format!("{by}.key")]);

@@ -11,6 +11,7 @@
 
 mod automatic;
 mod bad_input;
+#[path = "../gateway/client.rs"]
 mod client;
 mod clockless;
 mod countries;
@@ -29,5 +30,6 @@ mod restored;
 mod s3;
 mod s3_clock;
 mod secrets;
+#[path = "../gateway/server.rs"]
 mod server;
 mod short_of_memory;

@@ -1,22 +1,11 @@
 //! A lost index is rebuilt at the start. Meanwhile every route answers 503 with the progress.
-use crate::client::Client;
-use crate::server::{TEST_TIMEOUT, admin_key, penstock};
+use crate::server::{Server, TEST_TIMEOUT, admin_key};
 use hyper::Method;
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_store::{Error, Options, Store};
-use std::process::{Child, Stdio};
 use std::time::Instant;
 
 const FRAMES: u64 = 60;
-
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
 
 #[test]
 fn requests_get_503_with_the_progress_while_the_index_is_rebuilt() {
@@ -41,19 +30,8 @@ fn requests_get_503_with_the_progress_while_the_index_is_rebuilt() {
     std::fs::remove_dir_all(folder.join("index")).unwrap();
 
     // The server prints its address only when it is ready.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
-    let port = format!("--server.port={}", address.port());
-    let log = std::fs::File::create(dir.path().join("log")).unwrap();
-    let child = penstock(dir.path())
-        .args(["serve", "--service.data-dir=data", &port])
-        .stdout(Stdio::null())
-        .stderr(log)
-        .spawn()
-        .unwrap();
-    let _ended = Ended(child);
-    let client = Client::new(address);
+    let server = Server::start_without_waiting(dir.path(), &["--service.data-dir=data"]);
+    let client = server.client;
     let mut details = Vec::new();
     let end = Instant::now() + TEST_TIMEOUT;
     for path in ["/api/v1/status", "/api/v1/business-objects", "/health/ready"].iter().cycle() {
@@ -73,6 +51,6 @@ fn requests_get_503_with_the_progress_while_the_index_is_rebuilt() {
     let client = client.with_key(admin_key(dir.path(), "--service.data-dir=data"));
     let quads = client.get("/api/v1/status").expect(200).json()["store"]["quads"].as_u64();
     assert_eq!(quads, Some(FRAMES * 500));
-    let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+    let log = server.kill();
     assert!(log.contains("Replaying the journal"), "{log}");
 }

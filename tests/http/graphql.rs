@@ -189,7 +189,7 @@ async fn searches_of_pages_wait_for_a_permit_like_queries() {
     let id = server.define().await["id"].as_str().unwrap().to_owned();
     let uri = "https://plant.example/p/1";
     server.ingest("ADD", &json!([{"uri": uri, "name": "n"}])).await.expect(200);
-    let permits = server.gateway.as_ref().unwrap().query_permits.clone();
+    let permits = server.gateway().query_permits.clone();
     let mut held = Vec::new();
     while let Some(permit) = permits.acquire().await {
         held.push(permit);

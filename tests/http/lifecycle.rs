@@ -57,7 +57,7 @@ async fn the_control_socket_is_private_and_replaces_a_stale_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_gateway_on_the_same_data_is_refused() {
     let server = Server::start(&[]).await;
-    let dir = server.dir.as_ref().unwrap().path();
+    let dir = server.dir();
     let error = Server::start_in(dir, &[]).await.err().expect("the data is in use");
     assert_eq!(error.class, ErrorClass::Conflict, "{error}");
     server.get("/health/ready").await.expect(200);

@@ -22,6 +22,8 @@ mod graphql_client;
 mod graphql_docs;
 mod hosts;
 mod identifiers;
+#[path = "../gateway/in_process.rs"]
+mod in_process;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]
 mod issuer;

@@ -69,7 +69,7 @@ async fn from_a_definition_to_a_delivered_file() {
     assert_eq!(content.header("etag"), format!("\"{sum}\""));
     assert_eq!(content.header("content-length"), content.body.len().to_string());
     assert_eq!(content.json()["data"][1]["uri"], json!(minted));
-    let bucket = server.dir.as_ref().unwrap().path().join("data/buckets/plant-exports");
+    let bucket = server.dir().join("data/buckets/plant-exports");
     let file = bucket.join(delivered["key"].as_str().unwrap());
     assert_eq!(std::fs::read(file).unwrap(), content.body);
 

@@ -36,7 +36,7 @@ async fn the_examples_become_the_quads_that_the_page_shows() {
     assert!(examples >= 4 && expected.len() > 20, "the page has lost its examples");
     let mut stored = Vec::new();
     let all = DumpOptions { format: Format::NQuads, graph: None };
-    write_dump(&server.gateway.as_ref().unwrap().store, &all, &mut stored, &mut |_| {}).unwrap();
+    write_dump(&server.gateway().store, &all, &mut stored, &mut |_| {}).unwrap();
     assert_eq!(quads(RdfFormat::NQuads, &stored), expected);
     server.stop().await;
 }

@@ -16,7 +16,7 @@ async fn it_recovers_automatically_with_the_disk() {
     };
     server.ingest("ADD", &pump("before")).await.expect(200);
 
-    let faults = Faults::inject_below(&server.dir.as_ref().unwrap().path().join("data/store"));
+    let faults = Faults::inject_below(&server.dir().join("data/store"));
     // The frame is written. Its sync fails, and so do all later attempts.
     faults.fail_nth(2, Failure::Io, true);
     server.ingest("ADD", &pump("lost")).await.problem(500);

@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_mins(1);
 
 /// Blocks every other writer of the store until it is released.
 fn block_writers(server: &Server) -> (mpsc::Sender<()>, JoinHandle<()>) {
-    let store = server.gateway.as_ref().unwrap().store.clone();
+    let store = server.gateway().store.clone();
     let (held, is_held) = mpsc::channel();
     let (release, released) = mpsc::channel();
     let holding = tokio::task::spawn_blocking(move || {
@@ -98,7 +98,7 @@ async fn no_push_runs_after_the_gateway_stops() {
     let server = Server::start(&[]).await;
     server.define().await;
     server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
-    server.gateway.as_ref().unwrap().exporter.stop_rendering();
+    server.gateway().exporter.stop_rendering();
     assert_eq!(
         server.send("POST", "/api/v1/business-objects/Pump/push", &[], "").await.status,
         503

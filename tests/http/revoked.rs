@@ -118,7 +118,7 @@ impl Fixture {
     }
 
     fn gateway(&self) -> &Gateway {
-        self.server.gateway.as_ref().unwrap()
+        self.server.gateway()
     }
 
     fn account(&self) -> Arc<Account> {

@@ -1,4 +1,5 @@
-//! A gateway on a free port of the loopback address, and a client for it.
+//! A gateway and a client for it.
+use crate::in_process::InProcess;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Method, Request};
@@ -8,31 +9,22 @@ use penstock_auth::keys::NewApiKey;
 use penstock_auth::password::Hash;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
-use penstock_cli::app;
-use penstock_config::{Sources, load};
 use penstock_service::gateway::Gateway;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
 /// A running gateway.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     /// The path of the control socket.
     pub(crate) control: PathBuf,
-    /// The opened gateway; `None` after the stop.
-    pub(crate) gateway: Option<Gateway>,
     /// An Admin's API key, which is sent with every request that has no credential.
     pub(crate) key: String,
-    pub(crate) dir: Option<TempDir>,
-    stop: Option<oneshot::Sender<()>>,
-    running: JoinHandle<Result<(), GatewayError>>,
+    running: InProcess,
 }
 
 /// The answer to a request.
@@ -86,49 +78,34 @@ impl Answer {
 impl Server {
     /// Starts a gateway with its own data directory.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut server = Self::start_in(dir.path(), arguments).await.unwrap();
-        server.dir = Some(dir);
-        server
+        Self::with_key(InProcess::start(arguments).await)
     }
 
     /// Starts a gateway in an existing data directory.
     pub(crate) async fn start_in(dir: &Path, arguments: &[&str]) -> Result<Self, GatewayError> {
-        let data = dir.join("data");
-        let mut all =
-            vec![format!("--service.data-dir={}", data.display()), "--server.port=0".to_owned()];
-        all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
-        let loaded = load(&Sources { arguments: all, ..Sources::default() }).unwrap();
-        let (ready, is_ready) = oneshot::channel();
-        let (stop, stopped) = oneshot::channel();
-        let running = tokio::spawn(app::serve_until(
-            Arc::new(loaded.settings),
-            Box::new(|| None),
-            move |address, gateway| ready.send((address, gateway)).ok().unwrap(),
-            async {
-                let _ = stopped.await;
-            },
-        ));
-        let Ok((address, gateway)) = is_ready.await else {
-            return Err(running.await.unwrap().unwrap_err());
-        };
-        let control = data.join("control.sock");
-        let mut server = Self {
-            address,
-            control,
-            gateway: Some(gateway),
-            key: String::new(),
-            dir: None,
-            stop: Some(stop),
-            running,
-        };
+        Ok(Self::with_key(InProcess::start_in(dir, arguments).await?))
+    }
+
+    fn with_key(running: InProcess) -> Self {
+        let control = running.gateway().settings.data_dir.join("control.sock");
+        let mut server = Self { address: running.address, control, key: String::new(), running };
         server.key = server.make_key(Role::Admin, None);
-        Ok(server)
+        server
+    }
+
+    /// Returns the opened gateway.
+    pub(crate) fn gateway(&self) -> &Gateway {
+        self.running.gateway()
+    }
+
+    /// Returns the folder of a gateway that was started in its own.
+    pub(crate) fn dir(&self) -> &Path {
+        self.running.dir()
     }
 
     /// Creates an API key, as local administration does.
     pub(crate) fn make_key(&self, role: Role, business_object: Option<&str>) -> String {
-        let gateway = self.gateway.as_ref().unwrap();
+        let gateway = self.gateway();
         let business_object =
             business_object.map(|name| gateway.catalogue.get(name).unwrap().object.id.clone());
         let new = NewApiKey { name: "tests".to_owned(), role, expires_at: None, business_object };
@@ -137,8 +114,7 @@ impl Server {
 
     /// Creates an account with this role and a session of it, and returns the cookie.
     pub(crate) fn sign_in(&self, role: Role) -> String {
-        let accounts = &self.gateway.as_ref().unwrap().auth.accounts;
-        let sessions = &self.gateway.as_ref().unwrap().auth.sessions;
+        let auth = &self.gateway().auth;
         let new = accounts::NewAccount {
             given_name: None,
             family_name: None,
@@ -148,10 +124,14 @@ impl Server {
             enabled: true,
             password: String::new(),
         };
-        let account = accounts
+        let account = auth
+            .accounts
             .create(&Authorized::local(), new, Hash::from_password("of no account").unwrap())
             .unwrap();
-        format!("penstock_session={}", sessions.start_session(&account, None, None).unwrap().id)
+        format!(
+            "penstock_session={}",
+            auth.sessions.start_session(&account, None, None).unwrap().id
+        )
     }
 
     /// Sends a request through the control socket.
@@ -172,19 +152,8 @@ impl Server {
     }
 
     /// Stops the gateway gracefully and returns its directory.
-    pub(crate) async fn stop(mut self) -> Option<TempDir> {
-        self.gateway = None;
-        self.stop.take().unwrap().send(()).unwrap();
-        (&mut self.running).await.unwrap().unwrap();
-        // The tasks of closed connections may keep the store open for a moment.
-        let lock = std::fs::File::open(self.control.with_file_name("store").join("lock")).unwrap();
-        let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
-        while lock.try_lock().is_err() {
-            assert!(std::time::Instant::now() < deadline, "the store is still open");
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
-        }
-        lock.unlock().unwrap();
-        self.dir.take()
+    pub(crate) async fn stop(self) -> Option<TempDir> {
+        self.running.stop().await
     }
 
     /// Sends a request, with the Admin's key unless another credential is among the headers.
@@ -232,12 +201,6 @@ impl Server {
     pub(crate) async fn ingest(&self, mode: &str, objects: &Value) -> Answer {
         let path = format!("/api/v1/business-objects/Pump?mode={mode}");
         self.json("POST", &path, &json!({"data": objects})).await
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.running.abort();
     }
 }
 

@@ -35,7 +35,7 @@ async fn a_test_of_a_target_writes_no_data() {
     test("Not%20a%20bucket").await.problem(404);
 
     // There is a file instead of the directory.
-    let buckets = server.dir.as_ref().unwrap().path().join("data/buckets");
+    let buckets = server.dir().join("data/buckets");
     assert!(!buckets.exists());
     std::fs::write(&buckets, "").unwrap();
     let found = test("archive").await.expect(200).json();

@@ -48,7 +48,7 @@ async fn every_answer_is_part_of_a_trace() {
 async fn the_effects_of_a_request_name_its_trace() {
     let server = Server::start(&[]).await;
     server.define().await;
-    let gateway = server.gateway.clone().unwrap();
+    let gateway = server.gateway().clone();
     let mut events =
         gateway.events.listen(None, &[EventKind::Ingestion, EventKind::Export]).unwrap();
     let sent = sent();

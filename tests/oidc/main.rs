@@ -11,6 +11,9 @@ mod browser;
 mod chromium;
 mod chromium_admin;
 mod claims;
+#[expect(dead_code, reason = "the end-to-end tests use the rest")]
+#[path = "../gateway/client.rs"]
+mod client;
 mod flow;
 mod gateway;
 mod outages;
@@ -18,6 +21,9 @@ mod password;
 mod private_ca;
 mod provider;
 mod second_provider;
+#[expect(dead_code, reason = "the end-to-end tests use the rest")]
+#[path = "../gateway/server.rs"]
+mod server;
 
 use browser::Browser;
 use gateway::Gateway;

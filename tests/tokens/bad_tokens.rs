@@ -407,7 +407,7 @@ async fn bad_tokens_are_refused_and_create_no_account() {
     assert!(bad.len() > 150, "{}", bad.len());
 
     let gateway = Gateway::start(&issuer, &[]).await;
-    let before = gateway.opened.store.stats().quads;
+    let before = gateway.opened().store.stats().quads;
     let mut wrong = Vec::new();
     for (what, status, token) in &bad {
         let answer = gateway.ask(token).await;
@@ -435,7 +435,7 @@ async fn bad_tokens_are_refused_and_create_no_account() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), bad.len(), wrong.join("\n"));
-    assert_eq!(gateway.opened.store.stats().quads, before);
+    assert_eq!(gateway.opened().store.stats().quads, before);
     // Despite many unknown keys, the issuer was asked for its keys only once more than at the start.
     assert!(issuer.state().asked <= 3, "{}", issuer.state().asked);
 
@@ -479,7 +479,7 @@ async fn without_an_issuer_every_access_token_is_refused() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
     let dir = tempfile::tempdir().unwrap();
-    let gateway = Gateway::start_with(dir.path(), Vec::new()).await;
+    let gateway = Gateway::start_with(dir.path(), &[]).await;
     let answer = gateway.ask(&key.token(&claims(&issuer))).await;
     let problem = problem(answer, 401).await;
     assert!(problem["detail"].as_str().unwrap().contains("issuer-uri"), "{problem}");

@@ -1,6 +1,6 @@
 //! Service accounts: created by the first valid token of a client application, and updated by later ones.
 use crate::forge::{Key, with};
-use crate::gateway::{Gateway, problem};
+use crate::gateway::{Gateway, problem, sign_in_settings};
 use crate::issuer::{Issuer, claims};
 use penstock_auth::{AccountSource, Identity, Profile, Role};
 use serde_json::{Value, json};
@@ -66,8 +66,7 @@ async fn roles_change_with_the_token_and_a_disabled_account_is_refused() {
     assert!(refused["detail"].as_str().unwrap().contains("defaultServiceAccountRole"), "{refused}");
 
     let id = user["id"].as_str().unwrap().to_owned();
-    let auth = gateway.opened.auth.clone();
-    disable(&auth, id).await;
+    disable(&gateway.opened().auth, id).await;
     for roles in [json!(["ACCURIDS_ADMIN"]), json!(["ACCURIDS_USER"])] {
         assert_eq!(gateway.status(&token(roles)).await, 403);
     }
@@ -113,18 +112,10 @@ async fn the_default_role_is_for_clients_without_a_role() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_delegated_token_has_the_lower_role_of_token_and_person() {
     let (key, issuer) = parts().await;
-    let client = "--framework.security.oauth2.client";
-    let sign_in = [
-        "--security=oauth2".to_owned(),
-        "--profiles.active=oauth2".to_owned(),
-        "--service.security.registration=kc".to_owned(),
-        format!("{client}.registration.kc.client-id=penstock-web"),
-        format!("{client}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
-        format!("{client}.provider.kc.issuer-uri={}", issuer.url),
-    ];
+    let sign_in = sign_in_settings(&issuer, "penstock-web");
     let sign_in: Vec<&str> = sign_in.iter().map(String::as_str).collect();
     let gateway = Gateway::start(&issuer, &sign_in).await;
-    let accounts = gateway.opened.auth.accounts.clone();
+    let accounts = gateway.opened().auth.accounts.clone();
     let url = issuer.url.clone();
     let signed_in = tokio::task::spawn_blocking(move || {
         let source = AccountSource::OpenIdConnect;
@@ -160,18 +151,10 @@ async fn a_delegated_token_has_the_lower_role_of_token_and_person() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disabled_persons_token_is_never_accepted_as_a_clients() {
     let (key, issuer) = parts().await;
-    let client = "--framework.security.oauth2.client";
-    let sign_in = [
-        "--security=oauth2".to_owned(),
-        "--profiles.active=oauth2".to_owned(),
-        "--service.security.registration=kc".to_owned(),
-        format!("{client}.registration.kc.client-id=penstock-web"),
-        format!("{client}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
-        format!("{client}.provider.kc.issuer-uri={}", issuer.url),
-    ];
+    let sign_in = sign_in_settings(&issuer, "penstock-web");
     let sign_in: Vec<&str> = sign_in.iter().map(String::as_str).collect();
     let gateway = Gateway::start(&issuer, &sign_in).await;
-    let auth = gateway.opened.auth.clone();
+    let auth = &gateway.opened().auth;
     let (accounts, url) = (auth.accounts.clone(), issuer.url.clone());
     let signed_in = tokio::task::spawn_blocking(move || {
         let source = AccountSource::OpenIdConnect;
@@ -182,7 +165,7 @@ async fn a_disabled_persons_token_is_never_accepted_as_a_clients() {
         let identity = Identity { source, issuer: url, name: "ada".to_owned() };
         accounts.find_by_identity(&identity).unwrap().id.clone()
     });
-    disable(&auth, signed_in.await.unwrap()).await;
+    disable(auth, signed_in.await.unwrap()).await;
     for of_ada in [
         json!({"sub": "ada", "azp": "app", "email": "ada@plant.example", "name": "Ada"}),
         // Only the subject shows that these are a person's tokens.

@@ -1,91 +1,54 @@
 //! A gateway that accepts the access tokens of an issuer.
+use crate::in_process::InProcess;
 use crate::issuer::Issuer;
 use penstock_auth::Account;
-use penstock_cli::app;
-use penstock_config::{Sources, load};
 use penstock_service::gateway::Gateway as Opened;
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
-use tempfile::TempDir;
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 
-/// A gateway that serves on a free port.
+/// A running gateway.
 pub(crate) struct Gateway {
     pub(crate) url: String,
-    pub(crate) opened: Opened,
-    dir: Option<TempDir>,
     client: Client,
-    stop: Option<oneshot::Sender<()>>,
-    running: JoinHandle<()>,
+    running: InProcess,
 }
 
 impl Gateway {
     /// Starts a gateway with its own data directory.
     pub(crate) async fn start(issuer: &Issuer, more: &[&str]) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut gateway = Self::start_in(dir.path(), issuer, more).await;
-        gateway.dir = Some(dir);
-        gateway
+        Self::of(InProcess::start(&with_issuer(issuer, more)).await)
     }
 
     /// Starts a gateway in an existing data directory.
     pub(crate) async fn start_in(dir: &Path, issuer: &Issuer, more: &[&str]) -> Self {
-        let resource_server = "framework.security.oauth2.resourceserver.jwt";
-        let arguments = [
-            format!("--{resource_server}.issuer-uri={}", issuer.url),
-            format!("--{resource_server}.audiences={}", issuer.audience),
-        ];
-        let more = more.iter().map(|argument| (*argument).to_owned());
-        Self::start_with(dir, arguments.into_iter().chain(more).collect()).await
+        Self::start_with(dir, &with_issuer(issuer, more)).await
     }
 
-    /// Starts a gateway with these arguments. Adds the data directory and the port.
-    pub(crate) async fn start_with(dir: &Path, mut arguments: Vec<String>) -> Self {
-        arguments.push(format!("--service.data-dir={}", dir.join("data").display()));
-        arguments.push("--server.port=0".to_owned());
-        let loaded = load(&Sources { arguments, ..Sources::default() }).unwrap();
-        // The previous gateway in this directory may still hold the locks.
-        for locked in ["data/store", "data/store/lock"] {
-            if let Ok(lock) = File::open(dir.join(locked)) {
-                let free = move || lock.lock().and_then(|()| lock.unlock());
-                tokio::task::spawn_blocking(free).await.unwrap().unwrap();
-            }
-        }
-        let (ready, is_ready) = oneshot::channel();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let serving = app::serve_until(
-            Arc::new(loaded.settings),
-            Box::new(|| None),
-            move |address, gateway| assert!(ready.send((address, gateway)).is_ok()),
-            async {
-                let _ = stopped.await;
-            },
-        );
-        let running = tokio::spawn(async { serving.await.unwrap() });
-        let (address, opened) = is_ready.await.unwrap();
-        Self {
-            url: format!("http://{address}"),
-            opened,
-            dir: None,
-            client: Client::builder().no_proxy().build().unwrap(),
-            stop: Some(stop),
-            running,
-        }
+    /// Starts a gateway with these arguments in an existing data directory.
+    pub(crate) async fn start_with(dir: &Path, arguments: &[String]) -> Self {
+        Self::of(InProcess::start_in(dir, arguments).await.unwrap())
+    }
+
+    fn of(running: InProcess) -> Self {
+        let url = format!("http://{}", running.address);
+        Self { url, client: Client::builder().no_proxy().build().unwrap(), running }
+    }
+
+    /// Returns the opened gateway.
+    pub(crate) fn opened(&self) -> &Opened {
+        self.running.gateway()
     }
 
     /// Stops it gracefully.
-    pub(crate) async fn stop(mut self) {
-        self.stop.take().unwrap().send(()).unwrap();
-        (&mut self.running).await.unwrap();
+    pub(crate) async fn stop(self) {
+        self.running.stop().await;
     }
 
     /// Returns the data directory.
     pub(crate) fn data(&self) -> &Path {
-        &self.opened.settings.data_dir
+        &self.opened().settings.data_dir
     }
 
     /// Creates a request without credentials.
@@ -117,16 +80,32 @@ impl Gateway {
 
     /// Lists the accounts of identity providers, so without the first account `admin`.
     pub(crate) fn accounts(&self) -> Vec<Arc<Account>> {
-        let mut accounts = self.opened.auth.accounts.list(None, 1000).unwrap();
+        let mut accounts = self.opened().auth.accounts.list(None, 1000).unwrap();
         accounts.retain(|account| account.identity.is_some());
         accounts
     }
 }
 
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        self.running.abort();
-    }
+/// Returns the settings that accept the tokens of this issuer, and these.
+fn with_issuer(issuer: &Issuer, more: &[&str]) -> Vec<String> {
+    let resource_server = "--framework.security.oauth2.resourceserver.jwt";
+    let issuer_uri = format!("{resource_server}.issuer-uri={}", issuer.url);
+    let audiences = format!("{resource_server}.audiences={}", issuer.audience);
+    let more = more.iter().map(|argument| (*argument).to_owned());
+    [issuer_uri, audiences].into_iter().chain(more).collect()
+}
+
+/// Returns the settings of sign-in at this issuer with this client id.
+pub(crate) fn sign_in_settings(issuer: &Issuer, client_id: &str) -> Vec<String> {
+    let client = "--framework.security.oauth2.client";
+    vec![
+        "--security=oauth2".to_owned(),
+        "--profiles.active=oauth2".to_owned(),
+        "--service.security.registration=kc".to_owned(),
+        format!("{client}.registration.kc.client-id={client_id}"),
+        format!("{client}.registration.kc.client-secret=web-secret-0123456789abcdef0123456"),
+        format!("{client}.provider.kc.issuer-uri={}", issuer.url),
+    ]
 }
 
 /// Returns the members of a problem, and checks its status and media type.

@@ -1,7 +1,7 @@
 //! ID tokens are never accepted as access tokens. Access tokens without a client id are accepted if they have no sign
 //! of an ID token.
 use crate::forge::{Key, with};
-use crate::gateway::{Gateway, problem};
+use crate::gateway::{Gateway, problem, sign_in_settings};
 use crate::issuer::Issuer;
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ async fn azuread(issuer: &Issuer, dir: &std::path::Path, more: &[String]) -> Gat
         format!("{jwt}.jwk-set-uri={}/jwks", issuer.url),
     ];
     arguments.extend(more.iter().cloned());
-    Gateway::start_with(dir, arguments).await
+    Gateway::start_with(dir, &arguments).await
 }
 
 fn v2() -> String {
@@ -153,24 +153,11 @@ async fn an_id_token_of_any_kind_is_refused() {
     }
 }
 
-/// Returns the arguments of a registration with the client id `web` at this issuer.
-fn registration(issuer: &Issuer) -> Vec<String> {
-    let client = "--framework.security.oauth2.client";
-    vec![
-        "--security=oauth2".to_owned(),
-        "--profiles.active=oauth2".to_owned(),
-        "--service.security.registration=kc".to_owned(),
-        format!("{client}.registration.kc.client-id=web"),
-        format!("{client}.registration.kc.client-secret=s"),
-        format!("{client}.provider.kc.issuer-uri={}", issuer.url),
-    ]
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_without_a_client_id_is_identified_by_its_subject() {
     let key = Key::rsa("first");
     let issuer = Issuer::start(&[&key]).await;
-    let sign_in = registration(&issuer);
+    let sign_in = sign_in_settings(&issuer, "web");
     let mut more: Vec<&str> = sign_in.iter().map(String::as_str).collect();
     let audiences =
         "--framework.security.oauth2.resourceserver.jwt.audiences=api://plant-gateway,web";

@@ -11,6 +11,9 @@ mod clients;
 mod forge;
 mod gateway;
 mod id_tokens;
+#[expect(dead_code, reason = "the tests of HTTP use the rest")]
+#[path = "../gateway/in_process.rs"]
+mod in_process;
 mod issuer;
 mod keys;
 mod provider;

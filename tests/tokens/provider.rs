@@ -39,7 +39,7 @@ async fn gateway(provider: &Provider, dir: &Path, more: &[&str]) -> Gateway {
         "--service.security.serviceAccount.emailDomain=@machines.example".to_owned(),
     ];
     arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-    Gateway::start_with(dir, arguments).await
+    Gateway::start_with(dir, &arguments).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,66 +1,92 @@
 //! Runs the binary as a child process in its own folder.
-use crate::client::Client;
-use penstock_store::{Pattern, Read, Store};
+use super::client::Client;
+use penstock_model::testing::list_quads;
+use penstock_store::{Options, Store};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader, Read as _};
-use std::ops::ControlFlow;
+use std::io::{BufRead, BufReader, Read};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The timeout after which a test fails. It is no requirement. The only time that is one is the limit for shutting
-/// down ([`Server::end_by`]).
+/// down ([`Server::stop_with_signal`]).
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A running server, which is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
+    /// The scheme and address, as in `http://127.0.0.1:8080`.
+    pub(crate) url: String,
     pub(crate) client: Client,
     log: Arc<Mutex<String>>,
+    /// The threads that read its output.
+    readers: Vec<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Starts `penstock serve` with `dir` as its working directory, and waits until it is ready.
+    /// Starts `penstock serve` with `dir` as its working directory, and waits until it is ready. Its client has an Admin's
+    /// key if the arguments name the data directory.
     pub(crate) fn start(dir: &Path, arguments: &[&str]) -> Self {
         Self::start_with(dir, arguments, &[])
     }
 
     /// Starts the server as [`Self::start`] does, with these variables in its environment.
     pub(crate) fn start_with(dir: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut child = penstock(dir)
-            .args(["serve", "--server.port=0"])
-            .args(arguments)
-            .envs(environment.iter().copied())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary starts");
-        let log = Arc::new(Mutex::new(String::new()));
-        let (found, address) = mpsc::channel();
-        let out = child.stdout.take().expect("stdout is piped");
-        let err = child.stderr.take().expect("stderr is piped");
-        follow(out, Arc::clone(&log), found.clone());
-        follow(err, Arc::clone(&log), found);
-        let Ok(address) = address.recv_timeout(TEST_TIMEOUT) else {
-            let _ = child.kill();
-            panic!("the server did not print its address:\n{}", log.lock().unwrap());
-        };
-        let mut server = Self { child, client: Client::new(address), log };
-        wait_for("the server is ready", || {
-            let headers = [];
-            server
-                .client
-                .send(hyper::Method::GET, "/health/ready", &headers, "")
-                .is_ok_and(|answer| answer.status == 200)
-        });
+        let mut command = penstock(dir);
+        command.args(["serve", "--server.port=0"]).args(arguments);
+        let mut server = Self::spawn(command.envs(environment.iter().copied()));
         let data = arguments.iter().find(|argument| argument.starts_with("--service.data-dir="));
         if let Some(data) = data {
             server.client = server.client.with_key(admin_key(dir, data));
         }
         server
+    }
+
+    /// Runs a command that serves, and waits until it is ready. It prints its address only then.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let (mut server, address) = Self::launch(command, SocketAddr::from(([127, 0, 0, 1], 0)));
+        let found = address.recv_timeout(TEST_TIMEOUT);
+        let (url, address) = found.expect("the server prints its address");
+        server.url = url;
+        server.client = Client::new(address);
+        if server.url.starts_with("http://") {
+            let is_ready = || server.client.send(hyper::Method::GET, "/health/ready", &[], "");
+            wait_for("the server is ready", || is_ready().is_ok_and(|answer| answer.status == 200));
+        }
+        server
+    }
+
+    /// Starts `penstock serve` as [`Self::start`] does, but waits for nothing.
+    pub(crate) fn start_without_waiting(dir: &Path, arguments: &[&str]) -> Self {
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let address = free.local_addr().expect("the listener has an address");
+        drop(free);
+        let port = format!("--server.port={}", address.port());
+        Self::launch(penstock(dir).args(["serve", &port]).args(arguments), address).0
+    }
+
+    /// Runs a command. The receiver gets the URL that it prints.
+    fn launch(
+        command: &mut Command,
+        address: SocketAddr,
+    ) -> (Self, mpsc::Receiver<(String, SocketAddr)>) {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary starts");
+        let log = Arc::new(Mutex::new(String::new()));
+        let (found, receiver) = mpsc::channel();
+        let out = child.stdout.take().expect("stdout is piped");
+        let err = child.stderr.take().expect("stderr is piped");
+        let readers = vec![
+            read_output(out, Arc::clone(&log), found.clone()),
+            read_output(err, Arc::clone(&log), found),
+        ];
+        let client = Client::new(address);
+        (Self { child, url: format!("http://{address}"), client, log, readers }, receiver)
     }
 
     /// Returns its log so far.
@@ -94,10 +120,19 @@ impl Server {
         assert_eq!(status.code(), Some(0), "{}", log.lock().unwrap());
     }
 
-    /// Sends SIGKILL, and reaps the process.
-    pub(crate) fn kill(mut self) {
+    /// Sends SIGKILL, reaps the process, and returns its complete log.
+    pub(crate) fn kill(mut self) -> String {
         self.child.kill().expect("the child can be killed");
         self.child.wait().expect("the child can be waited for");
+        for reader in self.readers.drain(..) {
+            reader.join().expect("the output can be read");
+        }
+        self.log()
+    }
+
+    /// Returns whether the process has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("the child can be waited for").is_some()
     }
 
     /// Returns a value in kB from `/proc/<pid>/status`, such as `VmRSS` or `VmHWM`.
@@ -156,24 +191,12 @@ pub(crate) fn binary() -> PathBuf {
 
 /// Returns every quad in the store of a stopped server, and the sequence of its newest frame.
 pub(crate) fn quads(data_dir: &Path) -> (BTreeSet<String>, u64) {
-    let store = open_store(data_dir);
-    let reader = store.read();
-    let mut quads = BTreeSet::new();
-    reader
-        .for_each(&Pattern::default(), &mut |quad| {
-            quads.insert(quad.to_string());
-            ControlFlow::Continue(())
-        })
-        .expect("the store can be read");
-    let sequence = reader.sequence();
-    (quads, sequence)
-}
-
-fn open_store(data_dir: &Path) -> Store {
     let dir = data_dir.join("store");
     assert!(dir.is_dir(), "{} contains no store", data_dir.display());
-    Store::open(&dir, penstock_store::Options::default(), &mut |_| ())
-        .expect("the store of a stopped server opens")
+    let store = Store::open(&dir, Options::default(), &mut |_| ());
+    let store = store.expect("the store of a stopped server opens");
+    let reader = store.read();
+    (list_quads(&reader).into_iter().collect(), reader.sequence())
 }
 
 /// Sends a signal by its name. The standard library can only send SIGKILL.
@@ -183,7 +206,7 @@ pub(crate) fn signal(pid: u32, name: &str) {
     assert!(status.success(), "kill -{name} {pid}");
 }
 
-/// Waits until `done` returns true. Fails after [`PATIENCE`].
+/// Waits until `done` returns true. Fails after [`TEST_TIMEOUT`].
 #[track_caller]
 pub(crate) fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let end = Instant::now() + TEST_TIMEOUT;
@@ -207,25 +230,29 @@ pub(crate) fn push_and_wait(client: Client, business_object: &str) -> Value {
     entry
 }
 
-fn follow(
-    pipe: impl std::io::Read + Send + 'static,
+/// Reads the output on a thread of its own, and sends the URLs that the server prints.
+fn read_output(
+    pipe: impl Read + Send + 'static,
     log: Arc<Mutex<String>>,
-    found: mpsc::Sender<std::net::SocketAddr>,
-) {
+    found: mpsc::Sender<(String, SocketAddr)>,
+) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut pipe = BufReader::new(pipe);
         let mut line = String::new();
         while pipe.read_line(&mut line).is_ok_and(|read| read > 0) {
-            if let Some((_, rest)) = line.split_once("listens on http://") {
-                let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == ':'));
-                if let Ok(address) = rest[..end.unwrap_or(rest.len())].trim_end_matches('.').parse()
-                {
-                    let _ = found.send(address);
-                }
+            if let Some(url) = find_url(&line) {
+                let _ = found.send(url);
             }
             log.lock().unwrap().push_str(&line);
             line.clear();
         }
-        let _ = pipe.read_to_string(&mut line);
-    });
+    })
+}
+
+/// Finds the URL that the server listens on.
+fn find_url(line: &str) -> Option<(String, SocketAddr)> {
+    let (_, rest) = line.split_once("listens on ")?;
+    let url = rest.split_whitespace().next()?.trim_end_matches('.');
+    let (_, address) = url.split_once("://")?;
+    Some((url.to_owned(), address.parse().ok()?))
 }

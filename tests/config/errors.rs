@@ -1,24 +1,6 @@
 //! The configuration reports all errors, each with its value and origin, and without secrets.
-use penstock_config::{self as config, Sources};
-use std::path::Path;
-
-pub(crate) fn load_errors(sources: &Sources) -> Vec<String> {
-    config::load(sources).map_or_else(
-        |errors| errors.iter().map(ToString::to_string).collect(),
-        |loaded| panic!("it loaded: {loaded:#?}"),
-    )
-}
-
-pub(crate) fn errors_of_arguments(arguments: &[&str]) -> Vec<String> {
-    load_errors(&Sources {
-        arguments: arguments.iter().map(|a| (*a).to_owned()).collect(),
-        ..Sources::default()
-    })
-}
-
-fn in_dir(dir: &Path) -> Sources {
-    Sources { system_dir: dir.to_owned(), working_dir: dir.join("none"), ..Sources::default() }
-}
+use crate::{in_dir, load_errors, with_arguments};
+use penstock_config::Sources;
 
 #[test]
 fn all_errors_are_reported_with_their_origins() {
@@ -62,23 +44,23 @@ fn a_file_that_cannot_be_read_is_named() {
 #[test]
 fn a_secret_is_never_shown() {
     let secret = "tip\u{7}top-secret";
-    let found = errors_of_arguments(&[
+    let found = load_errors(&with_arguments(&[
         "--service.export.targets.plant.type=s3",
         &format!("--service.export.targets.plant.secret-access-key={secret}"),
         "--framework.security.oauth2.client.registration.azure.client-secret=tip\u{7}top-secret",
         "--service.export.targets.plant.endpoint=https://user:top-secret@s3.example",
-    ]);
+    ]));
     assert_eq!(found.iter().filter(|f| f.contains("******")).count(), 3, "{found:#?}");
     assert!(!found.iter().any(|f| f.contains("top-secret")), "{found:#?}");
 }
 
 #[test]
 fn an_s3_target_needs_its_endpoint_and_keys() {
-    let found = errors_of_arguments(&[
+    let found = load_errors(&with_arguments(&[
         "--service.export.targets.plant.type=s3",
         "--service.export.targets.plant.ca-file=/no/such/ca.pem",
         "--service.export.default.prefix=x/",
-    ]);
+    ]));
     for missing in [
         "service.export.targets.plant.endpoint: it is missing",
         "service.export.targets.plant.access-key-id: it is missing",
@@ -88,25 +70,25 @@ fn an_s3_target_needs_its_endpoint_and_keys() {
     ] {
         assert!(found.iter().any(|f| f.starts_with(missing)), "{missing}: {found:#?}");
     }
-    let wrong = errors_of_arguments(&["--service.export.default.type=s4"]);
+    let wrong = load_errors(&with_arguments(&["--service.export.default.type=s4"]));
     assert_eq!(wrong.len(), 1, "what is wrong is not missing: {wrong:#?}");
 }
 
 #[test]
 fn an_invalid_bucket_name_is_reported_once() {
-    let found = errors_of_arguments(&[
+    let found = load_errors(&with_arguments(&[
         "--service.export.targets[../etc].type=directory",
         "--service.export.targets[../etc].path=/tmp",
-    ]);
+    ]));
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].contains("\"../etc\" is not an S3 bucket name"), "{found:#?}");
 }
 
 #[test]
 fn related_settings_are_checked_together() {
-    let found = errors_of_arguments(&["--service.limits.body=128MiB"]);
+    let found = load_errors(&with_arguments(&["--service.limits.body=128MiB"]));
     assert!(found.len() == 1 && found[0].starts_with("service.limits.in-flight"), "{found:#?}");
-    let found = errors_of_arguments(&["--service.data-dir"]);
+    let found = load_errors(&with_arguments(&["--service.data-dir"]));
     assert!(found[0].contains("--name=value"), "{found:#?}");
 }
 

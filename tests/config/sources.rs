@@ -1,5 +1,6 @@
 //! The sources of settings, the spellings of names there, and their precedence.
-use penstock_config::{self as config, Compression, Loaded, Sources, Target, TargetKind};
+use crate::loaded;
+use penstock_config::{Compression, Loaded, Sources, Target, TargetKind};
 use std::fs::set_permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -52,7 +53,7 @@ impl Machine {
     }
 
     fn load(&self) -> Loaded {
-        config::load(&self.sources).unwrap_or_else(|errors| panic!("{errors:#?}"))
+        loaded(&self.sources)
     }
 
     /// Returns the effective value and its origin.

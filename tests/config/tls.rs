@@ -1,19 +1,14 @@
 //! HTTPS: settings that depend on each other, and the addresses that need HTTPS.
-use super::errors::errors_of_arguments;
-use penstock_config::{self as config, Loaded, Sources};
-
-fn loaded(arguments: &[&str]) -> Loaded {
-    let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-    config::load(&Sources { arguments, ..Sources::default() }).expect("it loads")
-}
+use crate::{load_errors, loaded, with_arguments};
 
 #[test]
 fn beyond_loopback_needs_https_or_an_explicit_setting() {
-    let found = errors_of_arguments(&["--server.address=0.0.0.0"]);
+    let found = load_errors(&with_arguments(&["--server.address=0.0.0.0"]));
     assert!(found.len() == 1 && found[0].contains("server.insecure-http=true"), "{found:#?}");
-    let warnings = loaded(&["--server.address=::", "--server.insecure-http=true"]).warnings;
+    let warnings =
+        loaded(&with_arguments(&["--server.address=::", "--server.insecure-http=true"])).warnings;
     assert!(warnings.iter().any(|w| w.contains("in the clear")), "{warnings:#?}");
-    let secure = loaded(&["--server.address=::", "--server.ssl.self-signed=true"]);
+    let secure = loaded(&with_arguments(&["--server.address=::", "--server.ssl.self-signed=true"]));
     assert!(secure.warnings.is_empty(), "{:#?}", secure.warnings);
 }
 
@@ -36,7 +31,7 @@ fn a_certificate_needs_its_key_and_client_certificates_their_authorities() {
             "server.ssl.self-signed",
         ),
     ] {
-        let found = errors_of_arguments(arguments);
+        let found = load_errors(&with_arguments(arguments));
         assert!(found.len() == 1 && found[0].starts_with(name), "{arguments:?}: {found:#?}");
     }
 }
@@ -44,9 +39,9 @@ fn a_certificate_needs_its_key_and_client_certificates_their_authorities() {
 #[test]
 fn a_private_key_is_never_shown() {
     let key = "-----BEGIN PRIVATE KEY-----\nplanted";
-    let loaded = loaded(&[
+    let loaded = loaded(&with_arguments(&[
         "--server.ssl.certificate=c.pem",
         &format!("--server.ssl.certificate-private-key={key}"),
-    ]);
+    ]));
     assert!(!format!("{loaded:?}").contains("planted"));
 }

@@ -3,18 +3,7 @@
 mod support;
 
 use penstock_export::{Status, verify};
-use support::{Plant, embedded, pump, push_one, run, until_status};
-
-/// Returns the value of a line of `/proc/self/status` in bytes.
-fn memory(line: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let kib = status
-        .lines()
-        .find_map(|l| l.strip_prefix(line)?.strip_prefix(':')?.trim().strip_suffix(" kB"));
-    kib.and_then(|kib| kib.trim().parse::<u64>().ok())
-        .expect("Linux reports the memory of a process")
-        << 10
-}
+use support::{Plant, embedded, memory, pump, push_one, reset_peak, run, until_status};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_long_export_needs_little_memory() {
@@ -26,8 +15,7 @@ async fn a_long_export_needs_little_memory() {
     let exporter = plant.open(embedded());
     let running = run(&exporter);
     let idle = memory("VmRSS");
-    // Resets the peak (proc(5)).
-    std::fs::write("/proc/self/clear_refs", "5").expect("Linux resets the peak");
+    reset_peak();
     let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
     until_status(&exporter, &entry.id, Status::Delivered).await;
     let peak = memory("VmHWM");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use support::link::{Fault, Link};
 use support::s3::{blocked, ceph, new_name, quick};
-use support::{Plant, memory, pump, push_one, run, until_status};
+use support::{Plant, find_target, memory, pump, push_one, run, until_status};
 use tracing_subscriber::layer::{Context, SubscriberExt as _};
 
 /// Counts the log lines that an operator would have to read.
@@ -55,12 +55,7 @@ async fn a_week_offline() {
         entries.push(push_one(&exporter, &pumps));
     }
     let grown = memory("VmRSS").saturating_sub(begun);
-    let target = exporter
-        .list_targets()
-        .unwrap()
-        .into_iter()
-        .find(|target| target.name == "plant-a")
-        .unwrap();
+    let target = find_target(&exporter, "plant-a");
     assert_eq!(target.depth, queued);
     let lines = warnings.load(Ordering::Relaxed);
     println!(

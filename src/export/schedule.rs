@@ -98,7 +98,7 @@ pub(super) fn retain_schedules(store: &Store, keep: impl Fn(&str) -> bool) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use penstock_store::Options;
+    use penstock_model::testing::open_store;
 
     fn parse_utc(text: &str) -> DateTime<Utc> {
         text.parse().unwrap()
@@ -112,8 +112,7 @@ mod tests {
 
     impl Fixture {
         fn new(schedule: &str) -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+            let (dir, store) = open_store();
             let definition =
                 Definition { schedule: Some(schedule.to_owned()), ..Definition::default() };
             Self { store, definition, _dir: dir }

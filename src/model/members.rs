@@ -66,7 +66,8 @@ pub fn is_member(
     Ok(satisfies_filter(read, &build_member_filter(read, business_object)?, uri)?)
 }
 
-fn satisfies_filter(
+/// Returns whether this object satisfies a filter.
+pub(super) fn satisfies_filter(
     read: &impl Read,
     filter: &SubjectFilter,
     uri: &NamedNode,

@@ -4,7 +4,7 @@
 
 use crate::support::link::{Fault, Link};
 use crate::support::s3::{Server, admin, blocked, ceph, new_name, swift};
-use crate::support::{Plant, embedded, pump, push_one, run, until_status};
+use crate::support::{Plant, embedded, find_target, pump, push_one, run, until_status};
 use penstock_config::{TargetKind, Targets};
 use penstock_export::{ExportEntry, Exporter, FailureClass, Status};
 use std::io::{BufRead as _, BufReader};
@@ -51,8 +51,7 @@ async fn delivered_after<M: Future<Output = ()>>(
     let result = exporter.test_target("plant-a").await.unwrap();
     assert!(result.ok && result.caused_by.is_none(), "{result:?}");
     running.stop().await;
-    let targets = exporter.list_targets().unwrap();
-    let target = targets.iter().find(|target| target.name == "plant-a").unwrap();
+    let target = find_target(&exporter, "plant-a");
     assert!(target.blocked.is_none() && target.attempts == 0 && target.depth == 0, "{target:?}");
     entries
 }

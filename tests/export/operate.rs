@@ -1,5 +1,7 @@
 //! An operator parks, retries and replays exports. The history stays within its limits.
-use crate::support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use crate::support::{
+    Plant, directory, embedded, files, find_target, pump, push_one, run, until, until_status,
+};
 use penstock_base::commit::NoClient;
 use penstock_base::error::ErrorClass;
 use penstock_config::Targets;
@@ -68,7 +70,7 @@ async fn a_blocked_target_does_not_block_others_and_continues_after_a_fix() {
     until_status(&exporter, &push.exports[1].id, Status::Delivered).await;
     let entry = until_status(&exporter, &push.exports[0].id, Status::Blocked).await;
     assert!(entry.attempts > 0 && entry.last_error.is_some());
-    let state = exporter.list_targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    let state = find_target(&exporter, "plant-a");
     assert_eq!((state.blocked, state.depth), (entry.last_error, 1));
 
     std::fs::remove_file(&blocked).unwrap();

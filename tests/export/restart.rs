@@ -1,5 +1,7 @@
 //! Exports that were queued when the gateway stopped are delivered after the next start, in order.
-use crate::support::{Plant, directory, embedded, files, pump, push_one, run, until, until_status};
+use crate::support::{
+    Plant, directory, embedded, files, find_target, pump, push_one, run, until, until_status,
+};
 use penstock_base::commit::NoClient;
 use penstock_export::{FailureClass, Status};
 
@@ -17,8 +19,7 @@ async fn queued_exports_are_delivered_in_order_after_a_restart() {
     let listed = exporter.list(None, 100).unwrap();
     let newest_first: Vec<_> = queued.iter().rev().cloned().collect();
     assert_eq!(listed, newest_first);
-    let target =
-        exporter.list_targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    let target = find_target(&exporter, "plant-a");
     assert_eq!((target.depth, target.oldest), (5, Some(queued[0].created_at.clone())));
 
     let running = run(&exporter);
@@ -111,7 +112,7 @@ async fn a_start_without_the_configured_targets_keeps_their_exports_queued() {
     running.stop().await;
     let cause = blocked.last_error.unwrap();
     assert!(cause.contains("service.export.targets.plant-a"), "{cause}");
-    let state = exporter.list_targets().unwrap().into_iter().find(|t| t.name == "plant-a").unwrap();
+    let state = find_target(&exporter, "plant-a");
     assert_eq!((state.blocked_by, state.depth), (Some(FailureClass::Gateway), 2));
     assert_eq!(files(&plant.bucket("plant-a")), Vec::<String>::new());
     drop(exporter);

@@ -3,7 +3,9 @@
 
 use crate::support::link::{Fault, Link};
 use crate::support::s3::{Server, ceph, new_name, swift};
-use crate::support::{Plant, embedded, files, pump, push_one, run, until, until_status};
+use crate::support::{
+    Plant, embedded, files, find_target, pump, push_one, run, until, until_status,
+};
 use penstock_base::commit::NoClient;
 use penstock_config::{Compression, TargetKind, Targets};
 use penstock_export::Status;
@@ -286,12 +288,7 @@ async fn the_bandwidth_limit_holds_and_a_closed_window_stops_deliveries() {
     let exporter = plant.quick(closed);
     let running = run(&exporter);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let target = exporter
-        .list_targets()
-        .unwrap()
-        .into_iter()
-        .find(|target| target.name == "plant-a")
-        .unwrap();
+    let target = find_target(&exporter, "plant-a");
     assert!(target.paused.unwrap().contains("it opens at") && target.blocked.is_none());
     assert_eq!((target.depth, exporter.get(&entries[0].id).unwrap().unwrap().attempts), (2, 0));
     running.stop().await;

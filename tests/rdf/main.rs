@@ -12,7 +12,8 @@ use penstock_model::rdf::{
     DumpOptions, Format, LoadError, LoadOptions, LoadProgress, LoadTarget, load_document,
     write_dump,
 };
-use penstock_store::{Options, Pattern, Read, Store};
+use penstock_model::testing::open_store;
+use penstock_store::{Pattern, Read, Store};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tempfile::TempDir;
@@ -25,9 +26,8 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {});
-        Self { store: store.unwrap(), dir }
+        let (dir, store) = open_store();
+        Self { store, dir }
     }
 
     fn of(quads: &[Quad]) -> Self {

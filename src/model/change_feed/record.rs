@@ -34,7 +34,7 @@ pub fn record_changes_except(
         return Ok(());
     }
     for view in views.iter() {
-        if view.is_blind {
+        if view.is_blind() {
             if let Some(cursor) = read_cursor(transaction, &view.id)? {
                 require_full_export(transaction, view, watch, cursor)?;
             }

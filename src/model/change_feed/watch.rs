@@ -1,12 +1,12 @@
 //! The Business Objects for which changes are recorded, and the notification of the exporter.
 use super::cursor::{is_watched, read_watched_number};
 use super::holders::HolderLinks;
-use crate::resource::{BusinessObject, Compiled, Conditions};
-use crate::{catalogue, namespace};
-use oxrdf::{GraphName, NamedNode};
+use crate::resource::{BusinessObject, Compiled};
+use crate::{catalogue, members, namespace};
+use oxrdf::NamedNode;
 use penstock_base::clock::{Clock, Stamp};
 use penstock_base::error::GatewayError;
-use penstock_store::{Pattern, Read};
+use penstock_store::{Read, SubjectFilter};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -51,12 +51,9 @@ pub(super) struct WatchedView {
     pub(super) id: String,
     pub(super) exports_on_change: bool,
     pub(super) keeps_ages: bool,
-    /// Whether this version of the gateway cannot determine the members.
-    pub(super) is_blind: bool,
     pub(super) links: HolderLinks,
-    conditions: Conditions,
-    /// The graph of its objects, used if there are no conditions.
-    graph: GraphName,
+    /// The filter that the members satisfy; `None` if this version of the gateway cannot determine them.
+    filter: Option<SubjectFilter>,
 }
 
 impl Watch {
@@ -198,20 +195,21 @@ impl WatchedView {
             id: object.id.clone(),
             exports_on_change: object.definition.export_on_change,
             keeps_ages: object.definition.retention.is_some(),
-            is_blind: true,
             links: HolderLinks::default(),
-            conditions: Conditions::new(),
-            graph: GraphName::DefaultGraph,
+            filter: None,
         };
         if let Some(compiled) = compiled
-            && let Some(namespace) = namespace::get(read, &compiled.mapping.root.namespace)?
+            && namespace::get(read, &compiled.mapping.root.namespace)?.is_some()
         {
-            view.is_blind = false;
             view.links = HolderLinks::of_mapping(&compiled.mapping.root);
-            view.conditions.clone_from(&compiled.conditions);
-            view.graph = namespace.graph_name().into();
+            view.filter = Some(members::build_member_filter(read, compiled)?);
         }
         Ok(view)
+    }
+
+    /// Returns whether this version of the gateway cannot determine the members.
+    pub(super) fn is_blind(&self) -> bool {
+        self.filter.is_none()
     }
 
     /// Returns whether this object is a member.
@@ -220,23 +218,10 @@ impl WatchedView {
         read: &impl Read,
         uri: &NamedNode,
     ) -> Result<bool, GatewayError> {
-        let subject = Some(uri.clone().into());
-        if self.conditions.is_empty() {
-            let graph = Some(self.graph.clone());
-            return Ok(read.any(&Pattern { subject, graph, ..Pattern::default() })?);
+        match &self.filter {
+            Some(filter) => Ok(members::satisfies_filter(read, filter, uri)?),
+            None => Ok(false),
         }
-        for (predicate, value) in &self.conditions {
-            let pattern = Pattern {
-                subject: subject.clone(),
-                predicate: Some(predicate.clone()),
-                object: Some(value.clone()),
-                graph: None,
-            };
-            if !read.any(&pattern)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 

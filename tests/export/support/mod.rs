@@ -8,7 +8,7 @@ pub(crate) mod s3;
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::error::GatewayError;
 use penstock_config::{Target, TargetKind, Targets};
-use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status};
+use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status, TargetState};
 use penstock_model::catalogue::Catalogue;
 use penstock_model::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
 use penstock_model::namespace::Generator;
@@ -249,7 +249,7 @@ impl Running {
     }
 }
 
-/// Waits up to a minute until `asked` returns true for an entry.
+/// Waits up to a minute until `condition` returns true for an entry.
 pub(crate) async fn until(
     exporter: &Exporter,
     id: &str,
@@ -268,6 +268,12 @@ pub(crate) async fn until(
 
 pub(crate) async fn until_status(exporter: &Exporter, id: &str, status: Status) -> ExportEntry {
     until(exporter, id, |entry| entry.status == status).await
+}
+
+/// Returns the state of a target.
+pub(crate) fn find_target(exporter: &Exporter, name: &str) -> TargetState {
+    let targets = exporter.list_targets().unwrap();
+    targets.into_iter().find(|target| target.name == name).unwrap()
 }
 
 /// Pushes and expects one export.

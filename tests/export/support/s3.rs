@@ -290,8 +290,7 @@ pub(crate) async fn blocked(
         |entry: &ExportEntry| entry.last_error.as_ref().is_some_and(|cause| cause.contains(words));
     let entry = super::until(exporter, &entry.id, has_cause).await;
     assert!(!entry.last_error.unwrap().contains("SECRET"));
-    let targets = exporter.list_targets().unwrap();
-    let target = targets.iter().find(|target| target.name == entry.target).unwrap();
+    let target = super::find_target(exporter, &entry.target);
     assert!(target.blocked.as_deref().unwrap().contains(words), "{target:?}");
     assert_eq!(target.blocked_by, Some(class), "{target:?}");
     assert!(target.blocked_since.is_some() && target.attempts > 0, "{target:?}");

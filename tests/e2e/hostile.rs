@@ -1,5 +1,6 @@
 //! Broken and malicious clients: the service still answers all other clients.
 use crate::client::Client;
+use crate::define_notes;
 use crate::server::{Server, TEST_TIMEOUT, wait_for};
 use serde_json::json;
 use std::io::{ErrorKind, Read, Write};
@@ -95,9 +96,7 @@ fn clients_whose_body_stops_are_disconnected() {
     let limits = ["--service.limits.body=100KiB", "--service.limits.in-flight=1000KiB"];
     let server = Server::start(dir.path(), &[&[DATA][..], &limits].concat());
     let client = server.client;
-    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
-    let definition = json!({ "name": "Notes", "config": config, "pushTargets": [] });
-    client.put("/api/v1/business-objects", &definition).expect(201);
+    define_notes(client, &json!([]));
     let key = crate::server::admin_key(dir.path(), DATA);
     let head = format!(
         "POST /api/v1/business-objects/Notes HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\

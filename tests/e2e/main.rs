@@ -33,3 +33,13 @@ mod secrets;
 #[path = "../gateway/server.rs"]
 mod server;
 mod short_of_memory;
+
+use client::Client;
+use serde_json::{Value, json};
+
+/// Defines the Business Object `Notes`, whose objects have a text.
+fn define_notes(client: Client, push_targets: &Value) {
+    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
+    let definition = json!({ "name": "Notes", "config": config, "pushTargets": push_targets });
+    client.put("/api/v1/business-objects", &definition).expect(201);
+}

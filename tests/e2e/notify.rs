@@ -1,4 +1,5 @@
 //! The notifications to the service manager (`sd_notify(3)`), read from the socket that it would listen on.
+use crate::define_notes;
 use crate::server::{Server, TEST_TIMEOUT, signal};
 use serde_json::json;
 use std::os::unix::net::UnixDatagram;
@@ -47,10 +48,7 @@ fn the_manager_is_notified_of_readiness_status_and_liveness() {
     // A blocked target is reported by its name.
     std::fs::create_dir_all(dir.path().join("data/buckets")).unwrap();
     std::fs::File::create(dir.path().join("data/buckets/away")).unwrap();
-    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
-    let definition =
-        json!({ "name": "Notes", "config": config, "pushTargets": [{ "bucketName": "away" }] });
-    server.client.put("/api/v1/business-objects", &definition).expect(201);
+    define_notes(server.client, &json!([{ "bucketName": "away" }]));
     let note = json!({ "data": [{ "text": "a" }] }).to_string();
     server.client.post("/api/v1/business-objects/Notes", note).expect(200);
     server.client.post("/api/v1/business-objects/Notes/push", "").expect(202);

@@ -1,4 +1,5 @@
 //! When memory runs short, large bodies are refused, small ones are accepted, and the process continues.
+use crate::define_notes;
 use crate::server::Server;
 use hyper::Method;
 use serde_json::json;
@@ -12,9 +13,7 @@ fn large_bodies_are_refused_and_small_ones_accepted_one_at_a_time() {
     // The limit is less than any process uses.
     let server = Server::start(dir.path(), &[data, "--service.limits.memory=1MiB"]);
     let client = server.client;
-    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
-    let definition = json!({ "name": "Notes", "config": config, "pushTargets": [] });
-    client.put("/api/v1/business-objects", &definition).expect(201);
+    define_notes(client, &json!([]));
 
     let path = "/api/v1/business-objects/Notes";
     let body = |bytes: usize| json!({ "data": [{ "text": "x".repeat(bytes) }] }).to_string();
@@ -61,9 +60,7 @@ fn an_error_that_occurs_a_thousand_times_does_not_fill_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &["--service.data-dir=data"]);
     let client = server.client;
-    let config = "type: object\npath: 'Notes:.'\nfields:\n  text: { type: string, path: <https://notes.example/text> }\n";
-    let definition = json!({ "name": "Notes", "config": config, "pushTargets": [] });
-    client.put("/api/v1/business-objects", &definition).expect(201);
+    define_notes(client, &json!([]));
     let begun = std::time::Instant::now();
     for number in 0..1000 {
         let body = json!({ "data": [{ "txet": number }] }).to_string();

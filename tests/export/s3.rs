@@ -1,42 +1,23 @@
 //! Delivery to a real S3 server: the bucket receives the spooled files in order, despite failures.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
+use crate::support::s3::{Server, ceph, new_name, said};
 use crate::support::{Plant, pump, push_one, run, until_status};
 use penstock_base::commit::NoClient;
-use penstock_config::{Target, TargetKind, Targets};
+use penstock_config::{TargetKind, Targets};
 use penstock_export::{ExportEntry, Exporter, Status};
 use penstock_model::resource::Compiled;
 use s3::creds::Credentials;
 use s3::{Bucket, BucketConfiguration, Region};
 
-/// Returns the parts of the value that `tests/servers/ceph-up` prints under this name.
-fn said<const N: usize>(name: &str) -> [String; N] {
-    let given = std::env::var(name).unwrap_or_else(|_| {
-        panic!(
-            "this test needs an S3 server: run `tests/run`, which starts one, or `tests/servers/ceph-up DIR 5630 5632` \
-             and set {name} to the printed value"
-        )
-    });
-    let parts: Vec<String> = given.split(',').map(str::to_owned).collect();
-    parts.try_into().unwrap_or_else(|parts| panic!("{name} has {N} parts, not {parts:?}"))
-}
-
-/// Returns the endpoint, the access key and the secret of the server.
-fn server() -> [String; 3] {
-    said("PENSTOCK_TEST_S3")
-}
-
 fn region() -> Region {
-    Region::Custom { region: "default".to_owned(), endpoint: server()[0].clone() }
+    let Server { endpoint, region, .. } = ceph();
+    Region::Custom { region, endpoint }
 }
 
 fn credentials() -> Credentials {
-    let [_, key, secret] = server();
+    let Server { key, secret, .. } = ceph();
     Credentials::new(Some(&key), Some(&secret), None, None, None).unwrap()
-}
-
-fn new_name() -> String {
-    format!("plant-{}", uuid::Uuid::now_v7().simple())
 }
 
 async fn create(name: &str) -> Box<Bucket> {
@@ -44,24 +25,13 @@ async fn create(name: &str) -> Box<Bucket> {
     Bucket::create_with_path_style(name, region(), credentials(), config).await.unwrap().bucket
 }
 
-fn target(bucket: &str, endpoint: &str, secret: &str) -> Targets {
-    let kind = TargetKind::S3 {
-        endpoint: endpoint.to_owned(),
-        region: "default".to_owned(),
-        bucket: Some(bucket.to_owned()),
-        access_key_id: server()[1].clone(),
-        secret_access_key: secret.to_owned(),
-        path_style: true,
-        ca_file: None,
-        compression: penstock_config::Compression::None,
-    };
-    let named = [("plant-a".to_owned(), Target { kind, prefix: "from/edge 1/".to_owned() })].into();
-    Targets { named, history_bytes: 64 << 20, ..Targets::default() }
-}
-
-fn good(bucket: &str) -> Targets {
-    let [endpoint, _, secret] = server();
-    target(bucket, &endpoint, &secret)
+/// Returns targets with this bucket of the server, whose keys begin with `from/`.
+fn targets(server: &Server, bucket: &str) -> Targets {
+    let mut targets = server.target(bucket);
+    for target in targets.named.values_mut() {
+        target.prefix.insert_str(0, "from/");
+    }
+    targets
 }
 
 fn pumps() -> Compiled {
@@ -90,7 +60,7 @@ async fn exports_are_stored_in_the_bucket_in_sequence_order() {
     let name = new_name();
     let bucket = create(&name).await;
     let plant = Plant::new();
-    let exporter = plant.open(good(&name));
+    let exporter = plant.open(targets(&ceph(), &name));
     let mut entries = Vec::new();
     for number in 0..4 {
         plant.pumps(number..number + 1, 10);
@@ -116,7 +86,7 @@ async fn a_large_file_arrives_in_parts() {
     let bucket = create(&name).await;
     let plant = Plant::new();
     plant.pumps(0..400, 50_000);
-    let exporter = plant.open(good(&name));
+    let exporter = plant.open(targets(&ceph(), &name));
     let entry = push_one(&exporter, &pumps());
     // Creates the state after a crash during an upload.
     bucket.initiate_multipart_upload(&entry.key, "application/json").await.unwrap();
@@ -162,7 +132,7 @@ async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secre
     } else {
         create(bucket).await
     };
-    let exporter = plant.open(good(bucket));
+    let exporter = plant.open(targets(&ceph(), bucket));
     let running = run(&exporter);
     until_status(&exporter, &entries[1].id, Status::Delivered).await;
     running.stop().await;
@@ -175,26 +145,27 @@ async fn blocks_until_corrected(wrong: Targets, bucket: &str, cause: &str, secre
 async fn a_wrong_secret_blocks_until_it_is_corrected() {
     let name = new_name();
     create(&name).await;
-    let wrong = target(&name, &server()[0], "WRONGSECRET");
-    blocks_until_corrected(wrong, &name, "`secret-access-key`", "WRONGSECRET").await;
+    let wrong = Server { secret: "WRONGSECRET".to_owned(), ..ceph() };
+    blocks_until_corrected(targets(&wrong, &name), &name, "`secret-access-key`", "WRONGSECRET")
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_bucket_blocks_until_it_exists() {
     let name = new_name();
-    let [_, _, secret] = server();
-    blocks_until_corrected(good(&name), &name, "does not exist", &secret).await;
+    let server = ceph();
+    blocks_until_corrected(targets(&server, &name), &name, "does not exist", &server.secret).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreachable_server_blocks_until_it_is_reachable() {
     let name = new_name();
     create(&name).await;
-    let [_, _, secret] = server();
+    let server = ceph();
     // The port was bound and released, so no server listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let away = target(&name, &format!("http://{free}"), &secret);
-    blocks_until_corrected(away, &name, "cannot be reached", &secret).await;
+    let away = targets(&server.at(&format!("http://{free}")), &name);
+    blocks_until_corrected(away, &name, "cannot be reached", &server.secret).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -203,9 +174,9 @@ async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     let bucket = create(&name).await;
     let plant = Plant::new();
     plant.pumps(0..200, 50_000);
-    let [_, _, secret] = server();
-    let [endpoint, authority] = said("PENSTOCK_TEST_S3_TLS");
-    let untrusted = target(&name, &endpoint, &secret);
+    let tls = said("PENSTOCK_TEST_S3_TLS");
+    let (endpoint, authority) = tls.split_once(',').expect("an endpoint and an authority");
+    let untrusted = targets(&ceph().at(endpoint), &name);
     let exporter = plant.open(untrusted.clone());
     let large = push_one(&exporter, &pumps());
     let running = run(&exporter);
@@ -217,7 +188,7 @@ async fn only_the_targets_ca_file_makes_a_private_certificate_trusted() {
     let mut trusted = untrusted;
     for target in trusted.named.values_mut() {
         if let TargetKind::S3 { ca_file, .. } = &mut target.kind {
-            *ca_file = Some(authority.clone().into());
+            *ca_file = Some(authority.into());
         }
     }
     let exporter = plant.open(trusted);
@@ -269,8 +240,9 @@ async fn a_lost_answer_leads_to_one_object_and_the_next_export_follows() {
     let bucket = create(&name).await;
     let plant = Plant::new();
     plant.pumps(0..2, 10);
-    let [endpoint, _, secret] = server();
-    let exporter = plant.open(target(&name, &forgetful_relay(&endpoint).await, &secret));
+    let server = ceph();
+    let relay = forgetful_relay(&server.endpoint).await;
+    let exporter = plant.open(targets(&server.at(&relay), &name));
     let entries = [push_one(&exporter, &pumps()), push_one(&exporter, &pumps())];
     let running = run(&exporter);
     let last = until_status(&exporter, &entries[1].id, Status::Delivered).await;

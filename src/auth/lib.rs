@@ -8,7 +8,8 @@
 //! - `sessions`, `keys`: the credentials that the gateway issues
 //! - `audit`: the audit trail of accounts, credentials and definitions
 //! - `oidc`: sign-in at an OpenID provider
-//! - `mapping`, `fetch`: claims as account fields and roles; fetching documents of providers
+//! - `discovery`, `fetch`: the cached metadata and keys of identity providers; fetching their documents
+//! - `mapping`: claims as account fields and roles
 //! - `roca`: detection of RSA keys of providers that can be factored
 //! - `tokens`: bearer tokens of an authorization server, and their service accounts
 
@@ -19,6 +20,7 @@ pub mod audit;
 pub mod auth_error;
 pub mod caller;
 mod deferred_writes;
+mod discovery;
 mod fetch;
 #[cfg(test)]
 mod fixture;

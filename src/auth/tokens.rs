@@ -4,7 +4,7 @@
 //! - `token`: parsing a token, and checking the claims that say whether it is for this gateway and valid now
 //! - `bearer`: the bearer of a token: a client application or a person
 //! - `log`: log messages about refused tokens
-//! - `keys`, `provider`, `jwks`: the issuer's keys: parsing, fetching, caching
+//! - `keys`, `jwks`: the issuer's keys: parsing, and the cached set
 //! - `crypto`: signature checks by ring
 //!
 //! **Invariant:** before its signature is checked, no content of a token has an effect, and the gateway creates nothing
@@ -15,7 +15,6 @@ mod crypto;
 mod jwks;
 mod keys;
 mod log;
-mod provider;
 mod token;
 
 use super::accounts::Accounts;
@@ -29,7 +28,6 @@ use log::RefusalLog;
 use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::{Claims, ResourceServer, RoleValues, Settings};
-use provider::Provider;
 use serde_json::{Map, Value};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -69,9 +67,7 @@ impl Tokens {
             return Ok(None);
         };
         crypto::install_provider();
-        let provider = Provider::new(resource_server, security.ca_file.as_deref())?;
-        let max_stale = resource_server.max_stale;
-        let jwks = Jwks::open(provider, &settings.data_dir, clock.clone(), max_stale);
+        let jwks = Jwks::open(settings, resource_server, clock.clone())?;
         Ok(Some(Self(Arc::new(Shared {
             expected: ExpectedToken {
                 issuer: resource_server.issuer_uri.clone(),
@@ -142,11 +138,13 @@ impl Tokens {
         if is_signed_by_any(token, &current) {
             return Ok(());
         }
-        let (newer, is_up_to_date) = jwks.fetch_newer(&current).await?;
+        let newer = jwks.fetch_newer(current).await?;
         if is_signed_by_any(token, &newer) {
             return Ok(());
         }
-        if !is_up_to_date && token.key_id.as_ref().is_some_and(|id| !newer.keys.has_key_id(id)) {
+        if !newer.is_up_to_date()
+            && token.key_id.as_ref().is_some_and(|id| !newer.keys.has_key_id(id))
+        {
             return Err(AuthError::Unavailable(
                 "the access token cannot be checked now: it is signed with a key that has not been fetched \
                  yet, and its issuer is unreachable"

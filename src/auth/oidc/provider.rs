@@ -5,6 +5,7 @@ mod id_token;
 
 use super::SignInError;
 use super::login::LoginState;
+use crate::discovery::{self, Cache, Cached};
 use crate::fetch::{self, FetchError};
 use crate::mapping;
 use endpoints::{Endpoints, discovery_error};
@@ -26,8 +27,8 @@ use penstock_base::error::GatewayError;
 use penstock_config::{self as config, Security};
 use serde_json::{Map, Value};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// How long discovered endpoints are used before they are discovered again.
@@ -53,15 +54,11 @@ pub(super) struct Provider {
     settings: config::Oidc,
     expected: ExpectedIdToken,
     clock: Clock,
-    /// The discovered endpoints, and when they expire.
-    discovered: Mutex<Option<(Arc<Endpoints>, Instant)>>,
-    /// Locked during a discovery, so that only one runs. It has the last failure, which also ends the sign-ins that
-    /// waited for the discovery.
-    discovering: tokio::sync::Mutex<Option<(Instant, SignInError)>>,
+    endpoints: Cache<Arc<Endpoints>, SignInError>,
+    /// Fetched at each discovery, and for a token with an unknown key.
+    keys: Cache<Arc<CoreJsonWebKeySet>, SignInError>,
     /// Limits the concurrent exchanges, because unauthenticated clients can send invalid codes.
     exchange_permits: Semaphore,
-    /// The keys of the last fetch. They are fetched again for a token with an unknown key.
-    keys: Mutex<Option<CoreJsonWebKeySet>>,
 }
 
 /// An authorization request: the address for the browser, and the state that the gateway needs later.
@@ -96,10 +93,9 @@ impl Provider {
             },
             settings: settings.clone(),
             clock: clock.clone(),
-            discovered: Mutex::default(),
-            discovering: tokio::sync::Mutex::default(),
+            endpoints: Cache::new(None),
+            keys: Cache::new(None),
             exchange_permits: Semaphore::new(MAX_CONCURRENT_EXCHANGES),
-            keys: Mutex::default(),
         })
     }
 
@@ -199,8 +195,8 @@ impl Provider {
 
     /// Returns the origin of the address of [`Self::sign_out_url`], if the provider has been discovered.
     pub(super) fn sign_out_origin(&self) -> Option<String> {
-        let known = self.discovered.lock().unwrap_or_else(PoisonError::into_inner);
-        let (endpoints, _) = known.as_ref()?;
+        let known = self.endpoints.current();
+        let endpoints = known.value.as_ref()?;
         Some(endpoints.end_session.as_ref()?.url().origin().ascii_serialization())
     }
 
@@ -234,17 +230,28 @@ impl Provider {
     ) -> Result<(), SignInError> {
         let nonce = Nonce::new(nonce.to_owned());
         let with = (access_token, &nonce, self.clock.now().as_second());
-        let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(keys) = known {
+        let known = self.keys.current();
+        if let Some(keys) = &known.value {
             match self.expected.verify_id_token(id_token, with, keys) {
                 Err(error) if keys_may_have_changed(&error) => {}
                 checked => return checked.map_err(|error| id_token_error(&error)),
             }
         }
-        let fetched = CoreJsonWebKeySet::fetch_async(&endpoints.keys, &self.http).await;
-        let keys = remove_weak_keys(&fetched.map_err(discovery_error)?);
-        *self.keys.lock().unwrap_or_else(PoisonError::into_inner) = Some(keys.clone());
-        self.expected.verify_id_token(id_token, with, keys).map_err(|error| id_token_error(&error))
+        let keys = self.fetch_keys(&known, endpoints).await?;
+        self.expected.verify_id_token(id_token, with, &keys).map_err(|error| id_token_error(&error))
+    }
+
+    /// Fetches the keys, unless another sign-in has fetched them since `known` was read.
+    async fn fetch_keys(
+        &self,
+        known: &Cached<Arc<CoreJsonWebKeySet>, SignInError>,
+        endpoints: &Endpoints,
+    ) -> Result<Arc<CoreJsonWebKeySet>, SignInError> {
+        let fetching = async {
+            let fetched = discovery::fetch_json(&self.http.0, &endpoints.keys).await;
+            Ok(Arc::new(remove_weak_keys(&fetched.map_err(discovery_error)?)))
+        };
+        self.keys.refresh(known, fetching).await
     }
 
     async fn fetch_user_info(
@@ -273,51 +280,34 @@ impl Provider {
     /// Returns the endpoints, discovered if there is an issuer. If the provider becomes unreachable later, the last
     /// known endpoints are used.
     async fn current_endpoints(&self) -> Result<Arc<Endpoints>, SignInError> {
-        let known = || self.discovered.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let keep = |endpoints: Arc<Endpoints>, time| {
-            let mut known = self.discovered.lock().unwrap_or_else(PoisonError::into_inner);
-            *known = Some((endpoints.clone(), Instant::now() + time));
-            endpoints
-        };
-        let fresh = |(endpoints, until): (Arc<Endpoints>, Instant)| {
-            (Instant::now() < until).then_some(endpoints)
-        };
-        if let Some(endpoints) = known().and_then(fresh) {
+        let seen = self.endpoints.current();
+        let wait = seen.time_to_refresh(REDISCOVERY_INTERVAL, REDISCOVERY_RETRY_INTERVAL);
+        let known = seen.value.clone();
+        if let Some(endpoints) = known.clone().filter(|_| !wait.is_zero()) {
             return Ok(endpoints);
         }
-        let asked = Instant::now();
-        let mut last = self.discovering.lock().await;
-        if let Some(endpoints) = known().and_then(fresh) {
-            return Ok(endpoints);
-        }
-        if let Some((failed_at, failed)) = &*last
-            && *failed_at >= asked
-        {
-            return Err(failed.clone());
-        }
-        match self.discover_endpoints().await {
-            Ok(endpoints) => Ok(keep(Arc::new(endpoints), REDISCOVERY_INTERVAL)),
-            Err(failed) => {
-                let Some((endpoints, _)) = known() else {
-                    *last = Some((Instant::now(), failed.clone()));
-                    return Err(failed);
-                };
+        let discovering = async {
+            let discovered = self.discover_endpoints().await;
+            if let (Err(failed), Some(_)) = (&discovered, &known) {
                 tracing::warn!(%failed, "Rediscovering the provider failed; the gateway uses the endpoints discovered before.");
-                Ok(keep(endpoints, REDISCOVERY_RETRY_INTERVAL))
             }
+            discovered
+        };
+        match (self.endpoints.refresh(&seen, discovering).await, known) {
+            (Err(_), Some(known)) => Ok(known),
+            (discovered, _) => discovered,
         }
     }
 
-    async fn discover_endpoints(&self) -> Result<Endpoints, SignInError> {
+    async fn discover_endpoints(&self) -> Result<Arc<Endpoints>, SignInError> {
         let Some(issuer) = &self.expected.issuer else {
-            return Ok(Endpoints::from_settings(&self.settings));
+            return Ok(Arc::new(Endpoints::from_settings(&self.settings)));
         };
-        let (endpoints, keys) = Endpoints::discover(issuer, &self.settings, &self.http).await?;
+        let endpoints = Endpoints::discover(issuer, &self.settings, &self.http.0).await?;
         if self.settings.jwk_set_uri.is_none() {
-            *self.keys.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some(remove_weak_keys(&keys));
+            self.fetch_keys(&self.keys.current(), &endpoints).await?;
         }
-        Ok(endpoints)
+        Ok(Arc::new(endpoints))
     }
 }
 

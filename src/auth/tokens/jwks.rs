@@ -5,16 +5,19 @@
 //! the provider is unreachable, this set is used until it is older than `service.security.jwks.max-stale`, in elapsed
 //! time.
 use super::keys::PublicKeys;
-use super::provider::Provider;
 use crate::AuthError;
+use crate::discovery::{self, Cache, Cached, DiscoveryError};
+use crate::fetch::{self, FetchError};
 use penstock_base::clock::Clock;
+use penstock_base::error::GatewayError;
 use penstock_base::files::write_atomically;
+use penstock_config::{ResourceServer, Settings};
+use reqwest::Client;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
-use tokio::sync::Mutex;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The file in the data directory.
 const JWKS_FILE: &str = "jwks.json";
@@ -31,29 +34,23 @@ pub(super) struct Jwks(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    provider: Provider,
+    client: Client,
+    resource_server: ResourceServer,
     clock: Clock,
     file: PathBuf,
-    max_stale: Duration,
-    cached: RwLock<CachedKeys>,
-    /// The start of the last fetch for a token. Locked during every fetch.
-    fetching: Mutex<Option<Instant>>,
+    /// The elapsed time of the last write of the file.
+    written: Mutex<Option<u64>>,
+    cache: Cache<FetchedKeys, String>,
 }
 
-/// The cached keys and their state.
-#[derive(Debug, Clone, Default)]
-struct CachedKeys {
+/// The keys of one fetch. Cheap to clone.
+#[derive(Debug, Clone)]
+struct FetchedKeys {
     keys: Arc<PublicKeys>,
-    /// The set as it was fetched.
-    text: Vec<u8>,
+    /// The set as it was sent.
+    text: Arc<[u8]>,
     /// The elapsed time of the fetch.
     fetched: u64,
-    /// The elapsed time of the last write of the file.
-    written: Option<u64>,
-    /// The number of completed fetches, successful or not.
-    attempts: u64,
-    /// Whether the last one failed.
-    failed: bool,
 }
 
 /// The format of the file.
@@ -66,34 +63,51 @@ struct StoredJwks {
     jwks: Box<RawValue>,
 }
 
+/// The member of an issuer's metadata that the gateway reads.
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    jwks_uri: String,
+}
+
+type CachedKeys = Arc<Cached<FetchedKeys, String>>;
+
 /// The keys at one moment.
 #[derive(Debug)]
 pub(super) struct CurrentKeys {
     pub(super) keys: Arc<PublicKeys>,
-    attempts: u64,
+    cached: CachedKeys,
+}
+
+impl CurrentKeys {
+    /// Returns whether the last fetch succeeded.
+    pub(super) fn is_up_to_date(&self) -> bool {
+        !self.cached.has_failed()
+    }
 }
 
 impl Jwks {
     /// Loads the keys from the file. Ignores them if they belong to another issuer. Blocking.
+    ///
+    /// # Errors
+    /// If the certificates of `service.security.ca-file` cannot be used.
     pub(super) fn open(
-        provider: Provider,
-        data_dir: &Path,
+        settings: &Settings,
+        resource_server: &ResourceServer,
         clock: Clock,
-        max_stale: Duration,
-    ) -> Self {
-        let file = data_dir.join(JWKS_FILE);
-        let mut cached = CachedKeys::default();
+    ) -> Result<Self, GatewayError> {
+        let client = fetch::build_client(settings.security.ca_file.as_deref())?;
+        let file = settings.data_dir.join(JWKS_FILE);
+        let mut stored = None;
         match std::fs::read(&file) {
-            Ok(bytes) => match read_file(&bytes, &provider) {
-                Ok((text, keys, fetched)) => {
-                    // In a restored store, the elapsed time may be earlier than that of the file.
-                    let fetched = fetched.min(clock.elapsed());
+            Ok(bytes) => match parse_file(&bytes, resource_server) {
+                Ok(keys) => {
                     tracing::info!(
-                        keys = keys.len(),
+                        keys = keys.keys.len(),
                         "The keys of the token issuer were read from the data directory."
                     );
-                    let keys = Arc::new(keys);
-                    cached = CachedKeys { keys, text, fetched, written: Some(fetched), ..cached };
+                    // In a restored store, the elapsed time may be earlier than that of the file.
+                    let fetched = keys.fetched.min(clock.elapsed());
+                    stored = Some(FetchedKeys { fetched, ..keys });
                 }
                 Err(why) => {
                     tracing::warn!(why, "The cached keys of the token issuer are not used.");
@@ -104,154 +118,131 @@ impl Jwks {
                 tracing::warn!(%error, "The cached keys of the token issuer could not be read.");
             }
         }
-        let cached = RwLock::new(cached);
-        Self(Arc::new(Shared {
-            provider,
-            clock,
-            file,
-            max_stale,
-            cached,
-            fetching: Mutex::default(),
-        }))
+        let written = Mutex::new(stored.as_ref().map(|keys| keys.fetched));
+        let resource_server = resource_server.clone();
+        let cache = Cache::new(stored);
+        Ok(Self(Arc::new(Shared { client, resource_server, clock, file, written, cache })))
     }
 
     /// Returns the cached keys. Fetches them if none can be used.
     pub(super) async fn current_keys(&self) -> Result<CurrentKeys, AuthError> {
-        if let Ok(current) = self.usable_keys() {
-            return Ok(current);
+        let cached = self.0.cache.current();
+        match self.check_usable(&cached) {
+            Ok(current) => Ok(current),
+            Err(_) => self.fetch_for_token(cached).await,
         }
-        let attempts = self.lock_cached().attempts;
-        self.fetch_once(attempts).await;
-        self.usable_keys()
     }
 
     /// Fetches newer keys for a token that none of the `current` keys has signed. Returns the same keys if it is too
-    /// early to fetch again. The flag says whether the last fetch succeeded.
-    pub(super) async fn fetch_newer(
-        &self,
-        current: &CurrentKeys,
-    ) -> Result<(CurrentKeys, bool), AuthError> {
-        self.fetch_once(current.attempts).await;
-        Ok((self.usable_keys()?, !self.lock_cached().failed))
+    /// early to fetch again.
+    pub(super) async fn fetch_newer(&self, current: CurrentKeys) -> Result<CurrentKeys, AuthError> {
+        self.fetch_for_token(current.cached).await
     }
 
     /// Refreshes the keys until this is dropped.
     pub(super) async fn refresh_keys(self) {
+        let Shared { cache, .. } = &*self.0;
         loop {
-            let attempts = self.lock_cached().attempts;
-            self.fetch_unless_done(attempts).await;
-            let (failed, fetched) = {
-                let cached = self.lock_cached();
-                (cached.failed, cached.fetched)
-            };
-            let age = self.0.clock.elapsed_since(fetched);
-            let wait = if failed {
-                FETCH_RETRY_INTERVAL
-            } else {
-                FETCH_INTERVAL.saturating_sub(age).max(FETCH_RETRY_INTERVAL)
-            };
+            let _ = cache.refresh(&cache.current(), self.fetch_keys()).await;
+            let wait = cache.current().time_to_refresh(FETCH_INTERVAL, FETCH_RETRY_INTERVAL);
             tokio::time::sleep(wait).await;
         }
     }
 
-    fn usable_keys(&self) -> Result<CurrentKeys, AuthError> {
-        let cached = self.lock_cached();
-        if cached.keys.is_empty() {
+    /// Returns the keys, unless there are none, or they are too old.
+    fn check_usable(&self, cached: &CachedKeys) -> Result<CurrentKeys, AuthError> {
+        let Some(FetchedKeys { keys, fetched, .. }) = &cached.value else {
             return Err(AuthError::Unavailable(
                 "access tokens cannot be checked now: the keys of their issuer have not been fetched yet; \
                  the gateway's log says why"
                     .into(),
             ));
-        }
-        if self.0.clock.elapsed_since(cached.fetched) > self.0.max_stale {
+        };
+        if self.0.clock.elapsed_since(*fetched) > self.0.resource_server.max_stale {
             return Err(AuthError::Unavailable(
                 "access tokens cannot be checked now: their issuer is unreachable, and its keys were \
                  fetched longer ago than service.security.jwks.max-stale allows"
                     .into(),
             ));
         }
-        Ok(CurrentKeys { keys: cached.keys.clone(), attempts: cached.attempts })
+        Ok(CurrentKeys { keys: keys.clone(), cached: cached.clone() })
     }
 
-    /// Fetches the keys, unless another request has fetched them since `attempts` was read, or it is too early. A
+    /// Fetches the keys, unless another request has fetched them since `seen` was read, or it is too early. A
     /// started fetch completes even if the client of its request disconnects.
-    async fn fetch_once(&self, attempts: u64) {
+    async fn fetch_for_token(&self, seen: CachedKeys) -> Result<CurrentKeys, AuthError> {
         let jwks = self.clone();
         let fetching = tokio::spawn(async move {
-            let mut begun = jwks.0.fetching.lock().await;
-            let is_early = begun.is_some_and(|begun| begun.elapsed() < MIN_TOKEN_FETCH_INTERVAL);
-            if jwks.lock_cached().attempts == attempts && !is_early {
-                *begun = Some(Instant::now());
-                jwks.fetch_now().await;
-            }
+            let cache = &jwks.0.cache;
+            cache.refresh_on_demand(&seen, MIN_TOKEN_FETCH_INTERVAL, jwks.fetch_keys()).await;
         });
         // The task does not panic. If it is cancelled, the previous keys remain.
         let _ = fetching.await;
+        self.check_usable(&self.0.cache.current())
     }
 
-    /// Fetches the keys, unless another task has fetched them since `attempts` was read.
-    async fn fetch_unless_done(&self, attempts: u64) {
-        let _fetching = self.0.fetching.lock().await;
-        if self.lock_cached().attempts == attempts {
-            self.fetch_now().await;
-        }
-    }
-
-    async fn fetch_now(&self) {
-        let fetched = self.0.provider.fetch_keys().await;
-        let now = self.0.clock.elapsed();
-        let to_write = {
-            let mut cached = self.lock_cached_mut();
-            cached.attempts += 1;
-            let had_failed = std::mem::replace(&mut cached.failed, fetched.is_err());
-            match fetched {
-                Ok((text, keys)) => {
-                    let is_new = cached.text != text;
-                    if is_new || had_failed {
-                        tracing::info!(
-                            keys = keys.len(),
-                            is_new,
-                            "The keys of the token issuer were fetched."
-                        );
-                    }
-                    let interval = u64::try_from(FETCH_INTERVAL.as_millis()).unwrap_or(u64::MAX);
-                    let is_old = cached.written.is_none_or(|at| now.saturating_sub(at) >= interval);
-                    cached.keys = Arc::new(keys);
-                    cached.text = text;
-                    cached.fetched = now;
-                    (is_new || is_old).then(|| cached.text.clone())
+    /// Fetches the keys, logs changes, and saves the keys in the file.
+    async fn fetch_keys(&self) -> Result<FetchedKeys, String> {
+        let Shared { resource_server, cache, .. } = &*self.0;
+        let before = cache.current();
+        let fetched = self.fetch_key_set().await;
+        match &fetched {
+            Ok(new) => {
+                let is_new = before.value.as_ref().is_none_or(|old| old.text != new.text);
+                if is_new || before.has_failed() {
+                    tracing::info!(
+                        keys = new.keys.len(),
+                        is_new,
+                        "The keys of the token issuer were fetched."
+                    );
                 }
-                Err(why) => {
-                    if !had_failed {
-                        let issuer = self.0.provider.issuer.as_str();
-                        tracing::warn!(
-                            issuer,
-                            why,
-                            "The keys of the token issuer could not be fetched; the gateway uses the cached keys."
-                        );
-                    }
-                    None
-                }
+                self.save_keys(new, is_new).await;
             }
-        };
-        if let Some(text) = to_write {
-            self.write_file(text, now).await;
+            Err(why) if !before.has_failed() => {
+                tracing::warn!(
+                    issuer = resource_server.issuer_uri,
+                    why,
+                    "The keys of the token issuer could not be fetched; the gateway uses the cached keys."
+                );
+            }
+            Err(_) => {}
         }
+        fetched
     }
 
-    async fn write_file(&self, text: Vec<u8>, fetched: u64) {
+    async fn fetch_key_set(&self) -> Result<FetchedKeys, String> {
+        let Shared { client, resource_server, clock, .. } = &*self.0;
+        let uri = match &resource_server.jwk_set_uri {
+            Some(uri) => uri.clone(),
+            None => discover_jwk_set_uri(client, &resource_server.issuer_uri).await?,
+        };
+        let text = fetch::fetch_document(client, &uri).await.map_err(|error| error.to_string())?;
+        let keys =
+            PublicKeys::parse_set(&text).map_err(|why| format!("the keys at {uri}: {why}"))?;
+        Ok(FetchedKeys { keys: Arc::new(keys), text: text.into(), fetched: clock.elapsed() })
+    }
+
+    /// Saves the keys in the file if they are new, or if the last write is an hour ago.
+    async fn save_keys(&self, keys: &FetchedKeys, are_new: bool) {
+        let (fetched, text) = (keys.fetched, keys.text.clone());
+        let interval = u64::try_from(FETCH_INTERVAL.as_millis()).unwrap_or(u64::MAX);
+        let written = *self.lock_written();
+        if !are_new && written.is_some_and(|at| fetched.saturating_sub(at) < interval) {
+            return;
+        }
         let jwks = self.clone();
         let written = tokio::task::spawn_blocking(move || {
-            let file = StoredJwks {
-                issuer: jwks.0.provider.issuer.clone(),
-                jwk_set_uri: jwks.0.provider.jwk_set_uri.clone(),
+            let Shared { resource_server, file, .. } = &*jwks.0;
+            let stored = StoredJwks {
+                issuer: resource_server.issuer_uri.clone(),
+                jwk_set_uri: resource_server.jwk_set_uri.clone(),
                 fetched,
                 jwks: serde_json::from_slice(&text)?,
             };
-            write_atomically(&jwks.0.file, &serde_json::to_vec(&file)?)
+            write_atomically(file, &serde_json::to_vec(&stored)?)
         });
         match written.await {
-            Ok(Ok(())) => self.lock_cached_mut().written = Some(fetched),
+            Ok(Ok(())) => *self.lock_written() = Some(fetched),
             Ok(Err(error)) => {
                 tracing::warn!(%error, "The keys of the token issuer could not be saved in the data directory.");
             }
@@ -261,22 +252,49 @@ impl Jwks {
         }
     }
 
-    fn lock_cached(&self) -> RwLockReadGuard<'_, CachedKeys> {
-        // A panic cannot leave the keys half changed.
-        self.0.cached.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_cached_mut(&self) -> RwLockWriteGuard<'_, CachedKeys> {
-        self.0.cached.write().unwrap_or_else(PoisonError::into_inner)
+    fn lock_written(&self) -> MutexGuard<'_, Option<u64>> {
+        self.0.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn read_file(bytes: &[u8], provider: &Provider) -> Result<(Vec<u8>, PublicKeys, u64), String> {
+/// Finds the address of an issuer's keys in its metadata.
+async fn discover_jwk_set_uri(client: &Client, issuer: &str) -> Result<String, String> {
+    let metadata: Metadata = match discovery::fetch_metadata(client, issuer).await {
+        Ok(metadata) => metadata,
+        Err(error @ DiscoveryError::Fetch(FetchError::NotFound { .. })) => {
+            return Err(format!("{error}; check issuer-uri, or set jwk-set-uri"));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    check_jwk_set_uri(issuer, metadata.jwks_uri)
+}
+
+fn check_jwk_set_uri(issuer: &str, uri: String) -> Result<String, String> {
+    if issuer.starts_with("https://") && !uri.starts_with("https://") {
+        return Err(format!("{issuer} names a jwks_uri that is not an https address"));
+    }
+    Ok(uri)
+}
+
+fn parse_file(bytes: &[u8], resource_server: &ResourceServer) -> Result<FetchedKeys, String> {
     let file: StoredJwks = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if file.issuer != provider.issuer || file.jwk_set_uri != provider.jwk_set_uri {
+    if file.issuer != resource_server.issuer_uri || file.jwk_set_uri != resource_server.jwk_set_uri
+    {
         return Err("they belong to another issuer".to_owned());
     }
-    let text = file.jwks.get().as_bytes().to_vec();
-    let keys = PublicKeys::parse_set(&text)?;
-    Ok((text, keys, file.fetched))
+    let text = file.jwks.get().as_bytes();
+    let keys = Arc::new(PublicKeys::parse_set(text)?);
+    Ok(FetchedKeys { keys, text: text.into(), fetched: file.fetched })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_of_an_https_issuer_have_an_https_address() {
+        let check = |uri: &str| check_jwk_set_uri("https://a/", uri.to_owned());
+        assert_eq!(check("https://a/jwks").unwrap(), "https://a/jwks");
+        assert!(check("http://a/jwks").is_err());
+    }
 }

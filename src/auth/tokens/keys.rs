@@ -39,11 +39,6 @@ impl PublicKeys {
         Ok(Self(keys))
     }
 
-    /// Returns whether there are no keys.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Returns the number of keys.
     pub(super) fn len(&self) -> usize {
         self.0.len()

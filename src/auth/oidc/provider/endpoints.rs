@@ -1,17 +1,18 @@
 //! The endpoints of a provider: configured, or discovered (OpenID Connect Discovery 1.0, 4).
 use super::super::SignInError;
-use super::Http;
+use crate::discovery::{self, DiscoveryError};
 use crate::fetch::FetchError;
 use openidconnect::core::{
     CoreAuthDisplay, CoreClaimName, CoreClaimType, CoreClientAuthMethod, CoreGrantType,
-    CoreJsonWebKey, CoreJsonWebKeySet, CoreJweContentEncryptionAlgorithm,
-    CoreJweKeyManagementAlgorithm, CoreResponseMode, CoreResponseType, CoreSubjectIdentifierType,
+    CoreJsonWebKey, CoreJweContentEncryptionAlgorithm, CoreJweKeyManagementAlgorithm,
+    CoreResponseMode, CoreResponseType, CoreSubjectIdentifierType,
 };
 use openidconnect::{
-    AdditionalProviderMetadata, AuthType, AuthUrl, DiscoveryError, EndSessionUrl, IssuerUrl,
-    JsonWebKeySetUrl, ProviderMetadata, TokenUrl,
+    AdditionalProviderMetadata, AuthType, AuthUrl, EndSessionUrl, IssuerUrl, ProviderMetadata,
+    TokenUrl,
 };
 use penstock_config::{self as config, ClientAuthentication, SettingKind};
+use reqwest::Client;
 use serde::{Deserialize, Serialize};
 
 type Metadata = ProviderMetadata<
@@ -46,7 +47,7 @@ impl AdditionalProviderMetadata for ExtraMetadata {}
 pub(super) struct Endpoints {
     pub(super) authorization: AuthUrl,
     pub(super) token: TokenUrl,
-    pub(super) keys: JsonWebKeySetUrl,
+    pub(super) keys: String,
     pub(super) user_info: Option<String>,
     pub(super) end_session: Option<EndSessionUrl>,
     /// Whether each answer names the issuer (RFC 9207).
@@ -64,7 +65,7 @@ impl Endpoints {
         Self {
             authorization: AuthUrl::new(text(&settings.authorization_uri)).expect(URLS),
             token: TokenUrl::new(text(&settings.token_uri)).expect(URLS),
-            keys: JsonWebKeySetUrl::new(text(&settings.jwk_set_uri)).expect(URLS),
+            keys: text(&settings.jwk_set_uri),
             user_info: settings.user_info_uri.clone(),
             end_session: None,
             names_issuer: false,
@@ -72,14 +73,14 @@ impl Endpoints {
         }
     }
 
-    /// Discovers the endpoints and keys of an issuer. Configured endpoints take precedence.
+    /// Discovers the endpoints of an issuer. Configured endpoints take precedence.
     pub(super) async fn discover(
         issuer: &IssuerUrl,
         settings: &config::Oidc,
-        http: &Http,
-    ) -> Result<(Self, CoreJsonWebKeySet), SignInError> {
-        let metadata =
-            Metadata::discover_async(issuer.clone(), http).await.map_err(discovery_error)?;
+        client: &Client,
+    ) -> Result<Self, SignInError> {
+        let fetched = discovery::fetch_openid_metadata(client, issuer).await;
+        let metadata: Metadata = fetched.map_err(discovery_error)?;
         let own = |given: &Option<String>, found: Option<&String>| {
             let url = given.as_ref().or(found).cloned();
             url.filter(|url| SettingKind::Endpoint.accepts_text(url)).ok_or_else(|| {
@@ -98,12 +99,11 @@ impl Endpoints {
             && takes(CoreClientAuthMethod::ClientSecretPost);
         let more = metadata.additional_metadata();
         let end_session = more.end_session_endpoint.clone();
-        let endpoints = Self {
+        Ok(Self {
             authorization: AuthUrl::new(own(&settings.authorization_uri, authorization)?)
                 .map_err(url)?,
             token: TokenUrl::new(own(&settings.token_uri, token)?).map_err(url)?,
-            keys: JsonWebKeySetUrl::new(own(&settings.jwk_set_uri, Some(metadata.jwks_uri()))?)
-                .map_err(url)?,
+            keys: own(&settings.jwk_set_uri, Some(metadata.jwks_uri()))?,
             user_info: own(&settings.user_info_uri, user_info).ok(),
             end_session: end_session.filter(|url| SettingKind::Endpoint.accepts_text(url)),
             names_issuer: more.authorization_response_iss_parameter_supported,
@@ -111,8 +111,7 @@ impl Endpoints {
                 settings,
                 if in_body { ClientAuthentication::Post } else { ClientAuthentication::Basic },
             ),
-        };
-        Ok((endpoints, metadata.jwks().clone()))
+        })
     }
 }
 
@@ -125,18 +124,17 @@ fn select_auth_type(settings: &config::Oidc, otherwise: ClientAuthentication) ->
 }
 
 /// Converts an error of discovery, or of fetching the keys.
-pub(super) fn discovery_error(error: DiscoveryError<FetchError>) -> SignInError {
+pub(super) fn discovery_error(error: DiscoveryError) -> SignInError {
     match error {
-        DiscoveryError::Request(error @ FetchError::Unreachable(_)) => {
+        DiscoveryError::Fetch(error @ FetchError::Unreachable(_)) => {
             SignInError::Unreachable(error.to_string())
         }
-        DiscoveryError::Request(error) => SignInError::Untrusted(error.to_string()),
-        DiscoveryError::Parse(error) => SignInError::Untrusted(format!(
-            "the provider's metadata or keys cannot be read: {error}"
-        )),
-        DiscoveryError::Response(status, _, detail) => {
-            SignInError::Untrusted(format!("discovery was answered with {status}: {detail}"))
+        DiscoveryError::Fetch(FetchError::NotFound { url, status }) => {
+            SignInError::Untrusted(format!("discovery was answered with {status}: {url}"))
         }
-        error => SignInError::Untrusted(error.to_string()),
+        DiscoveryError::Unreadable { cause, .. } => SignInError::Untrusted(format!(
+            "the provider's metadata or keys cannot be read: {cause}"
+        )),
+        error @ DiscoveryError::WrongIssuer(_) => SignInError::Untrusted(error.to_string()),
     }
 }

@@ -31,14 +31,14 @@ impl ExpectedIdToken {
         &self,
         id_token: &CoreIdToken,
         (access_token, nonce, now): (&AccessToken, &Nonce, i64),
-        keys: CoreJsonWebKeySet,
+        keys: &CoreJsonWebKeySet,
     ) -> Result<(), ClaimsVerificationError> {
         let now = chrono::DateTime::from_timestamp(now, 0).unwrap_or_default() - CLOCK_LEEWAY;
         // Without the client's secret, the verifier accepts no signature with a shared secret.
         let verifier = CoreIdTokenVerifier::new_public_client(
             self.client_id.clone(),
             self.issuer.clone().unwrap_or_else(placeholder_issuer),
-            keys,
+            keys.clone(),
         )
         .set_allowed_algs(self.algorithms.iter().cloned())
         .require_issuer_match(self.issuer.is_some())
@@ -163,7 +163,7 @@ mod tests {
     fn check_token(header: &Value, change: &Value) -> Result<(), ClaimsVerificationError> {
         let keys: Vec<CoreJsonWebKey> = vec![signing_key("k").as_verification_key()];
         let with = (&AccessToken::new("access".into()), &Nonce::new("n".into()), NOW);
-        expected().verify_id_token(&sign_token(header, change), with, CoreJsonWebKeySet::new(keys))
+        expected().verify_id_token(&sign_token(header, change), with, &CoreJsonWebKeySet::new(keys))
     }
 
     #[test]

@@ -99,10 +99,10 @@ async fn an_unreachable_provider_is_asked_again_only_after_a_while() {
     let store = Store::open(&dir.path().join("store"), Options::default(), &mut |_| {}).unwrap();
     let clock = Clock::open(store).unwrap();
     let oidc = settings.security.oidc.as_ref().unwrap();
-    let provider = Provider::new(oidc, &settings.security, &clock).unwrap();
+    let mut provider = Provider::new(oidc, &settings.security, &clock).unwrap();
     let old = Arc::new(Endpoints::from_settings(oidc));
-    // Discovered an hour ago.
-    *provider.discovered.lock().unwrap() = Some((old.clone(), Instant::now()));
+    // Discovered before, and due for a rediscovery.
+    provider.endpoints = Cache::new(Some(old.clone()));
     assert!(Arc::ptr_eq(&provider.current_endpoints().await.unwrap(), &old));
     let once = asked.load(Ordering::Relaxed);
     assert!(once > 0);

@@ -3,13 +3,13 @@ use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::network;
+use penstock_base::shared_limit::{LimitShare, SharedLimit};
 use rand::RngCore;
 use rand::seq::IndexedRandom;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
@@ -30,11 +30,11 @@ const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 12..=1024;
 
 /// The maximum number of waiting hashes of unauthenticated clients in total, and for each address (for IPv6 its /64).
 /// An attacker with many addresses must not be able to fill the queue quickly.
-const MAX_WAITING_UNKNOWN: usize = 64;
-const MAX_WAITING_UNKNOWN_PER_ADDRESS: usize = 8;
+const MAX_WAITING_UNKNOWN: u64 = 64;
+const MAX_WAITING_UNKNOWN_PER_ADDRESS: u64 = 8;
 /// The same limits for known clients (see [`HashPermits`]).
-const MAX_WAITING_KNOWN: usize = 16;
-const MAX_WAITING_KNOWN_PER_ADDRESS: usize = 4;
+const MAX_WAITING_KNOWN: u64 = 16;
+const MAX_WAITING_KNOWN_PER_ADDRESS: u64 = 4;
 /// The maximum time that a hash waits for its permit.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -231,11 +231,11 @@ impl HashPermits {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let from = from.map(network::network_of);
-        let known = is_known.then(|| self.known.enter_queue(from)).flatten();
+        let known = is_known.then(|| enter_queue(&self.known, from)).flatten();
         let is_known = known.is_some();
         let place = match known {
             Some(place) => place,
-            None => self.unknown.enter_queue(from)?,
+            None => enter_queue(&self.unknown, from)?,
         };
         let permit = async {
             let _next = if is_known { None } else { Some(self.next_unknown.acquire().await.ok()?) };
@@ -253,56 +253,22 @@ impl HashPermits {
     }
 }
 
-/// The waiting clients of one queue, by address. Cheap to clone.
-#[derive(Debug, Clone)]
-struct WaitQueue {
-    waiting_by_address: Arc<Mutex<HashMap<Option<IpAddr>, usize>>>,
-    max_waiting: usize,
-    max_waiting_per_address: usize,
-}
+/// The waiting clients of one queue, by address. Local requests have no address.
+type WaitQueue = SharedLimit<Option<IpAddr>>;
 
-impl WaitQueue {
-    fn new(max_waiting: usize, max_waiting_per_address: usize) -> Self {
-        Self { waiting_by_address: Arc::default(), max_waiting, max_waiting_per_address }
-    }
-
-    /// Enters the queue. Returns `None` if the queue is full, or if this address has reached its limit. Local requests
-    /// have no address, and only the limit of the whole queue.
-    fn enter_queue(&self, from: Option<IpAddr>) -> Option<QueuePlace> {
-        let mut places = self.waiting_by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = places.get(&from).copied().unwrap_or_default();
-        if places.values().sum::<usize>() >= self.max_waiting
-            || (from.is_some() && own >= self.max_waiting_per_address)
-        {
-            return None;
-        }
-        places.insert(from, own + 1);
-        Some(QueuePlace { queue: self.clone(), from })
-    }
-}
-
-/// A place in the queue, freed on drop.
-struct QueuePlace {
-    queue: WaitQueue,
-    from: Option<IpAddr>,
-}
-
-impl Drop for QueuePlace {
-    fn drop(&mut self) {
-        let mut places =
-            self.queue.waiting_by_address.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = places.get_mut(&self.from) {
-            *own -= 1;
-            if *own == 0 {
-                places.remove(&self.from);
-            }
-        }
+/// Enters the queue. Returns `None` if the queue is full, or if this address has reached its limit. Local requests have
+/// only the limit of the whole queue.
+fn enter_queue(queue: &WaitQueue, from: Option<IpAddr>) -> Option<LimitShare<Option<IpAddr>>> {
+    match from {
+        Some(_) => queue.try_acquire(&from, 1),
+        None => queue.try_acquire_uncapped(&from, 1),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
 
     #[test]
     fn a_hash_matches_only_its_password_and_is_salted() {
@@ -358,11 +324,7 @@ mod tests {
         go
     }
 
-    fn count_waiting(waiting: &WaitQueue) -> usize {
-        waiting.waiting_by_address.lock().unwrap().values().sum()
-    }
-
-    fn nth_address(n: usize) -> IpAddr {
+    fn nth_address(n: u64) -> IpAddr {
         IpAddr::V4(u32::try_from(n).unwrap().into())
     }
 
@@ -378,7 +340,7 @@ mod tests {
                 })
             })
             .collect();
-        while count_waiting(&permits.unknown) < MAX_WAITING_UNKNOWN {
+        while permits.unknown.total_usage() < MAX_WAITING_UNKNOWN {
             tokio::task::yield_now().await;
         }
         assert_eq!(
@@ -386,10 +348,10 @@ mod tests {
             None
         );
         drop(go);
-        for (n, other) in others.into_iter().enumerate() {
+        for (n, other) in (0..).zip(others) {
             assert_eq!(other.await.unwrap(), Some(n));
         }
-        assert_eq!((count_waiting(&permits.unknown), count_waiting(&permits.known)), (0, 0));
+        assert_eq!((permits.unknown.total_usage(), permits.known.total_usage()), (0, 0));
     }
 
     #[tokio::test]
@@ -408,11 +370,11 @@ mod tests {
             })
         };
         let mut all: Vec<_> = (0..MAX_WAITING_UNKNOWN).map(|n| take(false, n)).collect();
-        while count_waiting(&permits.unknown) < MAX_WAITING_UNKNOWN {
+        while permits.unknown.total_usage() < MAX_WAITING_UNKNOWN {
             tokio::task::yield_now().await;
         }
         all.push(take(true, 1000));
-        while count_waiting(&permits.known) < 1 {
+        while permits.known.total_usage() < 1 {
             tokio::task::yield_now().await;
         }
         drop(go);
@@ -427,14 +389,15 @@ mod tests {
     fn one_address_has_a_share_of_the_queue() {
         let queue = WaitQueue::new(MAX_WAITING_UNKNOWN, MAX_WAITING_UNKNOWN_PER_ADDRESS);
         let own: Vec<_> = (0..MAX_WAITING_UNKNOWN_PER_ADDRESS)
-            .map(|_| queue.enter_queue(Some(nth_address(1))).unwrap())
+            .map(|_| enter_queue(&queue, Some(nth_address(1))).unwrap())
             .collect();
-        assert!(queue.enter_queue(Some(nth_address(1))).is_none());
+        assert!(enter_queue(&queue, Some(nth_address(1))).is_none());
         assert!(
-            queue.enter_queue(Some(nth_address(2))).is_some() && queue.enter_queue(None).is_some()
+            enter_queue(&queue, Some(nth_address(2))).is_some()
+                && enter_queue(&queue, None).is_some()
         );
         drop(own);
-        assert!(queue.enter_queue(Some(nth_address(1))).is_some());
-        assert!(queue.waiting_by_address.lock().unwrap().is_empty());
+        assert!(enter_queue(&queue, Some(nth_address(1))).is_some());
+        assert_eq!(queue.total_usage(), 0);
     }
 }

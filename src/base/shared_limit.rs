@@ -52,9 +52,20 @@ impl<Who: Eq + Hash + Clone> SharedLimit<Who> {
         self.0.has_capacity(&usage, who, amount).then(|| self.record_usage(&mut usage, who, amount))
     }
 
+    /// Takes this amount, even if it exceeds the limit of the client. Returns `None` if it exceeds the total limit.
+    pub fn try_acquire_uncapped(&self, who: &Who, amount: u64) -> Option<LimitShare<Who>> {
+        let mut usage = self.0.lock_usage();
+        self.0.fits_total(&usage, amount).then(|| self.record_usage(&mut usage, who, amount))
+    }
+
     /// Takes this amount, even if it exceeds a limit.
     pub fn force_acquire(&self, who: &Who, amount: u64) -> LimitShare<Who> {
         self.record_usage(&mut self.0.lock_usage(), who, amount)
+    }
+
+    /// Returns the amount that all clients together use.
+    pub fn total_usage(&self) -> u64 {
+        self.0.lock_usage().total
     }
 
     fn record_usage(&self, usage: &mut Usage<Who>, who: &Who, amount: u64) -> LimitShare<Who> {
@@ -69,8 +80,11 @@ impl<Who: Eq + Hash> Inner<Who> {
     /// anything, the total limit does not apply. So a single item always fits, however large it is.
     fn has_capacity(&self, usage: &Usage<Who>, who: &Who, amount: u64) -> bool {
         let own = usage.by_client.get(who).copied().unwrap_or_default();
-        let fits_all = usage.total == 0 || usage.total + amount <= self.total_limit;
-        fits_all && (own == 0 || own + amount <= self.client_limit)
+        self.fits_total(usage, amount) && (own == 0 || own + amount <= self.client_limit)
+    }
+
+    fn fits_total(&self, usage: &Usage<Who>, amount: u64) -> bool {
+        usage.total == 0 || usage.total + amount <= self.total_limit
     }
 
     // No code panics while it holds the lock.
@@ -105,9 +119,15 @@ mod tests {
         assert!(shares.try_acquire(&"c", 1).is_none() && shares.has_capacity(&"a", 0));
         let over = shares.force_acquire(&"a", 10);
         assert!(!shares.has_capacity(&"a", 0) && !shares.has_capacity(&"c", 0));
+        assert!(shares.try_acquire_uncapped(&"a", 1).is_none());
         drop((first, over));
         assert!(shares.has_capacity(&"a", 0));
         drop(second);
+        let uncapped =
+            (shares.try_acquire_uncapped(&"a", 50), shares.try_acquire_uncapped(&"a", 50));
+        assert!(uncapped.0.is_some() && uncapped.1.is_some());
+        assert_eq!(shares.total_usage(), 100);
+        drop(uncapped);
         // A single item fits even if it exceeds the total.
         let large = shares.try_acquire(&"a", 1000).unwrap();
         assert!(shares.try_acquire(&"a", 1).is_none() && shares.try_acquire(&"b", 1).is_none());

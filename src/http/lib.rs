@@ -12,7 +12,7 @@ pub mod body;
 pub mod caller;
 pub mod credential;
 pub mod etag;
-pub mod failures;
+mod failures;
 pub mod origin;
 pub mod path;
 pub mod problem;

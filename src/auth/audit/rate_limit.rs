@@ -2,8 +2,7 @@
 //! the audit trail.
 use crate::{Caller, Credential, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use penstock_base::rate_limit::{RateLimit, RateLimiter};
 use std::time::{Duration, Instant};
 
 /// The maximum burst of changes of an account to itself.
@@ -14,26 +13,18 @@ const RECOVERY_INTERVAL: Duration = Duration::from_mins(5);
 const MAX_REMEMBERED_ACCOUNTS: usize = 256;
 
 /// The rate limits of accounts, by the id of the account, or of the API key without an account.
-#[derive(Debug, Default)]
-pub(super) struct RateLimits(Mutex<HashMap<String, RateLimit>>);
-
 #[derive(Debug)]
-struct RateLimit {
-    used_changes: u32,
-    since: Instant,
-}
+pub(super) struct RateLimits(RateLimiter<String>);
 
-impl RateLimit {
-    /// Returns one change to the quota for each interval that has passed.
-    fn recover_quota(&mut self, now: Instant) {
-        let passed = now.duration_since(self.since).as_secs() / RECOVERY_INTERVAL.as_secs();
-        let passed = u32::try_from(passed).unwrap_or(u32::MAX);
-        if passed >= self.used_changes {
-            (self.used_changes, self.since) = (0, now);
-        } else {
-            self.used_changes -= passed;
-            self.since += RECOVERY_INTERVAL * passed;
-        }
+impl Default for RateLimits {
+    fn default() -> Self {
+        Self(RateLimiter::new(RateLimit {
+            burst: MAX_BURST,
+            interval: RECOVERY_INTERVAL,
+            max_idle_clients: MAX_REMEMBERED_ACCOUNTS,
+            // There are only so many accounts, and none gets its quota back early.
+            max_clients: usize::MAX,
+        }))
     }
 }
 
@@ -46,22 +37,7 @@ impl RateLimits {
         if by.role == Role::Admin || by.credential == Credential::Local {
             return Ok(());
         }
-        // A panic cannot leave an entry half changed.
-        let mut limits = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if limits.len() >= MAX_REMEMBERED_ACCOUNTS && !limits.contains_key(by.id()) {
-            limits.retain(|_, limit| {
-                limit.recover_quota(now);
-                limit.used_changes > 0
-            });
-        }
-        let limit =
-            limits.entry(by.id().to_owned()).or_insert(RateLimit { used_changes: 0, since: now });
-        limit.recover_quota(now);
-        if limit.used_changes < MAX_BURST {
-            limit.used_changes += 1;
-            return Ok(());
-        }
-        let wait = RECOVERY_INTERVAL.saturating_sub(now.duration_since(limit.since));
+        let Err(wait) = self.0.count_event(by.id().to_owned(), now) else { return Ok(()) };
         let seconds = wait.as_millis().div_ceil(1000).max(1);
         Err(GatewayError::new(
             ErrorClass::TooManyRequests(wait),
@@ -111,6 +87,6 @@ mod tests {
             limits.count_change(&caller(&i.to_string(), Role::User), begin).unwrap();
         }
         limits.count_change(&caller("one more", Role::User), begin + RECOVERY_INTERVAL).unwrap();
-        assert_eq!(limits.0.lock().unwrap().len(), 1);
+        assert_eq!(limits.0.count_clients(), 1);
     }
 }

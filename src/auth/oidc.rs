@@ -16,6 +16,7 @@ use penstock_base::clock::Clock;
 use penstock_base::error::GatewayError;
 use penstock_config::{self as config, Claims, RoleValues, Security};
 use provider::Provider;
+use serde_json::{Map, Value};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 
@@ -118,6 +119,15 @@ fn no_role_reason(missing: Option<&str>) -> String {
     }
 }
 
+fn denied_error(error: String, description: Option<String>) -> SignInError {
+    let reason = match description {
+        Some(description) => format!("{error} ({description})"),
+        None => error,
+    };
+    // The text comes from outside, and is written to the log and the audit trail.
+    SignInError::Denied(reason.chars().filter(|c| !c.is_control()).take(300).collect())
+}
+
 impl Oidc {
     /// The maximum number of sign-ins in progress in one browser.
     pub const MAX_CONCURRENT_SIGN_INS: u8 = 4;
@@ -192,8 +202,32 @@ impl Oidc {
         answer: AuthorizationResponse,
         login: Option<&str>,
     ) -> Result<CompletedSignIn, SignInError> {
+        let login = self.open_login(answer.state.as_deref(), login)?;
+        let provider = &self.0.provider;
+        provider.check_issuer(answer.issuer.as_deref()).await?;
+        if let Some(error) = answer.error {
+            return Err(denied_error(error, answer.description));
+        }
+        let code = answer.code.ok_or(SignInError::Stale("it has neither a code nor an error"))?;
+        let tokens = provider.exchange_code(&login, code, &self.wanted_claims()).await?;
+        let (identity, role) = self.identify_person(&tokens.claims)?;
+        Ok(CompletedSignIn {
+            identity,
+            profile: self.read_profile(&tokens.claims),
+            role,
+            id_token: tokens.id_token,
+            return_to: login.back,
+        })
+    }
+
+    /// Decrypts the login, and checks that the answer with this state belongs to it.
+    fn open_login(
+        &self,
+        state: Option<&str>,
+        login: Option<&str>,
+    ) -> Result<LoginState, SignInError> {
         let inner = &self.0;
-        let state = answer.state.ok_or(SignInError::Stale("it has no state"))?;
+        let state = state.ok_or(SignInError::Stale("it has no state"))?;
         let login = login
             .and_then(|sealed| inner.login_cipher.decrypt_login(sealed))
             .filter(|login| login.state.as_bytes().ct_eq(state.as_bytes()).into())
@@ -203,55 +237,46 @@ impl Oidc {
         if inner.clock.elapsed_since(login.begun) > login::LOGIN_LIFETIME {
             return Err(SignInError::Stale("it was started too long ago"));
         }
-        inner.provider.check_issuer(answer.issuer.as_deref()).await?;
-        if let Some(error) = answer.error {
-            let reason = match answer.description {
-                Some(description) => format!("{error} ({description})"),
-                None => error,
-            };
-            // The text comes from outside, and is written to the log and the audit trail.
-            let reason: String = reason.chars().filter(|c| !c.is_control()).take(300).collect();
-            return Err(SignInError::Denied(reason));
-        }
-        let code = answer.code.ok_or(SignInError::Stale("it has neither a code nor an error"))?;
-        let names = self.wanted_claims();
-        let tokens = inner.provider.exchange_code(&login, code, &names).await?;
+        Ok(login)
+    }
+
+    /// Reads the identity and the role from the claims.
+    fn identify_person(
+        &self,
+        claims: &Map<String, Value>,
+    ) -> Result<(Identity, Role), SignInError> {
+        let inner = &self.0;
         let attribute = inner.settings.user_name_attribute.clone();
-        let Some(name) = mapping::find_text(std::slice::from_ref(&attribute), &tokens.claims)
-        else {
+        let Some(name) = mapping::find_text(std::slice::from_ref(&attribute), claims) else {
             return Err(SignInError::MissingClaim { claim: attribute });
         };
         if let Some(why) = characters::describe_deceptive(&name, characters::is_deceptive_in_id) {
             return Err(SignInError::Untrusted(format!("the claim {attribute}: {why}")));
         }
+        let role_claims = &inner.claims.roles;
+        let Some(role) = mapping::map_role(&inner.roles, role_claims, claims) else {
+            let is_missing = !mapping::has_claim(role_claims, claims);
+            let missing = is_missing.then(|| role_claims.join(" or "));
+            return Err(SignInError::NoRole { name, missing });
+        };
+        let issuer = inner.settings.identity_issuer().to_owned();
+        Ok((Identity { source: AccountSource::OpenIdConnect, issuer, name }, role))
+    }
+
+    fn read_profile(&self, claims: &Map<String, Value>) -> Profile {
         let text = |names: &[String]| {
-            let mut text = mapping::find_text(names, &tokens.claims)?;
+            let mut text = mapping::find_text(names, claims)?;
             text.retain(|c| !characters::is_deceptive(c));
             Some(text).filter(|text| !text.is_empty())
         };
-        let Some(role) = mapping::map_role(&inner.roles, &inner.claims.roles, &tokens.claims)
-        else {
-            let is_missing = !mapping::has_claim(&inner.claims.roles, &tokens.claims);
-            let missing = is_missing.then(|| inner.claims.roles.join(" or "));
-            return Err(SignInError::NoRole { name, missing });
-        };
-        Ok(CompletedSignIn {
-            profile: Profile {
-                given_name: text(&inner.claims.first_name),
-                family_name: text(&inner.claims.last_name),
-                email: text(&inner.claims.email),
-                organization: text(&inner.claims.organization),
-                client_id: None,
-            },
-            identity: Identity {
-                source: AccountSource::OpenIdConnect,
-                issuer: inner.settings.identity_issuer().to_owned(),
-                name,
-            },
-            role,
-            id_token: tokens.id_token,
-            return_to: login.back,
-        })
+        let names = &self.0.claims;
+        Profile {
+            given_name: text(&names.first_name),
+            family_name: text(&names.last_name),
+            email: text(&names.email),
+            organization: text(&names.organization),
+            client_id: None,
+        }
     }
 
     /// Returns the provider's address that ends the session there and redirects to `after`, if it offers one.

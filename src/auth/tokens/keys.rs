@@ -65,37 +65,18 @@ impl PublicKeys {
 impl PublicKey {
     fn parse_key(value: &Value) -> Option<Self> {
         let key: Jwk = serde_json::from_value(value.clone()).ok()?;
-        let of_key_type: &[Algorithm] = match &key.algorithm {
-            AlgorithmParameters::RSA(key)
-                if URL_SAFE_NO_PAD.decode(&key.n).is_ok_and(|modulus| roca::is_weak(&modulus)) =>
-            {
-                let kid = value.get("kid").and_then(Value::as_str);
-                tracing::warn!(
-                    kid,
-                    "An RSA key of the token issuer is not used, because its private key can be computed from it \
-                     (ROCA, CVE-2017-15361). Replace it at the issuer."
-                );
-                return None;
-            }
-            AlgorithmParameters::RSA(_) => &[
-                Algorithm::RS256,
-                Algorithm::RS384,
-                Algorithm::RS512,
-                Algorithm::PS256,
-                Algorithm::PS384,
-                Algorithm::PS512,
-            ],
-            AlgorithmParameters::EllipticCurve(key) => match key.curve {
-                EllipticCurve::P256 => &[Algorithm::ES256],
-                EllipticCurve::P384 => &[Algorithm::ES384],
-                _ => return None,
-            },
-            AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
-                &[Algorithm::EdDSA]
-            }
-            // A symmetric key in a public set is not secret.
-            _ => return None,
-        };
+        if let AlgorithmParameters::RSA(parameters) = &key.algorithm
+            && URL_SAFE_NO_PAD.decode(&parameters.n).is_ok_and(|modulus| roca::is_weak(&modulus))
+        {
+            let kid = value.get("kid").and_then(Value::as_str);
+            tracing::warn!(
+                kid,
+                "An RSA key of the token issuer is not used, because its private key can be computed from it \
+                 (ROCA, CVE-2017-15361). Replace it at the issuer."
+            );
+            return None;
+        }
+        let of_key_type = supported_algorithms(&key.algorithm)?;
         let common = &key.common;
         let is_for_signatures = common
             .public_key_use
@@ -114,6 +95,30 @@ impl PublicKey {
         };
         let decoding = DecodingKey::from_jwk(&key).ok()?;
         Some(Self { id: common.key_id.clone(), algorithms, decoding })
+    }
+}
+
+/// Lists the algorithms that a key of this type can be used with. Returns `None` for unsupported types.
+fn supported_algorithms(parameters: &AlgorithmParameters) -> Option<&'static [Algorithm]> {
+    match parameters {
+        AlgorithmParameters::RSA(_) => Some(&[
+            Algorithm::RS256,
+            Algorithm::RS384,
+            Algorithm::RS512,
+            Algorithm::PS256,
+            Algorithm::PS384,
+            Algorithm::PS512,
+        ]),
+        AlgorithmParameters::EllipticCurve(key) => match key.curve {
+            EllipticCurve::P256 => Some(&[Algorithm::ES256]),
+            EllipticCurve::P384 => Some(&[Algorithm::ES384]),
+            _ => None,
+        },
+        AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+            Some(&[Algorithm::EdDSA])
+        }
+        // A symmetric key in a public set is not secret.
+        _ => None,
     }
 }
 

@@ -1,21 +1,18 @@
 //! `/api/v1/api-keys`: credentials of plant systems.
 use crate::shapes;
-use penstock_auth::Authorized;
-use penstock_auth::keys::{Key, NewApiKey};
+use penstock_auth::keys::NewApiKey;
 use penstock_http::body;
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, page_reply};
+use penstock_http::query::{Query, truncate_page};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::origin;
-use penstock_http::state::{gateway, run_blocking};
-use penstock_service::gateway::Gateway;
+use penstock_http::state::gateway;
+use penstock_service::api_keys;
 use salvo::http::StatusCode;
 use salvo::http::header::LOCATION;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
-use std::sync::Arc;
 
 /// Lists the API keys that the caller may see, in the order of their creation.
 ///
@@ -33,9 +30,11 @@ use std::sync::Arc;
 pub(super) async fn list_api_keys(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
     let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
-    let keys = gateway(depot)?.auth.keys.list(caller(depot), after.as_deref(), limit + 1);
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    let mut keys = api_keys::list_keys(&gateway, by, after.as_deref(), limit + 1);
+    let next = truncate_page(&mut keys, limit, |key| &key.id);
     let items = keys.iter().map(|key| shapes::ApiKey::from(&**key)).collect();
-    page_reply(items, limit, |key: &shapes::ApiKey| &key.id)
+    Reply::json(&shapes::ApiKeys { items, next })
 }
 
 /// Creates an API key, with at most the role of its creator. Only this response contains the key.
@@ -50,25 +49,12 @@ pub(super) async fn create_api_key(req: &mut Request, depot: &mut Depot) -> Repl
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let body = body::read_small_json(req, depot).await?;
-    let (key, secret) =
-        create_key(gateway, caller(depot), NewApiKey::from_json(body.bytes())?).await?;
+    let new = NewApiKey::from_json(body.bytes())?;
+    let (key, secret) = api_keys::create_key(&gateway, caller(depot), new).await?;
     let prefix = &origin(depot).prefix;
     let location = format!("{prefix}/api/v1/api-keys/{}", encode_segment(&key.id));
     let made = shapes::MadeApiKey { id: key.id.clone(), key: secret };
     Ok(Reply::json(&made)?.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
-}
-
-/// Creates an API key of this caller. Returns it with its secret.
-pub async fn create_key(
-    gateway: Gateway,
-    by: &Authorized,
-    new: NewApiKey,
-) -> Result<(Arc<Key>, String), Problem> {
-    let new =
-        new.resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
-    gateway.disk.check_reserve()?;
-    let by = by.clone();
-    run_blocking(move || Ok(gateway.auth.keys.create_key(&by, new)?)).await
 }
 
 /// Returns one API key, without its secret.
@@ -80,14 +66,8 @@ pub async fn create_key(
 )]
 pub(super) async fn get_api_key(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    Reply::json(&shapes::ApiKey::from(&*find_key(req, depot)?))
-}
-
-/// Returns the key that `{id}` names, if the caller may see it.
-pub fn find_key(req: &Request, depot: &Depot) -> Result<Arc<Key>, Problem> {
-    let id = path_parameter(req, "id");
-    let key = gateway(depot)?.auth.keys.get(caller(depot), id);
-    key.ok_or_else(|| Problem::not_found(format!("there is no API key with the id {id:?}")))
+    let (gateway, id) = (gateway(depot)?, path_parameter(req, "id"));
+    Reply::json(&shapes::ApiKey::from(&*api_keys::find_key(&gateway, caller(depot), id)?))
 }
 
 /// Revokes an API key.
@@ -99,13 +79,7 @@ pub fn find_key(req: &Request, depot: &Depot) -> Result<Arc<Key>, Problem> {
 )]
 pub(super) async fn revoke_api_key(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let gateway = gateway(depot)?;
-    revoke_key(gateway, caller(depot), path_parameter(req, "id")).await?;
+    let (gateway, id) = (gateway(depot)?, path_parameter(req, "id"));
+    api_keys::revoke_key(&gateway, caller(depot), id).await?;
     Ok(Reply::no_content())
-}
-
-/// Revokes an API key on behalf of this caller.
-pub async fn revoke_key(gateway: Gateway, by: &Authorized, id: &str) -> Result<(), Problem> {
-    let (by, id) = (by.clone(), id.to_owned());
-    run_blocking(move || Ok(gateway.auth.keys.revoke_key(&by, &id)?)).await
 }

@@ -18,9 +18,12 @@ mod graphql;
 mod ingestion;
 mod namespace;
 mod problem;
+mod requests;
 
-pub(super) use account::{Account, AccountChange, Accounts, NewAccount, NewPassword};
-pub(super) use api_key::{ApiKey, ApiKeys, AuditEvent, AuditEvents, MadeApiKey, NewApiKey};
+pub use account::Account;
+pub(super) use account::Accounts;
+pub use api_key::{ApiKey, MadeApiKey};
+pub(super) use api_key::{ApiKeys, AuditEvent, AuditEvents};
 pub(super) use business_object::{
     BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,
 };
@@ -29,5 +32,6 @@ pub(super) use export::{Export, ExportFile, Exports, Push, TargetTest, Targets};
 pub(super) use gateway::{GraphqlLimits, Health, Limits, Status};
 pub(super) use graphql::{GraphqlRequest, GraphqlResponse};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
-pub(super) use namespace::{Namespace, NamespaceDefinition, Namespaces};
+pub(super) use namespace::{Namespace, Namespaces};
 pub(super) use problem::Problem;
+pub(super) use requests::{AccountChange, NamespaceDefinition, NewAccount, NewApiKey, NewPassword};

@@ -48,6 +48,21 @@ impl Authorized {
         Ok(Self { caller, ..self.clone() })
     }
 
+    /// Checks that the caller has at least this role, whatever the minimum role of its route.
+    ///
+    /// # Errors
+    /// `ErrorClass::Forbidden` when its role is lower.
+    pub fn require_role(&self, min_role: Role) -> Result<(), GatewayError> {
+        let role = self.caller.role;
+        if role >= min_role {
+            return Ok(());
+        }
+        Err(GatewayError::new(
+            ErrorClass::Forbidden,
+            format!("this request needs the role {min_role}, and the credential has {role}"),
+        ))
+    }
+
     fn check_role_in(
         &self,
         transaction: &Transaction<'_>,

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use penstock_base::characters;
 use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{self, Members};
+use penstock_base::json::{self, Json, Members};
 use penstock_base::time;
 use penstock_store::{Corruption, DocumentRange, Read, Store, Transaction};
 use secret::Secret;
@@ -110,10 +110,18 @@ impl NewApiKey {
     /// # Errors
     /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
     pub fn from_json(body: &[u8]) -> Result<Self, GatewayError> {
+        Self::from_value(json::parse(body, 8)?)
+    }
+
+    /// Reads the value of such a body, or the fields of a form with the same names.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` with every finding.
+    pub fn from_value(value: Json) -> Result<Self, GatewayError> {
         let mut findings = Vec::new();
         let mut new =
             Self { name: String::new(), role: Role::User, expires_at: None, business_object: None };
-        if let Some(mut members) = Members::of_object(json::parse(body, 8)?, "", &mut findings) {
+        if let Some(mut members) = Members::of_object(value, "", &mut findings) {
             match members.take_string("name") {
                 Some(name) => match check_name(&name) {
                     Ok(name) => new.name = name,
@@ -320,6 +328,19 @@ impl ApiKeys {
             .filter(|key| may_manage(by, key))
     }
 
+    /// Returns the same as [`Self::get`].
+    ///
+    /// # Errors
+    /// `ErrorClass::NotFound`.
+    pub fn require_key(&self, by: &Caller, id: &str) -> Result<Arc<Key>, GatewayError> {
+        self.get(by, id).ok_or_else(|| {
+            GatewayError::new(
+                ErrorClass::NotFound,
+                format!("there is no API key with the id {id:?}"),
+            )
+        })
+    }
+
     /// Returns the ids of an account's keys.
     pub fn list_ids_of(&self, owner: &str) -> Vec<String> {
         self.lock_entries().iter_owned_by(owner).map(|key| key.id.clone()).collect()
@@ -445,12 +466,7 @@ impl ApiKeys {
     /// `ErrorClass::NotFound`.
     pub fn revoke_key(&self, by: &dyn Requester, id: &str) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
-        let key = self.get(by.caller(), id).ok_or_else(|| {
-            GatewayError::new(
-                ErrorClass::NotFound,
-                format!("there is no API key with the id {id:?}"),
-            )
-        })?;
+        let key = self.require_key(by.caller(), id)?;
         let detail = format!("{:?} ({})", key.name, key.id);
         let revoked = key_event(by.caller(), "key.revoked", &key, detail);
         self.inner.audit.commit_with_events(by, &[revoked], |transaction| {

@@ -4,9 +4,11 @@ use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
 use jiff::{SignedDuration, Timestamp};
+use penstock_api::shapes;
 use penstock_auth::Authorized;
 use penstock_auth::keys::NewApiKey;
 use penstock_base::error::GatewayError;
+use penstock_service::api_keys;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -107,9 +109,8 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         _ => Action::List,
     };
     let service = async |dir: &Path| perform_by_service(&action, dir).await;
-    let answer = match data_dir::perform_action(settings, service, |gateway| {
-        perform_by_store(&action, gateway)
-    }) {
+    let store = async |gateway: &Gateway| perform_by_store(&action, gateway).await;
+    let answer = match data_dir::perform_action(settings, service, store) {
         Ok(answer) => answer,
         Err(why) => return output::print_failure(&why),
     };
@@ -140,22 +141,21 @@ async fn perform_by_service(action: &Action<'_>, dir: &Path) -> Result<Option<Va
     }
 }
 
-fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, GatewayError> {
-    let (keys, by) = (&gateway.auth.keys, Authorized::local());
+async fn perform_by_store(action: &Action<'_>, gateway: &Gateway) -> Result<Value, GatewayError> {
+    let by = Authorized::local();
     match action {
         Action::Create(body) => {
-            let new = NewApiKey::from_json(body.to_string().as_bytes())?
-                .resolve(|name| gateway.catalogue.get(name).map(|found| found.object.id.clone()))?;
-            let (key, secret) = keys.create_key(&by, new)?;
-            Ok(json!({ "id": key.id, "key": secret }))
+            let new = NewApiKey::from_json(body.to_string().as_bytes())?;
+            let (key, secret) = api_keys::create_key(gateway, &by, new).await?;
+            Ok(json!(shapes::MadeApiKey { id: key.id.clone(), key: secret }))
         }
         Action::List => {
-            let keys = keys.list(&by, None, usize::MAX);
-            let items: Vec<_> = keys.iter().map(|key| penstock_api::api_key_to_json(key)).collect();
+            let keys = api_keys::list_keys(gateway, &by, None, usize::MAX);
+            let items: Vec<_> = keys.iter().map(|key| shapes::ApiKey::from(&**key)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Revoke(id) => {
-            keys.revoke_key(&by, id)?;
+            api_keys::revoke_key(gateway, &by, id).await?;
             Ok(json!({ "id": id }))
         }
     }

@@ -5,6 +5,7 @@ use clap::{ArgMatches, Command};
 use hyper::Method;
 use penstock_auth::Authorized;
 use penstock_config::Settings;
+use penstock_service::gateway::Gateway;
 use serde_json::Value;
 use std::path::Path;
 use std::process::ExitCode;
@@ -57,7 +58,7 @@ fn show_or_reset(resets: bool, settings: Settings) -> Result<Value, String> {
         (Method::GET, "/control/clock")
     };
     let by_service = async |dir: &Path| control::request_json(dir, method, path).await;
-    data_dir::perform_action(settings, by_service, |gateway| {
+    data_dir::perform_action(settings, by_service, async |gateway: &Gateway| {
         if resets {
             gateway.clock.reset(&Authorized::local())?;
         }

@@ -52,7 +52,7 @@ pub(super) fn check_exists(settings: &Settings) -> Result<(), String> {
 pub(super) fn perform_action(
     settings: Settings,
     by_service: impl AsyncFnOnce(&Path) -> Result<Option<Value>, String>,
-    by_store: impl FnOnce(&Gateway) -> Result<Value, GatewayError>,
+    by_store: impl AsyncFnOnce(&Gateway) -> Result<Value, GatewayError>,
 ) -> Result<Value, String> {
     check_exists(&settings)?;
     let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
@@ -63,7 +63,8 @@ pub(super) fn perform_action(
     // Parts of the gateway may need the current runtime.
     let _entered = runtime.enter();
     let gateway = Gateway::open(Arc::new(settings), &mut output::show_replay_progress());
-    gateway.and_then(|gateway| by_store(&gateway)).map_err(|error| error.to_string())
+    let performed = gateway.and_then(|gateway| runtime.block_on(by_store(&gateway)));
+    performed.map_err(|error| error.to_string())
 }
 
 /// Opens the store as the owner of its files.

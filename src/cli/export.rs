@@ -69,9 +69,8 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         _ => Action::List(given.get_one("limit").map_or(DEFAULT_LIST_LIMIT, |n: &u32| *n as usize)),
     };
     let service = async |dir: &Path| perform_by_service(&action, dir).await;
-    let answer = match data_dir::perform_action(settings, service, |gateway| {
-        perform_by_store(&action, gateway)
-    }) {
+    let store = async |gateway: &Gateway| perform_by_store(&action, gateway);
+    let answer = match data_dir::perform_action(settings, service, store) {
         Ok(answer) => answer,
         Err(why) => return output::print_failure(&why),
     };

@@ -4,12 +4,14 @@ use super::{control, data_dir};
 use clap::{Arg, ArgMatches, Command};
 use hyper::Method;
 use nix::sys::termios::{LocalFlags, SetArg, tcgetattr, tcsetattr};
+use penstock_api::shapes;
+use penstock_auth::Authorized;
 use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
-use penstock_auth::password::{self, Hash};
-use penstock_auth::{Account, Authorized};
+use penstock_auth::password;
 use penstock_base::IfMatch;
 use penstock_base::error::GatewayError;
 use penstock_config::Settings;
+use penstock_service::accounts;
 use penstock_service::gateway::Gateway;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -142,8 +144,8 @@ fn run_action(name: &str, given: &ArgMatches, settings: Settings) -> Result<Stri
         _ => Action::List,
     };
     let service = async |dir: &Path| perform_by_service(&action, dir).await;
-    let mut answer =
-        data_dir::perform_action(settings, service, |gateway| perform_by_store(&action, gateway))?;
+    let store = async |gateway: &Gateway| perform_by_store(&action, gateway).await;
+    let mut answer = data_dir::perform_action(settings, service, store)?;
     if let (Some(password), Some(answer)) = (&generated, answer.as_object_mut()) {
         answer.insert("password".to_owned(), password.as_str().into());
     }
@@ -200,46 +202,39 @@ async fn perform_by_service(action: &Action, dir: &Path) -> Result<Option<Value>
     }
 }
 
-fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, GatewayError> {
-    let (accounts, by) = (&gateway.auth.accounts, Authorized::local());
+async fn perform_by_store(action: &Action, gateway: &Gateway) -> Result<Value, GatewayError> {
+    let by = Authorized::local();
     match action {
         Action::List => {
+            let accounts = accounts::list_accounts(gateway, &by, None, usize::MAX)?;
             let items: Vec<_> =
-                accounts.list(None, usize::MAX)?.iter().map(|a| account_to_json(a)).collect();
+                accounts.iter().map(|account| shapes::Account::from(&**account)).collect();
             Ok(json!({ "items": items }))
         }
         Action::Add(body) => {
             let new = NewAccount::from_json(body.to_string().as_bytes())?;
-            let hash = Hash::from_password(&new.password)?;
-            Ok(account_to_json(&*accounts.create(&by, new, hash)?))
+            let account = accounts::create_account(gateway, &by, new).await?;
+            Ok(json!(shapes::Account::from(&*account)))
         }
         Action::Password { id, password } => {
-            let email = accounts
-                .find_by_id_or_email(id)
-                .map_or_else(|| id.clone(), |found| found.email.clone());
+            let account = accounts::find_account(gateway, &by, id)?;
             let body = json!({ "password": password }).to_string();
-            let read = NewPassword::from_json(body.as_bytes(), &email)?;
-            accounts.set_password(&by, id, Hash::from_password(&read.password)?)?;
-            Ok(json!({ "email": email }))
+            let new = NewPassword::from_json(body.as_bytes(), &account.email)?;
+            accounts::set_password(gateway, &by, &account, new).await?;
+            Ok(json!({ "email": account.email }))
         }
         Action::Enable { id, enabled } => {
-            let edit = accounts
-                .find_by_id_or_email(id)
-                .map(|account| AccountEdit::unchanged_from(&account))
-                .unwrap_or_default();
-            let edit = AccountEdit { enabled: Some(*enabled), ..edit };
-            Ok(account_to_json(&*accounts.change(&by, id, IfMatch::Any, edit)?))
+            let account = accounts::find_account(gateway, &by, id)?;
+            let edit =
+                AccountEdit { enabled: Some(*enabled), ..AccountEdit::unchanged_from(&account) };
+            let account = accounts::change_account(gateway, &by, id, IfMatch::Any, edit).await?;
+            Ok(json!(shapes::Account::from(&*account)))
         }
         Action::Delete { id } => {
-            gateway.auth.delete_account(&by, id, IfMatch::Any)?;
+            accounts::delete_account(gateway, &by, id, IfMatch::Any).await?;
             Ok(json!({ "email": id }))
         }
     }
-}
-
-/// Converts an account to the JSON that the service returns.
-fn account_to_json(account: &Account) -> Value {
-    penstock_api::account_to_json(account)
 }
 
 fn format_accounts(answer: &Value) -> String {

@@ -105,12 +105,6 @@ fn refuse_credential(mut error: AuthError, state: &State, depot: &Depot) -> Prob
     Problem::from(error).with_challenge(Some(bearer_error))
 }
 
-/// Builds the audit event of a change by this caller.
-pub fn change_event(caller: &Caller, what: &'static str, detail: String) -> Event {
-    let by = Some(caller.actor_id().to_owned());
-    Event { what, account: None, by, from: caller.from, detail }
-}
-
 /// Records in the audit trail that a request was refused.
 pub fn record_refusal(state: &State, depot: &Depot, caller: Option<&Caller>, detail: String) {
     let Ok(gateway) = state.gateway() else { return };

@@ -45,6 +45,11 @@ impl Query {
         Self(self.0.into_iter().filter(|(_, value)| !value.is_empty()).collect())
     }
 
+    /// Returns all parameters, ordered by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Returns one parameter.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -88,12 +93,22 @@ impl Query {
     pub fn read_uuid_cursor(&self) -> Result<Option<String>, Problem> {
         let cursor = self.read_cursor()?;
         match &cursor {
-            Some(key) if uuid::Uuid::parse_str(key).is_err() => Err(Problem::malformed(
-                "the query parameter cursor is not from this list; leave it out to start with the first page",
-            )),
+            Some(key) if uuid::Uuid::parse_str(key).is_err() => Err(foreign_cursor_problem()),
             _ => Ok(cursor),
         }
     }
+
+    /// Returns `cursor` of a list whose keys are numbers.
+    pub fn read_number_cursor(&self) -> Result<Option<u64>, Problem> {
+        let cursor = self.read_cursor()?.map(|key| key.parse());
+        cursor.transpose().map_err(|_| foreign_cursor_problem())
+    }
+}
+
+fn foreign_cursor_problem() -> Problem {
+    Problem::malformed(
+        "the query parameter cursor is not from this list; leave it out to start with the first page",
+    )
 }
 
 /// Returns the cursor that continues after this key.

@@ -7,7 +7,7 @@ use super::catalogue;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
 use penstock_base::characters::is_deceptive;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_base::json::{self, Members};
+use penstock_base::json::{self, Json, Members};
 use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::Rng;
@@ -47,16 +47,16 @@ pub struct Namespace {
     pub created_at: String,
 }
 
-/// A namespace in the definition of a Business Object.
+/// The definition of a namespace, in the body of a PUT of it or in the definition of a Business Object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceDefinition {
     /// Its name, as mappings write it.
     pub name: String,
-    /// Its URI base. If absent, an existing namespace keeps its base, and a new one gets the default base.
+    /// Its URI base. If absent, a new namespace gets the default base.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri_base: Option<String>,
-    /// Its generator. If absent, an existing namespace keeps its generator, and a new one gets the default.
+    /// Its generator. If absent, a new namespace gets the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<Generator>,
 }
@@ -123,40 +123,42 @@ impl Namespace {
     fn mints_same_as(&self, other: &Self) -> bool {
         self.identifier_prefix() == other.identifier_prefix()
     }
+}
 
-    /// Reads the body of a PUT of the namespace `name`. `default_base` is its base if the body has none.
-    /// The body may contain the read-only members of an answer; they have no effect.
+impl NamespaceDefinition {
+    /// Reads the body of a PUT of the namespace `name`. The body may contain the read-only members of an answer; they
+    /// have no effect.
     ///
     /// # Errors
     /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
-    pub fn read_body(name: &str, body: &[u8], default_base: &str) -> Result<Self, GatewayError> {
+    pub fn from_json(name: &str, body: &[u8]) -> Result<Self, GatewayError> {
+        Self::from_value(name, json::parse(body, 8)?)
+    }
+
+    /// Reads the value of such a body, or the fields of a form with the same names.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` with every finding.
+    pub fn from_value(name: &str, value: Json) -> Result<Self, GatewayError> {
         let mut findings = Vec::new();
-        let mut namespace = Self {
-            name: name.to_owned(),
-            uri_base: default_base.to_owned(),
-            generator: Generator::default(),
-            created_at: String::new(),
-        };
+        let mut definition = Self { name: name.to_owned(), uri_base: None, generator: None };
         if let Err(why) = check_name(name) {
             findings.push(Finding::at_pointer("", why));
         }
-        let body = json::parse(body, 8)?;
-        if let Some(mut members) = Members::of_object(body, "", &mut findings) {
+        if let Some(mut members) = Members::of_object(value, "", &mut findings) {
             if let Some(given) = members.take_string("name")
                 && given != name
             {
                 members.add_finding("name", format!("the body names {given:?}, the path {name:?}"));
             }
-            if let Some(base) = read_base(&mut members) {
-                namespace.uri_base = base;
-            }
-            namespace.generator = read_generator(&mut members).unwrap_or_default();
+            definition.uri_base = read_base(&mut members);
+            definition.generator = read_generator(&mut members);
             members.take("createdAt");
             members.take("warnings");
             members.report_unknown();
         }
         if findings.is_empty() {
-            Ok(namespace)
+            Ok(definition)
         } else {
             Err(GatewayError::with_findings(
                 ErrorClass::Invalid,
@@ -165,9 +167,18 @@ impl Namespace {
             ))
         }
     }
-}
 
-impl NamespaceDefinition {
+    /// Returns the defined namespace, with this base and this generator if the definition has none.
+    #[must_use]
+    pub fn into_namespace(self, default_base: String, default_generator: Generator) -> Namespace {
+        Namespace {
+            name: self.name,
+            uri_base: self.uri_base.unwrap_or(default_base),
+            generator: self.generator.unwrap_or(default_generator),
+            created_at: String::new(),
+        }
+    }
+
     /// Reads one element of the `namespaces` of a Business Object's definition.
     pub(super) fn read_members(members: &mut Members<'_>) -> Self {
         let name = members.take_string("name");
@@ -240,7 +251,8 @@ pub fn put(
     put_for_business_object(transaction, namespace, None)
 }
 
-/// Creates or changes a namespace that the definition of a Business Object defines. It may be changed as long as it
+/// Creates or changes a namespace that the definition of a Business Object defines. An existing namespace keeps its base
+/// and its generator if the definition has none. It may be changed as long as it
 /// holds no data and no other Business Object names it. Returns it, and true if it was created.
 ///
 /// # Errors
@@ -256,12 +268,7 @@ pub(super) fn define_namespace(
         || (default_base, Generator::default()),
         |before| (before.uri_base, before.generator),
     );
-    let namespace = Namespace {
-        name: definition.name.clone(),
-        uri_base: definition.uri_base.clone().unwrap_or(base),
-        generator: definition.generator.unwrap_or(generator),
-        created_at: String::new(),
-    };
+    let namespace = definition.clone().into_namespace(base, generator);
     put_for_business_object(transaction, namespace, business_object)
 }
 

@@ -1,6 +1,14 @@
-//! The opened gateway: its parts, its status, and how it recovers from a failed disk.
+//! The use cases, a module for each resource, and the opened gateway: its parts, its status, and how it recovers from a
+//! failed disk.
+//!
+//! A use case is one function for each thing that a client can ask for. The REST API, the pages and the commands call
+//! it. It checks the requester's role, and its commit checks the requester again.
 
+pub mod accounts;
+pub mod api_keys;
+pub mod audit;
 pub mod blocking;
 pub mod gateway;
+pub mod namespaces;
 pub mod query_permits;
 pub mod recovery;

@@ -17,7 +17,9 @@ mod session;
 
 pub(super) use home::front;
 pub(super) use logout::{sign_out, signed_out};
-pub(super) use pages::{Message, redirect, show_page_with_policy, show_static_page as show_page};
+pub(super) use pages::{
+    Message, redirect, render_page, show_static_page as show_page, show_text_with_policy,
+};
 pub(super) use password::parse_form_fields;
 pub(super) use password::{show_sign_in, sign_in};
 pub(super) use provider::{authorize, complete};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "ApiKey", rename_all = "camelCase"))]
-pub(crate) struct ApiKey {
+pub struct ApiKey {
     /// Its identifier.
     pub(crate) id: String,
     /// What it is for.
@@ -67,36 +67,18 @@ impl From<&keys::Key> for ApiKey {
     }
 }
 
-/// A new API key.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[salvo(schema(name = "NewApiKey", example = json!({"name": "line 4", "role": "Contributor"})))]
-pub(crate) struct NewApiKey {
-    /// What it is for.
-    #[salvo(schema(min_length = 1, max_length = 200))]
-    pub(crate) name: String,
-    /// Its role; at most that of its creator.
-    pub(crate) role: Role,
-    /// When it expires (RFC 3339); never when absent.
-    #[salvo(schema(required = false))]
-    pub(crate) expires_at: Option<String>,
-    /// The id or name of the Business Object that it is restricted to; all when absent.
-    #[salvo(schema(required = false))]
-    pub(crate) business_object: Option<String>,
-}
-
 /// The API key that was created.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "MadeApiKey"))]
-pub(crate) struct MadeApiKey {
+pub struct MadeApiKey {
     /// Its identifier.
-    pub(crate) id: String,
+    pub id: String,
     /// The key with its secret, which cannot be read again.
-    pub(crate) key: String,
+    pub key: String,
 }
 
 /// A page of API keys.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "ApiKeys"))]
 pub(crate) struct ApiKeys {
     /// Ordered by id.
@@ -148,7 +130,7 @@ impl From<audit::Record> for AuditEvent {
 }
 
 /// A page of the audit trail.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "AuditEvents"))]
 pub(crate) struct AuditEvents {
     /// Newest first.

@@ -1,5 +1,6 @@
 //! Business Objects, and objects in their view.
 use super::namespace::Generator;
+use penstock_base::error::{Finding, Place};
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -140,20 +141,34 @@ pub(crate) struct DefinedNamespace {
 }
 
 /// A valid part of a definition that is probably a mistake.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Warning"))]
 pub(crate) struct Warning {
     /// The line in `config`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) line: Option<u64>,
     /// The column in `config`, in characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) column: Option<u64>,
     /// A JSON Pointer into the definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) pointer: Option<String>,
     /// What was found, and what to do.
     pub(crate) message: String,
+}
+
+impl From<Finding> for Warning {
+    fn from(Finding { place, message }: Finding) -> Self {
+        let (pointer, line, column) = match place {
+            Place::Pointer(pointer) => (Some(pointer), None, None),
+            Place::Line { line, column } => (None, Some(line), Some(column)),
+            Place::Whole => (None, None, None),
+        };
+        Self { line, column, pointer, message }
+    }
 }
 
 /// One condition: some graph contains (object, predicate, value).

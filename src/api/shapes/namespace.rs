@@ -1,33 +1,13 @@
 //! Namespaces.
 use super::business_object::Warning;
+use penstock_model::namespace;
+use penstock_service::namespaces::CheckedNamespace;
 use salvo::oapi::ToSchema;
-use serde::Deserialize;
-use serde_json::Value;
-
-/// The definition of a namespace.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[salvo(schema(name = "NamespaceDefinition", example = json!({"generator": "counter"})))]
-pub(crate) struct NamespaceDefinition {
-    /// Its name, which must be that of the path.
-    #[salvo(schema(required = false))]
-    pub(crate) name: Option<String>,
-    /// The prefix of every identifier; the default base when absent.
-    #[salvo(schema(required = false))]
-    pub(crate) uri_base: Option<String>,
-    /// How the local part is generated; `uuid` when absent.
-    #[salvo(schema(required = false))]
-    pub(crate) generator: Option<Generator>,
-    /// Accepted and ignored, so that a response can be sent back.
-    #[salvo(schema(required = false))]
-    pub(crate) created_at: Value,
-    /// Like `createdAt`.
-    #[salvo(schema(required = false))]
-    pub(crate) warnings: Value,
-}
+use serde::{Deserialize, Serialize};
 
 /// A namespace.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "Namespace", rename_all = "camelCase"))]
 pub(crate) struct Namespace {
     /// Its name, as mappings write it.
@@ -43,7 +23,7 @@ pub(crate) struct Namespace {
 }
 
 /// How the local part of an identifier is generated.
-#[derive(Deserialize, ToSchema)]
+#[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[salvo(schema(name = "Generator", rename_all = "lowercase"))]
 pub(crate) enum Generator {
@@ -53,8 +33,31 @@ pub(crate) enum Generator {
     Manual,
 }
 
+impl From<namespace::Generator> for Generator {
+    fn from(generator: namespace::Generator) -> Self {
+        match generator {
+            namespace::Generator::Uuid => Self::Uuid,
+            namespace::Generator::Counter => Self::Counter,
+            namespace::Generator::Alphanumeric => Self::Alphanumeric,
+            namespace::Generator::Manual => Self::Manual,
+        }
+    }
+}
+
+impl From<CheckedNamespace> for Namespace {
+    fn from(CheckedNamespace { namespace, warnings }: CheckedNamespace) -> Self {
+        Self {
+            name: namespace.name,
+            uri_base: namespace.uri_base,
+            generator: namespace.generator.into(),
+            created_at: namespace.created_at,
+            warnings: warnings.into_iter().map(Warning::from).collect(),
+        }
+    }
+}
+
 /// A page of namespaces.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Namespaces"))]
 pub(crate) struct Namespaces {
     /// Ordered by name.

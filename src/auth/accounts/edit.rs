@@ -10,6 +10,8 @@ use penstock_base::json::{self, Json, Members};
 use std::fmt;
 use std::sync::Arc;
 
+/// The maximum nesting of a body.
+const MAX_NESTING: usize = 8;
 /// The maximum length of a name, an email or an organization, in characters.
 const MAX_TEXT_CHARS: usize = 254;
 
@@ -91,9 +93,17 @@ impl NewAccount {
     /// # Errors
     /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
     pub fn from_json(body: &[u8]) -> Result<Self, GatewayError> {
+        Self::from_value(json::parse(body, MAX_NESTING)?)
+    }
+
+    /// Reads the value of such a body, or the fields of a form with the same names.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` with every finding.
+    pub fn from_value(value: Json) -> Result<Self, GatewayError> {
         let mut password = None;
         let AccountEdit { given_name, family_name, email, organization, role, enabled } =
-            parse_members(body, true, |members, edit| {
+            parse_members(value, true, |members, edit| {
                 if edit.email.is_none() {
                     members.report_missing("email", "the account signs in with it");
                 }
@@ -113,7 +123,15 @@ impl AccountEdit {
     /// # Errors
     /// As [`NewAccount::from_json`].
     pub fn from_json(body: &[u8]) -> Result<Self, GatewayError> {
-        parse_members(body, false, |members, _| {
+        Self::from_value(json::parse(body, MAX_NESTING)?)
+    }
+
+    /// Reads the value of such a body, or the fields of a form with the same names.
+    ///
+    /// # Errors
+    /// As [`NewAccount::from_value`].
+    pub fn from_value(value: Json) -> Result<Self, GatewayError> {
+        parse_members(value, false, |members, _| {
             if members.take("password").is_some() {
                 members.add_finding(
                     "password",
@@ -140,9 +158,17 @@ impl NewPassword {
     /// # Errors
     /// As [`NewAccount::from_json`].
     pub fn from_json(body: &[u8], email: &str) -> Result<Self, GatewayError> {
+        Self::from_value(json::parse(body, MAX_NESTING)?, email)
+    }
+
+    /// Reads the value of such a body, or the fields of a form with the same names.
+    ///
+    /// # Errors
+    /// As [`NewAccount::from_value`].
+    pub fn from_value(value: Json, email: &str) -> Result<Self, GatewayError> {
         let mut findings = Vec::new();
         let mut new = Self { current: None, password: String::new() };
-        if let Some(mut members) = Members::of_object(json::parse(body, 8)?, "", &mut findings) {
+        if let Some(mut members) = Members::of_object(value, "", &mut findings) {
             new.current = members.take_string("currentPassword");
             new.password = parse_new_password(&mut members, email).unwrap_or_default();
             members.report_unknown();
@@ -160,14 +186,13 @@ impl NewPassword {
 
 /// Reads the members that a new account and a change have in common, and the others with `more`.
 fn parse_members(
-    body: &[u8],
+    value: Json,
     is_new: bool,
     more: impl FnOnce(&mut Members<'_>, &AccountEdit),
 ) -> Result<AccountEdit, GatewayError> {
     let mut findings = Vec::new();
     let mut edit = AccountEdit::default();
-    let body = json::parse(body, 8)?;
-    if let Some(mut members) = Members::of_object(body, "", &mut findings) {
+    if let Some(mut members) = Members::of_object(value, "", &mut findings) {
         edit.given_name = parse_text(&mut members, "givenName");
         edit.family_name = parse_text(&mut members, "familyName");
         edit.organization = parse_text(&mut members, "organization");
@@ -410,11 +435,15 @@ impl Accounts {
         Ok(())
     }
 
-    fn require_account(&self, id: &str) -> Result<Arc<Account>, GatewayError> {
-        self.find_by_id_or_email(id).ok_or_else(|| {
+    /// Returns the account with this id, or the built-in account with this email.
+    ///
+    /// # Errors
+    /// `ErrorClass::NotFound`.
+    pub fn require_account(&self, id_or_email: &str) -> Result<Arc<Account>, GatewayError> {
+        self.find_by_id_or_email(id_or_email).ok_or_else(|| {
             GatewayError::new(
                 ErrorClass::NotFound,
-                format!("there is no account with the id or email {id:?}"),
+                format!("there is no account with the id or email {id_or_email:?}"),
             )
         })
     }

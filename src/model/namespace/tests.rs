@@ -207,7 +207,12 @@ fn lists_by_name_in_pages() {
 
 #[test]
 fn reads_the_body_of_a_put() {
-    let read = |body: &str| Namespace::read_body("Plant", body.as_bytes(), "urn:default:");
+    let read = |body: &str| {
+        let definition = NamespaceDefinition::from_json("Plant", body.as_bytes())?;
+        Ok::<_, GatewayError>(
+            definition.into_namespace("urn:default:".to_owned(), Generator::default()),
+        )
+    };
     let plain = namespace("Plant", "urn:default:", Generator::Uuid);
     assert_eq!(read("{}").unwrap(), plain);
     assert_eq!(
@@ -237,7 +242,7 @@ fn reads_the_body_of_a_put() {
     assert_eq!(pointers("[]"), [""]);
     assert_eq!(read("{").unwrap_err().class, ErrorClass::Malformed);
     assert_eq!(
-        Namespace::read_body("a:b", b"{}", "urn:d:").unwrap_err().class,
+        NamespaceDefinition::from_json("a:b", b"{}").unwrap_err().class,
         ErrorClass::Invalid
     );
 }

@@ -1,15 +1,15 @@
 //! `/admin/audit`: changes of accounts, credentials and definitions, and refused requests.
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
-use penstock_api::audit::query_events;
-use penstock_auth::audit::Record;
+use penstock_auth::audit::{Filter, Record};
 use penstock_auth::{Auth, Caller};
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, truncate_page};
+use penstock_http::caller::caller;
+use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use salvo::{Depot, Request, Response, handler};
+use penstock_service::audit::list_events;
+use salvo::{Depot, Request, handler};
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
@@ -84,34 +84,25 @@ impl Who {
 
 /// Shows the page.
 #[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    let asked = Query::read(req, &["cursor", "account", "what"])?;
+pub(crate) async fn get(req: &mut Request, depot: &mut Depot) -> PageResult {
     // The filter's form also sends its empty fields.
-    let query = asked.without_empty();
+    let query = Query::read(req, &["cursor", "account", "what"])?.without_empty();
     let gateway = gateway(depot)?;
-    let auth = gateway.auth.clone();
-    let mut records = query_events(&query, gateway, ROWS_PER_PAGE).await?;
-    let mut ids: Vec<_> = records.iter().map(|record| record.id.to_string()).collect();
-    let next = truncate_page(&mut ids, ROWS_PER_PAGE, |id| id);
-    records.truncate(ROWS_PER_PAGE);
-    let text = |name: &str| query.get(name).unwrap_or_default().to_owned();
-    let frame = Frame::for_caller(req, depot, res, Section::Audit);
-    let filter = [("account", query.get("account")), ("what", query.get("what"))];
-    let is_first = query.get("cursor").is_none();
-    let page = Trail {
-        rows: records.into_iter().map(|record| build_row(record, &auth)).collect(),
-        pager: Pager::new(&frame, "/admin/audit", &filter, is_first, next.as_deref()),
-        account: text("account"),
-        what: text("what"),
+    let text = |name: &str| query.get(name).map(str::to_owned);
+    let filter = Filter { account: text("account"), what: text("what"), ..Filter::default() };
+    let before = query.read_number_cursor()?;
+    let mut records =
+        list_events(&gateway, caller(depot), filter, before, ROWS_PER_PAGE + 1).await?;
+    let frame = Frame::new(req, depot, Section::Audit);
+    let id = |record: &Record| record.id.to_string();
+    Ok(PageReply::show(&Trail {
+        pager: Pager::for_rows(&frame, "/admin/audit", &query, &mut records, ROWS_PER_PAGE, id),
+        rows: records.into_iter().map(|record| build_row(record, &gateway.auth)).collect(),
+        account: text("account").unwrap_or_default(),
+        what: text("what").unwrap_or_default(),
         kinds: KINDS,
         frame,
-    };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    }))
 }
 
 fn build_row(record: Record, auth: &Auth) -> Row {

@@ -1,15 +1,19 @@
 //! The fields of a form. They are read before its handler runs, and only if a page of this gateway sent the form.
 use crate::sign_in::parse_form_fields;
 use penstock_auth::Credential;
-use penstock_base::error::Place;
+use penstock_base::IfMatch;
+use penstock_base::error::{GatewayError, Place};
+use penstock_base::json::Json;
 use penstock_http::body;
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::sender_page::check_session_sender;
 use salvo::http::StatusCode;
 use salvo::{Depot, FlowCtrl, Request, Response, Writer as _, handler};
-use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+
+/// The summary of an error at a single field.
+pub(super) const NOT_SAVED: &str = "This could not be saved.";
 
 /// The fields of a form, by name. A missing field counts as empty, because browsers do not send check boxes
 /// that are not ticked.
@@ -17,6 +21,12 @@ use std::collections::BTreeMap;
 pub(crate) struct Form(BTreeMap<String, String>);
 
 impl Form {
+    /// Creates a form with these values in its fields. A check box that is not ticked has no value.
+    pub(super) fn with_values<const N: usize>(values: [(&str, Option<String>); N]) -> Self {
+        let given = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        Self(given.collect())
+    }
+
     /// Returns a field with `\n` as line ends; browsers send `\r\n`.
     pub(super) fn text(&self, name: &str) -> String {
         self.0.get(name).map(|text| text.replace("\r\n", "\n")).unwrap_or_default()
@@ -33,12 +43,18 @@ impl Form {
         self.0.contains_key(name)
     }
 
-    /// Returns the members of the body that the API expects: those of these fields that are not empty, under
-    /// their own names.
-    pub(super) fn to_members(&self, names: &[&str]) -> Map<String, Value> {
+    /// Returns the condition that what the form changes still has the version with which the form was loaded.
+    pub(super) fn if_match(&self) -> IfMatch {
+        let version = self.trimmed("version").and_then(|version| version.parse().ok());
+        version.map_or(IfMatch::Exists, IfMatch::Version)
+    }
+
+    /// Returns these fields, except empty ones, for the readers of definitions: a form has the same fields as the
+    /// JSON of the API.
+    pub(super) fn to_members(&self, names: &[&str]) -> Vec<(String, Json)> {
         let filled =
             names.iter().filter_map(|name| Some(((*name).to_owned(), self.trimmed(name)?)));
-        filled.map(|(name, text)| (name, text.into())).collect()
+        filled.map(|(name, text)| (name, Json::String(text))).collect()
     }
 }
 
@@ -115,6 +131,11 @@ pub(super) struct FormErrors {
 }
 
 impl FormErrors {
+    /// Creates the errors as [`Self::from_problem`].
+    pub(super) fn from_error(error: GatewayError, fields: &[&str]) -> Self {
+        Self::from_problem(&error.into(), fields)
+    }
+
     /// Creates the errors from the findings of a problem. A finding belongs to the field that the first part of
     /// its JSON Pointer names, if that is one of `fields`.
     pub(super) fn from_problem(problem: &Problem, fields: &[&str]) -> Self {
@@ -140,7 +161,7 @@ impl FormErrors {
     pub(super) fn for_field(field: &str, message: &str) -> Self {
         let mut errors = Self {
             status: StatusCode::UNPROCESSABLE_ENTITY,
-            detail: "This could not be saved.".to_owned(),
+            detail: NOT_SAVED.to_owned(),
             ..Self::default()
         };
         errors.add(field, message);

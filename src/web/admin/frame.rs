@@ -1,19 +1,20 @@
 //! What every page has: navigation for the caller's role, a notice about the last action, and the response
-//! headers.
+//! headers. [`PageReply`] is the response of a page's handler.
 use super::assets;
-use crate::sign_in::{redirect, show_page_with_policy};
+use crate::sign_in::{redirect, render_page, show_text_with_policy};
 use askama::Template;
 use penstock_auth::oidc::Oidc;
 use penstock_auth::sessions::Sessions;
 use penstock_auth::{Caller, Role};
 use penstock_http::caller::{caller, find_visitor};
 use penstock_http::credential;
+use penstock_http::problem::Problem;
 use penstock_http::service::origin;
 use penstock_http::state::state;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use salvo::http::StatusCode;
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
-use salvo::{Depot, Request, Response};
+use salvo::{Depot, Request, Response, Writer, async_trait};
 
 /// The cookie that carries a notice from a form to the next page.
 const NOTICE_COOKIE: &str = "penstock_notice";
@@ -98,32 +99,35 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Creates the frame of this request's page. Shows the notice in the browser's cookie, and removes the cookie.
+    /// Creates the frame of this request's page, with the notice in the browser's cookie. For handlers that return a
+    /// [`PageReply`], which removes the cookie.
+    pub(super) fn new(req: &Request, depot: &Depot, section: Section) -> Self {
+        Self::for_account(caller(depot), req, depot, section)
+    }
+
+    /// Creates the same frame, and removes the cookie of the notice.
     pub(super) fn for_caller(
         req: &Request,
         depot: &Depot,
         res: &mut Response,
         section: Section,
     ) -> Self {
-        Self::for_account(caller(depot), req, depot, res, section)
+        remove_notice(req, depot, res);
+        Self::new(req, depot, section)
     }
 
-    /// Creates the frame for a route without authentication; `None` for an unauthenticated client.
+    /// Creates the frame for a route without authentication; `None` for an unauthenticated client. Removes the cookie
+    /// of the notice.
     pub(super) fn for_visitor(req: &Request, depot: &Depot, res: &mut Response) -> Option<Self> {
         let who = find_visitor(req, depot)?;
-        Some(Self::for_account(&who, req, depot, res, Section::None))
+        remove_notice(req, depot, res);
+        Some(Self::for_account(&who, req, depot, Section::None))
     }
 
-    fn for_account(
-        who: &Caller,
-        req: &Request,
-        depot: &Depot,
-        res: &mut Response,
-        section: Section,
-    ) -> Self {
+    fn for_account(who: &Caller, req: &Request, depot: &Depot, section: Section) -> Self {
         let origin = origin(depot);
         let session = credential::session_id(req, &origin.scheme);
-        let notice = take_notice(req, &origin.scheme, res);
+        let notice = find_notice(req, &origin.scheme).and_then(Notice::from_cookie);
         let name =
             who.account.as_deref().map_or_else(|| who.id().to_owned(), super::words::display_name);
         Self {
@@ -159,6 +163,53 @@ impl Frame {
     }
 }
 
+/// The result of a page's handler.
+pub(super) type PageResult = Result<PageReply, Problem>;
+
+/// The response of a page's handler.
+#[derive(Debug)]
+pub(super) enum PageReply {
+    /// A rendered page.
+    Page { status: StatusCode, text: String },
+    /// After a form: a redirect to the page at this path, without the prefix. That page shows the notice.
+    Redirect { path: String, notice: Notice },
+}
+
+impl PageReply {
+    /// Shows a page.
+    pub(super) fn show(page: &impl Template) -> Self {
+        Self::show_with_status(StatusCode::OK, page)
+    }
+
+    /// Shows a page with this status.
+    pub(super) fn show_with_status(status: StatusCode, page: &impl Template) -> Self {
+        Self::Page { status, text: render_page(page) }
+    }
+
+    /// Redirects after a form was processed, with a notice.
+    pub(super) fn redirect(path: impl Into<String>, words: impl Into<String>) -> Self {
+        Self::Redirect { path: path.into(), notice: Notice { text: words.into(), is_fault: false } }
+    }
+
+    /// Redirects after a form that failed and cannot be shown again, with an error notice.
+    pub(super) fn redirect_with_error(path: impl Into<String>, words: impl Into<String>) -> Self {
+        Self::Redirect { path: path.into(), notice: Notice { text: words.into(), is_fault: true } }
+    }
+}
+
+#[async_trait]
+impl Writer for PageReply {
+    async fn write(self, req: &mut Request, depot: &mut Depot, res: &mut Response) {
+        match self {
+            Self::Page { status, text } => {
+                remove_notice(req, depot, res);
+                show_text(res, depot, status, text);
+            }
+            Self::Redirect { path, notice } => redirect_to(res, depot, &path, &notice),
+        }
+    }
+}
+
 /// Responds with a page.
 pub(super) fn show_page(res: &mut Response, depot: &Depot, page: &impl Template) {
     show_page_with_status(res, depot, StatusCode::OK, page);
@@ -171,6 +222,10 @@ pub(super) fn show_page_with_status(
     status: StatusCode,
     page: &impl Template,
 ) {
+    show_text(res, depot, status, render_page(page));
+}
+
+fn show_text(res: &mut Response, depot: &Depot, status: StatusCode, text: String) {
     let state = state(depot);
     let provider = state.gateway().ok().and_then(|gateway| gateway.auth.oidc.as_ref());
     // Signing out redirects to the provider, and browsers apply this policy to the redirect of a form, too.
@@ -180,41 +235,57 @@ pub(super) fn show_page_with_status(
          img-src 'self' data:; form-action 'self' {elsewhere}; base-uri 'none'; \
          frame-ancestors 'none'"
     );
-    show_page_with_policy(res, status, page, &policy);
+    show_text_with_policy(res, status, text, &policy);
 }
 
 /// Redirects to this page (a path without the prefix) after a form was processed, with a notice.
 pub(super) fn redirect_with_notice(res: &mut Response, depot: &Depot, path: &str, words: &str) {
-    redirect_with(res, depot, path, words, false);
+    redirect_to(res, depot, path, &Notice { text: words.to_owned(), is_fault: false });
 }
 
 /// Redirects after a form that failed and cannot be shown again, with an error notice.
 pub(super) fn redirect_with_error(res: &mut Response, depot: &Depot, path: &str, words: &str) {
-    redirect_with(res, depot, path, words, true);
+    redirect_to(res, depot, path, &Notice { text: words.to_owned(), is_fault: true });
 }
 
-fn redirect_with(res: &mut Response, depot: &Depot, path: &str, words: &str, is_fault: bool) {
+fn redirect_to(res: &mut Response, depot: &Depot, path: &str, notice: &Notice) {
     let origin = origin(depot);
-    let mut text = utf8_percent_encode(words, NON_ALPHANUMERIC).to_string();
-    // Cuts at an encoded space, so that no escape is cut in two.
-    while text.len() > MAX_NOTICE_BYTES {
-        text.truncate(text.rfind("%20").unwrap_or(0));
-    }
-    let kind = if is_fault { 'f' } else { 'd' };
-    set_notice(res, &origin.scheme, &format!("{kind}{text}"), 60);
+    set_notice(res, &origin.scheme, &notice.to_cookie(), 60);
     redirect(res, &format!("{}{path}", origin.prefix));
 }
 
-/// Returns the notice of the browser's cookie, and removes the cookie.
-fn take_notice(req: &Request, scheme: &str, res: &mut Response) -> Option<Notice> {
+impl Notice {
+    /// Returns the notice as the value of a cookie.
+    fn to_cookie(&self) -> String {
+        let mut text = utf8_percent_encode(&self.text, NON_ALPHANUMERIC).to_string();
+        // Cuts at an encoded space, so that no escape is cut in two.
+        while text.len() > MAX_NOTICE_BYTES {
+            text.truncate(text.rfind("%20").unwrap_or(0));
+        }
+        let kind = if self.is_fault { 'f' } else { 'd' };
+        format!("{kind}{text}")
+    }
+
+    fn from_cookie(value: &str) -> Option<Self> {
+        let text = percent_decode_str(value.get(1..)?).decode_utf8().ok()?.into_owned();
+        (!text.is_empty()).then_some(Self { text, is_fault: value.starts_with('f') })
+    }
+}
+
+/// Returns the value of the browser's cookie with the notice.
+fn find_notice<'a>(req: &'a Request, scheme: &str) -> Option<&'a str> {
     let name = notice_name(scheme);
     let lines = req.headers().get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let value = pairs.find(|(known, _)| known.trim() == name)?.1.trim();
-    set_notice(res, scheme, "", 0);
-    let is_fault = value.starts_with('f');
-    let text = percent_decode_str(value.get(1..)?).decode_utf8().ok()?.into_owned();
-    (!text.is_empty()).then_some(Notice { text, is_fault })
+    Some(pairs.find(|(known, _)| known.trim() == name)?.1.trim())
+}
+
+/// Removes the browser's cookie with the notice, which this response shows.
+fn remove_notice(req: &Request, depot: &Depot, res: &mut Response) {
+    let scheme = &origin(depot).scheme;
+    if find_notice(req, scheme).is_some() {
+        set_notice(res, scheme, "", 0);
+    }
 }
 
 fn notice_name(scheme: &str) -> String {

@@ -1,21 +1,22 @@
 //! `/admin/keys`: API keys. A key is shown once, on the page after its creation.
 use super::form::{Form, FormErrors, take_form};
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
 use jiff::Timestamp;
-use penstock_api::api_keys::{create_key, find_key, revoke_key};
 use penstock_auth::keys::{Key, NewApiKey};
 use penstock_auth::{Auth, Role};
+use penstock_base::json::Json;
 use penstock_http::caller::caller;
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, truncate_page};
+use penstock_http::path::path_parameter;
+use penstock_http::query::Query;
 use penstock_http::service::origin;
 use penstock_http::state::{gateway, state};
+use penstock_service::api_keys::{create_key, find_key, list_keys, revoke_key};
 use penstock_service::gateway::Gateway;
-use salvo::{Depot, Request, Response, handler};
-use serde_json::Value;
+use salvo::{Depot, Request, handler};
+use std::sync::Arc;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
@@ -35,10 +36,7 @@ struct List {
 struct Creation {
     frame: Frame,
     faults: FormErrors,
-    name: String,
-    role: String,
-    expires: String,
-    business_object: String,
+    filled: Form,
     roles: Vec<(&'static str, &'static str)>,
     business_objects: Vec<(String, String)>,
 }
@@ -92,12 +90,9 @@ impl Row {
             owner_path,
             business_object: business_object.unwrap_or_else(|| "all".to_owned()),
             created: words::format_minute(&key.created_at),
-            expires: key.expires_at.as_deref().map_or_else(|| "never".into(), words::format_minute),
+            expires: words::format_minute_or_never(key.expires_at.as_deref()),
             is_over: key.expires_at.is_some() && at.is_none_or(|at| at <= now),
-            last_used: key
-                .last_used
-                .as_deref()
-                .map_or_else(|| "never".into(), words::format_minute),
+            last_used: words::format_minute_or_never(key.last_used.as_deref()),
         }
     }
 }
@@ -113,47 +108,37 @@ fn describe_owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
 
 /// Lists the caller's own keys; for an Admin all keys.
 #[handler]
-pub(crate) async fn list(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let after = query.read_uuid_cursor()?;
-    let gateway = gateway(depot)?;
-    let mut keys = gateway.auth.keys.list(caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
-    let next = truncate_page(&mut keys, ROWS_PER_PAGE, |key| &key.id);
+    let (after, gateway) = (query.read_uuid_cursor()?, gateway(depot)?);
+    let mut keys = list_keys(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
     let now = gateway.clock.now();
-    let frame = Frame::for_caller(req, depot, res, Section::Keys);
-    let page = List {
+    let frame = Frame::new(req, depot, Section::Keys);
+    let id = |key: &Arc<Key>| key.id.clone();
+    Ok(PageReply::show(&List {
+        pager: Pager::for_rows(&frame, "/admin/keys", &query, &mut keys, ROWS_PER_PAGE, id),
         rows: keys.iter().map(|key| Row::from_key(key, &gateway, now)).collect(),
-        pager: Pager::new(&frame, "/admin/keys", &[], after.is_none(), next.as_deref()),
         frame,
-    };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    }))
 }
 
 /// Shows the form for a new key.
 #[handler]
-pub(crate) async fn creation(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn creation(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    render_new_key(req, depot, res, FormErrors::default(), &Form::default())
+    let role = caller(depot).role.min(Role::Contributor);
+    let filled = Form::with_values([("role", Some(role.name().to_owned()))]);
+    Ok(show_new_key(req, depot, &gateway(depot)?, filled, FormErrors::default()))
 }
 
-fn render_new_key(
+fn show_new_key(
     req: &Request,
     depot: &Depot,
-    res: &mut Response,
+    gateway: &Gateway,
+    filled: Form,
     faults: FormErrors,
-    form: &Form,
-) -> Result<(), Problem> {
-    let gateway = gateway(depot)?;
-    let frame = Frame::for_caller(req, depot, res, Section::Keys);
+) -> PageReply {
+    let frame = Frame::new(req, depot, Section::Keys);
     let mut roles = vec![("User", "User: reads")];
     if frame.may(Role::Contributor) {
         roles.push(("Contributor", "Contributor: also ingests, exports, and manages namespaces"));
@@ -168,91 +153,55 @@ fn render_new_key(
         (name.clone(), name)
     });
     let all = (String::new(), "All".to_owned());
-    let page = Creation {
-        name: form.text("name"),
-        role: form.trimmed("role").unwrap_or_else(|| {
-            if frame.may(Role::Contributor) { "Contributor" } else { "User" }.to_owned()
-        }),
-        expires: form.text("expiresAt"),
-        business_object: form.text("businessObject"),
-        business_objects: std::iter::once(all).chain(names).collect(),
-        roles,
-        frame,
-        faults,
-    };
-    let status = page.faults.status;
-    frame::show_page_with_status(res, depot, status, &page);
-    Ok(())
+    let business_objects = std::iter::once(all).chain(names).collect();
+    let status = faults.status;
+    let page = Creation { frame, faults, filled, roles, business_objects };
+    PageReply::show_with_status(status, &page)
 }
 
 /// Creates a key, and shows it.
 #[handler]
-pub(crate) async fn create(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let mut sent = form.to_members(&["name", "role", "businessObject"]);
+    let mut members = form.to_members(&["name", "role", "businessObject"]);
     if let Some(day) = form.trimmed("expiresAt") {
         // Until the end of the chosen day.
         let is_day = day.len() == 10;
-        sent.insert(
-            "expiresAt".into(),
-            if is_day { format!("{day}T23:59:59Z") } else { day }.into(),
-        );
+        let expiry = if is_day { format!("{day}T23:59:59Z") } else { day };
+        members.push(("expiresAt".to_owned(), Json::String(expiry)));
     }
-    let made = match NewApiKey::from_json(Value::Object(sent).to_string().as_bytes()) {
-        Ok(new) => create_key(gateway.clone(), caller(depot), new).await,
-        Err(error) => Err(error.into()),
+    let created = async {
+        let new = NewApiKey::from_value(Json::Object(members))?;
+        create_key(&gateway, caller(depot), new).await
     };
-    let (key, secret) = match made {
-        Ok(made) => made,
-        Err(problem) => {
-            return render_new_key(
-                req,
-                depot,
-                res,
-                FormErrors::from_problem(&problem, FIELDS),
-                &form,
-            );
+    Ok(match created.await {
+        Ok((key, secret)) => PageReply::show(&Made {
+            frame: Frame::new(req, depot, Section::Keys),
+            row: Row::from_key(&key, &gateway, gateway.clock.now()),
+            key: secret,
+            address: origin(depot).base_url(state(depot).settings()).unwrap_or_default(),
+        }),
+        Err(error) => {
+            show_new_key(req, depot, &gateway, form, FormErrors::from_error(error, FIELDS))
         }
-    };
-    let page = Made {
-        frame: Frame::for_caller(req, depot, res, Section::Keys),
-        row: Row::from_key(&key, &gateway, gateway.clock.now()),
-        key: secret,
-        address: origin(depot).base_url(state(depot).settings()).unwrap_or_default(),
-    };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    })
 }
 
 /// Asks for confirmation before a key is revoked.
 #[handler]
-pub(crate) async fn revocation(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn revocation(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let row = Row::from_key(&*find_key(req, depot)?, &gateway, gateway.clock.now());
-    let page = Revocation { frame: Frame::for_caller(req, depot, res, Section::Keys), row };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    let key = find_key(&gateway, caller(depot), path_parameter(req, "id"))?;
+    let row = Row::from_key(&key, &gateway, gateway.clock.now());
+    Ok(PageReply::show(&Revocation { frame: Frame::new(req, depot, Section::Keys), row }))
 }
 
 /// Revokes a key.
 #[handler]
-pub(crate) async fn end(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    let key = find_key(req, depot)?;
-    revoke_key(gateway(depot)?, caller(depot), &key.id).await?;
-    let words = format!("The API key {:?} was revoked.", key.name);
-    frame::redirect_with_notice(res, depot, "/admin/keys", &words);
-    Ok(())
+pub(crate) async fn end(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let gateway = gateway(depot)?;
+    let key = find_key(&gateway, caller(depot), path_parameter(req, "id"))?;
+    revoke_key(&gateway, caller(depot), &key.id).await?;
+    Ok(PageReply::redirect("/admin/keys", format!("The API key {:?} was revoked.", key.name)))
 }

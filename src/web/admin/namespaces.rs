@@ -1,20 +1,20 @@
 //! `/admin/namespaces`: names, URI bases, and how identifiers are created.
 use super::form::{Form, FormErrors, take_form};
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
-use penstock_api::namespaces::{default_uri_base, define_namespace, remove_namespace};
 use penstock_base::Role;
+use penstock_base::error::GatewayError;
+use penstock_base::json::Json;
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, truncate_page};
-use penstock_http::state::{gateway, run_blocking};
-use penstock_model::namespace::{self, Namespace};
+use penstock_http::query::Query;
+use penstock_http::state::gateway;
+use penstock_model::namespace::{self, Generator, Namespace, NamespaceDefinition};
 use penstock_service::gateway::Gateway;
-use salvo::{Depot, Request, Response, handler};
-use serde_json::Value;
+use penstock_service::namespaces::{self, CheckedNamespace, NamespaceUse};
+use salvo::{Depot, Request, handler};
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 100;
@@ -41,9 +41,7 @@ struct List {
 struct Creation {
     frame: Frame,
     faults: FormErrors,
-    name: String,
-    uri_base: String,
-    generator: String,
+    filled: Form,
     generators: [(&'static str, &'static str); 4],
     /// The default base of a namespace called `Name`, as an example for the field's hint.
     base: String,
@@ -55,8 +53,7 @@ struct One {
     frame: Frame,
     faults: FormErrors,
     row: Row,
-    uri_base: String,
-    generator: String,
+    filled: Form,
     generators: [(&'static str, &'static str); 4],
     /// Why the namespace can no longer be changed, if so.
     used: Option<String>,
@@ -98,218 +95,157 @@ fn page_path(name: &str) -> String {
     format!("/admin/namespaces/{}", encode_segment(name))
 }
 
+/// Reads the definition of the namespace with this name from the form.
+fn read_definition(form: &Form, name: &str) -> Result<NamespaceDefinition, GatewayError> {
+    let members = form.to_members(&["uriBase", "generator"]);
+    NamespaceDefinition::from_value(name, Json::Object(members))
+}
+
 /// Shows the list.
 #[handler]
-pub(crate) async fn list(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
     let after = query.read_cursor()?;
-    let (store, from) = (gateway(depot)?.store, after.clone());
-    let listed = run_blocking(move || {
-        Ok(namespace::list(&store.read(), from.as_deref(), ROWS_PER_PAGE + 1)?)
-    });
-    let mut namespaces = listed.await?;
-    let next = truncate_page(&mut namespaces, ROWS_PER_PAGE, |namespace| &namespace.name);
-    let frame = Frame::for_caller(req, depot, res, Section::Namespaces);
-    let page = List {
-        rows: namespaces.iter().map(Row::from).collect(),
-        pager: Pager::new(&frame, "/admin/namespaces", &[], after.is_none(), next.as_deref()),
+    let mut listed =
+        namespaces::list_namespaces(&gateway(depot)?, after, ROWS_PER_PAGE + 1).await?;
+    let frame = Frame::new(req, depot, Section::Namespaces);
+    let name = |listed: &CheckedNamespace| listed.namespace.name.clone();
+    Ok(PageReply::show(&List {
+        pager: Pager::for_rows(
+            &frame,
+            "/admin/namespaces",
+            &query,
+            &mut listed,
+            ROWS_PER_PAGE,
+            name,
+        ),
+        rows: listed.iter().map(|listed| Row::from(&listed.namespace)).collect(),
         frame,
-    };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    }))
 }
 
 /// Shows the form for a new namespace.
 #[handler]
-pub(crate) async fn creation(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn creation(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    render_new_namespace(req, depot, res, FormErrors::default(), &Form::default())
+    let generator = Generator::default().name().to_owned();
+    let filled = Form::with_values([("generator", Some(generator))]);
+    Ok(show_new_namespace(req, depot, &gateway(depot)?, filled, FormErrors::default()))
 }
 
-fn render_new_namespace(
+fn show_new_namespace(
     req: &Request,
     depot: &Depot,
-    res: &mut Response,
+    gateway: &Gateway,
+    filled: Form,
     faults: FormErrors,
-    form: &Form,
-) -> Result<(), Problem> {
-    let page = Creation {
-        frame: Frame::for_caller(req, depot, res, Section::Namespaces),
-        faults,
-        name: form.text("name"),
-        uri_base: form.text("uriBase"),
-        generator: form.trimmed("generator").unwrap_or_else(|| "uuid".to_owned()),
-        generators: GENERATORS,
-        base: default_uri_base(&gateway(depot)?, "Name"),
-    };
-    let status = page.faults.status;
-    frame::show_page_with_status(res, depot, status, &page);
-    Ok(())
+) -> PageReply {
+    let frame = Frame::new(req, depot, Section::Namespaces);
+    let base = gateway.catalogue.default_base("Name");
+    let status = faults.status;
+    let page = Creation { frame, faults, filled, generators: GENERATORS, base };
+    PageReply::show_with_status(status, &page)
 }
 
 /// Creates a namespace.
 #[handler]
-pub(crate) async fn create(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let name = form.trimmed("name").unwrap_or_default();
     if let Err(why) = namespace::check_name(&name) {
-        return render_new_namespace(req, depot, res, FormErrors::for_field("name", &why), &form);
+        let faults = FormErrors::for_field("name", &why);
+        return Ok(show_new_namespace(req, depot, &gateway, form, faults));
     }
-    let sent = request_body(&form);
-    let (by, wanted) = (caller(depot).clone(), name.clone());
-    let made = run_blocking(move || {
-        // An existing namespace would be changed.
-        if find_namespace(&gateway, &wanted)?.is_some() {
-            let why = format!("the namespace {wanted:?} already exists");
-            return Ok(Err(FormErrors::for_field("name", &why)));
-        }
-        Ok(define_namespace(&gateway, &by, &wanted, &sent)
-            .map_err(|problem| FormErrors::from_problem(&problem, FIELDS)))
-    });
-    match made.await? {
+    let created = async {
+        let definition = read_definition(&form, &name)?;
+        namespaces::create_namespace(&gateway, caller(depot), definition).await
+    };
+    Ok(match created.await {
         Ok(_) => {
             let words = format!("The namespace {name} was created.");
-            frame::redirect_with_notice(res, depot, "/admin/namespaces", &words);
-            Ok(())
+            PageReply::redirect("/admin/namespaces", words)
         }
-        Err(faults) => render_new_namespace(req, depot, res, faults, &form),
-    }
-}
-
-/// Returns the body that the API expects.
-fn request_body(form: &Form) -> Vec<u8> {
-    Value::Object(form.to_members(&["uriBase", "generator"])).to_string().into_bytes()
-}
-
-fn find_namespace(gateway: &Gateway, name: &str) -> Result<Option<Namespace>, Problem> {
-    Ok(namespace::get(&gateway.store.read(), name)?)
-}
-
-fn require_namespace(gateway: &Gateway, name: &str) -> Result<Namespace, Problem> {
-    find_namespace(gateway, name)?
-        .ok_or_else(|| Problem::not_found(format!("there is no namespace {name:?}")))
+        Err(error) => {
+            show_new_namespace(req, depot, &gateway, form, FormErrors::from_error(error, FIELDS))
+        }
+    })
 }
 
 /// Shows one namespace.
 #[handler]
-pub(crate) async fn one(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn one(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    render_namespace(req, depot, res, FormErrors::default(), None).await
+    show_namespace(req, depot, None, FormErrors::default()).await
 }
 
-async fn render_namespace(
+async fn show_namespace(
     req: &Request,
     depot: &Depot,
-    res: &mut Response,
+    form: Option<Form>,
     faults: FormErrors,
-    form: Option<&Form>,
-) -> Result<(), Problem> {
-    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name").to_owned());
-    let found = run_blocking(move || {
-        let namespace = require_namespace(&gateway, &name)?;
-        let read = gateway.store.read();
-        let used = namespace::unchangeable_reason(&read, &namespace)?;
-        Ok((used, namespace::undeletable_reason(&read, &namespace)?, namespace))
+) -> PageResult {
+    let name = path_parameter(req, "name");
+    let NamespaceUse { namespace, unchangeable_reason, undeletable_reason } =
+        namespaces::find_namespace_use(&gateway(depot)?, name).await?;
+    let filled = form.unwrap_or_else(|| {
+        Form::with_values([
+            ("uriBase", Some(namespace.uri_base.clone())),
+            ("generator", Some(namespace.generator.name().to_owned())),
+        ])
     });
-    let (used, held, namespace) = found.await?;
-    let row = Row::from(&namespace);
-    let typed = |field: &str, known: &str| {
-        form.and_then(|form| form.trimmed(field)).unwrap_or_else(|| known.to_owned())
-    };
+    let status = faults.status;
     let page = One {
-        frame: Frame::for_caller(req, depot, res, Section::Namespaces),
+        frame: Frame::new(req, depot, Section::Namespaces),
         faults,
-        uri_base: typed("uriBase", &row.uri_base),
-        generator: typed("generator", row.generator),
-        row,
+        row: Row::from(&namespace),
+        filled,
         generators: GENERATORS,
-        used,
-        held,
+        used: unchangeable_reason,
+        held: undeletable_reason,
     };
-    let status = page.faults.status;
-    frame::show_page_with_status(res, depot, status, &page);
-    Ok(())
+    Ok(PageReply::show_with_status(status, &page))
 }
 
 /// Changes a namespace that is not used yet.
 #[handler]
-pub(crate) async fn change(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let (name, sent) = (path_parameter(req, "name").to_owned(), request_body(&form));
-    let by = caller(depot).clone();
-    let changed = run_blocking(move || {
-        let name = require_namespace(&gateway, &name)?.name;
-        define_namespace(&gateway, &by, &name, &sent)
-    });
-    match changed.await {
-        Ok((namespace, _)) => {
-            let words = format!("The namespace {} was changed.", namespace.name);
-            frame::redirect_with_notice(res, depot, &page_path(&namespace.name), &words);
-            Ok(())
+    let name = path_parameter(req, "name");
+    namespaces::find_namespace(&gateway, name).await?;
+    let changed = async {
+        let definition = read_definition(&form, name)?;
+        namespaces::define_namespace(&gateway, caller(depot), definition).await
+    };
+    Ok(match changed.await {
+        Ok(_) => {
+            let words = format!("The namespace {name} was changed.");
+            PageReply::redirect(page_path(name), words)
         }
-        Err(problem) => {
-            render_namespace(
-                req,
-                depot,
-                res,
-                FormErrors::from_problem(&problem, FIELDS),
-                Some(&form),
-            )
-            .await
+        Err(error) => {
+            show_namespace(req, depot, Some(form), FormErrors::from_error(error, FIELDS)).await?
         }
-    }
+    })
 }
 
 /// Asks for confirmation before a namespace is deleted.
 #[handler]
-pub(crate) async fn deletion(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name").to_owned());
-    let namespace = run_blocking(move || require_namespace(&gateway, &name)).await?;
-    let frame = Frame::for_caller(req, depot, res, Section::Namespaces);
-    frame::show_page(res, depot, &Deletion { frame, row: Row::from(&namespace) });
-    Ok(())
+    let name = path_parameter(req, "name");
+    let found = namespaces::find_namespace(&gateway(depot)?, name).await?;
+    let frame = Frame::new(req, depot, Section::Namespaces);
+    Ok(PageReply::show(&Deletion { frame, row: Row::from(&found.namespace) }))
 }
 
 /// Deletes a namespace that is not used.
 #[handler]
-pub(crate) async fn delete(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    let (gateway, name) = (gateway(depot)?, path_parameter(req, "name").to_owned());
-    let (by, removed) = (caller(depot).clone(), name.clone());
-    match run_blocking(move || remove_namespace(&gateway, &by, &removed)).await {
+pub(crate) async fn delete(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let name = path_parameter(req, "name");
+    Ok(match namespaces::delete_namespace(&gateway(depot)?, caller(depot), name).await {
         Ok(()) => {
             let words = format!("The namespace {name} was deleted.");
-            frame::redirect_with_notice(res, depot, "/admin/namespaces", &words);
+            PageReply::redirect("/admin/namespaces", words)
         }
-        Err(problem) => frame::redirect_with_error(res, depot, &page_path(&name), problem.detail()),
-    }
-    Ok(())
+        Err(error) => PageReply::redirect_with_error(page_path(name), error.detail),
+    })
 }

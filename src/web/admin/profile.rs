@@ -1,17 +1,18 @@
 //! `/admin/profile`: the caller's own account.
-use super::form::{FormErrors, take_form};
-use super::frame::{self, Frame, Section};
-use super::users::{AccountFields, FIELDS, Shown, account_body, read_new_password};
+use super::form::{Form, FormErrors, take_form};
+use super::frame::{Frame, PageReply, PageResult, Section};
+use super::users::{FIELDS, Shown, fill_form, set_password};
 use askama::Template;
-use penstock_api::users::{change_account, own_account, set_password};
 use penstock_auth::Account;
 use penstock_auth::accounts::AccountEdit;
 use penstock_base::IfMatch;
+use penstock_base::json::Json;
 use penstock_http::caller::caller;
-use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use salvo::{Depot, Request, Response, handler};
+use penstock_service::accounts::{change_own_account, find_own_account};
+use salvo::{Depot, Request, handler};
+use std::sync::Arc;
 
 #[derive(Template)]
 #[template(path = "admin/profile.html")]
@@ -19,90 +20,61 @@ struct Profile {
     frame: Frame,
     faults: FormErrors,
     shown: Shown,
-    filled: AccountFields,
+    filled: Form,
 }
 
 /// Shows the page.
 #[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn get(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let account = own_account(depot)?;
-    let filled = AccountFields::from(&*account);
-    render_profile((req, depot, res), &account, filled, FormErrors::default());
-    Ok(())
+    let account = find_own_account(caller(depot))?;
+    let filled = fill_form(&account);
+    Ok(show_profile(req, depot, account, filled, FormErrors::default()))
 }
 
-fn render_profile(
-    (req, depot, res): (&Request, &Depot, &mut Response),
-    account: &Account,
-    filled: AccountFields,
+fn show_profile(
+    req: &Request,
+    depot: &Depot,
+    account: Arc<Account>,
+    filled: Form,
     faults: FormErrors,
-) {
-    let frame = Frame::for_caller(req, depot, res, Section::Profile);
+) -> PageReply {
+    let frame = Frame::new(req, depot, Section::Profile);
     let status = faults.status;
-    let page = Profile { frame, faults, shown: Shown::from(account), filled };
-    frame::show_page_with_status(res, depot, status, &page);
+    PageReply::show_with_status(status, &Profile { frame, faults, shown: account.into(), filled })
 }
 
 /// Changes the caller's own names and organization.
 #[handler]
-pub(crate) async fn change(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let account = own_account(depot)?;
-    let names = ["givenName", "familyName", "organization"];
-    let changed = match AccountEdit::from_json(&account_body(&form, &names, false)) {
-        Ok(edit) => change_account(&gateway, caller(depot), &account.id, IfMatch::Any, edit).await,
-        Err(error) => Err(error.into()),
+    let account = find_own_account(caller(depot))?;
+    let changed = async {
+        let members = form.to_members(&["givenName", "familyName", "organization"]);
+        let edit = AccountEdit::from_value(Json::Object(members))?;
+        change_own_account(&gateway, caller(depot), IfMatch::Any, edit).await
     };
-    match changed {
-        Ok(_) => {
-            frame::redirect_with_notice(res, depot, "/admin/profile", "Your profile was changed.");
+    Ok(match changed.await {
+        Ok(_) => PageReply::redirect("/admin/profile", "Your profile was changed."),
+        Err(error) => {
+            show_profile(req, depot, account, form, FormErrors::from_error(error, FIELDS))
         }
-        Err(problem) => {
-            let filled =
-                AccountFields { email: account.email.clone(), ..AccountFields::from(&form) };
-            render_profile(
-                (req, depot, res),
-                &account,
-                filled,
-                FormErrors::from_problem(&problem, FIELDS),
-            );
-        }
-    }
-    Ok(())
+    })
 }
 
 /// Sets the caller's own password.
 #[handler]
-pub(crate) async fn set(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn set(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let account = own_account(depot)?;
-    let done = match read_new_password(&form, &account) {
-        Ok(new) => set_password(depot, &gateway, &account, new)
-            .await
-            .map_err(|problem| FormErrors::from_problem(&problem, FIELDS)),
-        Err(faults) => Err(faults),
-    };
-    match done {
+    let account = find_own_account(caller(depot))?;
+    Ok(match set_password(&gateway, caller(depot), &account, &form).await {
         Ok(()) => {
             let words = "Your password was changed; your other sessions have ended.";
-            frame::redirect_with_notice(res, depot, "/admin/profile", words);
+            PageReply::redirect("/admin/profile", words)
         }
-        Err(faults) => {
-            render_profile((req, depot, res), &account, AccountFields::from(&*account), faults);
+        Err(error) => {
+            let (filled, faults) = (fill_form(&account), FormErrors::from_error(error, FIELDS));
+            show_profile(req, depot, account, filled, faults)
         }
-    }
-    Ok(())
+    })
 }

@@ -1,21 +1,23 @@
 //! `/admin/users`: the accounts.
-use super::form::{Form, FormErrors, take_form};
-use super::frame::{self, Frame, Section};
+use super::form::{Form, FormErrors, NOT_SAVED, take_form};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
-use penstock_api::users::{
-    change_account, create_account, delete_account, find_account, set_password,
-};
 use penstock_auth::accounts::{AccountEdit, NewAccount, NewPassword};
-use penstock_auth::{Account, AccountSource, Role};
-use penstock_base::IfMatch;
+use penstock_auth::{Account, AccountSource, Authorized};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::json::Json;
 use penstock_http::caller::caller;
+use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
-use penstock_http::query::{Query, truncate_page};
+use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use salvo::{Depot, Request, Response, handler};
-use serde_json::json;
+use penstock_service::accounts::{self, find_account};
+use penstock_service::api_keys::list_keys;
+use penstock_service::gateway::Gateway;
+use salvo::{Depot, Request, handler};
+use std::sync::Arc;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
@@ -24,6 +26,18 @@ const ROLES: [(&str, &str); 3] = [
     ("User", "User: reads everything except users, audit trail and settings"),
     ("Contributor", "Contributor: also ingests, exports, and manages namespaces"),
     ("Admin", "Admin: may do everything"),
+];
+/// The fields that can have errors.
+pub(super) const FIELDS: &[&str] = &[
+    "givenName",
+    "familyName",
+    "email",
+    "organization",
+    "roles",
+    "enabled",
+    "password",
+    "currentPassword",
+    "again",
 ];
 
 #[derive(Template)]
@@ -41,7 +55,7 @@ struct List {
 struct Creation {
     frame: Frame,
     faults: FormErrors,
-    filled: AccountFields,
+    filled: Form,
     roles: [(&'static str, &'static str); 3],
 }
 
@@ -51,9 +65,8 @@ struct One {
     frame: Frame,
     faults: FormErrors,
     shown: Shown,
-    filled: AccountFields,
+    filled: Form,
     roles: [(&'static str, &'static str); 3],
-    version: u64,
 }
 
 #[derive(Template)]
@@ -61,182 +74,109 @@ struct One {
 struct Deletion {
     frame: Frame,
     shown: Shown,
-    version: u64,
     keys: String,
 }
 
 /// An account in a list or on its page.
 pub(super) struct Shown {
-    pub(super) id: String,
+    pub(super) account: Arc<Account>,
     pub(super) name: String,
-    pub(super) given_name: String,
-    pub(super) family_name: String,
-    pub(super) email: String,
-    pub(super) organization: String,
-    pub(super) role: Role,
-    pub(super) is_service_account: bool,
-    pub(super) is_enabled: bool,
     pub(super) is_built_in: bool,
     pub(super) source: &'static str,
     pub(super) first_login: String,
     pub(super) last_login: String,
     pub(super) created: String,
-    /// Its subject at its provider, and the issuer.
-    pub(super) identity: Option<(String, String)>,
-    pub(super) client_id: Option<String>,
 }
 
-impl From<&Account> for Shown {
-    fn from(account: &Account) -> Self {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let time = |at: &Option<String>| {
-            at.as_deref().map_or_else(|| "never".into(), words::format_minute)
-        };
+impl From<Arc<Account>> for Shown {
+    fn from(account: Arc<Account>) -> Self {
         Self {
-            id: account.id.clone(),
-            name: words::display_name(account),
-            given_name: text(&account.given_name),
-            family_name: text(&account.family_name),
-            email: account.email.clone(),
-            organization: text(&account.organization),
-            role: account.role,
-            is_service_account: account.is_service_account(),
-            is_enabled: account.enabled,
+            name: words::display_name(&account),
             is_built_in: account.source() == AccountSource::BuiltIn,
             source: match account.source() {
                 AccountSource::BuiltIn => "Built in",
                 AccountSource::OpenIdConnect => "OpenID Connect",
                 AccountSource::ServiceAccount => "Access token",
             },
-            first_login: time(&account.first_login),
-            last_login: time(&account.last_login),
+            first_login: words::format_minute_or_never(account.first_login.as_deref()),
+            last_login: words::format_minute_or_never(account.last_login.as_deref()),
             created: words::format_minute(&account.created_at),
-            identity: account
-                .identity
-                .as_ref()
-                .map(|identity| (identity.name.clone(), identity.issuer.clone())),
-            client_id: account.client_id.clone(),
+            account,
         }
     }
 }
 
-/// The values in the fields of an account's form.
-#[derive(Default)]
-pub(super) struct AccountFields {
-    pub(super) given_name: String,
-    pub(super) family_name: String,
-    pub(super) email: String,
-    pub(super) organization: String,
-    pub(super) role: String,
-    pub(super) enabled: bool,
+/// Fills the form of an account with its values.
+pub(super) fn fill_form(account: &Account) -> Form {
+    Form::with_values([
+        ("givenName", account.given_name.clone()),
+        ("familyName", account.family_name.clone()),
+        ("email", Some(account.email.clone())),
+        ("organization", account.organization.clone()),
+        ("roles", Some(account.role.name().to_owned())),
+        ("enabled", account.enabled.then(String::new)),
+    ])
 }
 
-impl From<&Account> for AccountFields {
-    fn from(account: &Account) -> Self {
-        let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        Self {
-            given_name: text(&account.given_name),
-            family_name: text(&account.family_name),
-            email: account.email.clone(),
-            organization: text(&account.organization),
-            role: account.role.name().to_owned(),
-            enabled: account.enabled,
-        }
-    }
+/// Reads the fields of an account's form.
+fn read_members(form: &Form) -> Vec<(String, Json)> {
+    let mut members = form.to_members(&["givenName", "familyName", "email", "organization"]);
+    let role = form.trimmed("roles").unwrap_or_default();
+    members.push(("roles".to_owned(), Json::Array(vec![Json::String(role)])));
+    members.push(("enabled".to_owned(), Json::Bool(form.is_ticked("enabled"))));
+    members
 }
 
-impl From<&Form> for AccountFields {
-    fn from(form: &Form) -> Self {
-        let text = |name| form.trimmed(name).unwrap_or_default();
-        Self {
-            given_name: text("givenName"),
-            family_name: text("familyName"),
-            email: text("email"),
-            organization: text("organization"),
-            role: text("roles"),
-            enabled: form.is_ticked("enabled"),
-        }
-    }
-}
-
-/// The fields that can have errors.
-pub(super) const FIELDS: &[&str] = &[
-    "givenName",
-    "familyName",
-    "email",
-    "organization",
-    "roles",
-    "enabled",
-    "password",
-    "currentPassword",
-];
-
-/// Returns the body that the API expects: these fields, and with `is_whole` also the role and `enabled`.
-pub(super) fn account_body(form: &Form, names: &[&str], is_whole: bool) -> Vec<u8> {
-    let mut members = form.to_members(names);
-    if is_whole {
-        members.insert("roles".into(), json!([form.trimmed("roles").unwrap_or_default()]));
-        members.insert("enabled".into(), json!(form.is_ticked("enabled")));
-    }
-    serde_json::Value::Object(members).to_string().into_bytes()
-}
-
-/// Reads the new password from the form. Both entries of it must match.
-pub(super) fn read_new_password(form: &Form, account: &Account) -> Result<NewPassword, FormErrors> {
-    let (typed, again) = (form.text("password"), form.text("again"));
-    let mut members = serde_json::Map::new();
-    members.insert("password".into(), typed.clone().into());
+/// Sets the password of an account to the one in the form. Both entries of it must match.
+pub(super) async fn set_password(
+    gateway: &Gateway,
+    by: &Authorized,
+    account: &Account,
+    form: &Form,
+) -> Result<(), GatewayError> {
+    let mut members = vec![("password".to_owned(), Json::String(form.text("password")))];
     if form.is_ticked("currentPassword") {
-        members.insert("currentPassword".into(), form.text("currentPassword").into());
+        let current = Json::String(form.text("currentPassword"));
+        members.push(("currentPassword".to_owned(), current));
     }
-    let body = serde_json::Value::Object(members).to_string();
-    let read = NewPassword::from_json(body.as_bytes(), &account.email);
-    let new = read.map_err(|error| FormErrors::from_problem(&error.into(), FIELDS))?;
-    if typed != again {
-        return Err(FormErrors::for_field(
-            "again",
-            "the passwords do not match; type the new one twice",
-        ));
+    let new = NewPassword::from_value(Json::Object(members), &account.email)?;
+    if form.text("again") != new.password {
+        let finding =
+            Finding::at_pointer("/again", "the passwords do not match; type the new one twice");
+        return Err(GatewayError::with_findings(ErrorClass::Invalid, NOT_SAVED, vec![finding]));
     }
-    Ok(new)
+    accounts::set_password(gateway, by, account, new).await
 }
 
-/// Returns the condition that the account still has the version with which the form was loaded.
-fn read_version(form: &Form) -> IfMatch {
-    let version = form.trimmed("version").and_then(|version| version.parse().ok());
-    version.map_or(IfMatch::Any, IfMatch::Version)
+/// Returns the account that the path names.
+fn read_account(req: &Request, depot: &Depot) -> Result<Arc<Account>, Problem> {
+    Ok(find_account(&gateway(depot)?, caller(depot), path_parameter(req, "id"))?)
+}
+
+fn page_path(account: &Account) -> String {
+    format!("/admin/users/{}", account.id)
 }
 
 /// Shows the list.
 #[handler]
-pub(crate) async fn list(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let after = query.read_uuid_cursor()?;
-    let auth = gateway(depot)?.auth;
-    let mut accounts = auth.accounts.list(after.as_deref(), ROWS_PER_PAGE + 1)?;
-    let next = truncate_page(&mut accounts, ROWS_PER_PAGE, |account| &account.id);
-    let frame = Frame::for_caller(req, depot, res, Section::Users);
-    let page = List {
-        rows: accounts.iter().map(|account| Shown::from(&**account)).collect(),
-        pager: Pager::new(&frame, "/admin/users", &[], after.is_none(), next.as_deref()),
-        provider: auth.oidc.as_ref().map(|oidc| oidc.registration().to_owned()),
+    let (after, gateway) = (query.read_uuid_cursor()?, gateway(depot)?);
+    let mut accounts =
+        accounts::list_accounts(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1)?;
+    let frame = Frame::new(req, depot, Section::Users);
+    let key = |account: &Arc<Account>| account.id.clone();
+    Ok(PageReply::show(&List {
+        pager: Pager::for_rows(&frame, "/admin/users", &query, &mut accounts, ROWS_PER_PAGE, key),
+        rows: accounts.into_iter().map(Shown::from).collect(),
+        provider: gateway.auth.oidc.as_ref().map(|oidc| oidc.registration().to_owned()),
         frame,
-    };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    }))
 }
 
 /// Shows the form for a new account.
 #[handler]
-pub(crate) async fn creation(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn creation(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     if !gateway(depot)?.auth.accounts.allows_password_sign_in() {
         return Err(Problem::not_found(
@@ -244,224 +184,126 @@ pub(crate) async fn creation(
         ));
     }
     let filled =
-        AccountFields { role: "User".to_owned(), enabled: true, ..AccountFields::default() };
-    render_new_user(req, depot, res, FormErrors::default(), filled);
-    Ok(())
+        Form::with_values([("roles", Some("User".to_owned())), ("enabled", Some(String::new()))]);
+    Ok(show_new_user(req, depot, filled, FormErrors::default()))
 }
 
-fn render_new_user(
-    req: &Request,
-    depot: &Depot,
-    res: &mut Response,
-    faults: FormErrors,
-    filled: AccountFields,
-) {
-    let frame = Frame::for_caller(req, depot, res, Section::Users);
+fn show_new_user(req: &Request, depot: &Depot, filled: Form, faults: FormErrors) -> PageReply {
+    let frame = Frame::new(req, depot, Section::Users);
     let status = faults.status;
-    frame::show_page_with_status(
-        res,
-        depot,
-        status,
-        &Creation { frame, faults, filled, roles: ROLES },
-    );
+    PageReply::show_with_status(status, &Creation { frame, faults, filled, roles: ROLES })
 }
 
 /// Creates an account.
 #[handler]
-pub(crate) async fn create(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let filled = AccountFields::from(&form);
-    let names = ["givenName", "familyName", "email", "organization"];
-    let mut sent = form.to_members(&names);
-    sent.insert("password".into(), form.text("password").into());
-    sent.insert("roles".into(), json!([filled.role]));
-    sent.insert("enabled".into(), json!(filled.enabled));
-    let sent = serde_json::Value::Object(sent).to_string();
-    let made = match NewAccount::from_json(sent.as_bytes()) {
-        Ok(new) => create_account(&gateway, caller(depot), new).await,
-        Err(error) => Err(error.into()),
+    let mut members = read_members(&form);
+    members.push(("password".to_owned(), Json::String(form.text("password"))));
+    let created = async {
+        let new = NewAccount::from_value(Json::Object(members))?;
+        accounts::create_account(&gateway, caller(depot), new).await
     };
-    match made {
+    Ok(match created.await {
         Ok(account) => {
             let words = format!("The account {} was created.", account.email);
-            frame::redirect_with_notice(res, depot, "/admin/users", &words);
+            PageReply::redirect("/admin/users", words)
         }
-        Err(problem) => {
-            render_new_user(req, depot, res, FormErrors::from_problem(&problem, FIELDS), filled);
-        }
-    }
-    Ok(())
+        Err(error) => show_new_user(req, depot, form, FormErrors::from_error(error, FIELDS)),
+    })
 }
 
 /// Shows one account.
 #[handler]
-pub(crate) async fn one(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn one(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let account = find_account(req, &gateway(depot)?)?;
-    let filled = AccountFields::from(&*account);
-    render_user((req, depot, res), &account, filled, FormErrors::default());
-    Ok(())
+    let account = read_account(req, depot)?;
+    let filled = fill_form(&account);
+    Ok(show_user(req, depot, account, filled, FormErrors::default()))
 }
 
-fn render_user(
-    (req, depot, res): (&Request, &Depot, &mut Response),
-    account: &Account,
-    filled: AccountFields,
+fn show_user(
+    req: &Request,
+    depot: &Depot,
+    account: Arc<Account>,
+    filled: Form,
     faults: FormErrors,
-) {
-    let frame = Frame::for_caller(req, depot, res, Section::Users);
+) -> PageReply {
+    let frame = Frame::new(req, depot, Section::Users);
     let status = faults.status;
-    let page = One {
-        frame,
-        faults,
-        shown: Shown::from(account),
-        filled,
-        roles: ROLES,
-        version: account.version,
-    };
-    frame::show_page_with_status(res, depot, status, &page);
+    let page = One { frame, faults, shown: account.into(), filled, roles: ROLES };
+    PageReply::show_with_status(status, &page)
 }
 
 /// Changes an account. Of an identity provider's account only `enabled` can be changed here.
 #[handler]
-pub(crate) async fn change(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let account = find_account(req, &gateway)?;
-    let is_built_in = account.source() == AccountSource::BuiltIn;
-    let names = ["givenName", "familyName", "email", "organization"];
-    let edit = if is_built_in {
-        AccountEdit::from_json(&account_body(&form, &names, true)).map_err(Problem::from)
-    } else {
-        Ok(AccountEdit {
-            enabled: Some(form.is_ticked("enabled")),
-            ..AccountEdit::unchanged_from(&account)
-        })
+    let account = read_account(req, depot)?;
+    let changed = async {
+        let edit = if account.source() == AccountSource::BuiltIn {
+            AccountEdit::from_value(Json::Object(read_members(&form)))?
+        } else {
+            let enabled = Some(form.is_ticked("enabled"));
+            AccountEdit { enabled, ..AccountEdit::unchanged_from(&account) }
+        };
+        let if_match = form.if_match();
+        accounts::change_account(&gateway, caller(depot), &account.id, if_match, edit).await
     };
-    let changed = match edit {
-        Ok(edit) => {
-            change_account(&gateway, caller(depot), &account.id, read_version(&form), edit).await
-        }
-        Err(problem) => Err(problem),
-    };
-    match changed {
+    Ok(match changed.await {
         Ok(account) => {
             let words = format!("The account {} was changed.", account.email);
-            frame::redirect_with_notice(
-                res,
-                depot,
-                &format!("/admin/users/{}", account.id),
-                &words,
-            );
+            PageReply::redirect(page_path(&account), words)
         }
-        Err(problem) => {
-            let filled = if is_built_in {
-                AccountFields::from(&form)
-            } else {
-                AccountFields {
-                    enabled: form.is_ticked("enabled"),
-                    ..AccountFields::from(&*account)
-                }
-            };
-            render_user(
-                (req, depot, res),
-                &account,
-                filled,
-                FormErrors::from_problem(&problem, FIELDS),
-            );
-        }
-    }
-    Ok(())
+        Err(error) => show_user(req, depot, account, form, FormErrors::from_error(error, FIELDS)),
+    })
 }
 
 /// Sets the password of another account. The caller's own is set on the profile page.
 #[handler]
-pub(crate) async fn set(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn set(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let account = find_account(req, &gateway)?;
-    let done = match read_new_password(&form, &account) {
-        Ok(new) => set_password(depot, &gateway, &account, new)
-            .await
-            .map_err(|problem| FormErrors::from_problem(&problem, FIELDS)),
-        Err(faults) => Err(faults),
-    };
-    match done {
+    let account = read_account(req, depot)?;
+    Ok(match set_password(&gateway, caller(depot), &account, &form).await {
         Ok(()) => {
             let words =
                 format!("The password of {} was set, and its sessions were ended.", account.email);
-            frame::redirect_with_notice(
-                res,
-                depot,
-                &format!("/admin/users/{}", account.id),
-                &words,
-            );
+            PageReply::redirect(page_path(&account), words)
         }
-        Err(faults) => {
-            render_user((req, depot, res), &account, AccountFields::from(&*account), faults);
+        Err(error) => {
+            let (filled, faults) = (fill_form(&account), FormErrors::from_error(error, FIELDS));
+            show_user(req, depot, account, filled, faults)
         }
-    }
-    Ok(())
+    })
 }
 
 /// Asks for confirmation before an account is deleted.
 #[handler]
-pub(crate) async fn deletion(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let gateway = gateway(depot)?;
-    let account = find_account(req, &gateway)?;
-    let keys = gateway.auth.keys.list(caller(depot), None, usize::MAX);
+    let account = read_account(req, depot)?;
+    let keys = list_keys(&gateway(depot)?, caller(depot), None, usize::MAX);
     let keys = keys.iter().filter(|key| key.owner.as_ref() == Some(&account.id)).count();
-    let page = Deletion {
-        frame: Frame::for_caller(req, depot, res, Section::Users),
-        shown: Shown::from(&*account),
-        version: account.version,
+    Ok(PageReply::show(&Deletion {
+        frame: Frame::new(req, depot, Section::Users),
+        shown: account.into(),
         keys: words::format_count(keys as u64, "API key", "API keys"),
-    };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    }))
 }
 
 /// Deletes an account.
 #[handler]
-pub(crate) async fn delete(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn delete(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let account = find_account(req, &gateway)?;
-    match delete_account(gateway, caller(depot), &account.id, read_version(&form)).await {
-        Ok(()) => {
-            let words = format!("The account {} was deleted.", account.email);
-            frame::redirect_with_notice(res, depot, "/admin/users", &words);
-        }
-        Err(problem) => {
-            frame::redirect_with_error(
-                res,
-                depot,
-                &format!("/admin/users/{}", account.id),
-                problem.detail(),
-            );
-        }
-    }
-    Ok(())
+    let account = read_account(req, depot)?;
+    Ok(
+        match accounts::delete_account(&gateway, caller(depot), &account.id, form.if_match()).await
+        {
+            Ok(()) => {
+                let words = format!("The account {} was deleted.", account.email);
+                PageReply::redirect("/admin/users", words)
+            }
+            Err(error) => PageReply::redirect_with_error(page_path(&account), error.detail),
+        },
+    )
 }

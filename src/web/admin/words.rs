@@ -79,6 +79,11 @@ pub(super) fn format_minute(moment: &str) -> String {
     }
 }
 
+/// Formats an optional time as [`format_minute`]; without one as `never`.
+pub(super) fn format_minute_or_never(moment: Option<&str>) -> String {
+    moment.map_or_else(|| "never".to_owned(), format_minute)
+}
+
 /// Formats a time to the second: `2026-03-01 14:05:09`.
 pub(super) fn format_second(moment: &str) -> String {
     match moment.parse::<Timestamp>() {

@@ -70,24 +70,28 @@ impl<'a> Message<'a> {
 
 /// Responds with a page that may run no script, and whose form may be sent only to this gateway.
 pub(crate) fn show_static_page(res: &mut Response, status: StatusCode, page: &impl Template) {
-    show_page_with_policy(
+    show_text_with_policy(
         res,
         status,
-        page,
+        render_page(page),
         "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; \
          base-uri 'none'; frame-ancestors 'none'",
     );
 }
 
-/// Responds with a page under this Content-Security-Policy.
-pub(crate) fn show_page_with_policy(
+/// Renders a page.
+pub(crate) fn render_page(page: &impl Template) -> String {
+    // Rendering writes into memory, and the templates call nothing that can fail.
+    page.render().unwrap_or_default()
+}
+
+/// Responds with a rendered page under this Content-Security-Policy.
+pub(crate) fn show_text_with_policy(
     res: &mut Response,
     status: StatusCode,
-    page: &impl Template,
+    text: String,
     policy: &str,
 ) {
-    // Rendering writes into memory, and the templates call nothing that can fail.
-    let text = page.render().unwrap_or_default();
     res.status_code(status);
     let headers = res.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));

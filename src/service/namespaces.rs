@@ -1,0 +1,207 @@
+//! The use cases of namespaces. Contributors define and delete them.
+use crate::audit::change_event;
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Role};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_model::namespace::{self, Generator, Namespace, NamespaceDefinition};
+use penstock_model::warnings;
+use penstock_store::Read;
+
+/// A namespace, and valid parts of its definition that are probably mistakes.
+#[derive(Debug, Clone)]
+pub struct CheckedNamespace {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// The probable mistakes.
+    pub warnings: Vec<Finding>,
+}
+
+/// A namespace, and how its use restricts changes of it.
+#[derive(Debug, Clone)]
+pub struct NamespaceUse {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// Why it can no longer be changed; `None` if it can.
+    pub unchangeable_reason: Option<String>,
+    /// Why it cannot be deleted; `None` if it can.
+    pub undeletable_reason: Option<String>,
+}
+
+/// Lists at most `limit` namespaces after the name `after`, ordered by name.
+pub async fn list_namespaces(
+    gateway: &Gateway,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Vec<CheckedNamespace>, GatewayError> {
+    let store = gateway.store.clone();
+    run_blocking(move || {
+        let all = namespace::list(&store.read(), None, usize::MAX)?;
+        let of_page = all.iter().filter(|one| after.as_ref().is_none_or(|after| one.name > *after));
+        Ok(of_page.take(limit).map(|one| check_namespace(one.clone(), &all, false)).collect())
+    })
+    .await
+}
+
+/// Returns the namespace with this name.
+///
+/// # Errors
+/// `ErrorClass::NotFound`.
+pub async fn find_namespace(
+    gateway: &Gateway,
+    name: &str,
+) -> Result<CheckedNamespace, GatewayError> {
+    let (store, name) = (gateway.store.clone(), name.to_owned());
+    run_blocking(move || {
+        let read = store.read();
+        let all = namespace::list(&read, None, usize::MAX)?;
+        Ok(check_namespace(require_namespace(&read, &name)?, &all, false))
+    })
+    .await
+}
+
+/// Returns the namespace with this name, and how its use restricts changes of it.
+///
+/// # Errors
+/// `ErrorClass::NotFound`.
+pub async fn find_namespace_use(
+    gateway: &Gateway,
+    name: &str,
+) -> Result<NamespaceUse, GatewayError> {
+    let (store, name) = (gateway.store.clone(), name.to_owned());
+    run_blocking(move || {
+        let read = store.read();
+        let namespace = require_namespace(&read, &name)?;
+        Ok(NamespaceUse {
+            unchangeable_reason: namespace::unchangeable_reason(&read, &namespace)?,
+            undeletable_reason: namespace::undeletable_reason(&read, &namespace)?,
+            namespace,
+        })
+    })
+    .await
+}
+
+fn require_namespace(read: &impl Read, name: &str) -> Result<Namespace, GatewayError> {
+    namespace::get(read, name)?.ok_or_else(|| {
+        GatewayError::new(ErrorClass::NotFound, format!("there is no namespace {name:?}"))
+    })
+}
+
+/// Adds the warnings about a namespace. `all` are the existing ones.
+fn check_namespace(
+    namespace: Namespace,
+    all: &[Namespace],
+    has_default_base: bool,
+) -> CheckedNamespace {
+    let others: Vec<&Namespace> = all.iter().filter(|other| other.name != namespace.name).collect();
+    let mut warnings = Vec::new();
+    if has_default_base {
+        let Namespace { name, uri_base, .. } = &namespace;
+        warnings.push(Finding::at_pointer(
+            "/uriBase",
+            format!(
+                "the namespace `{name}` was created with the default base <{uri_base}>; until it is used, another \
+                 base can be set with `uriBase`"
+            ),
+        ));
+    }
+    let overlaps = warnings::overlap_warning(&namespace, &others);
+    warnings.extend(overlaps.map(|message| Finding::at_pointer("/uriBase", message)));
+    CheckedNamespace { namespace, warnings }
+}
+
+/// Creates a namespace.
+///
+/// # Errors
+/// As [`define_namespace`]; `ErrorClass::Invalid` if the namespace already exists.
+pub async fn create_namespace(
+    gateway: &Gateway,
+    by: &Authorized,
+    definition: NamespaceDefinition,
+) -> Result<CheckedNamespace, GatewayError> {
+    put_namespace(gateway, by, definition, false).await.map(|(namespace, _)| namespace)
+}
+
+/// Creates a namespace, or changes one that is not used yet. Returns true if it was created. Without a base it gets the
+/// default base.
+///
+/// # Errors
+/// The errors of [`namespace::put`]; `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk;
+/// `ErrorClass::Forbidden` without the role Contributor.
+pub async fn define_namespace(
+    gateway: &Gateway,
+    by: &Authorized,
+    definition: NamespaceDefinition,
+) -> Result<(CheckedNamespace, bool), GatewayError> {
+    put_namespace(gateway, by, definition, true).await
+}
+
+async fn put_namespace(
+    gateway: &Gateway,
+    by: &Authorized,
+    definition: NamespaceDefinition,
+    may_exist: bool,
+) -> Result<(CheckedNamespace, bool), GatewayError> {
+    by.require_role(Role::Contributor)?;
+    gateway.disk.check_reserve()?;
+    let default_base = gateway.catalogue.default_base(&definition.name);
+    let namespace = definition.into_namespace(default_base.clone(), Generator::default());
+    let (gateway, by) = (gateway.clone(), by.clone());
+    run_blocking(move || {
+        let audit = &gateway.auth.audit;
+        audit.flush();
+        let ((namespace, created, changed), _) =
+            gateway.store.commit::<_, GatewayError>(&by, |transaction| {
+                let name = namespace.name.clone();
+                let before = namespace::get(transaction, &name)?;
+                if before.is_some() && !may_exist {
+                    return Err(taken_name_error(&name));
+                }
+                let (namespace, created) = namespace::put(transaction, namespace)?;
+                let changed = before.as_ref() != Some(&namespace);
+                if changed {
+                    let what = if created { "namespace.created" } else { "namespace.replaced" };
+                    let detail = format!("{name:?} <{}>", namespace.uri_base);
+                    audit.add_event(transaction, &change_event(&by, what, detail))?;
+                }
+                Ok((namespace, created, changed))
+            })?;
+        if changed {
+            tracing::info!(namespace = namespace.name, by = by.id(), "A namespace was defined.");
+        }
+        let all = namespace::list(&gateway.store.read(), None, usize::MAX)?;
+        let has_default_base = created && namespace.uri_base == default_base;
+        Ok((check_namespace(namespace, &all, has_default_base), created))
+    })
+    .await
+}
+
+fn taken_name_error(name: &str) -> GatewayError {
+    let finding = Finding::at_pointer("/name", format!("the namespace {name:?} already exists"));
+    GatewayError::with_findings(ErrorClass::Invalid, "This could not be saved.", vec![finding])
+}
+
+/// Deletes a namespace that is not used.
+///
+/// # Errors
+/// The errors of [`namespace::delete`]; `ErrorClass::Forbidden` without the role Contributor.
+pub async fn delete_namespace(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: &str,
+) -> Result<(), GatewayError> {
+    by.require_role(Role::Contributor)?;
+    let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
+    run_blocking(move || {
+        let audit = &gateway.auth.audit;
+        audit.flush();
+        gateway.store.commit::<_, GatewayError>(&by, |transaction| {
+            namespace::delete(transaction, &name)?;
+            let event = change_event(&by, "namespace.deleted", format!("{name:?}"));
+            audit.add_event(transaction, &event)
+        })?;
+        tracing::info!(namespace = name, by = by.id(), "A namespace was deleted.");
+        Ok(())
+    })
+    .await
+}

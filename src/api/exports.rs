@@ -2,15 +2,13 @@
 use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
-use penstock_base::commit::CommitCheck;
-use penstock_base::error::GatewayError;
-use penstock_export::{ExportEntry, Exporter, OpenedExport};
+use penstock_export::OpenedExport;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, page_reply};
+use penstock_http::query::{Query, truncate_page};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{gateway, run_blocking};
+use penstock_http::state::gateway;
+use penstock_service::exports::{self, ExportAction};
 use salvo::http::ResBody;
 use salvo::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, ETAG};
 use salvo::oapi::endpoint;
@@ -34,9 +32,10 @@ const PIECE_BYTES: usize = 64 << 10;
 pub(super) async fn list_exports(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
     let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
-    let exporter = gateway(depot)?.exporter;
-    let entries = run_blocking(move || Ok(exporter.list(after.as_deref(), limit + 1)?)).await?;
-    page_reply(entries, limit, |entry| &entry.id)
+    let mut entries = exports::list_exports(&gateway(depot)?, after, limit + 1).await?;
+    let next = truncate_page(&mut entries, limit, |entry| &entry.id);
+    let items = entries.into_iter().map(shapes::Export::from).collect();
+    Reply::json(&shapes::Exports { items, next })
 }
 
 /// Returns one export.
@@ -48,15 +47,8 @@ pub(super) async fn list_exports(req: &mut Request, depot: &mut Depot) -> ReplyR
 )]
 pub(super) async fn get_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let exporter = gateway(depot)?.exporter;
-    let id = path_parameter(req, "id").to_owned();
-    let entry = run_blocking(move || {
-        exporter
-            .get(&id)?
-            .ok_or_else(|| Problem::not_found(format!("there is no export with the id {id:?}")))
-    })
-    .await?;
-    Reply::json(&entry)
+    let entry = exports::find_export(&gateway(depot)?, path_parameter(req, "id")).await?;
+    Reply::json(&shapes::Export::from(entry))
 }
 
 /// Returns the file of an export, byte for byte as the target gets it.
@@ -70,10 +62,8 @@ pub(super) async fn get_export(req: &mut Request, depot: &mut Depot) -> ReplyRes
 )]
 pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let exporter = gateway(depot)?.exporter;
-    let id = path_parameter(req, "id").to_owned();
     let OpenedExport { entry, file, length } =
-        run_blocking(move || Ok(exporter.open_content(&id)?)).await?;
+        exports::open_export(&gateway(depot)?, path_parameter(req, "id")).await?;
     let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
     let pieces = stream::try_unfold(File::from_std(file), |mut file: File| async move {
         let mut piece = vec![0; PIECE_BYTES];
@@ -87,17 +77,11 @@ pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> 
         .with_header(CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\"")))
 }
 
-async fn run_action(
-    req: &mut Request,
-    depot: &mut Depot,
-    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<ExportEntry, GatewayError>
-    + Send
-    + 'static,
-) -> ReplyResult {
+async fn run_action(req: &Request, depot: &Depot, action: ExportAction) -> ReplyResult {
     Query::read(req, &[])?;
-    let exporter = gateway(depot)?.exporter;
-    let (by, id) = (caller(depot).clone(), path_parameter(req, "id").to_owned());
-    Reply::json(&run_blocking(move || Ok(action(&exporter, &by, &id)?)).await?)
+    let id = path_parameter(req, "id");
+    let entry = exports::change_export(&gateway(depot)?, caller(depot), id, action).await?;
+    Reply::json(&shapes::Export::from(entry))
 }
 
 /// Retries the delivery of a waiting export now, or queues a parked one again at its place.
@@ -108,7 +92,7 @@ async fn run_action(
     responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
 pub(super) async fn retry_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    run_action(req, depot, Exporter::retry).await
+    run_action(req, depot, ExportAction::Retry).await
 }
 
 /// Parks a waiting export, so that the exports after it are delivered.
@@ -119,7 +103,7 @@ pub(super) async fn retry_export(req: &mut Request, depot: &mut Depot) -> ReplyR
     responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
 pub(super) async fn park_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    run_action(req, depot, Exporter::park).await
+    run_action(req, depot, ExportAction::Park).await
 }
 
 /// Queues a delivered file again under its own key.
@@ -130,5 +114,5 @@ pub(super) async fn park_export(req: &mut Request, depot: &mut Depot) -> ReplyRe
     responses((status_code = 200, description = "The export after the change.", body = shapes::Export)),
 )]
 pub(super) async fn replay_export(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    run_action(req, depot, Exporter::replay).await
+    run_action(req, depot, ExportAction::Replay).await
 }

@@ -14,25 +14,5 @@ use salvo::{Depot, Request};
 )]
 pub(super) async fn get_limits(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let limits = state(depot).settings().limits;
-    Reply::json(&shapes::Limits {
-        body: limits.body_bytes,
-        nesting: limits.nesting,
-        objects: limits.objects,
-        values: limits.values,
-        in_flight: limits.in_flight_bytes,
-        disk_reserve: limits.disk_reserve_bytes,
-        idempotency_keys: limits.idempotency_keys,
-        idempotency_bytes: limits.idempotency_bytes,
-        history: limits.history,
-        graphql: shapes::GraphqlLimits {
-            depth: limits.graphql.depth,
-            complexity: limits.graphql.complexity,
-            rows: limits.graphql.rows,
-            scan: limits.graphql.scan,
-            time_seconds: limits.graphql.time.as_secs_f64(),
-            answer: limits.graphql.answer,
-            fields: limits.graphql.fields,
-        },
-    })
+    Reply::json(&shapes::Limits::from(&state(depot).settings().limits))
 }

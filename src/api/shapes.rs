@@ -28,8 +28,8 @@ pub(super) use business_object::{
     BusinessObject, BusinessObjects, Definition, JsonSchema, ObjectsOrObject, ViewedObject,
 };
 pub(super) use event::Event;
-pub(super) use export::{Export, ExportFile, Exports, Push, TargetTest, Targets};
-pub(super) use gateway::{GraphqlLimits, Health, Limits, Status};
+pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, Targets};
+pub(super) use gateway::{ClockStatus, Health, Limits, Status};
 pub(super) use graphql::{GraphqlRequest, GraphqlResponse};
 pub(super) use ingestion::{Ingestion, IngestionRecord, IngestionRequest, Ingestions, Mode};
 pub(super) use namespace::{Namespace, Namespaces};

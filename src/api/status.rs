@@ -1,10 +1,9 @@
 //! `/api/v1/status`: the gateway's status.
 use crate::shapes;
-use penstock_base::Role;
 use penstock_http::caller::caller;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{run_blocking, state};
+use penstock_http::state::state;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -18,10 +17,6 @@ use salvo::{Depot, Request};
 )]
 pub(super) async fn get_status(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let state = state(depot);
-    let mut status = run_blocking(move || state.status()).await?;
-    if caller(depot).role < Role::Admin {
-        status.last_errors.iter_mut().for_each(|line| line.fields.clear());
-    }
-    Reply::json(&status)
+    let status = state(depot).collect_status(caller(depot)).await?;
+    Reply::json(&shapes::Status::from(status))
 }

@@ -1,9 +1,11 @@
 //! `/api/v1/targets`: the export targets, their state, and a test of whether they would accept files.
 use crate::shapes;
+use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::query::{Query, page_reply};
+use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{gateway, run_blocking};
+use penstock_http::state::gateway;
+use penstock_service::targets;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -15,9 +17,9 @@ use salvo::{Depot, Request};
 )]
 pub(super) async fn list_targets(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let exporter = gateway(depot)?.exporter;
-    let targets = run_blocking(move || Ok(exporter.list_targets()?)).await?;
-    page_reply(targets, usize::MAX, |target| &target.name)
+    let targets = targets::list_targets(&gateway(depot)?).await?;
+    let items = targets.into_iter().map(shapes::Target::from).collect();
+    Reply::json(&shapes::Targets { items, next: None })
 }
 
 /// Tests whether a target would accept files, with its configured credentials. The test writes nothing.
@@ -31,6 +33,7 @@ pub(super) async fn list_targets(req: &mut Request, depot: &mut Depot) -> ReplyR
 )]
 pub(super) async fn test_target(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let exporter = gateway(depot)?.exporter;
-    Reply::json(&exporter.test_target(path_parameter(req, "bucketName")).await?)
+    let name = path_parameter(req, "bucketName");
+    let result = targets::test_target(&gateway(depot)?, caller(depot), name).await?;
+    Reply::json(&shapes::TargetTest::from(result))
 }

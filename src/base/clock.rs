@@ -98,14 +98,13 @@ impl Stamp {
 }
 
 /// The state of the clock that `penstock clock` shows.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClockReport {
     /// The gateway's time (RFC 3339).
     pub now: String,
     /// The time of the system's clock (RFC 3339).
     pub system: String,
-    /// Whether the system's clock is synchronised; absent if unknown.
+    /// Whether the system's clock is synchronised; `None` if unknown.
     pub synchronised: Option<bool>,
     /// The source of `synchronised`: `systemd-timesyncd`, or none.
     pub source: Option<&'static str>,

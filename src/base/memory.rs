@@ -32,8 +32,7 @@ const UNLIMITED_BYTES: u64 = 1 << 62;
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
 /// How much memory is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Enough.
     Ample,

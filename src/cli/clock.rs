@@ -4,9 +4,10 @@ use super::{control, data_dir};
 use clap::{ArgMatches, Command};
 use hyper::Method;
 use penstock_auth::Authorized;
+use penstock_base::clock::ClockReport;
 use penstock_config::Settings;
 use penstock_service::gateway::Gateway;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -62,7 +63,19 @@ fn show_or_reset(resets: bool, settings: Settings) -> Result<Value, String> {
         if resets {
             gateway.clock.reset(&Authorized::local())?;
         }
-        Ok(serde_json::to_value(gateway.clock.report()).unwrap_or_default())
+        Ok(report_to_json(&gateway.clock.report()))
+    })
+}
+
+/// Returns a report in the form in which the service sends it.
+fn report_to_json(report: &ClockReport) -> Value {
+    json!({
+        "now": report.now,
+        "system": report.system,
+        "synchronised": report.synchronised,
+        "source": report.source,
+        "lastKnown": report.last_known,
+        "elapsed": report.elapsed,
     })
 }
 
@@ -84,7 +97,6 @@ fn format_report(report: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn the_report_is_formatted_in_lines() {

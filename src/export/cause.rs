@@ -1,11 +1,9 @@
 //! The failure of a delivery: a cause for the operator, and a class. The class decides how soon to retry, and
 //! whether to probe the link in the meantime.
-use serde::Serialize;
 use std::time::Duration;
 
-/// The class of a failure. Its serialized name is used by the API and the metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+/// The class of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureClass {
     /// The server cannot be reached: DNS failure, no route, connection refused, or connect timeout.
     Unreachable,
@@ -36,6 +34,25 @@ pub enum FailureClass {
 }
 
 impl FailureClass {
+    /// Returns the name in events and in GraphQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Broken => "broken",
+            Self::Busy => "busy",
+            Self::Credentials => "credentials",
+            Self::Bucket => "bucket",
+            Self::Policy => "policy",
+            Self::Quota => "quota",
+            Self::Certificate => "certificate",
+            Self::Clock => "clock",
+            Self::Conflict => "conflict",
+            Self::Gateway => "gateway",
+            Self::Refused => "refused",
+            Self::Closed => "closed",
+        }
+    }
+
     /// Returns whether the failure may recover without an operator.
     pub(super) fn is_transient(self) -> bool {
         matches!(self, Self::Unreachable | Self::Broken | Self::Busy)

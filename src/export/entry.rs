@@ -1,10 +1,8 @@
 //! An export in the queue.
 use penstock_base::clock::Doubt;
-use serde::{Deserialize, Serialize};
 
 /// An export: one file for one Business Object and one target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportEntry {
     /// The identifier (a UUID).
     pub id: String,
@@ -33,31 +31,23 @@ pub struct ExportEntry {
     /// When it was created (RFC 3339, UTC). Never before the previous sequence.
     pub created_at: String,
     /// Why the clock, and so this time and the date in the key, may be wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Doubt>,
     /// When the target confirmed the delivery.
-    #[serde(default)]
     pub delivered_at: Option<String>,
     /// The number of delivery attempts so far.
-    #[serde(default)]
     pub attempts: u64,
     /// The cause of the last failure, as text.
-    #[serde(default)]
     pub last_error: Option<String>,
     /// The account that pushed it. Absent for an automatic export.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed_by: Option<String>,
     /// The trace that the push was part of (W3C Trace Context).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
     /// Warnings of the view while rendering, limited in number.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
 /// The content of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// All objects of the Business Object.
     Full,
@@ -68,7 +58,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the serialized name.
+    /// Returns the name in the metadata of an object, in events and in GraphQL.
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -79,8 +69,7 @@ impl Kind {
 }
 
 /// The state of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// It waits for spool capacity. Its content and sequence are not decided yet. Its id is temporary, because
     /// it is not in the queue yet.
@@ -95,4 +84,18 @@ pub enum Status {
     Blocked,
     /// An operator removed it from the queue.
     Parked,
+}
+
+impl Status {
+    /// Returns the name in events and in GraphQL.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Queued => "queued",
+            Self::Delivering => "delivering",
+            Self::Delivered => "delivered",
+            Self::Blocked => "blocked",
+            Self::Parked => "parked",
+        }
+    }
 }

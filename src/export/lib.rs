@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `file`, `render`, `verify`, `tokens` | the export file: the format, rendering from the store, verifying. |
 //! | `spool` | the folder with the files. |
-//! | `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
+//! | `entry`, `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
 //! | `operate`, `history` | retry, park and replay; how long delivered entries are kept. |
 //! | `make` | creates an export: renders, syncs and queues it, and commits how far the changes are exported. |
 //! | `pushes` | limits concurrent pushes. |
@@ -17,6 +17,7 @@
 //! | `target`, `directory`, `s3` | the target that a bucketName refers to. |
 //! | `probe` | tests whether a target would accept files. |
 //! | `targets` | the state of each target. |
+//! | `published` | the form of exports and targets in events, in GraphQL and of commands. |
 //! | `walk` | checks a bucket as a consumer would. |
 //!
 //! `record` explains the three numbers of an entry (order, place, sequence), and `penstock_model::change_feed` the
@@ -40,6 +41,7 @@ mod make;
 mod model;
 mod operate;
 mod probe;
+mod published;
 mod pushes;
 mod queue;
 mod record;
@@ -62,6 +64,7 @@ pub use backoff::DeliveryTimings;
 pub use cause::FailureClass;
 pub use entry::{ExportEntry, Kind, Status};
 pub use probe::ProbeResult;
+pub use published::{PublishedExport, PublishedTarget};
 pub use pushes::PushPermit;
 pub use record::EXPORT_SEQUENCES;
 pub use targets::TargetState;
@@ -86,6 +89,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use uplink::Uplink;
 use uploads::UploadFolder;
+
+/// The number of entries that [`Exporter::iterate`] reads at a time.
+const ENTRIES_PER_PAGE: usize = 200;
 
 /// The part of the configuration that exports use.
 #[derive(Debug, Clone)]
@@ -274,6 +280,31 @@ impl Exporter {
         Ok(entries)
     }
 
+    /// Iterates over entries in the order of [`Self::list`], and reads them page by page. Blocking.
+    pub fn iterate(
+        &self,
+        mut after: Option<String>,
+    ) -> impl Iterator<Item = Result<ExportEntry, GatewayError>> {
+        let mut page = Vec::new().into_iter();
+        let mut is_over = false;
+        std::iter::from_fn(move || {
+            if page.as_slice().is_empty() && !is_over {
+                match self.list(after.as_deref(), ENTRIES_PER_PAGE) {
+                    Ok(entries) => {
+                        is_over = entries.is_empty();
+                        after = entries.last().map(|last| last.id.clone());
+                        page = entries.into_iter();
+                    }
+                    Err(error) => {
+                        is_over = true;
+                        return Some(Err(error));
+                    }
+                }
+            }
+            page.next().map(Ok)
+        })
+    }
+
     /// Returns the entries in a target's queue in delivery order, and their total number.
     pub fn list_queue(
         &self,
@@ -381,7 +412,8 @@ impl Inner {
     fn publish_target(&self, name: &str) {
         // A store error is reported to the next caller that reads the target's state.
         if let Ok(target) = self.target_state(name.to_owned()) {
-            self.options.events.publish(events::EventKind::Target, name, &target);
+            let data = PublishedTarget::from(&target);
+            self.options.events.publish(events::EventKind::Target, name, &data);
         }
     }
 }

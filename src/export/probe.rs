@@ -3,18 +3,15 @@ use super::Exporter;
 use super::cause::{DeliveryFailure, FailureClass};
 use super::target::{self, OpenTarget};
 use penstock_base::error::{ErrorClass, GatewayError};
-use serde::Serialize;
 use std::time::Instant;
 
 /// The result of a target test.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct ProbeResult {
     /// The bucketName.
     pub target: String,
     /// `directory` or `s3`.
-    #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: &'static str,
     /// Whether no obstacle to a delivery was found.
     pub ok: bool,
     /// Whether the target was reached, null if it was not contacted.
@@ -45,7 +42,7 @@ impl Exporter {
             Err(failure) => Err(failure),
         };
         let milliseconds = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let kind = target::type_name(options, bucket_name).to_owned();
+        let kind = target::type_name(options, bucket_name);
         let target = bucket_name.to_owned();
         Ok(match found {
             Ok(remark) => {

@@ -13,6 +13,7 @@ use super::cause::DeliveryFailure;
 use super::entry::{ExportEntry, Kind, Status};
 use super::file::FinishedFile;
 use super::history::HistoryRemovals;
+use super::published::PublishedExport;
 use super::record::{self, Record};
 use super::spool::Spool;
 use super::state::{FailingEntry, QueueState};
@@ -243,7 +244,8 @@ impl ExportQueue {
     /// arrive in order.
     pub(super) fn publish_entry(&self, entry: &ExportEntry) {
         let trace = entry.traceparent.as_deref();
-        self.events.publish_in_trace(trace, events::EventKind::Export, &entry.id, entry);
+        let data = PublishedExport::from(entry);
+        self.events.publish_in_trace(trace, events::EventKind::Export, &entry.id, &data);
     }
 
     /// Returns whether the consumers of one of these targets may have objects of this Business Object.

@@ -10,9 +10,12 @@
 //! | `export-ids` | id | order. |
 //! | `export-sequences` | target, 0, Business Object name | the last assigned sequence (u64, big endian). |
 //! | `export-held` | as for its sequence | objects of the last full export and all incremental ones since (u64, big endian). |
+mod stored_entry;
+
 use super::entry::ExportEntry;
 use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
+use stored_entry::StoredEntry;
 
 pub(super) const EXPORTS: &str = "exports";
 pub(super) const EXPORT_IDS: &str = "export-ids";
@@ -26,7 +29,8 @@ const RECORDS_PER_PAGE: usize = 200;
 /// An entry with the data that only the queue uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The entry as the API shows it.
+    /// The entry as the API shows it, in the form [`StoredEntry`].
+    #[serde(with = "StoredEntry")]
     pub(super) entry: ExportEntry,
     /// Its place in its target's queue: its order, or after a replay a later number from the same counter.
     pub(super) place: u64,

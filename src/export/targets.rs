@@ -2,18 +2,15 @@
 use super::cause::FailureClass;
 use super::{Exporter, Inner, make, record, target};
 use penstock_base::error::GatewayError;
-use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// The state of a target.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct TargetState {
     /// The bucketName.
     pub name: String,
     /// `directory` or `s3`.
-    #[serde(rename = "type")]
-    pub kind: String,
+    pub kind: &'static str,
     /// Whether the last attempt reached the target, null before the first attempt.
     pub reachable: Option<bool>,
     /// The cause of the last failure of the entry at the head of its queue, as text.
@@ -61,7 +58,7 @@ impl Inner {
         let Self { options, queue, .. } = self;
         let cause = target::check_target(options, &name).err();
         let mut target = TargetState {
-            kind: target::type_name(options, &name).to_owned(),
+            kind: target::type_name(options, &name),
             reachable: None,
             blocked_by: cause.as_ref().map(|_| FailureClass::Gateway),
             blocked: cause,

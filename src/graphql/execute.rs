@@ -16,15 +16,13 @@ use async_graphql::parser::types::SelectionSet;
 use penstock_auth::{Caller, Credential};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::GraphqlLimits;
+use penstock_export::{PublishedExport, PublishedTarget};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Search, SearchBudget};
 use serde_json::Value as Json;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// The number of exports read at a time.
-const EXPORTS_PER_READ: usize = 200;
 
 /// The state of a running operation, on a blocking thread.
 pub(super) struct Execution<'d> {
@@ -108,9 +106,10 @@ impl<'d> Execution<'d> {
             )),
             "targets" => {
                 let targets = self.sources.exporter.list_targets()?;
-                let targets = targets
-                    .iter()
-                    .map(|target| Ok(self.select_members("Target", &to_json(target)?, sets)));
+                let targets = targets.iter().map(|target| {
+                    let members = to_json(&PublishedTarget::from(target))?;
+                    Ok(self.select_members("Target", &members, sets))
+                });
                 Ok(ResultValue::List(targets.collect::<Result<_, GatewayError>>()?))
             }
             "exports" => self.answer_exports(&arguments, sets),
@@ -247,33 +246,25 @@ impl<'d> Execution<'d> {
         };
         let (target, status) = (arguments.get_text("target"), arguments.get_text("status"));
         let of = arguments.get_text("businessObject");
-        let (mut from, mut items, mut more) = (after.clone(), Vec::new(), false);
-        'pages: loop {
+        let (mut items, mut more) = (Vec::new(), false);
+        for entry in self.sources.exporter.iterate(after.clone()) {
             self.budget.check_time()?;
-            let page = self.sources.exporter.list(from.as_deref(), EXPORTS_PER_READ)?;
-            let Some(last) = page.last() else { break };
-            from = Some(last.id.clone());
-            for entry in page {
-                if own.is_some_and(|own| own != entry.business_object)
-                    || of.is_some_and(|of| {
-                        of != entry.business_object && of != entry.business_object_name
-                    })
-                    || target.is_some_and(|target| target != entry.target)
-                {
-                    continue;
-                }
-                let members = to_json(&entry)?;
-                if status.is_some_and(|status| {
-                    members.get("status").and_then(Json::as_str) != Some(status)
-                }) {
-                    continue;
-                }
-                if items.len() == first {
-                    more = true;
-                    break 'pages;
-                }
-                items.push((entry.id, members));
+            let entry = entry?;
+            if own.is_some_and(|own| own != entry.business_object)
+                || of.is_some_and(|of| {
+                    of != entry.business_object && of != entry.business_object_name
+                })
+                || target.is_some_and(|target| target != entry.target)
+                || status.is_some_and(|status| status != entry.status.name())
+            {
+                continue;
             }
+            if items.len() == first {
+                more = true;
+                break;
+            }
+            let members = to_json(&PublishedExport::from(&entry))?;
+            items.push((entry.id, members));
         }
         let cursor = |item: Option<&(String, Json)>| item.map(|(id, _)| id.clone());
         let (start, end) = (cursor(items.first()), cursor(items.last()));

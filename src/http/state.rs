@@ -3,6 +3,7 @@ use super::body::BodyQuotas;
 use super::failures::FailedAuthentications;
 use super::problem::Problem;
 use super::sending::UnsentResponses;
+use penstock_auth::Authorized;
 use penstock_base::memory::Memory;
 use penstock_config::Settings;
 use penstock_graphql::GraphqlService;
@@ -139,12 +140,16 @@ impl State {
         self.opened_parts().map(|(_, graphql)| graphql)
     }
 
-    /// Collects the gateway's status. Blocking.
-    pub fn status(&self) -> Result<Status, Problem> {
-        let (gateway, graphql) = self.opened_parts()?;
-        let mut status = gateway.collect_status()?;
-        status.warnings.extend(graphql.describe_missing_types());
-        Ok(status)
+    /// Collects the gateway's status for this caller.
+    pub async fn collect_status(&self, by: &Authorized) -> Result<Status, Problem> {
+        let (gateway, graphql) = self.opened_parts()?.clone();
+        let by = by.clone();
+        run_blocking(move || {
+            let mut status = gateway.collect_status(&by)?;
+            status.warnings.extend(graphql.describe_missing_types());
+            Ok(status)
+        })
+        .await
     }
 
     fn opened_parts(&self) -> Result<&(Gateway, GraphqlService), Problem> {

@@ -1,5 +1,6 @@
 //! Opens the parts of the gateway that the layers above share.
 pub mod data_events;
+mod gauges;
 pub mod status;
 
 use crate::query_permits::QueryPermits;

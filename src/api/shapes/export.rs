@@ -1,11 +1,17 @@
 //! Exports, their files and their targets.
+use penstock_base::clock;
+use penstock_export::{
+    ExportEntry, FailureClass, Kind, ProbeResult, PushResult, Status, TargetState,
+};
 use salvo::oapi::ToSchema;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// One file for one Business Object and one target.
-#[derive(ToSchema)]
-#[salvo(schema(name = "Export", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "Export"))]
 pub(crate) struct Export {
     /// Its identifier.
     pub(crate) id: String,
@@ -34,6 +40,7 @@ pub(crate) struct Export {
     /// When it was created (RFC 3339, UTC); never before an export of an earlier sequence.
     pub(crate) created_at: String,
     /// Why that time, and the date in the key, may be wrong; absent if it is reliable.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) clock: Option<Doubt>,
     /// When it was delivered.
@@ -45,19 +52,23 @@ pub(crate) struct Export {
     #[salvo(schema(required = false))]
     pub(crate) last_error: Option<String>,
     /// The account that pushed it; absent for an automatic export.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) pushed_by: Option<String>,
     /// The trace that the push was part of (W3C Trace Context).
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) traceparent: Option<String>,
     /// Warnings of the view while rendering.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[salvo(schema(required = false))]
     pub(crate) warnings: Vec<String>,
 }
 
 /// Why a time may be wrong.
-#[derive(ToSchema)]
-#[salvo(schema(name = "Doubt", rename_all = "lowercase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "Doubt"))]
 pub(crate) enum Doubt {
     /// The clock was not synchronised, or its time was long past.
     Unsynchronised,
@@ -66,8 +77,9 @@ pub(crate) enum Doubt {
 }
 
 /// The content of an export.
-#[derive(ToSchema)]
-#[salvo(schema(name = "ExportKind", rename_all = "lowercase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "ExportKind"))]
 pub(crate) enum ExportKind {
     Full,
     Incremental,
@@ -75,8 +87,9 @@ pub(crate) enum ExportKind {
 }
 
 /// The status of an export.
-#[derive(ToSchema)]
-#[salvo(schema(name = "ExportStatus", rename_all = "lowercase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "ExportStatus"))]
 pub(crate) enum ExportStatus {
     Waiting,
     Queued,
@@ -87,7 +100,7 @@ pub(crate) enum ExportStatus {
 }
 
 /// A page of exports.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Exports"))]
 pub(crate) struct Exports {
     /// Newest first.
@@ -98,19 +111,21 @@ pub(crate) struct Exports {
 }
 
 /// The result of a push.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Push"))]
 pub(crate) struct Push {
     /// The queued exports, one for each target.
     pub(crate) exports: Vec<PushedExport>,
     /// Why there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) reason: Option<String>,
 }
 
 /// One export that a push queued.
-#[derive(ToSchema)]
-#[salvo(schema(name = "PushedExport", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "PushedExport"))]
 pub(crate) struct PushedExport {
     /// Its identifier.
     pub(crate) id: String,
@@ -124,7 +139,7 @@ pub(crate) struct PushedExport {
     pub(crate) status: ExportStatus,
 }
 
-/// The file of an export (specification, 2.4).
+/// The file of an export (specification, 2.4). `penstock_export::file` writes it; this only describes it.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportFile"))]
 pub(crate) struct ExportFile {
@@ -151,13 +166,14 @@ pub(crate) struct ExportMetadata {
 }
 
 /// A target and its state.
-#[derive(ToSchema)]
-#[salvo(schema(name = "Target", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "Target"))]
 pub(crate) struct Target {
     /// The bucketName.
     pub(crate) name: String,
     /// `directory` or `s3`.
-    pub(crate) r#type: String,
+    pub(crate) r#type: &'static str,
     /// Whether the last attempt reached it; null before the first.
     #[salvo(schema(required = true))]
     pub(crate) reachable: Option<bool>,
@@ -196,13 +212,14 @@ pub(crate) struct Target {
 }
 
 /// The result of a target's test.
-#[derive(ToSchema)]
-#[salvo(schema(name = "TargetTest", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "TargetTest"))]
 pub(crate) struct TargetTest {
     /// The bucketName.
     pub(crate) target: String,
     /// `directory` or `s3`.
-    pub(crate) r#type: String,
+    pub(crate) r#type: &'static str,
     /// Whether nothing was found that would prevent a delivery.
     pub(crate) ok: bool,
     /// Whether the target was reached; null if that was not tried.
@@ -219,8 +236,9 @@ pub(crate) struct TargetTest {
 }
 
 /// Why a target does not accept its exports.
-#[derive(ToSchema)]
-#[salvo(schema(name = "Cause", rename_all = "lowercase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "Cause"))]
 pub(crate) enum Cause {
     Unreachable,
     Broken,
@@ -237,7 +255,7 @@ pub(crate) enum Cause {
 }
 
 /// Every target.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Targets"))]
 pub(crate) struct Targets {
     /// Ordered by name.
@@ -245,4 +263,141 @@ pub(crate) struct Targets {
     /// Always null: all targets are on one page.
     #[salvo(schema(required = true))]
     pub(crate) next: Option<String>,
+}
+
+impl From<ExportEntry> for Export {
+    fn from(entry: ExportEntry) -> Self {
+        Self {
+            id: entry.id,
+            business_object: entry.business_object,
+            business_object_name: entry.business_object_name,
+            target: entry.target,
+            sequence: entry.sequence,
+            kind: entry.kind.into(),
+            status: entry.status.into(),
+            object_count: entry.object_count,
+            bytes: entry.bytes,
+            data_checksum: entry.data_checksum,
+            sha256: entry.sha256,
+            key: entry.key,
+            created_at: entry.created_at,
+            clock: entry.clock.map(Doubt::from),
+            delivered_at: entry.delivered_at,
+            attempts: entry.attempts,
+            last_error: entry.last_error,
+            pushed_by: entry.pushed_by,
+            traceparent: entry.traceparent,
+            warnings: entry.warnings,
+        }
+    }
+}
+
+impl From<clock::Doubt> for Doubt {
+    fn from(doubt: clock::Doubt) -> Self {
+        match doubt {
+            clock::Doubt::Unsynchronised => Self::Unsynchronised,
+            clock::Doubt::Behind => Self::Behind,
+        }
+    }
+}
+
+impl From<Kind> for ExportKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Full => Self::Full,
+            Kind::Incremental => Self::Incremental,
+            Kind::Deleted => Self::Deleted,
+        }
+    }
+}
+
+impl From<Status> for ExportStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Waiting => Self::Waiting,
+            Status::Queued => Self::Queued,
+            Status::Delivering => Self::Delivering,
+            Status::Delivered => Self::Delivered,
+            Status::Blocked => Self::Blocked,
+            Status::Parked => Self::Parked,
+        }
+    }
+}
+
+impl From<PushResult> for Push {
+    fn from(push: PushResult) -> Self {
+        Self {
+            exports: push.exports.into_iter().map(PushedExport::from).collect(),
+            reason: push.reason,
+        }
+    }
+}
+
+impl From<ExportEntry> for PushedExport {
+    fn from(entry: ExportEntry) -> Self {
+        Self {
+            id: entry.id,
+            sequence: entry.sequence,
+            target: entry.target,
+            object_count: entry.object_count,
+            status: entry.status.into(),
+        }
+    }
+}
+
+impl From<TargetState> for Target {
+    fn from(target: TargetState) -> Self {
+        Self {
+            name: target.name,
+            r#type: target.kind,
+            reachable: target.reachable,
+            blocked: target.blocked,
+            blocked_by: target.blocked_by.and_then(Cause::from_class),
+            blocked_since: target.blocked_since,
+            attempts: target.attempts,
+            next_attempt: target.next_attempt,
+            paused: target.paused,
+            depth: target.depth,
+            waiting: target.waiting,
+            bytes: target.bytes,
+            oldest: target.oldest,
+            oldest_age_seconds: target.oldest_age_seconds,
+            last_delivery: target.last_delivery,
+        }
+    }
+}
+
+impl From<ProbeResult> for TargetTest {
+    fn from(result: ProbeResult) -> Self {
+        Self {
+            target: result.target,
+            r#type: result.kind,
+            ok: result.ok,
+            reachable: result.reachable,
+            cause: result.cause,
+            caused_by: result.caused_by.and_then(Cause::from_class),
+            milliseconds: result.milliseconds,
+        }
+    }
+}
+
+impl Cause {
+    /// Returns the cause, or `None` for an interruption, which is no failure.
+    fn from_class(class: FailureClass) -> Option<Self> {
+        Some(match class {
+            FailureClass::Unreachable => Self::Unreachable,
+            FailureClass::Broken => Self::Broken,
+            FailureClass::Busy => Self::Busy,
+            FailureClass::Credentials => Self::Credentials,
+            FailureClass::Bucket => Self::Bucket,
+            FailureClass::Policy => Self::Policy,
+            FailureClass::Quota => Self::Quota,
+            FailureClass::Certificate => Self::Certificate,
+            FailureClass::Clock => Self::Clock,
+            FailureClass::Conflict => Self::Conflict,
+            FailureClass::Gateway => Self::Gateway,
+            FailureClass::Refused => Self::Refused,
+            FailureClass::Closed => return None,
+        })
+    }
 }

@@ -1,5 +1,10 @@
 //! The gateway itself.
 use super::export::Target;
+use penstock_base::clock::ClockReport;
+use penstock_base::memory::Level;
+use penstock_base::telemetry::recent::LogLine;
+use penstock_config as config;
+use penstock_service::gateway::status;
 use salvo::oapi::ToSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -53,11 +58,12 @@ pub(crate) struct GraphqlLimits {
 }
 
 /// The gateway's status.
-#[derive(ToSchema)]
-#[salvo(schema(name = "Status", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "Status"))]
 pub(crate) struct Status {
     /// The version of Penstock.
-    pub(crate) version: String,
+    pub(crate) version: &'static str,
     /// The gateway's identifier.
     pub(crate) gateway_id: String,
     /// A number that increases with each start.
@@ -87,8 +93,9 @@ pub(crate) struct Status {
 }
 
 /// The store.
-#[derive(ToSchema)]
-#[salvo(schema(name = "StoreStatus", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "StoreStatus"))]
 pub(crate) struct StoreStatus {
     /// The version of its format on disk. A version of Penstock opens its own format and older ones.
     pub(crate) format: u32,
@@ -104,8 +111,9 @@ pub(crate) struct StoreStatus {
 }
 
 /// The export queue of all targets.
-#[derive(ToSchema)]
-#[salvo(schema(name = "QueueStatus", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "QueueStatus"))]
 pub(crate) struct QueueStatus {
     /// Number of waiting exports.
     pub(crate) depth: u64,
@@ -126,8 +134,9 @@ pub(crate) struct QueueStatus {
 }
 
 /// The disk of the data directory, in bytes.
-#[derive(ToSchema)]
-#[salvo(schema(name = "DiskStatus", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "DiskStatus"))]
 pub(crate) struct DiskStatus {
     /// Free bytes; null when unknown.
     #[salvo(schema(required = true))]
@@ -149,8 +158,9 @@ pub(crate) struct DiskStatus {
 }
 
 /// The memory of the process, in bytes.
-#[derive(ToSchema)]
-#[salvo(schema(name = "MemoryStatus", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "MemoryStatus"))]
 pub(crate) struct MemoryStatus {
     /// Memory that the process uses; null when unknown.
     #[salvo(schema(required = true))]
@@ -166,8 +176,9 @@ pub(crate) struct MemoryStatus {
 }
 
 /// How much memory is left.
-#[derive(ToSchema)]
-#[salvo(schema(name = "MemoryLevel", rename_all = "lowercase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "MemoryLevel"))]
 pub(crate) enum MemoryLevel {
     /// Less than three quarters of the limit are in use.
     Ample,
@@ -178,8 +189,9 @@ pub(crate) enum MemoryLevel {
 }
 
 /// The time.
-#[derive(ToSchema)]
-#[salvo(schema(name = "ClockStatus", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "ClockStatus"))]
 pub(crate) struct ClockStatus {
     /// The gateway's time (RFC 3339).
     pub(crate) now: String,
@@ -190,7 +202,7 @@ pub(crate) struct ClockStatus {
     pub(crate) synchronised: Option<bool>,
     /// The source of that information: `systemd-timesyncd`, or null.
     #[salvo(schema(required = true))]
-    pub(crate) source: Option<String>,
+    pub(crate) source: Option<&'static str>,
     /// When the clock was last known to be right (RFC 3339); null if it never was.
     #[salvo(schema(required = true))]
     pub(crate) last_known: Option<String>,
@@ -200,8 +212,9 @@ pub(crate) struct ClockStatus {
 }
 
 /// The certificate of HTTPS.
-#[derive(ToSchema)]
-#[salvo(schema(name = "CertificateStatus", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "CertificateStatus"))]
 pub(crate) struct CertificateStatus {
     /// Whether the gateway created it.
     pub(crate) self_signed: bool,
@@ -211,13 +224,13 @@ pub(crate) struct CertificateStatus {
 }
 
 /// A warning or an error of the log.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "LoggedError"))]
 pub(crate) struct LoggedError {
     /// When it was last logged (RFC 3339, UTC).
     pub(crate) time: String,
     /// `warning`, or `error`, which means that an operator has to act.
-    pub(crate) level: String,
+    pub(crate) level: &'static str,
     /// The part of the gateway that logged it, such as `export::deliver`.
     pub(crate) code: String,
     /// The message.
@@ -225,7 +238,7 @@ pub(crate) struct LoggedError {
     /// How often it was logged. Time and fields are those of the last time.
     pub(crate) count: u64,
     /// The fields of the log line; empty unless the caller is an Admin.
-    pub(crate) fields: BTreeMap<String, String>,
+    pub(crate) fields: BTreeMap<&'static str, String>,
 }
 
 /// Whether the process runs, or is ready.
@@ -234,4 +247,110 @@ pub(crate) struct LoggedError {
 pub(crate) struct Health {
     /// `live` or `ready`.
     pub(crate) status: &'static str,
+}
+
+impl From<&config::Limits> for Limits {
+    fn from(limits: &config::Limits) -> Self {
+        Self {
+            body: limits.body_bytes,
+            nesting: limits.nesting,
+            objects: limits.objects,
+            values: limits.values,
+            in_flight: limits.in_flight_bytes,
+            disk_reserve: limits.disk_reserve_bytes,
+            idempotency_keys: limits.idempotency_keys,
+            idempotency_bytes: limits.idempotency_bytes,
+            history: limits.history,
+            graphql: GraphqlLimits {
+                depth: limits.graphql.depth,
+                complexity: limits.graphql.complexity,
+                rows: limits.graphql.rows,
+                scan: limits.graphql.scan,
+                time_seconds: limits.graphql.time.as_secs_f64(),
+                answer: limits.graphql.answer,
+                fields: limits.graphql.fields,
+            },
+        }
+    }
+}
+
+impl From<status::Status> for Status {
+    fn from(status: status::Status) -> Self {
+        Self {
+            version: status.version,
+            gateway_id: status.gateway_id,
+            epoch: status.epoch,
+            uptime_seconds: status.uptime_seconds,
+            store: StoreStatus {
+                format: status.store.format,
+                sequence: status.store.sequence,
+                quads: status.store.quads,
+                write_back_bytes: status.store.write_back_bytes,
+                poisoned: status.store.poisoned,
+            },
+            queue: QueueStatus {
+                depth: status.queue.depth,
+                bytes: status.queue.bytes,
+                oldest: status.queue.oldest,
+                oldest_age_seconds: status.queue.oldest_age_seconds,
+                blocked: status.queue.blocked,
+                parked: status.queue.parked,
+                waiting: status.queue.waiting,
+            },
+            targets: status.targets.into_iter().map(Target::from).collect(),
+            disk: DiskStatus {
+                free_bytes: status.disk.free_bytes,
+                reserve_bytes: status.disk.reserve_bytes,
+                in_reserve: status.disk.in_reserve,
+                journal_bytes: status.disk.journal_bytes,
+                index_bytes: status.disk.index_bytes,
+                spool_bytes: status.disk.spool_bytes,
+                spool_limit_bytes: status.disk.spool_limit_bytes,
+                history_bytes: status.disk.history_bytes,
+            },
+            memory: MemoryStatus {
+                resident_bytes: status.memory.resident_bytes,
+                held_bytes: status.memory.held_bytes,
+                limit_bytes: status.memory.limit_bytes,
+                level: match status.memory.level {
+                    Level::Ample => MemoryLevel::Ample,
+                    Level::Low => MemoryLevel::Low,
+                    Level::Short => MemoryLevel::Short,
+                },
+            },
+            clock: ClockStatus::from(status.clock),
+            certificate: status.certificate.map(|certificate| CertificateStatus {
+                self_signed: certificate.self_signed,
+                expires_at: certificate.expires_at,
+            }),
+            warnings: status.warnings,
+            last_errors: status.last_errors.into_iter().map(LoggedError::from).collect(),
+        }
+    }
+}
+
+impl From<ClockReport> for ClockStatus {
+    fn from(report: ClockReport) -> Self {
+        Self {
+            now: report.now,
+            system: report.system,
+            synchronised: report.synchronised,
+            source: report.source,
+            last_known: report.last_known,
+            elapsed: report.elapsed,
+        }
+    }
+}
+
+impl From<LogLine> for LoggedError {
+    fn from(line: LogLine) -> Self {
+        Self {
+            time: line.time,
+            level: line.level,
+            code: line.code,
+            text: line.text,
+            count: line.count,
+            fields: line.fields,
+        }
+    }
 }

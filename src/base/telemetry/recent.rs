@@ -4,7 +4,6 @@
 //! the process, as the log does. What must not be in the log must not be here either.
 use super::targets::part_of_target;
 use crate::time;
-use serde::Serialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -21,7 +20,7 @@ const MAX_TEXT_CHARS: usize = 400;
 static LINES: Mutex<VecDeque<LogLine>> = Mutex::new(VecDeque::new());
 
 /// A warning or an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
     /// The time of the last occurrence (RFC 3339, UTC).
     pub time: String,

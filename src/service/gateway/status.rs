@@ -1,6 +1,7 @@
 //! The gateway's status, for `/api/v1/status` and the overview page.
 use super::Gateway;
 use jiff::Timestamp;
+use penstock_auth::{Authorized, Role};
 use penstock_base::clock;
 use penstock_base::disk;
 use penstock_base::error::GatewayError;
@@ -8,11 +9,9 @@ use penstock_base::memory::{self, Level};
 use penstock_base::telemetry::{metrics, recent};
 use penstock_base::time;
 use penstock_export::TargetState;
-use serde::Serialize;
 
 /// The gateway's status.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct Status {
     /// The version of Penstock.
     pub version: &'static str,
@@ -39,15 +38,13 @@ pub struct Status {
     /// The warnings of the configuration at the start, and current warnings for the operator.
     pub warnings: Vec<String>,
     /// The number of `warnings` that come from the configuration; they are first.
-    #[serde(skip)]
     pub configuration_warnings: usize,
-    /// The newest warnings and errors of the log, the newest first.
+    /// The newest warnings and errors of the log, the newest first. Only Admins see their fields.
     pub last_errors: Vec<recent::LogLine>,
 }
 
 /// The store.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct StoreStatus {
     /// The version of the format on disk. Penstock opens its own version and older ones.
     pub format: u32,
@@ -62,8 +59,7 @@ pub struct StoreStatus {
 }
 
 /// The export queue.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct QueueStatus {
     /// The number of exports that wait.
     pub depth: u64,
@@ -82,8 +78,7 @@ pub struct QueueStatus {
 }
 
 /// The disk of the data directory, in bytes.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct DiskStatus {
     /// Free bytes; `None` if unknown.
     pub free_bytes: Option<u64>,
@@ -104,8 +99,7 @@ pub struct DiskStatus {
 }
 
 /// The memory of the process, in bytes.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct MemoryStatus {
     /// Resident memory; `None` if unknown.
     pub resident_bytes: Option<u64>,
@@ -118,8 +112,7 @@ pub struct MemoryStatus {
 }
 
 /// The HTTPS certificate.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone)]
 pub struct CertificateStatus {
     /// Whether the gateway created it.
     pub self_signed: bool,
@@ -128,8 +121,11 @@ pub struct CertificateStatus {
 }
 
 impl Gateway {
-    /// Collects the gateway's status. Blocking.
-    pub fn collect_status(&self) -> Result<Status, GatewayError> {
+    /// Collects the gateway's status for this caller. Blocking.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn collect_status(&self, by: &Authorized) -> Result<Status, GatewayError> {
         let (stats, spool) = (self.store.stats(), self.exporter.spool_usage());
         let targets = self.exporter.list_targets()?;
         let memory = MemoryStatus {
@@ -141,6 +137,12 @@ impl Gateway {
         let mut warnings = self.settings.warnings.clone();
         let configuration_warnings = warnings.len();
         warnings.extend(memory.describe_level());
+        let mut last_errors = recent::recent_lines();
+        if by.role < Role::Admin {
+            for line in &mut last_errors {
+                line.fields.clear();
+            }
+        }
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             gateway_id: self.gateway_id.clone(),
@@ -173,7 +175,7 @@ impl Gateway {
             }),
             warnings,
             configuration_warnings,
-            last_errors: recent::recent_lines(),
+            last_errors,
         })
     }
 

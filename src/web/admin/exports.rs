@@ -4,17 +4,17 @@ use super::pager::Pager;
 use super::words;
 use askama::Template;
 use penstock_base::Role;
-use penstock_base::commit::CommitCheck;
-use penstock_base::error::GatewayError;
-use penstock_export::{ExportEntry, Exporter, Kind, OpenedExport, Status};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_export::{ExportEntry, Kind, Status, TargetState};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::{Query, cursor_after};
-use penstock_http::state::{gateway, run_blocking};
+use penstock_http::state::gateway;
+use penstock_service::exports::{self, ExportAction, ExportFilter, ExportPreview, ExportSearch};
 use penstock_service::gateway::Gateway;
+use penstock_service::targets;
 use salvo::{Depot, Request, Response, handler};
-use std::io::Read as _;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
@@ -25,14 +25,20 @@ const MAX_READ_EXPORTS: usize = 5_000;
 /// The maximum number of bytes of a file that are shown.
 const MAX_SHOWN_BYTES: usize = 16 << 10;
 
-/// The choices of the filter.
-const STATES: [(&str, &str); 5] = [
-    ("", "All, newest first"),
-    ("queue", "Waiting, in order"),
-    ("blocked", "Blocked"),
-    ("parked", "Parked"),
-    ("delivered", "Delivered"),
+/// The choices of the filter by state: the value, its label, and the states of the exports; `None` for all.
+const STATES: [(&str, &str, Option<&[Status]>); 5] = [
+    ("", "All, newest first", None),
+    (
+        QUEUE,
+        "Waiting, in order",
+        Some(&[Status::Waiting, Status::Queued, Status::Delivering, Status::Blocked]),
+    ),
+    ("blocked", "Blocked", Some(&[Status::Blocked])),
+    ("parked", "Parked", Some(&[Status::Parked])),
+    ("delivered", "Delivered", Some(&[Status::Delivered])),
 ];
+/// The choice that shows the queues of the targets.
+const QUEUE: &str = "queue";
 
 #[derive(Template)]
 #[template(path = "admin/exports.html")]
@@ -113,6 +119,18 @@ enum Shown {
     Gone(String),
 }
 
+impl Shown {
+    /// Shows the beginning of a file of this length, cut at a character boundary.
+    fn from_bytes(mut bytes: Vec<u8>, length: u64) -> Self {
+        let is_all = bytes.len() as u64 == length;
+        if let Err(error) = std::str::from_utf8(&bytes) {
+            bytes.truncate(error.valid_up_to());
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Self::Text { size: words::format_size(text.len() as u64), text, is_all }
+    }
+}
+
 impl StatusLabel {
     pub(super) fn from_status(status: Status) -> Self {
         Self(status)
@@ -165,32 +183,6 @@ fn kind_label(kind: Kind) -> &'static str {
     }
 }
 
-/// The filter of a list, and the cursor of the page.
-#[derive(Clone)]
-struct ListFilter {
-    state: String,
-    business_object: Option<String>,
-    target: Option<String>,
-    after: Option<String>,
-}
-
-impl ListFilter {
-    fn is_match(&self, entry: &ExportEntry) -> bool {
-        let state = match self.state.as_str() {
-            "blocked" => entry.status == Status::Blocked,
-            "parked" => entry.status == Status::Parked,
-            "delivered" => entry.status == Status::Delivered,
-            "queue" => !matches!(entry.status, Status::Delivered | Status::Parked),
-            _ => true,
-        };
-        let is =
-            |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
-        state
-            && is(&self.business_object, &entry.business_object)
-            && is(&self.target, &entry.target)
-    }
-}
-
 /// Shows the list.
 #[handler]
 pub(crate) async fn list(
@@ -199,122 +191,85 @@ pub(crate) async fn list(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let query = Query::read(req, &["state", "businessObject", "target", "cursor"])?;
-    let word = |name: &str| query.get(name).filter(|word| !word.is_empty()).map(str::to_owned);
-    let asked = ListFilter {
-        state: word("state").unwrap_or_default(),
-        business_object: word("businessObject"),
-        target: word("target"),
-        after: query.read_uuid_cursor()?,
+    let after = query.read_uuid_cursor()?;
+    let query = query.without_empty();
+    let parameters = ["state", "businessObject", "target"].map(|name| (name, query.get(name)));
+    let [state, business_object, target] = parameters.map(|(_, value)| value);
+    let statuses = STATES.iter().find(|(value, ..)| Some(*value) == state);
+    let filter = ExportFilter {
+        business_object: business_object.map(str::to_owned),
+        target: target.map(str::to_owned),
+        statuses: statuses.and_then(|(.., statuses)| *statuses),
     };
     let frame = Frame::for_caller(req, depot, res, Section::Exports);
     let gateway = gateway(depot)?;
-    let page = run_blocking(move || Ok(build_list(frame, &gateway, &asked)?)).await?;
+    let all_targets = targets::list_targets(&gateway).await?;
+    let is_queue = state == Some(QUEUE);
+    let is_first = after.is_none();
+    let (mut lines, mut rows, mut next) = (Vec::new(), Vec::new(), None);
+    if is_queue {
+        lines = list_queues(&gateway, &all_targets, &filter).await?;
+    } else {
+        let (limit, max_read) = (ROWS_PER_PAGE, MAX_READ_EXPORTS);
+        let search = ExportSearch { filter, after, limit, max_read };
+        let found = exports::find_exports(&gateway, search).await?;
+        rows = found.exports.into_iter().map(|entry| Row::from_entry(0, entry)).collect();
+        next = found.next.as_deref().map(cursor_after);
+    }
+    let business_objects = gateway.catalogue.list();
+    let business_objects = business_objects
+        .iter()
+        .map(|compiled| (compiled.object.id.clone(), compiled.object.definition.name.clone()));
+    let states = STATES.iter().map(|(value, words, _)| ((*value).to_owned(), (*words).to_owned()));
+    let names = all_targets.into_iter().map(|target| (target.name.clone(), target.name));
+    let page = List {
+        states: build_choices(None, states, Some(state.unwrap_or_default())),
+        business_objects: build_choices(Some("All"), business_objects, business_object),
+        targets: build_choices(Some("All"), names, target),
+        is_queue,
+        lines,
+        rows,
+        is_narrowed: parameters.iter().any(|(_, value)| value.is_some()),
+        pager: Pager::new(&frame, "/admin/exports", &parameters, is_first, next.as_deref()),
+        frame,
+    };
     frame::show_page(res, depot, &page);
     Ok(())
 }
 
-fn build_list(frame: Frame, gateway: &Gateway, filter: &ListFilter) -> Result<List, GatewayError> {
-    let is_queue = filter.state == "queue";
-    let targets = gateway.exporter.list_targets()?;
+/// Returns the queues with exports that the filter selects.
+async fn list_queues(
+    gateway: &Gateway,
+    targets: &[TargetState],
+    filter: &ExportFilter,
+) -> Result<Vec<TargetQueue>, GatewayError> {
     let mut lines = Vec::new();
-    let (mut rows, mut next) = (Vec::new(), None);
-    if is_queue {
-        for target in &targets {
-            if filter.target.as_ref().is_some_and(|wanted| *wanted != target.name) {
-                continue;
-            }
-            let (entries, all) = gateway.exporter.list_queue(&target.name, MAX_QUEUE_ROWS)?;
-            let more = all.saturating_sub(entries.len());
-            let entries =
-                entries.into_iter().enumerate().filter(|(_, entry)| filter.is_match(entry));
-            let rows: Vec<_> =
-                entries.map(|(place, entry)| Row::from_entry(place + 1, entry)).collect();
-            if !rows.is_empty() || more > 0 {
-                let (target, blocked) = (target.name.clone(), target.blocked.clone());
-                lines.push(TargetQueue { target, rows, more, blocked });
-            }
+    for target in targets {
+        if filter.target.as_ref().is_some_and(|wanted| *wanted != target.name) {
+            continue;
         }
-    } else {
-        let (found, cursor) = find_exports(&gateway.exporter, filter)?;
-        rows = found.into_iter().map(|entry| Row::from_entry(0, entry)).collect();
-        next = cursor;
+        let (entries, total) = exports::list_queue(gateway, &target.name, MAX_QUEUE_ROWS).await?;
+        let more = total.saturating_sub(entries.len());
+        let entries = (1..).zip(entries).filter(|(_, entry)| filter.is_match(entry));
+        let rows: Vec<_> = entries.map(|(place, entry)| Row::from_entry(place, entry)).collect();
+        if !rows.is_empty() || more > 0 {
+            let (target, blocked) = (target.name.clone(), target.blocked.clone());
+            lines.push(TargetQueue { target, rows, more, blocked });
+        }
     }
-    let parameters = [
-        ("state", Some(filter.state.as_str()).filter(|state| !state.is_empty())),
-        ("businessObject", filter.business_object.as_deref()),
-        ("target", filter.target.as_deref()),
-    ];
-    let is_narrowed = parameters.iter().any(|(_, value)| value.is_some());
-    let is_first = filter.after.is_none();
-    let pager = Pager::new(&frame, "/admin/exports", &parameters, is_first, next.as_deref());
-    let all = gateway.catalogue.list();
-    let business_objects = all
-        .iter()
-        .map(|compiled| (compiled.object.id.clone(), compiled.object.definition.name.clone()));
-    let states = STATES.iter().map(|(value, words)| ((*value).to_owned(), (*words).to_owned()));
-    let names = targets.iter().map(|target| (target.name.clone(), target.name.clone()));
-    Ok(List {
-        states: build_choices(None, states, Some(&filter.state)),
-        business_objects: build_choices(
-            Some("All"),
-            business_objects,
-            filter.business_object.as_ref(),
-        ),
-        targets: build_choices(Some("All"), names, filter.target.as_ref()),
-        frame,
-        is_queue,
-        lines,
-        rows,
-        is_narrowed,
-        pager,
-    })
+    Ok(lines)
 }
 
 fn build_choices(
     all: Option<&str>,
     others: impl Iterator<Item = (String, String)>,
-    chosen: Option<&String>,
+    chosen: Option<&str>,
 ) -> Vec<Choice> {
     let all = all.map(|words| (String::new(), words.to_owned()));
     all.into_iter()
         .chain(others)
-        .map(|(value, words)| Choice {
-            is_chosen: chosen.is_some_and(|chosen| *chosen == value),
-            value,
-            words,
-        })
+        .map(|(value, words)| Choice { is_chosen: chosen == Some(value.as_str()), value, words })
         .collect()
-}
-
-/// Returns the exports that match the filter, newest first, and the cursor of the next page.
-fn find_exports(
-    exporter: &Exporter,
-    filter: &ListFilter,
-) -> Result<(Vec<ExportEntry>, Option<String>), GatewayError> {
-    const PAGE: usize = 200;
-    let mut found: Vec<ExportEntry> = Vec::new();
-    let mut after = filter.after.clone();
-    let mut read_count = 0;
-    while read_count < MAX_READ_EXPORTS {
-        let page = exporter.list(after.as_deref(), PAGE)?;
-        let is_last = page.len() < PAGE;
-        read_count += PAGE;
-        for entry in page {
-            if filter.is_match(&entry) && found.len() == ROWS_PER_PAGE {
-                let next = found.last().map(|last| cursor_after(&last.id));
-                return Ok((found, next));
-            }
-            after = Some(entry.id.clone());
-            if filter.is_match(&entry) {
-                found.push(entry);
-            }
-        }
-        if is_last {
-            return Ok((found, None));
-        }
-    }
-    // There may be more. The next page continues where this one stopped reading.
-    Ok((found, after.as_deref().map(cursor_after)))
 }
 
 /// Shows one export.
@@ -327,25 +282,17 @@ pub(crate) async fn get(
     Query::read(req, &[])?;
     let frame = Frame::for_caller(req, depot, res, Section::Exports);
     let gateway = gateway(depot)?;
-    let id = path_parameter(req, "id").to_owned();
-    let page = run_blocking(move || {
-        let entry = gateway.exporter.get(&id)?;
-        let entry = entry.ok_or_else(|| {
-            Problem::not_found(format!(
-                "There is no export {id:?}, or its record is no longer kept."
-            ))
-        })?;
-        Ok(build_page(frame, &gateway, entry))
-    })
-    .await?;
-    frame::show_page(res, depot, &page);
+    let id = path_parameter(req, "id");
+    let preview = exports::preview_export(&gateway, id, MAX_SHOWN_BYTES).await?;
+    frame::show_page(res, depot, &build_page(frame, &gateway, preview));
     Ok(())
 }
 
-fn build_page(frame: Frame, gateway: &Gateway, entry: ExportEntry) -> One {
-    let content = match gateway.exporter.open_content(&entry.id) {
-        Ok(content) => read_preview(content),
-        Err(error) => Shown::Gone(error.detail),
+fn build_page(frame: Frame, gateway: &Gateway, preview: ExportPreview) -> One {
+    let ExportPreview { entry, beginning } = preview;
+    let content = match beginning {
+        Ok(bytes) => Shown::from_bytes(bytes, entry.bytes),
+        Err(cause) => Shown::Gone(cause),
     };
     let is_kept = matches!(content, Shown::Text { .. });
     let account = entry.pushed_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
@@ -371,23 +318,6 @@ fn build_page(frame: Frame, gateway: &Gateway, entry: ExportEntry) -> One {
     }
 }
 
-/// Reads the beginning of a file, cut at a character boundary.
-fn read_preview(content: OpenedExport) -> Shown {
-    let mut bytes = Vec::with_capacity(
-        MAX_SHOWN_BYTES.min(usize::try_from(content.length).unwrap_or(MAX_SHOWN_BYTES)),
-    );
-    if let Err(error) = content.file.take(MAX_SHOWN_BYTES as u64).read_to_end(&mut bytes) {
-        return Shown::Gone(format!("it could not be read: {error}"));
-    }
-    let is_all = bytes.len() as u64 == content.length;
-    let text = match std::str::from_utf8(&bytes) {
-        Ok(text) => text.to_owned(),
-        Err(error) => String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default())
-            .into_owned(),
-    };
-    Shown::Text { size: words::format_size(text.len() as u64), text, is_all }
-}
-
 /// Retries the delivery of a waiting export now, or queues a parked one again.
 #[handler]
 pub(crate) async fn retry(
@@ -395,7 +325,7 @@ pub(crate) async fn retry(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    run_action(req, depot, res, Exporter::retry, "The export is retried now.").await
+    run_action(req, depot, res, ExportAction::Retry, "The export is retried now.").await
 }
 
 /// Parks a waiting export.
@@ -406,7 +336,7 @@ pub(crate) async fn park(
     res: &mut Response,
 ) -> Result<(), Problem> {
     let words = "The export is parked. The exports after it continue; consumers see a gap until it is retried.";
-    run_action(req, depot, res, Exporter::park, words).await
+    run_action(req, depot, res, ExportAction::Park, words).await
 }
 
 /// Queues a delivered file again.
@@ -416,27 +346,28 @@ pub(crate) async fn replay(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    run_action(req, depot, res, Exporter::replay, "The file is queued again, under its own key.")
-        .await
+    run_action(
+        req,
+        depot,
+        res,
+        ExportAction::Replay,
+        "The file is queued again, under its own key.",
+    )
+    .await
 }
 
 async fn run_action(
     req: &Request,
     depot: &Depot,
     res: &mut Response,
-    action: impl FnOnce(&Exporter, &dyn CommitCheck, &str) -> Result<ExportEntry, GatewayError>
-    + Send
-    + 'static,
+    action: ExportAction,
     done: &str,
 ) -> Result<(), Problem> {
-    let exporter = gateway(depot)?.exporter;
-    let (by, id) = (caller(depot).clone(), path_parameter(req, "id").to_owned());
+    let id = path_parameter(req, "id");
     let page = format!("/admin/exports/{id}");
-    match run_blocking(move || Ok(action(&exporter, &by, &id))).await? {
+    match exports::change_export(&gateway(depot)?, caller(depot), id, action).await {
         Ok(_) => frame::redirect_with_notice(res, depot, &page, done),
-        Err(error) if error.class == penstock_base::error::ErrorClass::NotFound => {
-            return Err(error.into());
-        }
+        Err(error) if error.class == ErrorClass::NotFound => return Err(error.into()),
         Err(error) => frame::redirect_with_error(res, depot, &page, &error.detail),
     }
     Ok(())

@@ -7,9 +7,10 @@ use askama::Template;
 use penstock_base::Role;
 use penstock_base::telemetry::metrics::{PeriodCounts, RecentCounts, recent_counts};
 use penstock_export::TargetState;
+use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
-use penstock_http::state::{gateway, run_blocking, state};
+use penstock_http::state::{gateway, state};
 use penstock_service::gateway::status::Status;
 use salvo::{Depot, Request, Response, handler};
 
@@ -61,15 +62,14 @@ pub(crate) async fn get(
     let gateway = gateway(depot)?;
     let defined = gateway.catalogue.list().len() as u64;
     let first = gateway.auth.accounts.find_with_initial_password();
-    let state = state(depot);
-    let status = run_blocking(move || state.status()).await?;
+    let status = state(depot).collect_status(caller(depot)).await?;
     let first = first.as_ref().map(|account| account.id.as_str());
     let page = Overview {
         concerns: collect_concerns(&status, first, &frame),
         summary: build_summary(&status, defined),
         targets: status.targets.iter().map(target_row).collect(),
         plots: build_plots(&recent_counts()),
-        lines: recent_log_lines(&status, frame.may(Role::Admin)),
+        lines: recent_log_lines(&status),
         facts: system_facts(&status),
         frame,
     };
@@ -108,20 +108,18 @@ fn target_row(target: &TargetState) -> Target {
     }
 }
 
-/// Returns recent warnings and errors. Only Admins get their fields.
-fn recent_log_lines(status: &Status, is_admin: bool) -> Vec<Line> {
+/// Returns recent warnings and errors.
+fn recent_log_lines(status: &Status) -> Vec<Line> {
     // Refusals are in the audit trail, which has its own page.
     let lines = status.last_errors.iter().filter(|line| line.code != "auth::audit");
-    let shown = lines.take(MAX_LOG_LINES).map(|line| Line {
-        time: words::format_second(&line.time),
-        is_error: line.level == "error",
-        text: line.text.clone(),
-        fields: if is_admin {
-            let fields = line.fields.iter().map(|(name, value)| format!("{name}: {value}"));
-            fields.collect::<Vec<_>>().join(", ")
-        } else {
-            String::new()
-        },
+    let shown = lines.take(MAX_LOG_LINES).map(|line| {
+        let fields = line.fields.iter().map(|(name, value)| format!("{name}: {value}"));
+        Line {
+            time: words::format_second(&line.time),
+            is_error: line.level == "error",
+            text: line.text.clone(),
+            fields: fields.collect::<Vec<_>>().join(", "),
+        }
     });
     shown.collect()
 }

@@ -4,10 +4,12 @@ use super::words;
 use askama::Template;
 use penstock_base::Role;
 use penstock_export::{ProbeResult, TargetState};
+use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
-use penstock_http::state::{gateway, run_blocking};
+use penstock_http::state::gateway;
+use penstock_service::targets;
 use salvo::{Depot, Request, Response, handler};
 
 #[derive(Template)]
@@ -29,7 +31,7 @@ struct Target {
     oldest: Option<String>,
     last: Option<String>,
     /// The number of Business Objects whose exports wait for space in the spool.
-    without_room: u64,
+    without_capacity: u64,
 }
 
 /// Why and since when a target is blocked.
@@ -49,8 +51,7 @@ pub(crate) async fn list(
 ) -> Result<(), Problem> {
     Query::read(req, &[])?;
     let frame = Frame::for_caller(req, depot, res, Section::Targets);
-    let exporter = gateway(depot)?.exporter;
-    let targets = run_blocking(move || Ok(exporter.list_targets()?)).await?;
+    let targets = targets::list_targets(&gateway(depot)?).await?;
     frame::show_page(
         res,
         depot,
@@ -66,9 +67,9 @@ pub(crate) async fn test(
     depot: &mut Depot,
     res: &mut Response,
 ) -> Result<(), Problem> {
-    let exporter = gateway(depot)?.exporter;
+    let name = path_parameter(req, "bucketName");
     let ProbeResult { target, ok, cause, milliseconds, .. } =
-        exporter.test_target(path_parameter(req, "bucketName")).await?;
+        targets::test_target(&gateway(depot)?, caller(depot), name).await?;
     let cause = cause.unwrap_or_default();
     if ok {
         let remark = if cause.is_empty() { cause } else { format!(" Note: {cause}.") };
@@ -115,7 +116,7 @@ impl Target {
             },
             oldest: target.oldest.as_deref().map(words::format_age),
             last: target.last_delivery.as_deref().map(words::format_age),
-            without_room: target.waiting,
+            without_capacity: target.waiting,
             name: target.name,
         }
     }

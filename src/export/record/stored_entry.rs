@@ -1,0 +1,179 @@
+//! The stored form of an entry. Its JSON must stay readable: data directories of every released version have such
+//! records.
+use crate::entry::{ExportEntry, Kind, Status};
+use penstock_base::clock::Doubt;
+use serde::{Deserialize, Serialize};
+
+/// The stored form of [`ExportEntry`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "ExportEntry", rename_all = "camelCase")]
+pub(super) struct StoredEntry {
+    id: String,
+    business_object: String,
+    business_object_name: String,
+    target: String,
+    sequence: u64,
+    #[serde(with = "StoredKind")]
+    kind: Kind,
+    #[serde(with = "StoredStatus")]
+    status: Status,
+    object_count: u64,
+    bytes: u64,
+    data_checksum: String,
+    sha256: String,
+    key: String,
+    created_at: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clock: Option<Doubt>,
+    #[serde(default)]
+    delivered_at: Option<String>,
+    #[serde(default)]
+    attempts: u64,
+    #[serde(default)]
+    last_error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pushed_by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Kind", rename_all = "lowercase")]
+enum StoredKind {
+    Full,
+    Incremental,
+    Deleted,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Status", rename_all = "lowercase")]
+enum StoredStatus {
+    Waiting,
+    Queued,
+    Delivering,
+    Delivered,
+    Blocked,
+    Parked,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Record, parse_record};
+    use super::*;
+
+    fn queued_record() -> Record {
+        Record {
+            entry: ExportEntry {
+                id: "0199c1d2-7d3e-7000-8000-000000000001".to_owned(),
+                business_object: "0199c1d2-7d3e-7000-8000-000000000000".to_owned(),
+                business_object_name: "Pump".to_owned(),
+                target: "plant-exports".to_owned(),
+                sequence: 7,
+                kind: Kind::Full,
+                status: Status::Queued,
+                object_count: 3,
+                bytes: 512,
+                data_checksum: "aa".to_owned(),
+                sha256: "bb".to_owned(),
+                key: "Pump/Pump-20260301T120000Z-000000000007.json".to_owned(),
+                created_at: "2026-03-01T12:00:00.000Z".to_owned(),
+                clock: None,
+                delivered_at: None,
+                attempts: 0,
+                last_error: None,
+                pushed_by: None,
+                traceparent: None,
+                warnings: Vec::new(),
+            },
+            place: 9,
+            kept: true,
+            covers: None,
+            made_for: None,
+        }
+    }
+
+    const BEFORE_KIND: &str = concat!(
+        r#"{"entry":{"id":"0199c1d2-7d3e-7000-8000-000000000001","#,
+        r#""businessObject":"0199c1d2-7d3e-7000-8000-000000000000","businessObjectName":"Pump","#,
+        r#""target":"plant-exports","sequence":7,"#,
+    );
+    const AFTER_STATUS: &str = concat!(
+        r#""objectCount":3,"bytes":512,"dataChecksum":"aa","sha256":"bb","#,
+        r#""key":"Pump/Pump-20260301T120000Z-000000000007.json","createdAt":"2026-03-01T12:00:00.000Z","#,
+    );
+
+    /// Asserts that this text is read as this record, and that the record is written as this text.
+    fn assert_stored_form(text: &str, record: &Record) {
+        assert_eq!(parse_record(text.as_bytes()).as_ref(), Some(record));
+        assert_eq!(serde_json::to_string(record).unwrap(), text);
+    }
+
+    #[test]
+    fn records_of_every_status_and_kind_keep_their_form() {
+        for (status, name) in [
+            (Status::Waiting, "waiting"),
+            (Status::Queued, "queued"),
+            (Status::Delivering, "delivering"),
+            (Status::Delivered, "delivered"),
+            (Status::Blocked, "blocked"),
+            (Status::Parked, "parked"),
+        ] {
+            let mut record = queued_record();
+            record.entry.status = status;
+            let text = format!(
+                r#"{BEFORE_KIND}"kind":"full","status":"{name}",{AFTER_STATUS}"deliveredAt":null,"attempts":0,"lastError":null}},"place":9,"kept":true}}"#
+            );
+            assert_stored_form(&text, &record);
+        }
+        for (kind, name) in [(Kind::Incremental, "incremental"), (Kind::Deleted, "deleted")] {
+            let mut record = queued_record();
+            record.entry.kind = kind;
+            let text = format!(
+                r#"{BEFORE_KIND}"kind":"{name}","status":"queued",{AFTER_STATUS}"deliveredAt":null,"attempts":0,"lastError":null}},"place":9,"kept":true}}"#
+            );
+            assert_stored_form(&text, &record);
+        }
+    }
+
+    #[test]
+    fn a_record_with_every_member_keeps_its_form() {
+        let mut record = queued_record();
+        record.entry = ExportEntry {
+            status: Status::Delivered,
+            clock: Some(Doubt::Behind),
+            delivered_at: Some("2026-03-01T12:00:01.000Z".to_owned()),
+            attempts: 2,
+            last_error: Some("connection refused".to_owned()),
+            pushed_by: Some("an account".to_owned()),
+            traceparent: Some("00-a-b-01".to_owned()),
+            warnings: vec!["a \"warning\"".to_owned()],
+            ..record.entry
+        };
+        record.kept = false;
+        record.covers = Some((4, 5));
+        record.made_for = Some("https://s3.example/plant".to_owned());
+        let text = [
+            BEFORE_KIND,
+            r#""kind":"full","status":"delivered","#,
+            AFTER_STATUS,
+            r#""clock":"behind","deliveredAt":"2026-03-01T12:00:01.000Z","attempts":2,"#,
+            r#""lastError":"connection refused","pushedBy":"an account","traceparent":"00-a-b-01","#,
+            r#""warnings":["a \"warning\""]},"place":9,"kept":false,"covers":[4,5],"#,
+            r#""made_for":"https://s3.example/plant"}"#,
+        ];
+        assert_stored_form(&text.concat(), &record);
+    }
+
+    #[test]
+    fn members_that_older_versions_did_not_write_are_optional() {
+        let text = [
+            BEFORE_KIND,
+            r#""kind":"full","status":"queued","#,
+            AFTER_STATUS.trim_end_matches(','),
+            r#"},"place":9,"kept":true}"#,
+        ];
+        assert_eq!(parse_record(text.concat().as_bytes()), Some(queued_record()));
+    }
+}

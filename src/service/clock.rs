@@ -1,0 +1,20 @@
+//! The gateway's clock.
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Role};
+use penstock_base::clock::ClockReport;
+use penstock_base::error::GatewayError;
+
+/// Resets the clock: forgets when it was last known to be right. Returns its state after that.
+///
+/// # Errors
+/// The errors of the check of `by` and of the store.
+pub async fn reset_clock(gateway: &Gateway, by: &Authorized) -> Result<ClockReport, GatewayError> {
+    by.require_role(Role::Admin)?;
+    let (clock, by) = (gateway.clock.clone(), by.clone());
+    run_blocking(move || {
+        clock.reset(&by)?;
+        Ok(clock.report())
+    })
+    .await
+}

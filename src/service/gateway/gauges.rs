@@ -1,0 +1,58 @@
+//! The gauges of the metrics, as the gateway's parts report them.
+use super::Gateway;
+use crate::blocking::run_blocking;
+use jiff::Timestamp;
+use penstock_base::clock::is_synchronised;
+use penstock_base::disk;
+use penstock_base::error::GatewayError;
+use penstock_base::telemetry::metrics::{self, Gauges, TargetGauges};
+use penstock_export::TargetState;
+
+impl Gateway {
+    /// Collects the gauges.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub async fn collect_gauges(&self) -> Result<Gauges, GatewayError> {
+        let gateway = self.clone();
+        run_blocking(move || gateway.read_gauges()).await
+    }
+
+    fn read_gauges(&self) -> Result<Gauges, GatewayError> {
+        let (stats, spool) = (self.store.stats(), self.exporter.spool_usage());
+        Ok(Gauges {
+            quads: stats.quads,
+            sequence: stats.sequence,
+            journal_bytes: stats.journal_bytes,
+            index_bytes: stats.index_bytes,
+            write_back_bytes: stats.write_back_bytes,
+            disk_free_bytes: disk::free_bytes_of(&self.settings.data_dir).unwrap_or_default(),
+            disk_in_reserve: self.disk.is_in_reserve(),
+            memory_limit_bytes: self.memory.limit_bytes().unwrap_or_default(),
+            memory_level: self.memory.current_level() as u8,
+            clock_synchronised: is_synchronised(),
+            certificate_expiry_seconds: metrics::certificate_expiry(),
+            spool_bytes_and_limit: (spool.waiting, spool.limit),
+            parked: spool.parked,
+            waiting_business_objects: self.exporter.list_waiting_names(),
+            poisoned: self.store.poison_cause().is_some(),
+            targets: self.exporter.list_targets()?.into_iter().map(target_gauges).collect(),
+        })
+    }
+}
+
+fn target_gauges(state: TargetState) -> TargetGauges {
+    let moment = |at: Option<String>| at.and_then(|at| at.parse::<Timestamp>().ok());
+    let age = u32::try_from(state.oldest_age_seconds.unwrap_or_default()).unwrap_or(u32::MAX);
+    TargetGauges {
+        name: state.name,
+        depth: state.depth,
+        waiting: state.waiting,
+        bytes: state.bytes,
+        oldest_age_seconds: f64::from(age),
+        blocked: state.blocked.is_some(),
+        attempts: state.attempts,
+        last_delivery_seconds: moment(state.last_delivery)
+            .map_or(0.0, |at| at.as_duration().as_secs_f64()),
+    }
+}

@@ -1,0 +1,28 @@
+//! The targets of exports: their state, and a test of whether they would accept files.
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Role};
+use penstock_base::error::GatewayError;
+use penstock_export::{ProbeResult, TargetState};
+
+/// Lists the targets that the configuration, a Business Object or the queue names, ordered by name.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn list_targets(gateway: &Gateway) -> Result<Vec<TargetState>, GatewayError> {
+    let exporter = gateway.exporter.clone();
+    run_blocking(move || exporter.list_targets()).await
+}
+
+/// Tests whether a target would accept files, with its configured credentials. The test writes nothing.
+///
+/// # Errors
+/// `ErrorClass::NotFound` if the bucketName refers to no target.
+pub async fn test_target(
+    gateway: &Gateway,
+    by: &Authorized,
+    bucket_name: &str,
+) -> Result<ProbeResult, GatewayError> {
+    by.require_role(Role::Admin)?;
+    gateway.exporter.test_target(bucket_name).await
+}

@@ -73,39 +73,21 @@ impl DeliveryWorker {
         let wake = run_blocking(&self.inner, move |inner| Ok(inner.queue.wake_signal(&name))).await;
         let Ok(wake) = wake else { return };
         while self.wait_for_window().await {
-            let name = self.name.clone();
-            let job = match run_blocking(&self.inner, move |inner| {
-                inner.queue.begin_delivery(&name)
-            })
-            .await
-            {
+            let job = match self.begin_delivery().await {
                 Ok(Some(job)) => job,
                 Ok(None) => return,
                 Err(fault) => {
                     tracing::error!(target_name = self.name, %fault, "The export queue could not be read.");
                     let max_delay = self.inner.options.timings.max_delay;
-                    if !wait_for_retry(
-                        max_delay,
-                        &wake,
-                        &mut self.stop,
-                        None::<std::future::Ready<()>>,
-                    )
-                    .await
-                    {
+                    let back = None::<std::future::Ready<()>>;
+                    if !wait_for_retry(max_delay, &wake, &mut self.stop, back).await {
                         return;
                     }
                     continue;
                 }
             };
             let started = Instant::now();
-            let result = {
-                let mut stop = self.stop.clone();
-                tokio::select! {
-                    result = self.deliver_job(&job) => result,
-                    () = wait_for_grace_end(&mut stop) => Err(DeliveryFailure::new(FailureClass::Closed, "the gateway stops")),
-                }
-            };
-            let result = match result {
+            let result = match self.deliver_unless_stopped(&job).await {
                 Err(DeliveryFailure { class: FailureClass::Closed, cause, .. }) => {
                     self.interrupt_delivery(&job.entry, &cause).await;
                     continue;
@@ -146,6 +128,23 @@ impl DeliveryWorker {
             }
         }
         false
+    }
+
+    /// Starts the delivery of the first export in the queue. Returns `None` if the queue is empty.
+    async fn begin_delivery(&self) -> Result<Option<DeliveryJob>, GatewayError> {
+        let name = self.name.clone();
+        run_blocking(&self.inner, move |inner| inner.queue.begin_delivery(&name)).await
+    }
+
+    /// Delivers an export, and gives up if the gateway stops and the delivery takes too long.
+    async fn deliver_unless_stopped(&mut self, job: &DeliveryJob) -> Result<(), DeliveryFailure> {
+        let mut stop = self.stop.clone();
+        tokio::select! {
+            result = self.deliver_job(job) => result,
+            () = wait_for_grace_end(&mut stop) => {
+                Err(DeliveryFailure::new(FailureClass::Closed, "the gateway stops"))
+            }
+        }
     }
 
     async fn deliver_job(&mut self, job: &DeliveryJob) -> Result<(), DeliveryFailure> {

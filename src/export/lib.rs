@@ -4,6 +4,7 @@
 //! | file | what |
 //! |---|---|
 //! | `file`, `render`, `verify`, `tokens` | the export file: the format, rendering from the store, verifying. |
+//! | `key` | the key of an export in its target. |
 //! | `spool` | the folder with the files. |
 //! | `entry`, `queue`, `record`, `state` | the entries, in the store's commits and in memory. |
 //! | `operate`, `history` | retry, park and replay; how long delivered entries are kept. |
@@ -36,6 +37,7 @@ mod directory;
 pub mod entry;
 mod file;
 mod history;
+mod key;
 mod make;
 #[cfg(test)]
 mod model;

@@ -1,13 +1,14 @@
 //! Creates an export: renders it into the spool, syncs it, and queues it. The same commit records how far the
 //! changes are exported.
 use super::entry::{ExportEntry, Kind};
+use super::key;
 use super::queue::{self, EnqueueError, NewExports, NewFile, QueueTarget};
 use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{ExportRequester, Inner, PushResult, record, target};
 use penstock_base::clock::Stamp;
 use penstock_base::commit::commit;
-use penstock_base::error::{ErrorClass as FaultKind, GatewayError};
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_base::time;
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget};
@@ -28,15 +29,16 @@ pub(super) fn check_exportable(
 ) -> Result<(), GatewayError> {
     let definition = &business_object.object.definition;
     let name = definition.name.as_str();
-    let conflict =
-        |why| GatewayError::new(FaultKind::Conflict, format!("the Business Object `{name}` {why}"));
+    let conflict = |why| {
+        GatewayError::new(ErrorClass::Conflict, format!("the Business Object `{name}` {why}"))
+    };
     if !definition.enabled {
         return Err(conflict("is disabled; enable it to export it"));
     }
-    queue::check_name_length(name).map_err(|cause| GatewayError::new(FaultKind::Invalid, cause))?;
+    key::check_name_length(name).map_err(|cause| GatewayError::new(ErrorClass::Invalid, cause))?;
     for push_target in &definition.push_targets {
         target::check_target(&inner.options, &push_target.bucket_name)
-            .map_err(|cause| GatewayError::new(FaultKind::Invalid, cause))?;
+            .map_err(|cause| GatewayError::new(ErrorClass::Invalid, cause))?;
     }
     if definition.push_targets.is_empty() {
         return Err(conflict("has no pushTargets; add one to export it"));
@@ -325,20 +327,8 @@ impl<'a> ExportBuilder<'a> {
         hook: queue::EntriesCommitHook<'_>,
         started: Instant,
     ) -> Result<Vec<ExportEntry>, GatewayError> {
+        let files = self.link_files(rendered)?;
         let queue = &self.inner.queue;
-        let mut files = Vec::with_capacity(rendered.len());
-        for (id, (kind, (finished, warnings))) in self.ids.iter().zip(rendered) {
-            let path = queue.spool.path(&record::file_name(id));
-            let mut ids = vec![id.clone()];
-            for _ in self.targets.iter().skip(1) {
-                let id = Uuid::now_v7().to_string();
-                let link = self.files.add_file_name(&id);
-                link_or_copy(&path, &link)
-                    .map_err(|error| spool::spool_error("linking", &link, &error))?;
-                ids.push(id);
-            }
-            files.push(NewFile { kind, finished, warnings, ids });
-        }
         queue.spool.sync_folder()?;
         let configured = &self.inner.options.targets;
         let to = |name: &String| QueueTarget {
@@ -363,38 +353,68 @@ impl<'a> ExportBuilder<'a> {
             self.check_instance(t)?;
             hook(t, entries)
         });
-        let is_not_committed = added.as_ref().is_err_and(|error| match error {
-            EnqueueError::Refused(_)
-            | EnqueueError::Store(Error::TooLarge { .. } | Error::Reopening) => true,
-            EnqueueError::Store(error) => {
-                error.is_disk_full() && queue.store.poison_cause().is_none()
-            }
-        });
-        // After any other error, the next start may find the commit, whose entries need the files.
-        if !is_not_committed {
+        if !added.as_ref().is_err_and(|error| self.is_surely_not_committed(error)) {
             self.files.names.clear();
         }
         let entries = added?;
-        let seconds = started.elapsed().as_secs_f64();
-        for file in &files {
-            metrics::count_queued_export(file.finished.objects, file.finished.bytes, seconds);
-        }
-        for entry in &entries {
-            let kind = entry.kind.name();
-            metrics::count_business_object_export(name, kind, entry.object_count);
-            tracing::info!(
-                export_id = entry.id,
-                business_object = name,
-                target_name = entry.target,
-                sequence = entry.sequence,
-                kind,
-                objects = entry.object_count,
-                bytes = entry.bytes,
-                duration_ms = started.elapsed().as_millis(),
-                "An export was queued."
-            );
-        }
+        report_queued_exports(name, &files, &entries, started);
         Ok(entries)
+    }
+
+    /// Links each file to one file for each further target, and gives every file the id of its entry.
+    fn link_files(
+        &mut self,
+        rendered: Vec<(Kind, Rendered)>,
+    ) -> Result<Vec<NewFile>, GatewayError> {
+        let mut files = Vec::with_capacity(rendered.len());
+        for (id, (kind, (finished, warnings))) in self.ids.iter().zip(rendered) {
+            let path = self.inner.queue.spool.path(&record::file_name(id));
+            let mut ids = vec![id.clone()];
+            for _ in self.targets.iter().skip(1) {
+                let id = Uuid::now_v7().to_string();
+                let link = self.files.add_file_name(&id);
+                link_or_copy(&path, &link)
+                    .map_err(|error| spool::spool_error("linking", &link, &error))?;
+                ids.push(id);
+            }
+            files.push(NewFile { kind, finished, warnings, ids });
+        }
+        Ok(files)
+    }
+
+    /// Returns whether this error means that nothing was committed. After any other error, the next start may find the
+    /// commit, whose entries need the files.
+    fn is_surely_not_committed(&self, error: &EnqueueError) -> bool {
+        match error {
+            EnqueueError::Refused(_)
+            | EnqueueError::Store(Error::TooLarge { .. } | Error::Reopening) => true,
+            EnqueueError::Store(error) => {
+                error.is_disk_full() && self.inner.queue.store.poison_cause().is_none()
+            }
+        }
+    }
+}
+
+/// Counts and logs the exports of a Business Object that were queued.
+fn report_queued_exports(name: &str, files: &[NewFile], entries: &[ExportEntry], started: Instant) {
+    let seconds = started.elapsed().as_secs_f64();
+    for file in files {
+        metrics::count_queued_export(file.finished.objects, file.finished.bytes, seconds);
+    }
+    for entry in entries {
+        let kind = entry.kind.name();
+        metrics::count_business_object_export(name, kind, entry.object_count);
+        tracing::info!(
+            export_id = entry.id,
+            business_object = name,
+            target_name = entry.target,
+            sequence = entry.sequence,
+            kind,
+            objects = entry.object_count,
+            bytes = entry.bytes,
+            duration_ms = started.elapsed().as_millis(),
+            "An export was queued."
+        );
     }
 }
 

@@ -13,6 +13,7 @@ use super::cause::DeliveryFailure;
 use super::entry::{ExportEntry, Kind, Status};
 use super::file::FinishedFile;
 use super::history::HistoryRemovals;
+use super::key::build_key;
 use super::published::PublishedExport;
 use super::record::{self, Record};
 use super::spool::Spool;
@@ -114,71 +115,12 @@ impl ExportQueue {
         limits: HistoryLimits,
         events: EventBus,
     ) -> Result<Self, GatewayError> {
-        let mut state = QueueState::default();
-        let mut files = HashSet::new();
-        let mut missing = Vec::new();
-        let mut unread = 0_u64;
-        record::scan_records(&store, &mut |order, record| {
-            let Some(mut record) = record else {
-                unread += 1;
-                state.next_order = state.next_order.max(order + 1);
-                return;
-            };
-            state.add_record(order, &record);
-            if !record.kept {
-                return;
-            }
-            files.insert(record.spool_file_name());
-            let status = match record.entry.status {
-                Status::Delivered | Status::Parked => return,
-                waiting => waiting,
-            };
-            let cause = spool.open_file(&record.spool_file_name(), record.entry.bytes).err();
-            if cause.is_some() || status != Status::Queued {
-                record.entry.status =
-                    if cause.is_some() { Status::Blocked } else { Status::Queued };
-                record.entry.last_error = cause;
-                missing.push((order, record));
-            }
-        })?;
-        state.has_unreadable = unread > 0;
-        for (_, record) in &missing {
-            if let Some(cause) = &record.entry.last_error {
-                let ExportEntry { id, target, business_object_name, .. } = &record.entry;
-                tracing::error!(
-                    export_id = id,
-                    target_name = target,
-                    business_object = business_object_name,
-                    cause,
-                    "The file of an export is missing or damaged; restore it, or park the export."
-                );
-            }
-        }
-        if !missing.is_empty() {
-            store.transact::<_, Error>(|t| {
-                missing.iter().try_for_each(|(order, record)| record::put_record(t, *order, record))
-            })?;
-        }
-        if unread == 0 {
-            spool.retain(&files)?;
-        } else {
-            tracing::error!(
-                unread,
-                "Records of the export queue could not be read, and their files stay in the spool. Was this \
-                 data directory written by a newer version?"
-            );
-        }
-        for (target, target_queue) in &mut state.queues {
-            let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
-            target_queue.unclear_since.insert(head, Instant::now());
-            let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
-            tracing::info!(
-                target_name = target,
-                exports,
-                bytes,
-                "Undelivered exports were found; the gateway delivers them."
-            );
-        }
+        let mut loaded = LoadedRecords::default();
+        record::scan_records(&store, &mut |order, record| loaded.add(order, record, &spool))?;
+        loaded.store_corrections(&store)?;
+        loaded.clean_up_spool(&spool)?;
+        let mut state = loaded.state;
+        state.expect_interrupted_deliveries();
         let queue = Self {
             store,
             spool,
@@ -441,6 +383,84 @@ impl ExportQueue {
     }
 }
 
+/// The records of the store, while the queue opens.
+#[derive(Default)]
+struct LoadedRecords {
+    state: QueueState,
+    /// The files that the spool must keep.
+    files: HashSet<String>,
+    /// Records whose status differs from the stored one, with their orders.
+    corrections: Vec<(u64, Record)>,
+    /// The number of records that could not be read.
+    unread: u64,
+}
+
+impl LoadedRecords {
+    /// Adds a record. It is corrected if its file is missing, or if the gateway stopped during its delivery.
+    fn add(&mut self, order: u64, record: Option<Record>, spool: &Spool) {
+        let Some(mut record) = record else {
+            self.unread += 1;
+            self.state.has_unreadable = true;
+            self.state.next_order = self.state.next_order.max(order + 1);
+            return;
+        };
+        self.state.add_record(order, &record);
+        if !record.kept {
+            return;
+        }
+        let file = record.spool_file_name();
+        let status = record.entry.status;
+        if !matches!(status, Status::Delivered | Status::Parked) {
+            let cause = spool.open_file(&file, record.entry.bytes).err();
+            if cause.is_some() || status != Status::Queued {
+                record.entry.status =
+                    if cause.is_some() { Status::Blocked } else { Status::Queued };
+                record.entry.last_error = cause;
+                self.corrections.push((order, record));
+            }
+        }
+        self.files.insert(file);
+    }
+
+    /// Stores the corrected records, and logs those whose file is missing.
+    fn store_corrections(&self, store: &Store) -> Result<(), Error> {
+        for (_, record) in &self.corrections {
+            if let Some(cause) = &record.entry.last_error {
+                let ExportEntry { id, target, business_object_name, .. } = &record.entry;
+                tracing::error!(
+                    export_id = id,
+                    target_name = target,
+                    business_object = business_object_name,
+                    cause,
+                    "The file of an export is missing or damaged; restore it, or park the export."
+                );
+            }
+        }
+        if self.corrections.is_empty() {
+            return Ok(());
+        }
+        store.transact::<_, Error>(|t| {
+            let mut corrections = self.corrections.iter();
+            corrections.try_for_each(|(order, record)| record::put_record(t, *order, record))
+        })?;
+        Ok(())
+    }
+
+    /// Removes the files without a record, unless there are records that could not be read.
+    fn clean_up_spool(&self, spool: &Spool) -> Result<(), GatewayError> {
+        if self.unread == 0 {
+            spool.retain(&self.files)?;
+        } else {
+            tracing::error!(
+                unread = self.unread,
+                "Records of the export queue could not be read, and their files stay in the spool. Was this \
+                 data directory written by a newer version?"
+            );
+        }
+        Ok(())
+    }
+}
+
 /// The reason why exports were not queued.
 #[derive(Debug)]
 pub(super) enum EnqueueError {
@@ -516,43 +536,6 @@ impl NewExports<'_> {
     }
 }
 
-/// Checks that the longest possible file name of a key fits into a directory (255 bytes).
-pub(super) fn check_name_length(name: &str) -> Result<(), String> {
-    let file_name =
-        build_key("", name, "20260301T120000Z", u64::MAX).len() - percent_encode(name).len() - 1;
-    if file_name <= 255 {
-        return Ok(());
-    }
-    Err(format!(
-        "the name of the Business Object is too long for the key of an export: it has {} percent-encoded \
-         bytes, {} too many; shorten it",
-        percent_encode(name).len(),
-        file_name - 255
-    ))
-}
-
-/// Returns the key of an export: `<prefix><name>/<name>-<export_date>-<sequence>.json`.
-fn build_key(prefix: &str, name: &str, export_date: &str, sequence: u64) -> String {
-    let name = percent_encode(name);
-    format!("{prefix}{name}/{name}-{export_date}-{sequence:012}.json")
-}
-
-/// Percent-encodes all bytes except `A-Za-z0-9._-`. A name that consists only of dots is encoded completely,
-/// because it would lead to another folder.
-fn percent_encode(name: &str) -> String {
-    let dots = name.bytes().all(|b| b == b'.');
-    let mut encoded = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if (byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')) && !dots {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push('%');
-            encoded.push_str(&super::file::to_hex(&[byte]).to_ascii_uppercase());
-        }
-    }
-    encoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -578,18 +561,5 @@ mod tests {
         .unwrap();
         assert!(queue.spool.path("some.json").exists());
         assert_eq!(queue.lock_state().next_order, 8);
-    }
-
-    #[test]
-    fn keys_contain_no_path_characters() {
-        assert_eq!(
-            build_key("plant/", "Pump", "20260301T120000Z", 7),
-            "plant/Pump/Pump-20260301T120000Z-000000000007.json"
-        );
-        assert_eq!(percent_encode("a b/ü..c"), "a%20b%2F%C3%BC..c");
-        assert_eq!(percent_encode("."), "%2E");
-        assert_eq!(percent_encode(".."), "%2E%2E");
-        assert_eq!(check_name_length(&"n".repeat(200)), Ok(()));
-        assert!(check_name_length(&"ü".repeat(100)).is_err());
     }
 }

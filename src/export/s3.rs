@@ -130,7 +130,7 @@ impl Bucket {
         }
         let content = delivery.prepare_content(self.compression).await?;
         let stored = if content.length > MULTIPART_THRESHOLD_BYTES {
-            self.put_in_parts(&content, entry, &before, uploads, uplink).await?
+            self.put_in_parts(&content, entry, before, uploads, uplink).await?
         } else {
             self.put_object(&content, entry, before == StoredObject::Damaged, uplink).await?
         };

@@ -63,6 +63,29 @@ fn invalid_file(findings: Vec<Finding>) -> GatewayError {
 /// Reads and checks an export file to its end.
 pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseError> {
     let mut tokens = Tokenizer::new(file);
+    let expected = read_metadata(&mut tokens)?;
+    tokens.expect_token(b',')?;
+    tokens.expect_member("data")?;
+    let (objects, digest) = tokens.read_hashed(count_objects)?;
+    tokens.expect_token(b'}')?;
+    tokens.expect_end()?;
+
+    let mut findings = Vec::new();
+    let mut compare = |pointer: &str, said: &str, found: &str| {
+        if said != found {
+            findings.push(Finding::at_pointer(
+                pointer,
+                format!("expected {found}, as `data` has it; found {said}"),
+            ));
+        }
+    };
+    compare("/metadata/object_count", &expected.object_count.to_string(), &objects.to_string());
+    compare("/metadata/data_checksum", &expected.data_checksum, &to_hex(&digest));
+    if findings.is_empty() { Ok(expected) } else { Err(ParseError::Mismatch(findings)) }
+}
+
+/// Reads the beginning of a file and its metadata, without checking them against the data.
+fn read_metadata<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<VerifiedFile, ParseError> {
     tokens.expect_exact(b'{', "an export file begins with `{`")?;
     tokens.expect_member("metadata")?;
     tokens.expect_token(b'{')?;
@@ -103,28 +126,7 @@ pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseE
         return Err(ParseError::unexpected_value(at, "`SHA-256`", &algorithm));
     }
     tokens.expect_token(b'}')?;
-    tokens.expect_token(b',')?;
-    tokens.expect_member("data")?;
-    let (objects, digest) = tokens.read_hashed(count_objects)?;
-    tokens.expect_token(b'}')?;
-    tokens.expect_end()?;
-
-    let mut findings = Vec::new();
-    let mut compare = |pointer: &str, said: String, found: String| {
-        if said != found {
-            findings.push(Finding::at_pointer(
-                pointer,
-                format!("expected {found}, as `data` has it; found {said}"),
-            ));
-        }
-    };
-    compare("/metadata/object_count", digits, objects.to_string());
-    compare("/metadata/data_checksum", data_checksum.clone(), to_hex(&digest));
-    if findings.is_empty() {
-        Ok(VerifiedFile { export_date, object_type, object_count, data_checksum })
-    } else {
-        Err(ParseError::Mismatch(findings))
-    }
+    Ok(VerifiedFile { export_date, object_type, object_count, data_checksum })
 }
 
 /// Reads the array of objects and counts them.

@@ -4,15 +4,14 @@
 //! Objects are read as streams, one after the other. Each export needs only one bit of memory, so the memory use
 //! hardly depends on the size of the bucket.
 
-mod key;
 mod place;
 mod sequences;
 
 pub use place::{BucketLocation, ReadCredentials};
 
 use super::file::to_hex;
+use super::key::ExportKey;
 use super::verify::{self, ParseError};
-use key::ExportKey;
 use penstock_base::error::{ErrorClass, GatewayError};
 use place::ObjectReader;
 use sequences::Sequences;

@@ -32,17 +32,31 @@ enum UploadResult {
     Unknown,
 }
 
+/// A file that is sent in parts.
+struct PartsDelivery<'a> {
+    bucket: &'a Bucket,
+    content: &'a ObjectContent,
+    entry: &'a ExportEntry,
+    /// Whether the file replaces a damaged object.
+    overwrite: bool,
+    uploads: &'a UploadFolder,
+    uplink: &'a Arc<Uplink>,
+}
+
 impl Bucket {
     /// Sends the file in parts. Returns false if the key already has an object.
     pub(super) async fn put_in_parts(
         &self,
         content: &ObjectContent,
         entry: &ExportEntry,
-        before: &StoredObject,
+        before: StoredObject,
         uploads: &UploadFolder,
         uplink: &Arc<Uplink>,
     ) -> Result<bool, DeliveryFailure> {
-        let overwrite = *before == StoredObject::Damaged;
+        let mut stored = before;
+        let overwrite = stored == StoredObject::Damaged;
+        let mut sending =
+            PartsDelivery { bucket: self, content, entry, overwrite, uploads, uplink };
         let (folder, id) = (uploads.clone(), entry.id.clone());
         let recorded = run_on_disk(move || Ok(folder.read_upload(&id))).await?;
         let part_size = MIN_PART_BYTES.max(content.length.div_ceil(MAX_PARTS));
@@ -53,30 +67,28 @@ impl Bucket {
                 && record.sha256 == content.sha256
         };
         if let Some((record, parts)) = recorded.filter(|(record, _)| fits(record)) {
-            match self
-                .continue_upload(&record, parts, content, entry, overwrite, uploads, uplink)
-                .await?
-            {
+            match sending.continue_upload(&record, parts).await? {
                 UploadResult::Stored => return Ok(true),
                 UploadResult::Taken => return Ok(false),
                 // An earlier attempt may have completed the upload, and its answer was lost.
                 UploadResult::Unknown => {
                     uploads.remove_record(&entry.id);
-                    if self.query_object(entry).await? == StoredObject::SameExport {
-                        return Ok(true);
+                    stored = self.query_object(entry).await?;
+                    match stored {
+                        StoredObject::SameExport => return Ok(true),
+                        StoredObject::Foreign(_) => return Ok(false),
+                        _ => sending.overwrite = stored == StoredObject::Damaged,
                     }
                 }
             }
         }
-        if *before != StoredObject::Unreadable {
+        // A damaged object is replaced, so it no longer needs the parts that Swift would remove.
+        if matches!(stored, StoredObject::Missing | StoredObject::Damaged) {
             // Uploads that cannot be aborted now are aborted once the file is stored.
             let _ = self.abort_open_uploads(&entry.key).await;
         }
         let record = self.create_upload(content, entry, part_size, uploads).await?;
-        match self
-            .continue_upload(&record, Vec::new(), content, entry, overwrite, uploads, uplink)
-            .await?
-        {
+        match sending.continue_upload(&record, Vec::new()).await? {
             UploadResult::Stored => Ok(true),
             UploadResult::Taken => Ok(false),
             UploadResult::Unknown => {
@@ -120,54 +132,6 @@ impl Bucket {
         let (uploads, id, copy) = (uploads.clone(), entry.id.clone(), record.clone());
         run_on_disk(move || uploads.record_upload(&id, &copy)).await?;
         Ok(record)
-    }
-
-    /// Sends the missing parts and completes the upload.
-    #[expect(clippy::too_many_arguments, reason = "one upload needs all of them")]
-    async fn continue_upload(
-        &self,
-        record: &UploadRecord,
-        mut parts: Vec<UploadedPart>,
-        content: &ObjectContent,
-        entry: &ExportEntry,
-        overwrite: bool,
-        uploads: &UploadFolder,
-        uplink: &Arc<Uplink>,
-    ) -> Result<UploadResult, DeliveryFailure> {
-        for number in 1..=record.part_count() {
-            if parts.iter().any(|part| part.number == number) {
-                continue;
-            }
-            if !uplink.is_open() {
-                return Err(DeliveryFailure::new(
-                    FailureClass::Closed,
-                    "the delivery window closed",
-                ));
-            }
-            let from = (number - 1) * record.part_size;
-            let range = from..(from + record.part_size).min(content.length);
-            let sha256 = digest_range(&content.file, range.clone()).await?;
-            let number_text = number.to_string();
-            let query = [("partNumber", number_text.as_str()), ("uploadId", &record.upload)];
-            let mut request = S3Request::new(Method::PUT, &entry.key);
-            request.query = &query;
-            request.body = RequestBody::File(&content.file, range, sha256, uplink);
-            let answer = self.send(request).await?;
-            let etag = match answer.status {
-                200..=299 => answer.header("etag").map(str::to_owned),
-                404 if has_code(&answer.body, "NoSuchUpload") => return Ok(UploadResult::Unknown),
-                _ => return Err(self.refused_failure(&answer)),
-            };
-            let etag = etag.ok_or_else(|| self.refused_failure(&answer))?;
-            let part = UploadedPart { number, etag };
-            let (folder, id, copy) = (uploads.clone(), entry.id.clone(), part.clone());
-            run_on_disk(move || folder.record_part(&id, &copy)).await?;
-            parts.push(part);
-        }
-        parts.sort_by_key(|part| part.number);
-        let (folder, id) = (uploads.clone(), entry.id.clone());
-        run_on_disk(move || folder.sync_record(&id)).await?;
-        self.complete_upload(record, &parts, overwrite).await
     }
 
     async fn complete_upload(
@@ -295,6 +259,59 @@ impl Bucket {
         let uploads = list_elements(&answer.body, "Upload");
         let of_key = uploads.filter(|upload| first_element(upload, "Key").as_deref() == Some(key));
         Ok(of_key.filter_map(|upload| first_element(upload, "UploadId")).collect())
+    }
+}
+
+impl PartsDelivery<'_> {
+    /// Sends the missing parts and completes the upload.
+    async fn continue_upload(
+        &self,
+        record: &UploadRecord,
+        mut parts: Vec<UploadedPart>,
+    ) -> Result<UploadResult, DeliveryFailure> {
+        for number in 1..=record.part_count() {
+            if parts.iter().any(|part| part.number == number) {
+                continue;
+            }
+            if !self.uplink.is_open() {
+                return Err(DeliveryFailure::new(
+                    FailureClass::Closed,
+                    "the delivery window closed",
+                ));
+            }
+            let Some(part) = self.send_part(record, number).await? else {
+                return Ok(UploadResult::Unknown);
+            };
+            let (folder, id, copy) = (self.uploads.clone(), self.entry.id.clone(), part.clone());
+            run_on_disk(move || folder.record_part(&id, &copy)).await?;
+            parts.push(part);
+        }
+        parts.sort_by_key(|part| part.number);
+        let (folder, id) = (self.uploads.clone(), self.entry.id.clone());
+        run_on_disk(move || folder.sync_record(&id)).await?;
+        self.bucket.complete_upload(record, &parts, self.overwrite).await
+    }
+
+    /// Sends one part. Returns `None` if the server does not know the upload.
+    async fn send_part(
+        &self,
+        record: &UploadRecord,
+        number: u64,
+    ) -> Result<Option<UploadedPart>, DeliveryFailure> {
+        let from = (number - 1) * record.part_size;
+        let range = from..(from + record.part_size).min(self.content.length);
+        let sha256 = digest_range(&self.content.file, range.clone()).await?;
+        let number_text = number.to_string();
+        let query = [("partNumber", number_text.as_str()), ("uploadId", &record.upload)];
+        let mut request = S3Request::new(Method::PUT, &self.entry.key);
+        request.query = &query;
+        request.body = RequestBody::File(&self.content.file, range, sha256, self.uplink);
+        let answer = self.bucket.send(request).await?;
+        match (answer.status, answer.header("etag")) {
+            (200..=299, Some(etag)) => Ok(Some(UploadedPart { number, etag: etag.to_owned() })),
+            (404, _) if has_code(&answer.body, "NoSuchUpload") => Ok(None),
+            _ => Err(self.bucket.refused_failure(&answer)),
+        }
     }
 }
 

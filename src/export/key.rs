@@ -1,7 +1,9 @@
-//! Parses the key of an export.
+//! The key of an export: `<prefix><name>/<name>-<export_date>-<sequence>.json`. Exports are created with it, and the check
+//! of a bucket parses it.
+use super::file::to_hex;
 use percent_encoding::percent_decode_str;
 
-/// `<prefix><name>/<name>-<export_date>-<sequence>.json`
+/// The parts of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ExportKey<'a> {
     /// The prefix and the name as in the key.
@@ -31,6 +33,43 @@ impl<'a> ExportKey<'a> {
         let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
         Some(Self { folder, name, date, sequence })
     }
+}
+
+/// Checks that the longest possible file name of a key fits into a directory (255 bytes).
+pub(super) fn check_name_length(name: &str) -> Result<(), String> {
+    let file_name =
+        build_key("", name, "20260301T120000Z", u64::MAX).len() - percent_encode(name).len() - 1;
+    if file_name <= 255 {
+        return Ok(());
+    }
+    Err(format!(
+        "the name of the Business Object is too long for the key of an export: it has {} percent-encoded \
+         bytes, {} too many; shorten it",
+        percent_encode(name).len(),
+        file_name - 255
+    ))
+}
+
+/// Returns the key of an export.
+pub(super) fn build_key(prefix: &str, name: &str, export_date: &str, sequence: u64) -> String {
+    let name = percent_encode(name);
+    format!("{prefix}{name}/{name}-{export_date}-{sequence:012}.json")
+}
+
+/// Percent-encodes all bytes except `A-Za-z0-9._-`. A name that consists only of dots is encoded completely,
+/// because it would lead to another folder.
+fn percent_encode(name: &str) -> String {
+    let dots = name.bytes().all(|b| b == b'.');
+    let mut encoded = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if (byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')) && !dots {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            encoded.push_str(&to_hex(&[byte]).to_ascii_uppercase());
+        }
+    }
+    encoded
 }
 
 #[cfg(test)]
@@ -65,5 +104,18 @@ mod tests {
         ] {
             assert_eq!(ExportKey::parse(path), None, "{path}");
         }
+    }
+
+    #[test]
+    fn keys_contain_no_path_characters() {
+        assert_eq!(
+            build_key("plant/", "Pump", "20260301T120000Z", 7),
+            "plant/Pump/Pump-20260301T120000Z-000000000007.json"
+        );
+        assert_eq!(percent_encode("a b/ü..c"), "a%20b%2F%C3%BC..c");
+        assert_eq!(percent_encode("."), "%2E");
+        assert_eq!(percent_encode(".."), "%2E%2E");
+        assert_eq!(check_name_length(&"n".repeat(200)), Ok(()));
+        assert!(check_name_length(&"ü".repeat(100)).is_err());
     }
 }

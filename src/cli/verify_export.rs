@@ -115,13 +115,7 @@ fn check_bucket(
         });
     })?;
     if json {
-        let mut line = json!({ "bucket": name, "whole": walked.findings == 0 });
-        if let (Some(fields), Ok(serde_json::Value::Object(said))) =
-            (line.as_object_mut(), serde_json::to_value(&walked))
-        {
-            fields.extend(said);
-        }
-        told(line.to_string());
+        told(summary_to_json(name, &walked));
     } else {
         for folder in &walked.folders {
             let gateway =
@@ -150,13 +144,48 @@ fn format_count(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
+fn summary_to_json(bucket: &str, walked: &WalkSummary) -> String {
+    let folders = walked.folders.iter().map(|folder| {
+        json!({
+            "folder": folder.folder,
+            "exports": folder.exports,
+            "last": folder.last,
+            "gateway": folder.gateway,
+        })
+    });
+    let line = json!({
+        "bucket": bucket,
+        "whole": walked.findings == 0,
+        "objects": walked.objects,
+        "bytes": walked.bytes,
+        "folders": folders.collect::<Vec<_>>(),
+        "findings": walked.findings,
+    });
+    line.to_string()
+}
+
 fn finding_to_json(bucket: &str, finding: &BucketFinding) -> String {
-    let mut line = json!({ "bucket": bucket });
-    if let (Some(fields), Ok(serde_json::Value::Object(said))) =
-        (line.as_object_mut(), serde_json::to_value(finding))
-    {
-        fields.extend(said);
-    }
+    let line = match finding {
+        BucketFinding::Gap { folder, from, to } => {
+            json!({ "bucket": bucket, "finding": "gap", "folder": folder, "from": from, "to": to })
+        }
+        BucketFinding::Double { key, sequence } => {
+            json!({ "bucket": bucket, "finding": "double", "key": key, "sequence": sequence })
+        }
+        BucketFinding::Damaged { key, cause } => {
+            json!({ "bucket": bucket, "finding": "damaged", "key": key, "cause": cause })
+        }
+        BucketFinding::Foreign { key } => {
+            json!({ "bucket": bucket, "finding": "foreign", "key": key })
+        }
+        BucketFinding::Mixed { key, gateway, expected } => json!({
+            "bucket": bucket,
+            "finding": "mixed",
+            "key": key,
+            "gateway": gateway,
+            "expected": expected,
+        }),
+    };
     line.to_string()
 }
 
@@ -197,11 +226,14 @@ fn check_file(path: &Path, json: bool) -> (bool, String) {
     let shown = path.display();
     match verify::verify_file(path) {
         Ok(verified) if json => {
-            let mut line = serde_json::to_value(&verified).unwrap_or_default();
-            if let Some(fields) = line.as_object_mut() {
-                fields.shift_insert(0, "file".to_owned(), json!(shown.to_string()));
-                fields.shift_insert(1, "whole".to_owned(), json!(true));
-            }
+            let line = json!({
+                "file": shown.to_string(),
+                "whole": true,
+                "exportDate": verified.export_date,
+                "objectType": verified.object_type,
+                "objectCount": verified.object_count,
+                "dataChecksum": verified.data_checksum,
+            });
             (true, line.to_string())
         }
         Ok(verified) => {

@@ -7,8 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 /// The metadata of a valid file.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifiedFile {
     /// `metadata.export_date`
     pub export_date: String,

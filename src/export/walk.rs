@@ -15,14 +15,12 @@ use super::verify::{self, ParseError};
 use penstock_base::error::{ErrorClass, GatewayError};
 use place::ObjectReader;
 use sequences::Sequences;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 /// A problem in a bucket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "finding", rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BucketFinding {
     /// Missing sequences: never delivered, parked at the gateway, or removed.
     Gap {
@@ -64,7 +62,7 @@ pub enum BucketFinding {
 }
 
 /// The exports of one Business Object in one bucket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderSummary {
     /// The prefix of the keys and the name of the Business Object.
     pub folder: String,
@@ -77,7 +75,7 @@ pub struct FolderSummary {
 }
 
 /// The result of checking a bucket.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WalkSummary {
     /// The number of objects.
     pub objects: u64,

@@ -96,17 +96,23 @@ pub async fn find_exports(
     search: ExportSearch,
 ) -> Result<FoundExports, GatewayError> {
     let exporter = gateway.exporter.clone();
-    run_blocking(move || search_exports(&exporter, search)).await
+    run_blocking(move || {
+        let ExportSearch { filter, after, limit, max_read } = search;
+        collect_matches(exporter.iterate(after), &filter, limit, max_read)
+    })
+    .await
 }
 
-fn search_exports(
-    exporter: &Exporter,
-    ExportSearch { filter, after, limit, max_read }: ExportSearch,
+fn collect_matches(
+    entries: impl Iterator<Item = Result<ExportEntry, GatewayError>>,
+    filter: &ExportFilter,
+    limit: usize,
+    max_read: usize,
 ) -> Result<FoundExports, GatewayError> {
     let mut exports: Vec<ExportEntry> = Vec::new();
     // The last export that was read, unless it is the last of `exports`.
     let mut skipped = None;
-    for (read_count, entry) in exporter.iterate(after).enumerate() {
+    for (read_count, entry) in entries.enumerate() {
         let entry = entry?;
         let is_match = filter.is_match(&entry);
         if read_count == max_read || is_match && exports.len() == limit {
@@ -234,4 +240,65 @@ pub async fn push_business_object(
         exporter.push(&business_object, requester)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_export::Kind;
+
+    fn entry(id: usize, target: &str) -> ExportEntry {
+        ExportEntry {
+            id: id.to_string(),
+            business_object: "Pump".to_owned(),
+            business_object_name: "Pump".to_owned(),
+            target: target.to_owned(),
+            sequence: 1,
+            kind: Kind::Full,
+            status: if id.is_multiple_of(2) { Status::Delivered } else { Status::Blocked },
+            object_count: 0,
+            bytes: 0,
+            data_checksum: String::new(),
+            sha256: String::new(),
+            key: String::new(),
+            created_at: String::new(),
+            clock: None,
+            delivered_at: None,
+            attempts: 0,
+            last_error: None,
+            pushed_by: None,
+            traceparent: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Returns the ids that all pages of a search in a list of ten exports find, and the number of pages.
+    fn find_all(filter: &ExportFilter, limit: usize, max_read: usize) -> (Vec<usize>, usize) {
+        let all: Vec<_> = (0..10).map(|id| entry(id, if id < 7 { "a" } else { "b" })).collect();
+        let (mut ids, mut pages, mut start) = (Vec::new(), 0, Some(0));
+        while let Some(first) = start {
+            let entries = all.iter().skip(first).cloned().map(Ok);
+            let found = collect_matches(entries, filter, limit, max_read).unwrap();
+            assert!(found.exports.len() <= limit);
+            ids.extend(found.exports.iter().map(|entry| entry.id.parse::<usize>().unwrap()));
+            start = found.next.map(|id| id.parse::<usize>().unwrap() + 1);
+            pages += 1;
+        }
+        (ids, pages)
+    }
+
+    #[test]
+    fn pages_of_a_search_find_each_match_once() {
+        let all = ExportFilter::default();
+        assert_eq!(find_all(&all, 3, usize::MAX), ((0..10).collect(), 4));
+        assert_eq!(find_all(&all, 10, usize::MAX), ((0..10).collect(), 1));
+        let blocked = ExportFilter { statuses: Some(&[Status::Blocked]), ..all.clone() };
+        assert_eq!(find_all(&blocked, 2, usize::MAX), (vec![1, 3, 5, 7, 9], 3));
+        // A page ends early once enough is read; the next one continues there.
+        assert_eq!(find_all(&blocked, 2, 4), (vec![1, 3, 5, 7, 9], 3));
+        let elsewhere = ExportFilter { target: Some("b".to_owned()), ..all };
+        assert_eq!(find_all(&elsewhere, 5, 4), (vec![7, 8, 9], 3));
+        let nothing = ExportFilter { business_object: Some("Valve".to_owned()), ..elsewhere };
+        assert_eq!(find_all(&nothing, 5, 20), (vec![], 1));
+    }
 }

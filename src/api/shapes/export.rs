@@ -401,3 +401,88 @@ impl Cause {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_export::{PublishedExport, PublishedTarget};
+
+    /// Asserts that two forms are the same JSON, with their members in the same order.
+    fn assert_same_form(wire: &impl Serialize, published: &impl Serialize) {
+        let to_text = |json: serde_json::Result<String>| json.unwrap();
+        assert_eq!(to_text(serde_json::to_string(wire)), to_text(serde_json::to_string(published)));
+    }
+
+    fn export(kind: Kind, status: Status) -> ExportEntry {
+        ExportEntry {
+            id: "1".to_owned(),
+            business_object: "2".to_owned(),
+            business_object_name: "Pump".to_owned(),
+            target: "plant-exports".to_owned(),
+            sequence: 3,
+            kind,
+            status,
+            object_count: 4,
+            bytes: 5,
+            data_checksum: "6".to_owned(),
+            sha256: "7".to_owned(),
+            key: "8".to_owned(),
+            created_at: "9".to_owned(),
+            clock: None,
+            delivered_at: None,
+            attempts: 0,
+            last_error: None,
+            pushed_by: None,
+            traceparent: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn events_have_the_form_of_the_api() {
+        let statuses = [
+            Status::Waiting,
+            Status::Queued,
+            Status::Delivering,
+            Status::Delivered,
+            Status::Blocked,
+            Status::Parked,
+        ];
+        let mut exports: Vec<_> =
+            statuses.into_iter().map(|status| export(Kind::Full, status)).collect();
+        exports.push(export(Kind::Incremental, Status::Queued));
+        exports.push(ExportEntry {
+            clock: Some(clock::Doubt::Unsynchronised),
+            delivered_at: Some("10".to_owned()),
+            last_error: Some("11".to_owned()),
+            pushed_by: Some("12".to_owned()),
+            traceparent: Some("13".to_owned()),
+            warnings: vec!["14".to_owned()],
+            ..export(Kind::Deleted, Status::Delivered)
+        });
+        for entry in exports {
+            assert_same_form(&Export::from(entry.clone()), &PublishedExport::from(&entry));
+        }
+        for class in [None, Some(FailureClass::Unreachable), Some(FailureClass::Refused)] {
+            let text = |text: &str| class.map(|_| text.to_owned());
+            let target = TargetState {
+                name: "plant-exports".to_owned(),
+                kind: "s3",
+                reachable: class.map(|_| true),
+                blocked: text("1"),
+                blocked_by: class,
+                blocked_since: text("2"),
+                attempts: 3,
+                next_attempt: text("4"),
+                paused: text("5"),
+                depth: 6,
+                waiting: 7,
+                bytes: 8,
+                oldest: text("9"),
+                oldest_age_seconds: class.map(|_| 10),
+                last_delivery: text("11"),
+            };
+            assert_same_form(&Target::from(target.clone()), &PublishedTarget::from(&target));
+        }
+    }
+}

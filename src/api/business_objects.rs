@@ -1,63 +1,29 @@
 //! `/api/v1/business-objects`: the definitions.
 use crate::shapes;
-use penstock_auth::{Authorized, Caller};
-use penstock_base::error::{Finding, GatewayError};
+use penstock_base::IfMatch;
 use penstock_http::body;
 use penstock_http::caller::caller;
 use penstock_http::etag::{format_etag, is_create_only, read_if_match};
 use penstock_http::path::{encode_segment, path_parameter};
-use penstock_http::problem::{self, Problem};
-use penstock_http::query::{Query, page_reply};
+use penstock_http::problem::Problem;
+use penstock_http::query::{Query, truncate_page};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::origin;
-use penstock_http::state::{gateway, run_blocking, state};
-use penstock_model::catalogue::{Action, Change, IfMatch, Requester};
-use penstock_model::resource::{BusinessObject, Compiled};
-use penstock_service::audit::change_event;
+use penstock_http::state::gateway;
+use penstock_model::resource::{Compiled, NewDefinition};
+use penstock_service::business_objects::{self, SaveConditions, find_business_object};
 use penstock_service::gateway::Gateway;
-use penstock_store::Transaction;
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, IF_MATCH, LOCATION};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
-use serde::Serialize;
-use serde_json::Value;
 use std::sync::Arc;
 
-/// Returns the Business Object that `{id}` names, by id or by name.
-pub fn find_business_object(req: &Request, gateway: &Gateway) -> Result<Arc<Compiled>, Problem> {
-    let id = path_parameter(req, "id");
-    gateway.catalogue.get(id).ok_or_else(|| unknown_business_object(id))
-}
-
-fn unknown_business_object(id: &str) -> Problem {
-    Problem::not_found(format!("there is no Business Object with the id or name {id:?}"))
-}
-
-#[derive(Serialize)]
-struct Answer<'a> {
-    #[serde(flatten)]
-    object: &'a BusinessObject,
-    warnings: Vec<Value>,
-}
-
-/// Responds with one Business Object, its warnings and its entity tag. Blocking.
-fn business_object_reply(gateway: &Gateway, compiled: &Arc<Compiled>) -> ReplyResult {
-    let answers = with_warnings(gateway, std::slice::from_ref(compiled))?;
-    Ok(Reply::json(&answers.first())?.with_header(ETAG, &format_etag(compiled.object.version)))
-}
-
-/// Returns Business Objects with their warnings. Blocking.
-fn with_warnings<'a>(
-    gateway: &Gateway,
-    of: &'a [Arc<Compiled>],
-) -> Result<Vec<Answer<'a>>, GatewayError> {
-    let warnings = gateway.catalogue.collect_warnings(of)?;
-    let answer = |(compiled, warnings): (&'a Arc<Compiled>, Vec<Finding>)| Answer {
-        object: &compiled.object,
-        warnings: warnings.iter().map(problem::finding_to_json).collect(),
-    };
-    Ok(of.iter().zip(warnings).map(answer).collect())
+/// Responds with one Business Object, its warnings and its entity tag.
+async fn business_object_reply(gateway: &Gateway, compiled: Arc<Compiled>) -> ReplyResult {
+    let checked = business_objects::collect_warnings(gateway, compiled).await?;
+    let etag = format_etag(checked.compiled.object.version);
+    Ok(Reply::json(&shapes::BusinessObject::from(checked))?.with_header(ETAG, &etag))
 }
 
 /// Lists the Business Objects, ordered by name.
@@ -74,16 +40,10 @@ pub(super) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
     let query = Query::read(req, &["limit", "cursor"])?;
     let (limit, cursor) = (query.read_limit()?, query.read_cursor()?);
     let gateway = gateway(depot)?;
-    run_blocking(move || {
-        let mut all = gateway.catalogue.list();
-        if let Some(cursor) = cursor {
-            all.retain(|compiled| compiled.object.definition.name > cursor);
-        }
-        all.truncate(limit + 1);
-        let items = with_warnings(&gateway, &all)?;
-        page_reply(items, limit, |answer| &answer.object.definition.name)
-    })
-    .await
+    let found = business_objects::list_business_objects(&gateway, cursor, limit + 1).await?;
+    let mut items: Vec<shapes::BusinessObject> = found.into_iter().map(Into::into).collect();
+    let next = truncate_page(&mut items, limit, |item| &item.name);
+    Reply::json(&shapes::BusinessObjects { items, next })
 }
 
 /// Creates a Business Object, or replaces the one of the same name.
@@ -106,132 +66,29 @@ pub(super) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
 )]
 pub(super) async fn put_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let force = Query::read(req, &["force"])?.read_flag("force")?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
+    let gateway = gateway(depot)?;
     let body = body::read_json_body(req, depot).await?;
     let only_if_new = is_create_only(req)?;
-    let one_at_a_time = state.creation_lock.lock().await;
-    // The catalogue refuses a body without a name, and reports all errors in it.
-    let if_match = match read_definition_name(body.bytes()) {
-        Some(name) => {
-            let there = gateway.catalogue.get(&name).map(|there| there.object.clone());
-            let there = there.filter(|there| there.definition.name == name);
-            if only_if_new && there.is_some() {
-                return Err(Problem::new(
-                    StatusCode::PRECONDITION_FAILED,
-                    format!(
-                        "If-None-Match requires a new Business Object, and {name:?} already exists"
-                    ),
-                ));
-            }
-            read_if_match(req, there.map(|there| there.version))?
-        }
-        None => IfMatch::Any,
+    let new = NewDefinition::from_json(body.bytes())?;
+    let name = &new.definition.name;
+    let there = gateway.catalogue.get(name).filter(|there| there.object.definition.name == *name);
+    let if_match = match there {
+        // The use case refuses the definition.
+        _ if name.is_empty() => IfMatch::Any,
+        Some(_) if only_if_new => IfMatch::Any,
+        there => read_if_match(req, there.map(|there| there.object.version))?,
     };
-    let by = caller(depot).clone();
-    let defined = move || {
-        let (compiled, created) =
-            define_business_object(&gateway, &by, force, body.bytes(), if_match)?;
-        Ok((business_object_reply(&gateway, &compiled)?, compiled, created))
-    };
-    let (reply, compiled, created) = run_blocking(defined).await?;
-    drop(one_at_a_time);
+    let conditions = SaveConditions { if_match, only_if_new, force };
+    let by = caller(depot);
+    let (compiled, created) =
+        business_objects::define_business_object(&gateway, by, new, conditions).await?;
+    let path = format!("/api/v1/business-objects/{}", encode_segment(&compiled.object.id));
+    let reply = business_object_reply(&gateway, compiled).await?;
     if !created {
         return Ok(reply);
     }
-    let prefix = &origin(depot).prefix;
-    let id = encode_segment(&compiled.object.id);
-    let location = format!("{prefix}/api/v1/business-objects/{id}");
+    let location = format!("{}{path}", origin(depot).prefix);
     Ok(reply.with_status(StatusCode::CREATED).with_header(LOCATION, &location))
-}
-
-/// Creates the Business Object of this definition, or replaces the one of the same name. Returns whether it was
-/// created. Blocking.
-pub fn define_business_object(
-    gateway: &Gateway,
-    by: &Authorized,
-    force: bool,
-    body: &[u8],
-    if_match: IfMatch,
-) -> Result<(Arc<Compiled>, bool), GatewayError> {
-    gateway.disk.check_reserve()?;
-    gateway.auth.audit.flush();
-    let audited = audit_hook(gateway, by);
-    let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
-    gateway.catalogue.put(by, body, if_match, &|bucket| gateway.exporter.check_target(bucket))
-}
-
-/// Replaces the Business Object of this id or name. Blocking.
-pub fn redefine_business_object(
-    gateway: &Gateway,
-    by: &Authorized,
-    force: bool,
-    id: &str,
-    body: &[u8],
-    if_match: IfMatch,
-) -> Result<Arc<Compiled>, GatewayError> {
-    gateway.disk.check_reserve()?;
-    gateway.auth.audit.flush();
-    let audited = audit_hook(gateway, by);
-    let by = Requester { force, on_commit: Some(&audited), ..Requester::new(by, by.id()) };
-    gateway
-        .catalogue
-        .replace(by, id, body, if_match, &|bucket| gateway.exporter.check_target(bucket))
-}
-
-/// Deletes the Business Object of this id or name. Its objects stay. Blocking.
-pub fn remove_business_object(
-    gateway: &Gateway,
-    by: &Authorized,
-    id: &str,
-    if_match: IfMatch,
-) -> Result<(), GatewayError> {
-    gateway.auth.audit.flush();
-    let audited = audit_hook(gateway, by);
-    let by = Requester { on_commit: Some(&audited), ..Requester::new(by, by.id()) };
-    gateway.catalogue.delete(by, id, if_match)
-}
-
-/// Returns the hook that adds the audit events of a change to its commit: one for the Business Object, one for
-/// all created namespaces and one for all changed ones. A mapping may name a thousand namespaces, so they have
-/// no events of their own.
-fn audit_hook<'a>(
-    gateway: &'a Gateway,
-    by: &'a Caller,
-) -> impl Fn(&mut Transaction<'_>, &Change<'_>) -> Result<(), GatewayError> + 'a {
-    move |transaction, change| {
-        let audit = &gateway.auth.audit;
-        for (what, is_new) in [("namespace.created", true), ("namespace.replaced", false)] {
-            let of_kind = change.namespaces.iter().filter(|(_, created)| *created == is_new);
-            let named: Vec<String> = of_kind
-                .map(|(namespace, _)| format!("{:?} <{}>", namespace.name, namespace.uri_base))
-                .collect();
-            if !named.is_empty() {
-                let detail =
-                    format!("{}, for the Business Object {:?}", named.join(", "), change.name);
-                audit.add_event(transaction, &change_event(by, what, detail))?;
-            }
-        }
-        let what = match change.action {
-            Action::Created => "business-object.created",
-            Action::Replaced => "business-object.replaced",
-            Action::Deleted => "business-object.deleted",
-        };
-        let forced = change.forced.map_or_else(String::new, |loss| {
-            format!(", force=true: {loss} no longer belong to it")
-        });
-        let detail =
-            format!("{:?} ({}), version {}{forced}", change.name, change.id, change.version);
-        audit.add_event(transaction, &change_event(by, what, detail))
-    }
-}
-
-/// Returns the `name` in a definition, if the definition can be parsed that far.
-fn read_definition_name(body: &[u8]) -> Option<String> {
-    #[derive(serde::Deserialize)]
-    struct Named {
-        name: String,
-    }
-    serde_json::from_slice::<Named>(body).ok().map(|named| named.name)
 }
 
 /// Returns one Business Object.
@@ -245,8 +102,8 @@ fn read_definition_name(body: &[u8]) -> Option<String> {
 pub(super) async fn get_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let compiled = find_business_object(req, &gateway)?;
-    run_blocking(move || business_object_reply(&gateway, &compiled)).await
+    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
+    business_object_reply(&gateway, compiled).await
 }
 
 /// Replaces a Business Object. Its name may change.
@@ -267,13 +124,11 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
     let gateway = gateway(depot)?;
     let body = body::read_json_body(req, depot).await?;
     let if_match = read_path_if_match(req, &gateway)?;
-    let id = path_parameter(req, "id").to_owned();
-    let by = caller(depot).clone();
-    let redefined = move || {
-        let compiled = redefine_business_object(&gateway, &by, force, &id, body.bytes(), if_match)?;
-        business_object_reply(&gateway, &compiled)
-    };
-    run_blocking(redefined).await
+    let new = NewDefinition::from_json(body.bytes())?;
+    let (by, id) = (caller(depot), path_parameter(req, "id"));
+    let compiled =
+        business_objects::redefine_business_object(&gateway, by, id, new, if_match, force).await?;
+    business_object_reply(&gateway, compiled).await
 }
 
 /// Deletes a Business Object; the stored objects stay.
@@ -290,9 +145,8 @@ pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let if_match = read_path_if_match(req, &gateway)?;
-    let id = path_parameter(req, "id").to_owned();
-    let by = caller(depot).clone();
-    run_blocking(move || Ok(remove_business_object(&gateway, &by, &id, if_match)?)).await?;
+    let (by, id) = (caller(depot), path_parameter(req, "id"));
+    business_objects::delete_business_object(&gateway, by, id, if_match).await?;
     Ok(Reply::no_content())
 }
 
@@ -304,5 +158,6 @@ fn read_path_if_match(req: &Request, gateway: &Gateway) -> Result<IfMatch, Probl
     if !req.headers().contains_key(IF_MATCH) {
         return Ok(IfMatch::Any);
     }
-    read_if_match(req, Some(find_business_object(req, gateway)?.object.version))
+    let there = find_business_object(gateway, path_parameter(req, "id"))?;
+    read_if_match(req, Some(there.object.version))
 }

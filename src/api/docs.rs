@@ -2,14 +2,16 @@
 use crate::openapi;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
+use penstock_http::accept::accepts_gzip;
 use penstock_http::router::Route;
 use penstock_http::service::origin;
-use penstock_http::state::{run_in_place, state};
+use penstock_http::state::state;
+use penstock_service::blocking::run_in_place;
 use salvo::http::header::{
-    ACCEPT_ENCODING, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HeaderValue, LOCATION, VARY,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue, LOCATION,
+    VARY,
 };
-use salvo::http::{HeaderMap, ResBody, StatusCode};
+use salvo::http::{ResBody, StatusCode};
 use salvo::{Depot, Request, Response, handler};
 use std::io::Read as _;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -118,7 +120,7 @@ static FILES: [File; 4] = [
 
 /// Serves the files of the Swagger UI. They refer to each other by relative addresses, so that any prefix works.
 #[handler]
-pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Response) {
+pub(super) async fn get_swagger_file(req: &mut Request, depot: &mut Depot, res: &mut Response) {
     let path = req.params().tail().unwrap_or_default();
     if path.is_empty() && !req.uri().path().ends_with('/') {
         let location = format!("{}/swagger-ui/", origin(depot).prefix);
@@ -156,16 +158,6 @@ pub(super) async fn swagger(req: &mut Request, depot: &mut Depot, res: &mut Resp
         }
     };
     res.replace_body(ResBody::Once(body));
-}
-
-/// Whether the client accepts gzip (RFC 9110, 12.5.3).
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let said = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    said.flat_map(|value| value.split(',')).any(|coding| {
-        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
-        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
-        name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
-    })
 }
 
 #[cfg(test)]

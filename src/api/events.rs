@@ -2,7 +2,7 @@
 use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
-use penstock_auth::{Credential, Role};
+use penstock_auth::Credential;
 use penstock_base::events::{Event, EventKind, Listener};
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
@@ -56,8 +56,7 @@ pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> Re
     let query = Query::read(req, &["types"])?;
     let kinds = parse_kinds(query.get("types"))?;
     let after = read_last_event_id(req)?;
-    let gateway = gateway(depot)?;
-    let listener = gateway.events.listen(after, &kinds).ok_or_else(|| {
+    let listener = gateway(depot)?.events.listen(after, &kinds).ok_or_else(|| {
         Problem::unavailable(
             HEARTBEAT_INTERVAL.as_secs(),
             "the number of listeners has reached service.events.listeners; try again later",
@@ -70,7 +69,7 @@ pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> Re
     let still = move || {
         let is_over = matches!(caller.credential, Credential::Bearer { .. })
             && begun.elapsed() > MAX_TOKEN_STREAM_TIME;
-        !is_over && gateway.auth.current_role(&caller).is_some_and(|role| role >= Role::User)
+        !is_over && caller.with_current_role().is_ok()
     };
     tokio::spawn(async move {
         tokio::select! {

@@ -1,7 +1,7 @@
 //! `/graphql`: GraphQL over HTTP (the specification of that name, stage 2), and the schema.
-use penstock_auth::Caller;
-use penstock_graphql::{Answer, MAX_DOCUMENT_BYTES, Query};
-use penstock_http::accept::{accepted_ranges, media_type_weight};
+use crate::shapes;
+use penstock_graphql::{Answer, Query, check_request_size};
+use penstock_http::accept::AcceptedTypes;
 use penstock_http::body;
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
@@ -23,10 +23,10 @@ const JSON_MEDIA_TYPE: &str = "application/json";
 #[endpoint(
     operation_id = "graphql",
     tags("GraphQL"),
-    request_body(content = crate::shapes::GraphqlRequest, content_type = "application/json"),
+    request_body(content = shapes::GraphqlRequest, content_type = "application/json"),
     responses(
         (status_code = 200, description = "The result: `data`, and `errors` if there are any.",
-         body = crate::shapes::GraphqlResponse),
+         body = shapes::GraphqlResponse),
     ),
 )]
 pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
@@ -50,15 +50,13 @@ pub(super) async fn execute_post(req: &mut Request, depot: &mut Depot) -> ReplyR
     ),
     responses(
         (status_code = 200, description = "The result: `data`, and `errors` if there are any.",
-         body = crate::shapes::GraphqlResponse),
+         body = shapes::GraphqlResponse),
     ),
 )]
 pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let response_type = ResponseType::negotiate(req.headers())?;
     let parameters = Parameters::read(req, &["query", "operationName", "variables", "extensions"])?;
-    if req.uri().query().is_some_and(|query| query.len() > MAX_DOCUMENT_BYTES) {
-        return Err(document_too_long());
-    }
+    check_request_size(req.uri().query().unwrap_or_default().len())?;
     let mut members = Map::new();
     for name in ["query", "operationName"] {
         if let Some(text) = parameters.get(name) {
@@ -75,7 +73,7 @@ pub(super) async fn execute_get(req: &mut Request, depot: &mut Depot) -> ReplyRe
             }
         };
     }
-    match parse_members(members) {
+    match Query::from_members(members) {
         Ok(query) => execute_query(depot, Query { reads_only: true, ..query }, response_type).await,
         Err(why) => response_type.build_reply(&Answer::refused(why), StatusCode::BAD_REQUEST),
     }
@@ -92,22 +90,6 @@ pub(super) async fn get_graphql_schema(req: &mut Request, depot: &mut Depot) -> 
     let (graphql, caller) = (state(depot).graphql()?.clone(), caller(depot).clone());
     let sdl = run_blocking(move || Ok(graphql.render_sdl(&caller)?)).await?;
     Ok(Reply::bytes("text/plain; charset=utf-8", sdl))
-}
-
-/// Executes the query of the administration interface's query page.
-pub async fn execute_form(
-    depot: &Depot,
-    by: &Caller,
-    members: Map<String, Value>,
-) -> Result<Answer, Problem> {
-    let length: usize = members.values().map(|value| value.to_string().len()).sum();
-    if length > MAX_DOCUMENT_BYTES {
-        return Err(document_too_long());
-    }
-    match parse_members(members) {
-        Ok(query) => Ok(state(depot).graphql()?.execute(query, by).await),
-        Err(why) => Ok(Answer::refused(why)),
-    }
 }
 
 async fn execute_query(depot: &Depot, query: Query, response_type: ResponseType) -> ReplyResult {
@@ -139,9 +121,8 @@ impl ResponseType {
     /// Returns the type that the request prefers. If the request accepts any type, that is the older one, which
     /// every client can read.
     fn negotiate(headers: &HeaderMap) -> Result<Self, Problem> {
-        let ranges = accepted_ranges(headers);
-        let weight = |media_type| media_type_weight(&ranges, media_type);
-        match (weight(RESPONSE_MEDIA_TYPE), weight(JSON_MEDIA_TYPE)) {
+        let accepted = AcceptedTypes::from_headers(headers);
+        match (accepted.weight_of(RESPONSE_MEDIA_TYPE), accepted.weight_of(JSON_MEDIA_TYPE)) {
             (0, 0) => Err(Problem::new(
                 StatusCode::NOT_ACCEPTABLE,
                 format!(
@@ -150,10 +131,7 @@ impl ResponseType {
             )),
             (response, json) if response > json => Ok(Self::Response),
             // Equal weights: a client that names the newer type supports it.
-            (response, json)
-                if response == json
-                    && ranges.iter().any(|accepted| accepted.range == RESPONSE_MEDIA_TYPE) =>
-            {
+            (response, json) if response == json && accepted.has_named(RESPONSE_MEDIA_TYPE) => {
                 Ok(Self::Response)
             }
             _ => Ok(Self::Json),
@@ -172,45 +150,13 @@ impl ResponseType {
 
 fn read_body(text: &[u8]) -> Result<Query, String> {
     match serde_json::from_slice(text) {
-        Ok(Value::Object(members)) => parse_members(members),
+        Ok(Value::Object(members)) => Query::from_members(members),
         Ok(Value::Array(_)) => {
             Err("batches are not supported; send one request after the other".into())
         }
         Ok(_) => Err("the body must be a JSON object".into()),
         Err(error) => Err(format!("the body is not JSON: {error}")),
     }
-}
-
-/// Parses the parameters of a request. Ignores unknown ones, as the specification requires.
-fn parse_members(mut members: Map<String, Value>) -> Result<Query, String> {
-    let document = match members.remove("query") {
-        Some(Value::String(document)) => document,
-        Some(_) => return Err("query must be a string".into()),
-        None => return Err("query is missing: the GraphQL document, as a string".into()),
-    };
-    let operation = match members.remove("operationName") {
-        None | Some(Value::Null) => None,
-        Some(Value::String(name)) if name.is_empty() => None,
-        Some(Value::String(name)) => Some(name),
-        Some(_) => return Err("operationName must be a string or null".into()),
-    };
-    let variables = match members.remove("variables") {
-        None | Some(Value::Null) => Map::new(),
-        Some(Value::Object(variables)) => variables,
-        Some(_) => return Err("variables must be an object or null".into()),
-    };
-    match members.remove("extensions") {
-        None | Some(Value::Null | Value::Object(_)) => {}
-        Some(_) => return Err("extensions must be an object or null".into()),
-    }
-    Ok(Query { document, operation, variables, reads_only: false })
-}
-
-fn document_too_long() -> Problem {
-    Problem::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        format!("a GraphQL request may have at most {MAX_DOCUMENT_BYTES} bytes"),
-    )
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! `/api/v1/ingestions`: what was ingested and by whom. Clients that lost a response find it here.
 use crate::shapes;
 use penstock_http::path::path_parameter;
-use penstock_http::problem::Problem;
-use penstock_http::query::{Query, page_reply};
+use penstock_http::query::{Query, truncate_page};
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::state::{gateway, run_blocking};
-use penstock_model::ingest;
+use penstock_http::state::gateway;
+use penstock_service::ingestions;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -22,11 +21,10 @@ use salvo::{Depot, Request};
 pub(super) async fn list_ingestions(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["limit", "cursor"])?;
     let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
-    let store = gateway(depot)?.store;
-    let records =
-        run_blocking(move || Ok(ingest::list_records(&store, after.as_deref(), limit + 1)?))
-            .await?;
-    page_reply(records, limit, |record| &record.id)
+    let mut records = ingestions::list_ingestions(&gateway(depot)?, after, limit + 1).await?;
+    let next = truncate_page(&mut records, limit, |record| &record.id);
+    let items = records.into_iter().map(Into::into).collect();
+    Reply::json(&shapes::Ingestions { items, next })
 }
 
 /// Returns one ingestion.
@@ -38,15 +36,7 @@ pub(super) async fn list_ingestions(req: &mut Request, depot: &mut Depot) -> Rep
 )]
 pub(super) async fn get_ingestion(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
-    let store = gateway(depot)?.store;
     let id = path_parameter(req, "id").to_owned();
-    let record = run_blocking(move || {
-        ingest::read_record(&store, &id)?.ok_or_else(|| {
-            Problem::not_found(format!(
-                "there is no ingestion {id:?}, or its record is no longer kept"
-            ))
-        })
-    })
-    .await?;
-    Reply::json(&record)
+    let record = ingestions::find_ingestion(&gateway(depot)?, id).await?;
+    Reply::json(&shapes::IngestionRecord::from(record))
 }

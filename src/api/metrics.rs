@@ -1,6 +1,6 @@
 //! `/metrics`: the two text formats that Prometheus reads.
 use penstock_base::telemetry::metrics::{Format, Gauges, encode_metrics};
-use penstock_http::accept::{accepted_ranges, media_type_weight};
+use penstock_http::accept::AcceptedTypes;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::state;
 use salvo::http::header::{HeaderMap, VARY};
@@ -30,10 +30,10 @@ pub(super) async fn get_metrics(req: &mut Request, depot: &mut Depot) -> ReplyRe
 /// format.
 fn accepted_format(headers: &HeaderMap) -> Format {
     const OPEN_METRICS: &str = "application/openmetrics-text";
-    let accepted = accepted_ranges(headers);
-    let weight = media_type_weight(&accepted, OPEN_METRICS);
-    let is_named = accepted.iter().any(|range| range.range == OPEN_METRICS);
-    if is_named && weight > 0 && weight >= media_type_weight(&accepted, "text/plain") {
+    let accepted = AcceptedTypes::from_headers(headers);
+    let weight = accepted.weight_of(OPEN_METRICS);
+    let is_named = accepted.has_named(OPEN_METRICS);
+    if is_named && weight > 0 && weight >= accepted.weight_of("text/plain") {
         Format::OpenMetrics
     } else {
         Format::Text

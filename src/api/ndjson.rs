@@ -1,17 +1,18 @@
 //! Ingestion of a stream of lines. A stream of any length takes bounded memory. Each chunk has one line in the
 //! response.
 use crate::ingest::Job;
+use crate::shapes::{ChunkPlace, Ingestion};
 use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::BodyExt;
 use penstock_http::body::{self, BodyPermit};
-use penstock_http::problem::Problem;
+use penstock_http::problem::{Problem, ProblemDocument};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::run_blocking;
-use penstock_model::ingest::{Answer, Body};
+use penstock_model::ingest::Body;
 use penstock_service::blocking::task_ended_error;
 use salvo::http::{ReqBody, ResBody};
-use serde_json::json;
+use serde::Serialize;
 use std::convert::Infallible;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -42,8 +43,11 @@ pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
             return Err(failed.problem);
         }
     };
-    let capacity =
-        if chunks.job.lists_objects { MAX_PENDING_LARGE_LINES } else { Semaphore::MAX_PERMITS };
+    let capacity = if chunks.job.request.lists_objects {
+        MAX_PENDING_LARGE_LINES
+    } else {
+        Semaphore::MAX_PERMITS
+    };
     let (lines, answer) = mpsc::channel::<Bytes>(capacity);
     tokio::spawn(async move {
         let mut line = first;
@@ -69,27 +73,27 @@ pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
     Ok(Reply::stream(MEDIA_TYPE, ResBody::stream(answer)))
 }
 
-/// A chunk that failed, and its position in the stream.
+/// A chunk that failed, and its place in the stream.
 struct FailedChunk {
     problem: Problem,
-    first: usize,
-    objects: usize,
+    place: ChunkPlace,
 }
 
 impl FailedChunk {
     fn into_line(self) -> Bytes {
-        let mut members = self.problem.with_prefix("Ingestion failed: ").to_members();
-        members.insert("firstIndex".into(), json!(self.first));
-        members.insert("lastIndex".into(), json!(last_index(self.first, self.objects)));
-        json_line(&members)
+        #[derive(Serialize)]
+        struct FailedLine {
+            #[serde(flatten)]
+            problem: ProblemDocument,
+            #[serde(flatten)]
+            place: ChunkPlace,
+        }
+        let problem = self.problem.with_prefix("Ingestion failed: ").into();
+        json_line(&FailedLine { problem, place: self.place })
     }
 }
 
-fn last_index(first: usize, objects: usize) -> usize {
-    first + objects.saturating_sub(1)
-}
-
-fn json_line(value: &impl serde::Serialize) -> Bytes {
+fn json_line(value: &impl Serialize) -> Bytes {
     // An answer is plain data, which always has a JSON form.
     let mut line = serde_json::to_vec(value).unwrap_or_default();
     line.push(b'\n');
@@ -120,25 +124,31 @@ impl Chunks {
             Ok(chunk) => chunk?,
             Err(problem) => {
                 self.job.log_refusal(&problem);
-                let objects = self.chunker.objects + 1;
-                return Some(Err(FailedChunk { problem, first: self.first, objects }));
+                let place = self.place_of(self.chunker.objects + 1);
+                return Some(Err(FailedChunk { problem, place }));
             }
         };
-        let (first, objects) = (self.first, chunk.objects);
-        let job = self.job.clone();
+        let (place, job) = (self.place_of(chunk.objects), self.job.clone());
         let done = run_blocking(move || {
             // Chunks depend only on the bytes. So if the same stream is sent again with its `Idempotency-Key`, it
             // has the same chunks.
-            let body = Body::Lines { text: &chunk.text, first };
-            Ok(answer_line(&job.ingest_body(body)?, first, objects, job.lists_objects))
+            let answer =
+                job.ingest_body(Body::Lines { text: &chunk.text, first: place.first_index })?;
+            let ingestion = Ingestion::from_answer(answer, job.request.lists_objects);
+            Ok(json_line(&ingestion.with_place(place)))
         });
         match done.await {
             Ok(line) => {
-                self.first += objects;
+                self.first = place.last_index + 1;
                 Some(Ok(line))
             }
-            Err(problem) => Some(Err(FailedChunk { problem, first, objects })),
+            Err(problem) => Some(Err(FailedChunk { problem, place })),
         }
+    }
+
+    /// Returns the place of a chunk of this many objects that comes next.
+    fn place_of(&self, objects: usize) -> ChunkPlace {
+        ChunkPlace { first_index: self.first, last_index: self.first + objects.saturating_sub(1) }
     }
 
     /// Reads until a chunk is complete. `None` at the end of the stream.
@@ -171,23 +181,6 @@ impl Chunks {
             }
         }
     }
-}
-
-fn answer_line(answer: &Answer, first: usize, objects: usize, with_objects: bool) -> Bytes {
-    let mut members = serde_json::Map::new();
-    members.insert("ingestionId".into(), json!(answer.ingestion_id));
-    members.insert("mode".into(), json!(answer.mode));
-    members.insert("firstIndex".into(), json!(first));
-    members.insert("lastIndex".into(), json!(last_index(first, objects)));
-    members.insert("created".into(), json!(answer.created));
-    members.insert("updated".into(), json!(answer.updated));
-    members.insert("unchanged".into(), json!(answer.unchanged));
-    members.insert("deleted".into(), json!(answer.deleted));
-    if with_objects {
-        members.insert("objects".into(), json!(answer.objects));
-    }
-    members.insert("warnings".into(), json!(answer.warnings));
-    json_line(&members)
 }
 
 /// Whole lines that are ingested together.

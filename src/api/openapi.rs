@@ -1,8 +1,8 @@
 //! The OpenAPI document, built from the router's table, the endpoints and the shapes.
-use crate::shapes;
 use penstock_config::Settings;
 use penstock_http::access::MinimumRole;
 use penstock_http::credential::cookie_name;
+use penstock_http::problem::ProblemDocument;
 use penstock_http::router::Route;
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
@@ -51,7 +51,7 @@ fn describe_all(settings: &Settings, routes: &[Route]) -> OpenApi {
         Info::new("Penstock", env!("CARGO_PKG_VERSION"))
             .description("A semantic data gateway: JSON in, RDF on disk, exports in order."),
     );
-    let _ = shapes::Problem::to_schema(&mut document.components);
+    let _ = ProblemDocument::to_schema(&mut document.components);
     let schemes = security_schemes(settings);
     let names: Vec<&str> = schemes.iter().map(|(name, _)| *name).collect();
     for route in routes {

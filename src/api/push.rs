@@ -1,37 +1,21 @@
 //! `/api/v1/business-objects/{id}/push`: exports all objects of a Business Object now.
-use crate::business_objects::find_business_object;
 use crate::shapes;
-use penstock_base::error::GatewayError;
-use penstock_export::PushResult;
 use penstock_http::caller::caller;
-use penstock_http::problem::Problem;
+use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::trace;
 use penstock_http::state::gateway;
-use penstock_model::resource::Compiled;
+use penstock_service::business_objects::find_business_object;
 use penstock_service::exports::push_business_object;
-use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
-use std::sync::Arc;
-
-/// Exports all objects of a Business Object on behalf of the caller, for the page of the Business Object. The outer error
-/// is one of the task, the inner one is of the export.
-pub async fn push_all(
-    depot: &Depot,
-    gateway: Gateway,
-    business_object: Arc<Compiled>,
-) -> Result<Result<PushResult, GatewayError>, Problem> {
-    let (by, trace) = (caller(depot), trace(depot).to_string());
-    Ok(push_business_object(&gateway, by, business_object, trace).await)
-}
 
 async fn push_and_reply(req: &Request, depot: &Depot) -> ReplyResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
-    let business_object = find_business_object(req, &gateway)?;
+    let business_object = find_business_object(&gateway, path_parameter(req, "id"))?;
     let (by, trace) = (caller(depot), trace(depot).to_string());
     let push = push_business_object(&gateway, by, business_object, trace).await?;
     Ok(Reply::json(&shapes::Push::from(push))?.with_status(StatusCode::ACCEPTED))

@@ -1,20 +1,21 @@
 //! `/control/dump` and `/control/load`, only over the control socket: the graph as a stream of RDF.
-use crate::backup::{Pieces, stream_written};
+use crate::backup::stream_written;
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use oxrdf::GraphName;
-use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::ReplyResult;
-use penstock_http::state::{State, gateway, state};
-use penstock_model::rdf::{self, DumpOptions, LoadError, LoadOptions, LoadProgress, LoadTarget};
-use penstock_service::gateway::{Gateway, data_events};
+use penstock_http::state::{gateway, state};
+use penstock_model::rdf::{
+    DumpOptions, LoadError, LoadOptions, LoadProgress, parse_graph, parse_iri,
+};
+use penstock_service::rdf;
 use salvo::http::ReqBody;
 use salvo::{Depot, Request, handler};
-use serde_json::{Value, json};
+use serde::Serialize;
 use std::io::{self, BufWriter, Read, Write};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -24,98 +25,80 @@ const MAX_PENDING_PIECES: usize = 4;
 
 /// Streams a dump. If the dump fails, the gateway breaks the connection.
 #[handler]
-pub(super) async fn dump(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+pub(super) async fn dump_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["format", "graph"])?;
     let format = query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?;
-    let graph = query.get("graph").map(rdf::parse_graph).transpose().map_err(Problem::malformed)?;
-    let gateway = gateway(depot)?;
+    let graph = query.get("graph").map(parse_graph).transpose().map_err(Problem::malformed)?;
+    let (gateway, by) = (gateway(depot)?, caller(depot).clone());
     let options = DumpOptions { format, graph };
     Ok(stream_written("application/octet-stream", move |pieces| {
         let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
-        let result = rdf::write_dump(&gateway.store, &options, out, &mut |_| {});
-        gateway.auth.audit.record_event(data_events::dump_event(&options, &result));
-        match result {
-            Ok(quads) => tracing::info!(quads, "The graph was dumped."),
-            Err(cause) => {
-                tracing::warn!(%cause, "A dump failed.");
-                pieces.break_connection(cause.to_string());
-            }
-        }
+        rdf::dump_graph(&gateway, &by, &options, out).map(drop)
     }))
 }
 
 /// Loads the body. The response is NDJSON: a line after each commit, and a last one with `done` or the error.
 #[handler]
-pub(super) async fn load(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+pub(super) async fn load_document(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["format", "graph", "base", "skolemize"])?;
-    let iri =
-        |name: &str| query.get(name).map(rdf::parse_iri).transpose().map_err(Problem::malformed);
-    let graph = query.get("graph").map(rdf::parse_graph).transpose().map_err(Problem::malformed)?;
+    let iri = |name: &str| query.get(name).map(parse_iri).transpose().map_err(Problem::malformed);
+    let graph = query.get("graph").map(parse_graph).transpose().map_err(Problem::malformed)?;
     let options = LoadOptions {
         format: query.get("format").unwrap_or_default().parse().map_err(Problem::malformed)?,
         graph: graph.unwrap_or(GraphName::DefaultGraph),
         base: iri("base")?,
         skolemize: iri("skolemize")?,
     };
-    let (state, gateway) = (state(depot), gateway(depot)?);
+    let (state, gateway, by) = (state(depot), gateway(depot)?, caller(depot).clone());
     let (sender, frames) = mpsc::channel(MAX_PENDING_PIECES);
     tokio::spawn(forward_body(req.take_body(), sender));
     let body = IncomingBody { frames, piece: Bytes::new(), ended: false };
-    let by = caller(depot).clone();
     Ok(stream_written("application/x-ndjson", move |pieces| {
-        let last = match load_body(&state, (&gateway, &by), &options, body, pieces) {
-            Ok(loaded) => progress_json(loaded, json!({"done": true})),
+        let loaded = rdf::load_document(&gateway, &by, &options, body, &mut |loaded| {
+            if state.is_stopping() {
+                let later = ErrorClass::Unavailable(Duration::from_secs(5));
+                return Err(GatewayError::new(later, "the gateway is stopping"));
+            }
+            // Loading continues even if the client has disconnected.
+            let _ = write_line(pieces, &LoadLine::from(loaded));
+            Ok(())
+        });
+        let last = match loaded {
+            Ok(loaded) => LoadLine { done: Some(true), ..loaded.into() },
             Err(LoadError { error, loaded }) => {
-                progress_json(loaded, json!({"fault": error.to_string()}))
+                LoadLine { fault: Some(error.to_string()), ..loaded.into() }
             }
         };
         // If the client has disconnected, the log has the result.
-        let _ = writeln!(pieces, "{last}");
+        let _ = write_line(pieces, &last);
+        Ok(())
     }))
 }
 
-fn load_body(
-    state: &State,
-    (gateway, by): (&Gateway, &Authorized),
-    options: &LoadOptions,
-    body: IncomingBody,
-    pieces: &mut Pieces,
-) -> Result<LoadProgress, LoadError> {
-    let target = LoadTarget {
-        store: &gateway.store,
-        check: by,
-        disk: &gateway.disk,
-        watch: gateway.catalogue.watch(),
-    };
-    let result = rdf::load_document(&target, options, body, &mut |loaded| {
-        if state.is_stopping() {
-            let later = ErrorClass::Unavailable(Duration::from_secs(5));
-            return Err(GatewayError::new(later, "the gateway is stopping"));
-        }
-        // Loading continues even if the client has disconnected.
-        let _ = writeln!(pieces, "{}", progress_json(loaded, json!({})));
-        Ok(())
-    });
-    gateway.auth.audit.record_event(data_events::load_event(options, &result));
-    match &result {
-        Ok(LoadProgress { quads, added, commits }) => {
-            tracing::info!(quads, added, commits, "A document was loaded.");
-        }
-        Err(LoadError { error: fault, loaded: LoadProgress { quads, added, commits } }) => {
-            tracing::warn!(quads, added, commits, cause = %fault, "A document was loaded in part.");
-        }
-    }
-    result
+/// A line of the response to a load.
+#[derive(Default, Serialize)]
+struct LoadLine {
+    /// Whether the whole document is loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    done: Option<bool>,
+    /// Why the load ended early.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
+    quads: u64,
+    added: u64,
+    commits: u64,
 }
 
-fn progress_json(loaded: LoadProgress, mut members: Value) -> Value {
-    let LoadProgress { quads, added, commits } = loaded;
-    if let Some(members) = members.as_object_mut() {
-        members.insert("quads".to_owned(), quads.into());
-        members.insert("added".to_owned(), added.into());
-        members.insert("commits".to_owned(), commits.into());
+impl From<LoadProgress> for LoadLine {
+    fn from(LoadProgress { quads, added, commits }: LoadProgress) -> Self {
+        Self { quads, added, commits, ..Self::default() }
     }
-    members
+}
+
+fn write_line(out: &mut impl Write, line: &LoadLine) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    out.write_all(&text)
 }
 
 /// Passes on the pieces of a body, then its end. If the receiver is gone, reads and drops the rest: a client that

@@ -80,9 +80,9 @@ pub fn control_routes() -> Vec<Route> {
     vec![
         hidden_route(&get,  "/control/clock",                         Local,  clock::get),
         hidden_route(&post, "/control/clock/reset",                   Local,  clock::reset),
-        hidden_route(&get,  "/control/backup",                        Local,  backup::get),
-        hidden_route(&get,  "/control/dump",                          Local,  rdf::dump),
-        hidden_route(&post, "/control/load",                          Local,  rdf::load),
+        hidden_route(&get,  "/control/backup",                        Local,  backup::stream_backup),
+        hidden_route(&get,  "/control/dump",                          Local,  rdf::dump_graph),
+        hidden_route(&post, "/control/load",                          Local,  rdf::load_document),
     ]
 }
 
@@ -93,7 +93,7 @@ pub fn document_routes(routes: &[Route]) -> Vec<Route> {
     let document = docs::Document::new(documented);
     vec![
         hidden_route(&Method::GET, "/api-doc/openapi.json", Anyone, document),
-        hidden_route(&Method::GET, "/swagger-ui/{**rest}", Anyone, docs::swagger),
+        hidden_route(&Method::GET, "/swagger-ui/{**rest}", Anyone, docs::get_swagger_file),
     ]
 }
 

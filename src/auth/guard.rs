@@ -288,6 +288,17 @@ mod tests {
     }
 
     #[test]
+    fn a_use_case_can_require_more_than_the_route() {
+        let fixture = Fixture::new();
+        let account = fixture.create_account("a", Role::Contributor);
+        let by = authorize_session(&fixture, &account, Role::User);
+        assert_eq!(by.require_role(Role::Contributor), Ok(()));
+        let error = by.require_role(Role::Admin).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Forbidden);
+        assert_eq!(Authorized::local().require_role(Role::Admin), Ok(()));
+    }
+
+    #[test]
     fn a_session_that_has_ended_and_a_token_that_has_expired_commit_nothing() {
         let fixture = Fixture::new();
         let account = fixture.create_account("a", Role::Contributor);

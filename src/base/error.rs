@@ -50,6 +50,27 @@ pub enum ErrorClass {
     Internal,
 }
 
+impl ErrorClass {
+    /// Returns the HTTP status of the class.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::Malformed => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound => 404,
+            Self::Conflict | Self::Unconfirmed => 409,
+            Self::PreconditionFailed => 412,
+            Self::TooLarge => 413,
+            Self::UnsupportedMediaType => 415,
+            Self::Invalid => 422,
+            Self::TooManyRequests(_) => 429,
+            Self::Unavailable(_) => 503,
+            Self::InsufficientStorage => 507,
+            Self::Internal | Self::Damaged => 500,
+        }
+    }
+}
+
 /// One finding and its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {

@@ -10,7 +10,7 @@ mod sample;
 mod write;
 
 pub use data::parse_data;
-pub use members::Members;
+pub use members::{MAX_FINDINGS, Members};
 pub use sample::{Sample, SampleLimits, read_sample};
 
 use crate::error::{ErrorClass, Finding, GatewayError};

@@ -4,7 +4,7 @@ use clap::{ArgMatches, Command};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_config as config;
 use penstock_model::mapping::{self, Mapping};
-use penstock_model::resource::Definition;
+use penstock_model::resource::CompiledDefinition;
 use penstock_model::warnings;
 use serde_json::json;
 use serde_yaml::Value;
@@ -186,8 +186,8 @@ fn check_mapping(text: &str) -> CheckResult {
 }
 
 fn check_business_object(bytes: &[u8]) -> CheckResult {
-    match Definition::read_body(bytes) {
-        Ok((definition, mapping, conditions)) => {
+    match CompiledDefinition::from_json(bytes) {
+        Ok(CompiledDefinition { definition, mapping, conditions }) => {
             let about = format!(
                 "the Business Object {}, a mapping {}",
                 definition.name,

@@ -119,8 +119,7 @@ impl ExportQueue {
         record::scan_records(&store, &mut |order, record| loaded.add(order, record, &spool))?;
         loaded.store_corrections(&store)?;
         loaded.clean_up_spool(&spool)?;
-        let mut state = loaded.state;
-        state.expect_interrupted_deliveries();
+        loaded.expect_interrupted_deliveries();
         let queue = Self {
             store,
             spool,
@@ -128,7 +127,7 @@ impl ExportQueue {
             events,
             entry_added: Notify::new(),
             capacity_freed: Notify::new(),
-            state: Mutex::new(state),
+            state: Mutex::new(loaded.state),
         };
         queue.entry_added.notify_one();
         Ok(queue)
@@ -444,6 +443,21 @@ impl LoadedRecords {
             corrections.try_for_each(|(order, record)| record::put_record(t, *order, record))
         })?;
         Ok(())
+    }
+
+    /// Marks the head of each queue as possibly stored: the gateway may have stopped during its delivery.
+    pub(super) fn expect_interrupted_deliveries(&mut self) {
+        for (target, target_queue) in &mut self.state.queues {
+            let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
+            target_queue.unclear_since.insert(head, Instant::now());
+            let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
+            tracing::info!(
+                target_name = target,
+                exports,
+                bytes,
+                "Undelivered exports were found; the gateway delivers them."
+            );
+        }
     }
 
     /// Removes the files without a record, unless there are records that could not be read.

@@ -85,21 +85,6 @@ impl QueueState {
         }
     }
 
-    /// Marks the head of each queue as possibly stored: the gateway may have stopped during its delivery.
-    pub(super) fn expect_interrupted_deliveries(&mut self) {
-        for (target, target_queue) in &mut self.queues {
-            let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
-            target_queue.unclear_since.insert(head, Instant::now());
-            let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
-            tracing::info!(
-                target_name = target,
-                exports,
-                bytes,
-                "Undelivered exports were found; the gateway delivers them."
-            );
-        }
-    }
-
     /// Returns the bytes of all undelivered files. A file counts once for each target.
     pub(super) fn undelivered_bytes(&self) -> u64 {
         let waiting: u64 = self.queues.values().map(|target_queue| target_queue.bytes).sum();

@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `query` | a query, as a client sends it. |
 //! | `schema`, `built` | the current schema; how a document is prepared and executed. |
 //! | `introspection` | adds what the library's introspection lacks. |
 //! | `model`, `names` | the types of Business Objects; GraphQL names derived from arbitrary names. |
@@ -15,7 +16,7 @@
 //! until it ends, so a changed Business Object is visible from the next request on. An unused schema is dropped within
 //! two minutes, so that a gateway without GraphQL clients does not keep it in memory.
 //!
-//! This layer is independent of HTTP; `http/graphql.rs` puts it on the wire.
+//! This layer is independent of HTTP; `api/graphql.rs` puts it on the wire.
 
 mod built;
 mod cost;
@@ -29,12 +30,11 @@ mod objects;
 mod out;
 mod pages;
 mod plan;
+mod query;
 mod schema;
 mod system;
 mod types;
 mod user;
 
-pub use schema::{Answer, GraphqlService, Query};
-
-/// The maximum size of a document in bytes. Parsing dominates the cost of a document.
-pub const MAX_DOCUMENT_BYTES: usize = 64 << 10;
+pub use query::{Query, check_request_size};
+pub use schema::{Answer, GraphqlService};

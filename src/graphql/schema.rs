@@ -3,10 +3,11 @@ use super::built::BuiltSchema;
 use super::cost::{self, Cost};
 use super::document::Document;
 use super::execute::Execution;
+use super::query::{Query, convert_variables};
 use super::{introspection, model};
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
-use async_graphql::{Name, Request, SDLExportOptions, ServerError, Value, Variables};
+use async_graphql::{Request, SDLExportOptions, ServerError, Value, Variables};
 use penstock_auth::{Caller, Credential};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
@@ -58,19 +59,6 @@ struct CurrentSchema {
     used: Instant,
     /// Whether a task is running that drops the unused schema.
     is_watched: bool,
-}
-
-/// A query.
-#[derive(Debug, Default)]
-pub struct Query {
-    /// The document.
-    pub document: String,
-    /// The name of the operation to execute, if the document has several.
-    pub operation: Option<String>,
-    /// The values of the variables.
-    pub variables: serde_json::Map<String, serde_json::Value>,
-    /// Whether mutations are refused.
-    pub reads_only: bool,
 }
 
 /// The answer: `data`, unless the document was not executed, and `errors`, if there are any.
@@ -342,32 +330,6 @@ impl Answer {
 
     fn with_errors(errors: Vec<ServerError>) -> Self {
         Self { data: None, errors, would_change: false, is_busy: false }
-    }
-}
-
-/// Converts variables. Numbers of `serde_json` keep all their digits here, and the library's own conversion through
-/// serde would turn such numbers into objects.
-fn convert_variables(values: serde_json::Map<String, serde_json::Value>) -> Variables {
-    let mut variables = Variables::default();
-    variables
-        .extend(values.into_iter().map(|(name, value)| (Name::new(name), convert_value(value))));
-    variables
-}
-
-fn convert_value(value: serde_json::Value) -> Value {
-    use serde_json::Value as Json;
-    match value {
-        Json::Null => Value::Null,
-        Json::Bool(flag) => Value::Boolean(flag),
-        Json::Number(number) => Value::Number(number),
-        Json::String(text) => Value::String(text),
-        Json::Array(items) => Value::List(items.into_iter().map(convert_value).collect()),
-        Json::Object(members) => Value::Object(
-            members
-                .into_iter()
-                .map(|(name, value)| (Name::new(name), convert_value(value)))
-                .collect(),
-        ),
     }
 }
 

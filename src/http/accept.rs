@@ -1,64 +1,108 @@
-//! Which media types a request accepts: the ranges of its `Accept` (RFC 9110, 12.5.1).
-use salvo::http::header::{ACCEPT, HeaderMap};
+//! What a request accepts: media types (RFC 9110, 12.5.1), and gzip (12.5.3).
+use salvo::http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName};
 
-/// One media range of `Accept`, with its weight in thousandths.
+/// The media types that a request accepts.
+#[derive(Debug)]
+pub struct AcceptedTypes(Vec<AcceptedRange>);
+
+/// One element of a header.
 #[derive(Debug, PartialEq, Eq)]
-pub struct MediaRange {
-    /// The range, in lower case: a media type, or with `*` for its subtype or for both.
-    pub range: String,
+struct AcceptedRange {
+    /// The media range or coding, in lower case.
+    name: String,
+    /// Its weight, in thousandths.
     weight: u16,
 }
 
-/// Returns the ranges that the request accepts, or `*/*` without `Accept`.
-pub fn accepted_ranges(headers: &HeaderMap) -> Vec<MediaRange> {
-    let lines = headers.get_all(ACCEPT).iter().filter_map(|line| line.to_str().ok());
-    let ranges: Vec<_> = lines.flat_map(parse_ranges).collect();
-    if ranges.is_empty() { vec![MediaRange { range: "*/*".into(), weight: 1000 }] } else { ranges }
-}
+impl AcceptedTypes {
+    /// Reads `Accept`. A request without it accepts every media type.
+    pub fn from_headers(headers: &HeaderMap) -> Self {
+        let mut ranges = read_ranges(headers, &ACCEPT);
+        if ranges.is_empty() {
+            ranges.push(AcceptedRange { name: "*/*".to_owned(), weight: 1000 });
+        }
+        Self(ranges)
+    }
 
-fn parse_ranges(line: &str) -> Vec<MediaRange> {
-    let ranges = line.split(',').map(str::trim).filter(|range| !range.is_empty());
-    ranges
-        .map(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let name = parts.next().unwrap_or_default().to_ascii_lowercase();
-            let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-            let weight = weight.map_or(Some(1.0), |text| text.parse::<f32>().ok());
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "0 to 1000"
-            )]
-            let quality = weight.map_or(0, |q| (q.clamp(0.0, 1.0) * 1000.0).round() as u16);
-            MediaRange { range: name, weight: quality }
-        })
-        .collect()
-}
+    /// Returns the weight of a media type in thousandths: that of the most specific range that contains it. 0 means that
+    /// the request does not accept it.
+    pub fn weight_of(&self, media_type: &str) -> u16 {
+        let of = |name: &str| self.0.iter().find(|range| range.name == name).map(|r| r.weight);
+        let group =
+            media_type.split_once('/').map_or("*/*".into(), |(kind, _)| format!("{kind}/*"));
+        of(media_type).or_else(|| of(&group)).or_else(|| of("*/*")).unwrap_or(0)
+    }
 
-/// Returns the weight of a media type: that of the most specific range that contains it.
-pub fn media_type_weight(accepted: &[MediaRange], media_type: &str) -> u16 {
-    let of = |range: &str| accepted.iter().find(|r| r.range == range).map(|r| r.weight);
-    let group = media_type.split_once('/').map_or("*/*".into(), |(kind, _)| format!("{kind}/*"));
-    of(media_type).or_else(|| of(&group)).or_else(|| of("*/*")).unwrap_or(0)
+    /// Whether the request names exactly this media type, with whatever weight.
+    pub fn has_named(&self, media_type: &str) -> bool {
+        self.0.iter().any(|range| range.name == media_type)
+    }
 }
 
 /// Whether the request asks for a page, as browsers do and programs do not: it names `text/html`.
 pub fn accepts_html(headers: &HeaderMap) -> bool {
-    accepted_ranges(headers).iter().any(|accepted| accepted.range == "text/html")
+    AcceptedTypes::from_headers(headers).has_named("text/html")
+}
+
+/// Whether the request accepts a response compressed with gzip.
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let codings = read_ranges(headers, &ACCEPT_ENCODING);
+    codings.iter().any(|coding| coding.name == "gzip" && coding.weight > 0)
+}
+
+fn read_ranges(headers: &HeaderMap, name: &HeaderName) -> Vec<AcceptedRange> {
+    let lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(parse_ranges).collect()
+}
+
+fn parse_ranges(line: &str) -> impl Iterator<Item = AcceptedRange> {
+    let ranges = line.split(',').map(str::trim).filter(|range| !range.is_empty());
+    ranges.map(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default().to_ascii_lowercase();
+        let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
+        let weight = weight.map_or(Some(1.0), |text| text.parse::<f32>().ok());
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+        let weight = weight.map_or(0, |q| (q.clamp(0.0, 1.0) * 1000.0).round() as u16);
+        AcceptedRange { name, weight }
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn accepted(name: HeaderName, value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(name, value.parse().unwrap())])
+    }
+
     #[test]
     fn the_most_specific_range_decides() {
-        let accepted = parse_ranges("text/*;q=0.5, application/json ;q=0, */*;q=0.1, text/turtle");
-        assert_eq!(media_type_weight(&accepted, "text/turtle"), 1000);
-        assert_eq!(media_type_weight(&accepted, "text/plain"), 500);
-        assert_eq!(media_type_weight(&accepted, "application/json"), 0);
-        assert_eq!(media_type_weight(&accepted, "application/n-triples"), 100);
-        assert_eq!(media_type_weight(&parse_ranges("image/png"), "text/turtle"), 0);
-        assert_eq!(media_type_weight(&parse_ranges("text/turtle;q=x"), "text/turtle"), 0);
+        let weight = |accept: &str, media_type: &str| {
+            AcceptedTypes::from_headers(&accepted(ACCEPT, accept)).weight_of(media_type)
+        };
+        let several = "text/*;q=0.5, application/json ;q=0, */*;q=0.1, text/turtle";
+        assert_eq!(weight(several, "text/turtle"), 1000);
+        assert_eq!(weight(several, "text/plain"), 500);
+        assert_eq!(weight(several, "application/json"), 0);
+        assert_eq!(weight(several, "application/n-triples"), 100);
+        assert_eq!(weight("image/png", "text/turtle"), 0);
+        assert_eq!(weight("text/turtle;q=x", "text/turtle"), 0);
+        let without = AcceptedTypes::from_headers(&HeaderMap::new());
+        assert_eq!(without.weight_of("text/turtle"), 1000);
+    }
+
+    #[test]
+    fn a_coding_with_the_weight_0_is_not_accepted() {
+        for (value, is_accepted) in [
+            ("gzip", true),
+            ("br, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("gzip;q=0.000, br", false),
+            ("br", false),
+        ] {
+            assert_eq!(accepts_gzip(&accepted(ACCEPT_ENCODING, value)), is_accepted, "{value}");
+        }
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

@@ -3,6 +3,7 @@
 use super::accept::accepts_html;
 use super::caller::{self, caller, caller_if_known};
 use super::origin;
+use super::path::path_parameter;
 use super::problem::{BearerError, Problem};
 use super::return_path::sign_in_location;
 use super::sender_page;
@@ -70,10 +71,10 @@ impl BoundKeyAccess {
 }
 
 /// The end of the path of GraphQL, the only route of the API whose POST only reads the store.
-pub const READ_ONLY_POST_SUFFIX: &str = "graphql";
+pub(super) const READ_ONLY_POST_SUFFIX: &str = "graphql";
 
 /// Whether requests of a route change or trigger something.
-pub fn has_side_effects(method: &Method, path: &str) -> bool {
+pub(super) fn has_side_effects(method: &Method, path: &str) -> bool {
     // The specification requires that a GET of `push` exports.
     !matches!(*method, Method::GET | Method::HEAD) || path.ends_with("/push")
 }
@@ -92,7 +93,7 @@ pub struct Allow {
 
 impl Allow {
     /// Creates the check of an API route.
-    pub fn new(minimum_role: MinimumRole, method: &Method, path: &str) -> Self {
+    pub(super) fn new(minimum_role: MinimumRole, method: &Method, path: &str) -> Self {
         let accepts_any_host = path.starts_with("/health/");
         Self {
             minimum_role,
@@ -104,7 +105,7 @@ impl Allow {
 
     /// Creates the check of a page's route. It does not check which page sent a form, because the session's
     /// token is in a field of the body: `admin::form::FormReader` does.
-    pub fn for_page(minimum_role: MinimumRole) -> Self {
+    pub(super) fn for_page(minimum_role: MinimumRole) -> Self {
         Self {
             minimum_role,
             has_side_effects: false,
@@ -114,13 +115,13 @@ impl Allow {
     }
 
     /// Creates the check of an address without a route.
-    pub fn for_unknown_path() -> Self {
+    pub(super) fn for_unknown_path() -> Self {
         Self::for_page(MinimumRole::User)
     }
 
     /// Returns the authorized caller, or `None` if the route requires no credential. Nothing is read from the
     /// body, and no name is looked up, before the credential is checked.
-    pub async fn authorize_request(
+    pub(super) async fn authorize_request(
         self,
         req: &Request,
         depot: &Depot,
@@ -137,42 +138,8 @@ impl Allow {
         depot: &Depot,
     ) -> Result<Option<Authorized>, AccessError> {
         let state = state(depot);
-        if origin(depot).is_contradictory() {
-            return Err(Problem::malformed(
-                "Forwarded and X-Forwarded-For, -Proto or -Host disagree about where this request \
-                 came from, or one of them says less; configure the proxy to write one of them and to remove the other",
-            )
-            .into());
-        }
-        if let Some(why) = origin(depot).host_error() {
-            return Err(Problem::malformed(why).into());
-        }
-        let required_role = match self.minimum_role {
-            MinimumRole::Anyone => {
-                if !self.accepts_any_host {
-                    sender_page::check_host(depot)?;
-                }
-                if self.has_side_effects {
-                    sender_page::check_unauthenticated(req, depot)?;
-                }
-                return Ok(None);
-            }
-            MinimumRole::Local if origin(depot).control => Role::Admin,
-            MinimumRole::Local => {
-                let path = req.uri().path();
-                return Err(Problem::not_found(format!("there is nothing at {path}")).into());
-            }
-            MinimumRole::Metrics => {
-                // A browser on this machine is not a local program.
-                if origin(depot).is_local && origin::is_own_host(origin(depot), &state.settings) {
-                    return Ok(None);
-                }
-                Role::Admin
-            }
-            MinimumRole::User => Role::User,
-            MinimumRole::Contributor => Role::Contributor,
-            MinimumRole::Admin => Role::Admin,
-        };
+        check_origin(depot)?;
+        let Some(required_role) = self.required_role(req, depot, &state)? else { return Ok(None) };
         let Some(caller) = caller::authenticate(req, depot).await? else {
             return Err(AccessError::Unauthenticated);
         };
@@ -204,6 +171,40 @@ impl Allow {
         Ok(Some(caller))
     }
 
+    /// Returns the role that the route requires, or `None` if it requires no credential.
+    fn required_role(
+        self,
+        req: &Request,
+        depot: &Depot,
+        state: &State,
+    ) -> Result<Option<Role>, Problem> {
+        match self.minimum_role {
+            MinimumRole::Anyone => {
+                if !self.accepts_any_host {
+                    sender_page::check_host(depot)?;
+                }
+                if self.has_side_effects {
+                    sender_page::check_unauthenticated(req, depot)?;
+                }
+                Ok(None)
+            }
+            MinimumRole::Local if origin(depot).control => Ok(Some(Role::Admin)),
+            MinimumRole::Local => {
+                let path = req.uri().path();
+                Err(Problem::not_found(format!("there is nothing at {path}")))
+            }
+            MinimumRole::Metrics => {
+                // A browser on this machine is not a local program.
+                let is_local =
+                    origin(depot).is_local && origin::is_own_host(origin(depot), &state.settings);
+                Ok((!is_local).then_some(Role::Admin))
+            }
+            MinimumRole::User => Ok(Some(Role::User)),
+            MinimumRole::Contributor => Ok(Some(Role::Contributor)),
+            MinimumRole::Admin => Ok(Some(Role::Admin)),
+        }
+    }
+
     async fn check_bound_key(
         self,
         req: &Request,
@@ -215,26 +216,23 @@ impl Allow {
             return Ok(());
         };
         let gateway = state.gateway()?.clone();
-        let id = req.params().get("id").cloned().unwrap_or_default();
-        let bound = self.bound_key_access;
-        if bound == BoundKeyAccess::Graphql {
-            return Ok(());
-        }
-        let requested = run_blocking(move || {
-            Ok(match bound {
-                BoundKeyAccess::Never | BoundKeyAccess::Graphql => None,
-                BoundKeyAccess::BusinessObject => {
-                    gateway.catalogue.get(&id).map(|compiled| compiled.object.id.clone())
-                }
-                BoundKeyAccess::Ingestion => {
-                    ingest::read_record(&gateway.store, &id)?.map(|record| record.business_object)
-                }
-                BoundKeyAccess::Export => {
-                    gateway.exporter.get(&id)?.map(|entry| entry.business_object)
-                }
-            })
-        });
-        if requested.await?.as_ref() == Some(own) {
+        let id = path_parameter(req, "id").to_owned();
+        let requested = match self.bound_key_access {
+            BoundKeyAccess::Graphql => return Ok(()),
+            BoundKeyAccess::Never => None,
+            BoundKeyAccess::BusinessObject => {
+                gateway.catalogue.get(&id).map(|compiled| compiled.object.id.clone())
+            }
+            BoundKeyAccess::Ingestion => {
+                run_blocking(move || Ok(ingest::read_record(&gateway.store, &id)?))
+                    .await?
+                    .map(|record| record.business_object)
+            }
+            BoundKeyAccess::Export => run_blocking(move || Ok(gateway.exporter.get(&id)?))
+                .await?
+                .map(|entry| entry.business_object),
+        };
+        if requested.as_ref() == Some(own) {
             return Ok(());
         }
         let detail = "this API key is for one Business Object: it can read the definition, \
@@ -270,7 +268,7 @@ impl Allow {
 
 /// Why a request is not authorized.
 #[derive(Debug)]
-pub enum AccessError {
+pub(super) enum AccessError {
     /// The request has no credential, or a session that is over.
     Unauthenticated,
     /// Any other reason.
@@ -285,7 +283,7 @@ impl From<Problem> for AccessError {
 
 impl AccessError {
     /// Writes 401 or the problem. Browsers that ask for a page are redirected to the sign-in.
-    pub fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
+    pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
         match self {
             Self::Problem(problem) => problem.write_response(req, depot, res),
             Self::Unauthenticated
@@ -304,6 +302,17 @@ impl AccessError {
             Self::Unauthenticated => unauthenticated_problem(depot).write_response(req, depot, res),
         }
     }
+}
+
+/// Refuses a request whose proxies or `Host` say where it came from in a way that two programs could read differently.
+fn check_origin(depot: &Depot) -> Result<(), Problem> {
+    if origin(depot).is_contradictory() {
+        return Err(Problem::malformed(
+            "Forwarded and X-Forwarded-For, -Proto or -Host disagree about where this request \
+             came from, or one of them says less; configure the proxy to write one of them and to remove the other",
+        ));
+    }
+    origin(depot).host_error().map_or(Ok(()), |why| Err(Problem::malformed(why)))
 }
 
 /// Checks that every percent sign begins an escape and that the escapes are UTF-8. Otherwise two programs
@@ -332,7 +341,7 @@ fn unauthenticated_problem(depot: &Depot) -> Problem {
 }
 
 /// Describes where API keys come from.
-pub fn how_to_get_credentials(depot: &Depot) -> String {
+pub(super) fn how_to_get_credentials(depot: &Depot) -> String {
     format!(
         "create an API key on the page {}/admin/keys, or with `penstock api-key create` on the gateway's machine",
         origin(depot).prefix
@@ -353,7 +362,7 @@ fn how_to_get_role(depot: &Depot, required_role: Role) -> String {
 ///
 /// # Errors
 /// 401 when the credential has ended; 403 when its role no longer suffices.
-pub fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
+pub(super) fn check_after_body(req: &Request, depot: &mut Depot) -> Result<(), Problem> {
     let Some(caller) = caller_if_known(depot) else { return Ok(()) };
     let renewed = caller.with_current_role().map_err(|error| {
         if error.class == ErrorClass::Forbidden {

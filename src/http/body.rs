@@ -216,7 +216,7 @@ fn body_too_slow() -> Problem {
 }
 
 /// Discards the part of the body that the handler has not read, for a limited time, while the response is sent.
-pub fn discard_unread_body(req: &mut Request) {
+pub(super) fn discard_unread_body(req: &mut Request) {
     // With `Expect: 100-continue`, reading would ask the client for the body that was refused.
     if req.method() != Method::GET && !req.headers().contains_key(EXPECT) {
         discard_body(req.take_body());

@@ -24,7 +24,7 @@ pub fn caller(depot: &Depot) -> &Authorized {
 }
 
 /// Returns the caller, or `None` on routes that require no credential.
-pub fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
+pub(super) fn caller_if_known(depot: &Depot) -> Option<&Authorized> {
     depot.get_typed::<Authorized>().ok()
 }
 
@@ -50,7 +50,7 @@ fn authenticate_session(sessions: &Sessions, id: &str, req: &Request) -> Result<
 ///
 /// # Errors
 /// 503 while the gateway opens, or the error of the credential.
-pub async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
+pub(super) async fn authenticate(req: &Request, depot: &Depot) -> Result<Option<Caller>, Problem> {
     let origin = origin(depot);
     if origin.control {
         return Ok(Some(Caller::local()));

@@ -6,7 +6,7 @@ use salvo::http::header::{AUTHORIZATION, COOKIE};
 
 /// A credential in a header, as plant systems and programs send it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum HeaderCredential<'a> {
+pub(super) enum HeaderCredential<'a> {
     /// An API key.
     ApiKey(&'a str),
     /// An access token: a value after `Bearer` that is no API key.
@@ -25,7 +25,9 @@ pub fn cookie_name(scheme: &str) -> &'static str {
 /// # Errors
 /// `AuthError::Malformed` if a credential is empty or there is more than one; `AuthError::Invalid` if a key has
 /// not the form of this gateway's keys.
-pub fn find_header_credential(req: &Request) -> Result<Option<HeaderCredential<'_>>, AuthError> {
+pub(super) fn find_header_credential(
+    req: &Request,
+) -> Result<Option<HeaderCredential<'_>>, AuthError> {
     let (mut found, mut is_foreign) = (None, false);
     let authorization = req.headers().get_all(AUTHORIZATION).iter().map(|value| (true, value));
     let api_key = req.headers().get_all("apikey").iter().map(|value| (false, value));

@@ -41,7 +41,7 @@ enum ForwardedTrust {
 
 impl Origin {
     /// Determines the origin of a request.
-    pub fn from_request(req: &Request, settings: &Settings) -> Self {
+    pub(super) fn from_request(req: &Request, settings: &Settings) -> Self {
         // HTTP/1.0 may have no Host. A target in absolute form, and HTTP/2's `:authority`, take precedence
         // (RFC 9112, 3.2.2); salvo puts the Host of any other target there.
         let host = req.uri().authority().map(Authority::as_str);
@@ -90,13 +90,13 @@ impl Origin {
     }
 
     /// Whether the headers of a trusted proxy contradict each other.
-    pub fn is_contradictory(&self) -> bool {
+    pub(super) fn is_contradictory(&self) -> bool {
         self.forwarded == ForwardedTrust::Contradictory
     }
 
     /// Returns why the request's host is malformed, if it is. Two programs could read such a request as one for
     /// different hosts.
-    pub fn host_error(&self) -> Option<&str> {
+    pub(super) fn host_error(&self) -> Option<&str> {
         self.host_error.as_deref()
     }
 
@@ -115,7 +115,7 @@ impl Origin {
     }
 
     /// Returns the host without its port.
-    pub fn host_name(&self) -> Option<&str> {
+    fn host_name(&self) -> Option<&str> {
         let host = self.host.as_deref()?;
         Some(match host.strip_prefix('[') {
             Some(rest) => rest.split_once(']')?.0,
@@ -130,7 +130,7 @@ impl Origin {
 /// - the host in `service.base-url`
 /// - any host on the control socket or from a trusted proxy
 /// - any host, if `service.base-url` is not set and the gateway listens beyond loopback
-pub fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
+pub(super) fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
     if origin.control || origin.forwarded == ForwardedTrust::Trusted {
         return true;
     }
@@ -148,7 +148,7 @@ pub fn is_own_host(origin: &Origin, settings: &Settings) -> bool {
 /// Whether the response tells browsers to use only HTTPS for this host (RFC 6797). The request must have come over
 /// HTTPS, and the host must be a name with a certificate that browsers trust. They do not trust the gateway's
 /// self-signed certificate. `localhost` is excluded, because all programs on a machine share that name.
-pub fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
+pub(super) fn wants_https_only(origin: &Origin, settings: &Settings) -> bool {
     let is_self_signed = settings.server.tls.as_ref().is_some_and(|tls| tls.certificate.is_none());
     origin.scheme == "https"
         && (origin.forwarded == ForwardedTrust::Trusted || !is_self_signed)

@@ -1,15 +1,20 @@
 //! Errors on the wire: `application/problem+json` (RFC 9457).
+
+mod document;
+
+pub use document::ProblemDocument;
+
 use super::accept::accepts_html;
 use super::origin::Origin;
 use super::sending;
+use document::reason_phrase;
 use penstock_auth::AuthError;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::telemetry::trace::Trace;
 use salvo::http::header::{CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use salvo::http::{ResBody, StatusCode, StatusError};
 use salvo::oapi::{Components, EndpointOutRegister, Operation};
 use salvo::{Depot, FlowCtrl, Request, Response, Writer, async_trait, handler};
-use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// An error response.
@@ -53,7 +58,7 @@ impl Problem {
     /// Adds the challenge: which credentials are accepted, and what was wrong with those in the request (RFC 6750,
     /// 3). `error` is `None` for a request without credentials.
     #[must_use]
-    pub fn with_challenge(self, error: Option<BearerError>) -> Self {
+    pub(super) fn with_challenge(self, error: Option<BearerError>) -> Self {
         let mut challenge = r#"Bearer realm="penstock""#.to_owned();
         if let Some(error) = error {
             let code = match error {
@@ -109,43 +114,29 @@ impl Problem {
         self.headers
     }
 
-    /// Returns the members that the problem document shares with the line of a failed chunk of NDJSON.
-    pub fn to_members(&self) -> serde_json::Map<String, Value> {
-        let mut members = serde_json::Map::new();
-        members.insert("type".into(), json!("about:blank"));
-        members.insert("title".into(), json!(reason_phrase(self.status)));
-        members.insert("status".into(), json!(self.status.as_u16()));
-        members.insert("detail".into(), json!(self.detail));
-        if !self.errors.is_empty() {
-            members.insert("errors".into(), self.errors.iter().map(finding_to_json).collect());
-        }
-        members
-    }
-
     /// Writes the problem as the response: as a page if a browser asked for one, otherwise as the problem document.
-    pub fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
+    pub(super) fn write_response(self, req: &Request, depot: &Depot, res: &mut Response) {
         match depot.get_typed::<ErrorPage>() {
             Ok(ErrorPage(show)) if asks_for_page(req, depot) => show(self, req, depot, res),
             _ => self.write_document(req.uri().path(), res),
         }
     }
 
-    /// Writes the problem document as the response to a request for this path.
-    pub fn write_document(self, path: &str, res: &mut Response) {
-        let mut members = self.to_members();
-        members.insert("instance".into(), json!(path));
+    fn write_document(mut self, path: &str, res: &mut Response) {
         let trace = res.extensions.get::<Trace>().copied();
-        members.insert(
-            "traceId".into(),
-            json!(trace.unwrap_or_else(|| Trace::from_header(None)).id()),
-        );
+        let trace = trace.unwrap_or_else(|| Trace::from_header(None));
         res.status_code(self.status);
-        for (name, value) in self.headers {
+        for (name, value) in self.headers.drain(..) {
             res.headers_mut().insert(name, value);
         }
+        let mut document = ProblemDocument::from(self);
+        document.instance = Some(path.to_owned());
+        document.trace_id = Some(trace.id());
+        // A document is plain data, which always has a JSON form.
+        let json = serde_json::to_vec(&document).unwrap_or_default();
         res.headers_mut()
             .insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        res.replace_body(ResBody::Once(Value::Object(members).to_string().into()));
+        res.replace_body(ResBody::Once(json.into()));
     }
 }
 
@@ -162,39 +153,10 @@ fn asks_for_page(req: &Request, depot: &Depot) -> bool {
     (path == "/admin" || path.starts_with("/admin/")) && accepts_html(req.headers())
 }
 
-/// Returns the reason phrase, which RFC 9457 requires as the title of `about:blank`.
-fn reason_phrase(status: StatusCode) -> &'static str {
-    status.canonical_reason().unwrap_or("Error")
-}
-
-/// Returns a finding or warning with its place as JSON.
-pub fn finding_to_json(finding: &Finding) -> Value {
-    match &finding.place {
-        Place::Pointer(pointer) => json!({"pointer": pointer, "message": finding.message}),
-        Place::Line { line, column } => {
-            json!({"line": line, "column": column, "message": finding.message})
-        }
-        Place::Whole => json!({"message": finding.message}),
-    }
-}
-
 impl From<GatewayError> for Problem {
     fn from(error: GatewayError) -> Self {
-        let status = match error.class {
-            ErrorClass::Malformed => StatusCode::BAD_REQUEST,
-            ErrorClass::Unauthorized => StatusCode::UNAUTHORIZED,
-            ErrorClass::Forbidden => StatusCode::FORBIDDEN,
-            ErrorClass::NotFound => StatusCode::NOT_FOUND,
-            ErrorClass::Conflict | ErrorClass::Unconfirmed => StatusCode::CONFLICT,
-            ErrorClass::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
-            ErrorClass::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            ErrorClass::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            ErrorClass::Invalid => StatusCode::UNPROCESSABLE_ENTITY,
-            ErrorClass::TooManyRequests(_) => StatusCode::TOO_MANY_REQUESTS,
-            ErrorClass::Unavailable(_) => StatusCode::SERVICE_UNAVAILABLE,
-            ErrorClass::InsufficientStorage => StatusCode::INSUFFICIENT_STORAGE,
-            ErrorClass::Internal | ErrorClass::Damaged => StatusCode::INTERNAL_SERVER_ERROR,
-        };
+        let status = StatusCode::from_u16(error.class.http_status())
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut problem = Self::new(status, error.detail);
         problem.errors = error.findings;
         match error.class {
@@ -215,7 +177,7 @@ impl From<AuthError> for Problem {
 
 /// The error code of a credential in a header (RFC 6750, 3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BearerError {
+pub(super) enum BearerError {
     /// The request is malformed: 400.
     InvalidRequest,
     /// The credential is malformed, unknown, expired or revoked: 401.
@@ -244,7 +206,12 @@ impl EndpointOutRegister for Problem {
 
 /// Turns every error response of the framework into a problem.
 #[handler]
-pub async fn catch(req: &mut Request, depot: &mut Depot, res: &mut Response, ctrl: &mut FlowCtrl) {
+pub(super) async fn convert_error(
+    req: &mut Request,
+    depot: &mut Depot,
+    res: &mut Response,
+    ctrl: &mut FlowCtrl,
+) {
     ctrl.skip_rest();
     let status = res.status_code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let path = req.uri().path();
@@ -270,6 +237,7 @@ pub async fn catch(req: &mut Request, depot: &mut Depot, res: &mut Response, ctr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn problems_keep_findings_and_their_places() {
@@ -281,9 +249,9 @@ mod tests {
                 Finding::at_line(2, 3, "no such type"),
             ],
         );
-        let members = Problem::from(error).to_members();
+        let problem = Problem::from(error);
         assert_eq!(
-            Value::Object(members),
+            serde_json::to_value(ProblemDocument::from(problem)).unwrap(),
             json!({
                 "type": "about:blank",
                 "title": "Unprocessable Entity",

@@ -1,9 +1,7 @@
 //! Query parameters, pages and cursors.
 use super::problem::Problem;
-use super::reply::{Reply, ReplyResult};
 use penstock_base::cursor::{decode_cursor, encode_cursor};
 use salvo::Request;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The default number of items of a page.
@@ -116,17 +114,6 @@ pub fn cursor_after(key: &str) -> String {
     encode_cursor(&[Some(key)])
 }
 
-/// Responds with one page of a list. `items` has one item more than `limit` if there are more pages. `key`
-/// returns the key of an item, after which the next page begins.
-pub fn page_reply<T: Serialize>(
-    mut items: Vec<T>,
-    limit: usize,
-    key: impl Fn(&T) -> &str,
-) -> ReplyResult {
-    let next = truncate_page(&mut items, limit, key);
-    Reply::json(&Page { items, next })
-}
-
 /// Truncates to `limit` items. Returns the cursor of the next page if there were more.
 pub fn truncate_page<T>(
     items: &mut Vec<T>,
@@ -138,10 +125,4 @@ pub fn truncate_page<T>(
     }
     items.truncate(limit);
     items.last().map(|item| cursor_after(key(item)))
-}
-
-#[derive(Serialize)]
-struct Page<T> {
-    items: Vec<T>,
-    next: Option<String>,
 }

@@ -47,7 +47,7 @@ impl SenderPage {
 
 /// Refuses a `Host` that is not this gateway's. Browsers keep state for each name, and a page of another site
 /// can make its own name resolve to this gateway.
-pub fn check_host(depot: &Depot) -> Result<(), Problem> {
+pub(super) fn check_host(depot: &Depot) -> Result<(), Problem> {
     let origin = origin(depot);
     if origin::is_own_host(origin, &state(depot).settings) {
         return Ok(());
@@ -64,7 +64,7 @@ pub fn check_host(depot: &Depot) -> Result<(), Problem> {
 }
 
 /// Refuses a request with side effects on a public route, if a page of another site sent it.
-pub fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), Problem> {
+pub(super) fn check_unauthenticated(req: &Request, depot: &Depot) -> Result<(), Problem> {
     if SenderPage::of_request(req, origin(depot)) == SenderPage::Foreign {
         return Err(Problem::new(
             StatusCode::FORBIDDEN,

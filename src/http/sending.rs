@@ -30,7 +30,7 @@ use tokio::time::{Instant, timeout_at};
 /// The media type of server-sent events, whose response has no end.
 pub const EVENT_STREAM_MEDIA_TYPE: &str = "text/event-stream";
 /// The maximum time from one piece of a response to the next, while the client leaves it unread.
-pub const MAX_UNREAD_TIME: Duration = Duration::from_mins(5);
+pub(super) const MAX_UNREAD_TIME: Duration = Duration::from_mins(5);
 /// The bytes of one piece, the unit in which progress is measured.
 const PIECE_BYTES: usize = 16 << 10;
 /// The maximum number of bytes of a response that is not counted.
@@ -50,7 +50,7 @@ pub struct UnsentResponses {
 impl UnsentResponses {
     /// Allows this many bytes for all callers together, separately for reads and changes. One caller may use half
     /// of them.
-    pub fn new(total_bytes: u64) -> Self {
+    pub(super) fn new(total_bytes: u64) -> Self {
         Self {
             reads: SharedLimit::new(total_bytes, total_bytes / 2),
             changes: SharedLimit::new(total_bytes, total_bytes / 2),
@@ -103,7 +103,7 @@ fn unread_problem() -> Problem {
 
 /// Counts the response to a caller. If there is no capacity, replaces the result of a read by 503. The result of
 /// a change is always sent.
-pub fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
+pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
     let Some(caller) = caller_if_known(depot).filter(|_| !origin(depot).control) else { return };
     let is_get = *req.method() == Method::GET;
     let has_own_limit = || {
@@ -151,7 +151,7 @@ where
 }
 
 /// Ends an HTTP/2 connection when the response stays unread for this long.
-pub fn watch_reader(req: &Request, res: &mut Response, max_unread_time: Duration) {
+pub(super) fn watch_reader(req: &Request, res: &mut Response, max_unread_time: Duration) {
     let Some(connection) = req.extensions().get::<ConnCtrl>() else { return };
     if req.version() != Version::HTTP_2 || res.body.is_none() || res.body.is_error() {
         return;

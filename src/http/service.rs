@@ -45,7 +45,7 @@ pub fn build_service(state: Arc<State>, site: &Site) -> Service {
         .push(router::build_router(&site.routes))
         .push(router::build_fallback(site.object_handler.clone()));
     let mut service = Service::new(root)
-        .catcher(Catcher::default().hoop(problem::catch))
+        .catcher(Catcher::default().hoop(problem::convert_error))
         .hoop(RequestContext { state, error_page: site.error_page })
         .hoop(finish_response);
     let origins = &settings.server.cors_allowed_origins;

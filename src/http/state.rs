@@ -14,7 +14,6 @@ use penstock_store::Progress;
 use salvo::Depot;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Notify, watch};
 
 /// State that all requests share: the gateway once it is open, and the progress of opening it.
@@ -26,8 +25,6 @@ pub struct State {
     /// The responses to callers that are not sent yet.
     pub unsent_responses: UnsentResponses,
     pub(super) failed_authentications: FailedAuthentications,
-    /// Serializes creations: each first checks that there is no such Business Object, and then puts it.
-    pub creation_lock: tokio::sync::Mutex<()>,
     opened_parts: OnceLock<(Gateway, GraphqlService)>,
     replayed_frames: AtomicU64,
     total_frames: AtomicU64,
@@ -48,7 +45,6 @@ impl State {
             unsent_responses: UnsentResponses::new(settings.limits.in_flight_bytes),
             failed_authentications: FailedAuthentications::default(),
             settings,
-            creation_lock: tokio::sync::Mutex::default(),
             opened_parts: OnceLock::new(),
             replayed_frames: AtomicU64::new(0),
             total_frames: AtomicU64::new(0),
@@ -178,14 +174,4 @@ pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     blocking::run_blocking(work).await
-}
-
-/// Runs a short read of the store on this thread. The runtime moves its other tasks to other threads meanwhile.
-/// This avoids two thread switches, which take most of the time of such a request.
-pub fn run_in_place<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::current().runtime_flavor() {
-        // This runtime has no other thread, so `block_in_place` would panic.
-        RuntimeFlavor::CurrentThread => work(),
-        _ => tokio::task::block_in_place(work),
-    }
 }

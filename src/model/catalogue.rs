@@ -16,9 +16,8 @@ mod namespaces;
 mod requester;
 
 use super::change_feed::{self, Watch};
-use super::mapping::Mapping;
 use super::namespace::{self, Namespace};
-use super::resource::{BusinessObject, Compiled, Conditions, Definition};
+use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::warnings;
 use entry::{Entries, Entry, StoredDefinition};
 use namespaces::list_created;
@@ -98,6 +97,29 @@ impl Catalogue {
         self.read_entries().find_entry(id_or_name).and_then(|entry| entry.compiled.clone())
     }
 
+    /// Checks that there is a Business Object with this id or name, even if it does not compile.
+    ///
+    /// # Errors
+    /// `ErrorClass::NotFound`.
+    pub fn check_exists(&self, id_or_name: &str) -> Result<(), GatewayError> {
+        self.find_entry(id_or_name).map(drop)
+    }
+
+    /// Checks that no Business Object has this name. One that does not compile does not count: clients cannot see it,
+    /// and creating it again replaces it.
+    ///
+    /// # Errors
+    /// `ErrorClass::PreconditionFailed`.
+    pub fn check_new(&self, name: &str) -> Result<(), GatewayError> {
+        if self.read_entries().find_by_name(name).is_none_or(|entry| entry.compiled.is_none()) {
+            return Ok(());
+        }
+        Err(GatewayError::new(
+            ErrorClass::PreconditionFailed,
+            format!("If-None-Match requires a new Business Object, and {name:?} already exists"),
+        ))
+    }
+
     /// Returns all Business Objects, ordered by name.
     pub fn list(&self) -> Vec<Arc<Compiled>> {
         self.read_entries().iter_by_name().filter_map(|entry| entry.compiled.clone()).collect()
@@ -109,29 +131,31 @@ impl Catalogue {
         self.read_entries().version
     }
 
-    /// Creates the Business Object or replaces the one of the same name, and creates missing namespaces. Returns true
-    /// if it was created. `check_target` returns the reason why a bucketName has no target. A definition that equals
-    /// the stored one changes nothing: version and `updatedAt` stay.
+    /// Creates the Business Object or replaces the one of the same name, and creates missing namespaces. With
+    /// `only_if_new` it replaces none. Returns true if it was created. A definition that equals the stored one changes
+    /// nothing: version and `updatedAt` stay.
     ///
     /// # Errors
-    /// - The errors of [`Definition::read_body_with`]
-    /// - `ErrorClass::Invalid` for a bucketName without a target, or an unknown namespace
-    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`
+    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
+    ///   `only_if_new`
+    /// - `ErrorClass::Invalid` for an unknown namespace
     /// - `ErrorClass::Conflict` for another base of a namespace that is in use
     /// - `ErrorClass::Unconfirmed` if the definition would remove many objects from the Business Object
     pub fn put(
         &self,
         by: Requester<'_>,
-        body: &[u8],
+        new: CompiledDefinition,
         if_match: IfMatch,
-        check_target: &dyn Fn(&str) -> Result<(), String>,
+        only_if_new: bool,
     ) -> Result<(Arc<Compiled>, bool), GatewayError> {
-        let read = Definition::read_body_with(body, check_target)?;
         let writer = self.lock_writer();
-        let before = self.read_entries().find_by_name(&read.0.name).cloned();
+        if only_if_new {
+            self.check_new(&new.definition.name)?;
+        }
+        let before = self.read_entries().find_by_name(&new.definition.name).cloned();
         check_version(before.as_ref(), if_match)?;
         let created = before.is_none();
-        Ok((self.save_definition(&writer, by, before.as_ref(), read)?, created))
+        Ok((self.save_definition(&writer, by, before.as_ref(), new)?, created))
     }
 
     /// Replaces the Business Object with this id or name. A new name must not belong to another one (409).
@@ -142,16 +166,13 @@ impl Catalogue {
         &self,
         by: Requester<'_>,
         id_or_name: &str,
-        body: &[u8],
+        new: CompiledDefinition,
         if_match: IfMatch,
-        check_target: &dyn Fn(&str) -> Result<(), String>,
     ) -> Result<Arc<Compiled>, GatewayError> {
-        self.find_entry(id_or_name)?;
-        let read = Definition::read_body_with(body, check_target)?;
         let writer = self.lock_writer();
         let before = self.find_entry(id_or_name)?;
         check_version(Some(&before), if_match)?;
-        if let Some(other) = self.read_entries().find_by_name(&read.0.name)
+        if let Some(other) = self.read_entries().find_by_name(&new.definition.name)
             && other.id != before.id
         {
             return Err(GatewayError::with_findings(
@@ -160,7 +181,7 @@ impl Catalogue {
                 vec![Finding::at_pointer("/name", "this name is taken; choose another one")],
             ));
         }
-        self.save_definition(&writer, by, Some(&before), read)
+        self.save_definition(&writer, by, Some(&before), new)
     }
 
     /// Deletes the definition. The objects stay in the graph.
@@ -208,22 +229,21 @@ impl Catalogue {
         _writer: &MutexGuard<'_, ()>,
         by: Requester<'_>,
         before: Option<&Entry>,
-        (definition, mut mapping, conditions): (Definition, Mapping, Conditions),
+        new: CompiledDefinition,
     ) -> Result<Arc<Compiled>, GatewayError> {
         let there = before.and_then(|before| before.compiled.as_ref());
         if let Some(compiled) = there
-            && compiled.object.definition == definition
-            && compiled.conditions == conditions
-            && self.has_namespaces(&definition.namespaces)?
+            && compiled.object.definition == new.definition
+            && compiled.conditions == new.conditions
+            && self.has_namespaces(&new.definition.namespaces)?
         {
             return Ok(compiled.clone());
         }
         let loss = match there {
-            Some(there) => {
-                self.check_loss(there, (&definition, &mapping, &conditions), by.force)?
-            }
+            Some(there) => self.check_loss(there, &new, by.force)?,
             None => None,
         };
+        let CompiledDefinition { definition, mut mapping, conditions } = new;
         let now = penstock_base::time::now_rfc3339();
         let id = before.map(|before| before.id.as_str());
         let (compiled, _) = commit(&self.store, by.check, |transaction| {

@@ -48,7 +48,7 @@ pub struct Namespace {
 }
 
 /// The definition of a namespace, in the body of a PUT of it or in the definition of a Business Object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NamespaceDefinition {
     /// Its name, as mappings write it.
@@ -88,6 +88,16 @@ impl Generator {
             Self::Alphanumeric => "alphanumeric",
             Self::Manual => "manual",
         }
+    }
+
+    /// Returns the generator of this name.
+    ///
+    /// # Errors
+    /// Says which names there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|generator| generator.name() == name).ok_or_else(|| {
+            format!("there is no generator {name:?}; use uuid, counter, alphanumeric or manual")
+        })
     }
 }
 
@@ -182,17 +192,12 @@ impl NamespaceDefinition {
     /// Reads one element of the `namespaces` of a Business Object's definition.
     pub(super) fn read_members(members: &mut Members<'_>) -> Self {
         let name = members.take_string("name");
-        match &name {
-            None => members.report_missing("name", "expected the name of a namespace"),
-            Some(name) => {
-                if let Err(why) = check_name(name) {
-                    members.add_finding("name", why);
-                }
-            }
+        if name.is_none() {
+            members.report_missing("name", "expected the name of a namespace");
         }
         Self {
             name: name.unwrap_or_default(),
-            uri_base: read_base(members),
+            uri_base: members.take_string("uriBase"),
             generator: read_generator(members),
         }
     }
@@ -213,14 +218,8 @@ fn read_base(members: &mut Members<'_>) -> Option<String> {
 }
 
 fn read_generator(members: &mut Members<'_>) -> Option<Generator> {
-    let given = members.take_string("generator")?;
-    let generator = Generator::ALL.into_iter().find(|generator| generator.name() == given);
-    if generator.is_none() {
-        let message =
-            format!("there is no generator {given:?}; use uuid, counter, alphanumeric or manual");
-        members.add_finding("generator", message);
-    }
-    generator
+    let parsed = Generator::parse(&members.take_string("generator")?);
+    parsed.map_err(|why| members.add_finding("generator", why)).ok()
 }
 
 /// Reads a namespace by name.
@@ -422,7 +421,11 @@ pub fn check_name(name: &str) -> Result<(), String> {
     Err(format!("{name:?} cannot be the name of a namespace: {why}"))
 }
 
-fn check_base(base: &str) -> Result<(), String> {
+/// Checks the URI base of a namespace.
+///
+/// # Errors
+/// Returns the reason why the base is not valid.
+pub(super) fn check_base(base: &str) -> Result<(), String> {
     if base.len() > MAX_BASE_BYTES {
         return Err(format!("the URI base is longer than {MAX_BASE_BYTES} bytes"));
     }

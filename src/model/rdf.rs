@@ -11,7 +11,7 @@ mod skolem;
 mod source;
 mod xml;
 
-pub use dump::{DumpOptions, write_dump};
+pub use dump::{DumpOptions, write_dump, write_triples};
 pub use format::Format;
 pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};
 

@@ -1,8 +1,10 @@
 //! The Business Object as a client defines it (specification, 2.1).
 //!
-//! `read` reads a definition from a request body. `automatic` and `schedule` parse its settings for automatic exports.
+//! `read` reads a definition from a request body, and `check` validates it. `automatic` and `schedule` parse its settings
+//! for automatic exports.
 
 mod automatic;
+mod check;
 mod read;
 mod schedule;
 
@@ -12,7 +14,28 @@ pub use schedule::{Schedule, SettingError};
 use super::mapping::Mapping;
 use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
+use penstock_base::error::Finding;
 use serde::{Deserialize, Serialize};
+
+/// A definition that a client sends, before it is validated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewDefinition {
+    /// The definition. What could not be read has its default value.
+    pub definition: Definition,
+    /// What was found while it was read, in the order of its members.
+    pub findings: Vec<Finding>,
+}
+
+/// A valid definition: its mapping, and its conditions as terms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompiledDefinition {
+    /// The definition.
+    pub definition: Definition,
+    /// Its mapping.
+    pub mapping: Mapping,
+    /// Its conditions.
+    pub conditions: Conditions,
+}
 
 /// The definition that a client sends to create a Business Object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -66,7 +89,7 @@ fn yes() -> bool {
 }
 
 /// A condition: the object has this value for this predicate, in any graph.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Condition {
     /// An IRI without angle brackets, or a name with a prefix of the mapping.
     pub predicate: String,
@@ -75,7 +98,7 @@ pub struct Condition {
 }
 
 /// An export target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PushTarget {
     /// A valid S3 bucket name; `service.export.targets.*` configures where it leads.

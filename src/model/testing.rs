@@ -7,7 +7,7 @@ use crate::change_feed::Watch;
 use crate::ingest::{Answer, Body, Limits, Mode, Request, ingest};
 use crate::mapping::{Mapping, Shape};
 use crate::namespace::{self, Generator, Namespace};
-use crate::resource::{BusinessObject, Compiled, Definition};
+use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Definition};
 use crate::{members, view};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::commit::{GuardedStore, NoClient};
@@ -46,8 +46,8 @@ pub fn catalogue_settings() -> CatalogueSettings {
 /// Creates or replaces the Business Object with this definition. Its targets need not exist.
 pub fn put_definition(catalogue: &Catalogue, definition: &serde_json::Value) -> Arc<Compiled> {
     let requester = Requester::new(&NoClient, "local");
-    let body = definition.to_string();
-    catalogue.put(requester, body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap().0
+    let definition = CompiledDefinition::from_json(definition.to_string().as_bytes()).unwrap();
+    catalogue.put(requester, definition, IfMatch::Any, false).unwrap().0
 }
 
 /// Returns an enabled Business Object that no catalogue has.

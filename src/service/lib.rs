@@ -7,11 +7,16 @@
 pub mod accounts;
 pub mod api_keys;
 pub mod audit;
+pub mod backup;
 pub mod blocking;
+pub mod business_objects;
 pub mod clock;
 pub mod exports;
 pub mod gateway;
+pub mod ingestions;
 pub mod namespaces;
+pub mod objects;
 pub mod query_permits;
+pub mod rdf;
 pub mod recovery;
 pub mod targets;

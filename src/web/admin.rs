@@ -1,12 +1,13 @@
 //! The administration interface: pages rendered by the server, which work without script.
 //!
 //! Each page has a template in `templates/admin/` that extends `layout.html`, and a struct with its
-//! [`Frame`](frame::Frame) as `frame`. A form posts to a route of its own and calls what the API's handler
-//! calls. Then it redirects with [`frame::redirect_with_notice`], or shows the form again with its [`form::FormErrors`].
+//! [`Frame`](frame::Frame) as `frame`. A form posts to a route of its own, which calls the same use case of the service
+//! as the API. A handler returns a [`frame::PageReply`]: a page, a redirect with a notice after a form was processed,
+//! the form again with its [`form::FormErrors`], or a part of a page for a script.
 //!
-//! - `frame`: what every page has: navigation, the caller, a notice, the response headers
+//! - `frame`: what every page has: navigation, the caller, a notice, the response headers; the replies of handlers
 //! - `form`: the fields of a form, the check of the page that sent it, and its errors
-//! - `fault`: the error page, instead of a problem document
+//! - `error_page`: the error page, instead of a problem document
 //! - `assets`: scripts and styles, whose addresses change with their content
 //! - `words`: numbers, sizes and times in readable form
 //! - `pager`: the links to further pages of a list
@@ -14,7 +15,7 @@
 //! - `business_objects`: the list, one Business Object, export, delete
 //! - `editor`, `draft`, `check`, `samples`: creating and changing a Business Object, the content of that form, its
 //!   check with a sample, and deriving a mapping
-//! - `objects`: search, and the page of one object
+//! - `objects`, `object`: search, and the page of one object
 //! - `exports`, `targets`, `query`: the queue and its files; the targets; GraphQL
 //! - `users`, `profile`, `keys`, `audit`: accounts, API keys and the audit trail
 //! - `namespaces`, `settings`: namespaces, and the configuration in force
@@ -32,6 +33,7 @@ mod frame;
 mod health;
 pub(super) mod keys;
 pub(super) mod namespaces;
+pub(super) mod object;
 pub(super) mod objects;
 pub(super) mod overview;
 mod pager;

@@ -15,11 +15,11 @@ mod password;
 mod provider;
 mod session;
 
-pub(super) use home::front;
-pub(super) use logout::{sign_out, signed_out};
+pub(super) use home::redirect_home;
+pub(super) use logout::{show_signed_out, sign_out};
 pub(super) use pages::{
     Message, redirect, render_page, show_static_page as show_page, show_text_with_policy,
 };
 pub(super) use password::parse_form_fields;
 pub(super) use password::{show_sign_in, sign_in};
-pub(super) use provider::{authorize, complete};
+pub(super) use provider::{begin_provider_sign_in, complete_provider_sign_in};

@@ -1,83 +1,15 @@
 //! Business Objects, and objects in their view.
 use super::namespace::Generator;
 use penstock_base::error::{Finding, Place};
+use penstock_model::namespace::NamespaceDefinition;
+use penstock_model::resource;
+use penstock_service::business_objects::CheckedBusinessObject;
 use salvo::oapi::ToSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// The definition of a Business Object.
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[salvo(schema(name = "BusinessObjectDefinition", example = json!({
-    "name": "Pump",
-    "description": "Pumps of the plant",
-    "enabled": true,
-    "config": "type: object\npath: Pump:.\nfields:\n  name:\n    type: string\n    path: <https://plant.example/name>\n",
-    "conditions": [],
-    "pushTargets": [{"bucketName": "plant-exports"}],
-})))]
-pub(crate) struct Definition {
-    /// Its name, unique on this gateway.
-    #[salvo(schema(min_length = 1))]
-    pub(crate) name: String,
-    /// Free text.
-    #[salvo(schema(required = false))]
-    pub(crate) description: String,
-    /// Whether it accepts ingestions and exports; true when absent.
-    #[salvo(schema(required = false))]
-    pub(crate) enabled: bool,
-    /// The mapping as YAML (or JSON) text.
-    pub(crate) config: String,
-    /// Namespaces that are defined with it, in the same commit.
-    #[salvo(schema(required = false))]
-    pub(crate) namespaces: Vec<DefinedNamespace>,
-    /// The conditions that every object of it satisfies.
-    #[salvo(schema(required = false))]
-    pub(crate) conditions: Vec<Condition>,
-    /// The targets of its exports.
-    #[salvo(schema(required = false))]
-    pub(crate) push_targets: Vec<PushTarget>,
-    /// When full exports run automatically: cron with 5 or 6 fields.
-    #[salvo(schema(required = false))]
-    pub(crate) schedule: Option<String>,
-    /// The IANA time zone of `schedule`; UTC when absent.
-    #[salvo(schema(required = false))]
-    pub(crate) timezone: Option<String>,
-    /// Whether changes are exported automatically.
-    #[salvo(schema(required = false))]
-    pub(crate) export_on_change: bool,
-    /// How long an export on change waits for further changes (`5s`).
-    #[salvo(schema(required = false))]
-    pub(crate) debounce: Option<String>,
-    /// ISO 8601 duration after which unchanged, delivered objects are removed.
-    #[salvo(schema(required = false))]
-    pub(crate) retention: Option<String>,
-    /// Accepted and ignored, like the six fields that follow, so that a response can be sent back.
-    #[salvo(schema(required = false))]
-    pub(crate) id: Value,
-    /// Like `id`.
-    #[salvo(schema(required = false))]
-    pub(crate) version: Value,
-    /// Like `id`.
-    #[salvo(schema(required = false))]
-    pub(crate) created_at: Value,
-    /// Like `id`.
-    #[salvo(schema(required = false))]
-    pub(crate) updated_at: Value,
-    /// Like `id`.
-    #[salvo(schema(required = false))]
-    pub(crate) updated_by: Value,
-    /// Like `id`.
-    #[salvo(schema(required = false))]
-    pub(crate) created_namespaces: Value,
-    /// Like `id`.
-    #[salvo(schema(required = false))]
-    pub(crate) warnings: Value,
-}
 
 /// A Business Object.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "BusinessObject", rename_all = "camelCase"))]
 pub(crate) struct BusinessObject {
     /// Its identifier, generated at its creation.
@@ -97,17 +29,21 @@ pub(crate) struct BusinessObject {
     /// The targets of its exports.
     pub(crate) push_targets: Vec<PushTarget>,
     /// When full exports run automatically.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) schedule: Option<String>,
     /// The time zone of `schedule`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) timezone: Option<String>,
     /// Whether changes are exported automatically.
     pub(crate) export_on_change: bool,
     /// How long an export on change waits for further changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) debounce: Option<String>,
     /// The time after which unchanged, delivered objects are removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) retention: Option<String>,
     /// 1 at its creation, incremented by each change; in quotes it is the `ETag`.
@@ -117,6 +53,7 @@ pub(crate) struct BusinessObject {
     /// When it was last changed (RFC 3339, UTC).
     pub(crate) updated_at: String,
     /// Who changed it last: an account's id, or `local`. Absent if that was before accounts existed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) updated_by: Option<String>,
     /// Namespaces that its last change created.
@@ -126,16 +63,18 @@ pub(crate) struct BusinessObject {
 }
 
 /// A namespace that is defined with a Business Object.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "DefinedNamespace", rename_all = "camelCase"))]
 pub(crate) struct DefinedNamespace {
     /// Its name, as the mapping writes it.
     pub(crate) name: String,
     /// The prefix of every identifier; when absent its present base, or the default base.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) uri_base: Option<String>,
     /// How the local part is generated; when absent the present generator, or `uuid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) generator: Option<Generator>,
 }
@@ -172,7 +111,7 @@ impl From<Finding> for Warning {
 }
 
 /// One condition: some graph contains (object, predicate, value).
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[salvo(schema(name = "Condition"))]
 pub(crate) struct Condition {
@@ -183,7 +122,7 @@ pub(crate) struct Condition {
 }
 
 /// One export target.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[salvo(schema(name = "PushTarget", rename_all = "camelCase"))]
 pub(crate) struct PushTarget {
@@ -193,7 +132,7 @@ pub(crate) struct PushTarget {
 }
 
 /// A page of Business Objects.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "BusinessObjects"))]
 pub(crate) struct BusinessObjects {
     /// Ordered by name.
@@ -203,39 +142,58 @@ pub(crate) struct BusinessObjects {
     pub(crate) next: Option<String>,
 }
 
-/// A page of objects in the view.
-#[derive(Serialize, ToSchema)]
-#[salvo(schema(name = "Objects"))]
-pub(crate) struct Objects {
-    /// Ordered by URI.
-    pub(crate) items: Vec<BTreeMap<String, Value>>,
-    /// The `cursor` of the next page, or null.
-    #[salvo(schema(required = true))]
-    pub(crate) next: Option<String>,
-}
-
-/// A page of objects, or one of them.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[salvo(schema(name = "ObjectsOrObject"))]
-pub(crate) enum ObjectsOrObject {
-    Page(Objects),
-    One(ViewedObject),
-}
-
-/// One object in the configured structure, its `uri` included.
-#[derive(Serialize, ToSchema)]
-#[salvo(schema(name = "Object"))]
-pub(crate) struct ViewedObject {
-    /// Its URI.
-    pub(crate) uri: String,
-}
-
 /// A JSON Schema (2020-12).
 #[derive(ToSchema)]
 #[salvo(schema(name = "JsonSchema"))]
+#[expect(dead_code, reason = "it describes what the model writes")]
 pub(crate) struct JsonSchema {
     /// The dialect.
     #[salvo(schema(rename = "$schema"))]
     pub(crate) schema: String,
+}
+
+impl From<CheckedBusinessObject> for BusinessObject {
+    fn from(CheckedBusinessObject { compiled, warnings }: CheckedBusinessObject) -> Self {
+        let object = compiled.object.clone();
+        let definition = object.definition;
+        Self {
+            id: object.id,
+            name: definition.name,
+            description: definition.description,
+            enabled: definition.enabled,
+            config: definition.config,
+            namespaces: definition.namespaces.into_iter().map(Into::into).collect(),
+            conditions: definition.conditions.into_iter().map(Into::into).collect(),
+            push_targets: definition.push_targets.into_iter().map(Into::into).collect(),
+            schedule: definition.schedule,
+            timezone: definition.timezone,
+            export_on_change: definition.export_on_change,
+            debounce: definition.debounce,
+            retention: definition.retention,
+            version: object.version,
+            created_at: object.created_at,
+            updated_at: object.updated_at,
+            updated_by: object.updated_by,
+            created_namespaces: object.created_namespaces,
+            warnings: warnings.into_iter().map(Into::into).collect(),
+        }
+    }
+}
+
+impl From<NamespaceDefinition> for DefinedNamespace {
+    fn from(NamespaceDefinition { name, uri_base, generator }: NamespaceDefinition) -> Self {
+        Self { name, uri_base, generator: generator.map(Into::into) }
+    }
+}
+
+impl From<resource::Condition> for Condition {
+    fn from(resource::Condition { predicate, value }: resource::Condition) -> Self {
+        Self { predicate, value }
+    }
+}
+
+impl From<resource::PushTarget> for PushTarget {
+    fn from(resource::PushTarget { bucket_name }: resource::PushTarget) -> Self {
+        Self { bucket_name }
+    }
 }

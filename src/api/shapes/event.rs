@@ -1,4 +1,5 @@
-//! Events.
+//! Events. `penstock_base::events` writes them, so these shapes only describe them.
+#![expect(dead_code, reason = "`penstock_base::events` writes the events")]
 use salvo::oapi::ToSchema;
 use serde_json::Value;
 

@@ -139,9 +139,11 @@ pub(crate) struct PushedExport {
     pub(crate) status: ExportStatus,
 }
 
-/// The file of an export (specification, 2.4). `penstock_export::file` writes it; this only describes it.
+// `penstock_export` writes the file as a stream, so this only describes it.
+/// The file of an export (specification, 2.4).
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportFile"))]
+#[expect(dead_code, reason = "it describes the file, which is streamed")]
 pub(crate) struct ExportFile {
     /// The file's description of itself.
     pub(crate) metadata: ExportMetadata,
@@ -152,6 +154,7 @@ pub(crate) struct ExportFile {
 /// The description of an export file in the file.
 #[derive(ToSchema)]
 #[salvo(schema(name = "ExportMetadata"))]
+#[expect(dead_code, reason = "it describes the file, which is streamed")]
 pub(crate) struct ExportMetadata {
     /// `20260301T120000Z`
     pub(crate) export_date: String,

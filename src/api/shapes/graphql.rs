@@ -1,23 +1,7 @@
-//! GraphQL over HTTP.
+//! The response of GraphQL. `penstock_graphql` writes it, so these shapes only describe it.
+#![expect(dead_code, reason = "`penstock_graphql` writes the responses")]
 use salvo::oapi::ToSchema;
 use serde_json::{Map, Value};
-
-/// A GraphQL request.
-#[derive(ToSchema)]
-#[salvo(schema(name = "GraphqlRequest", rename_all = "camelCase"))]
-pub(crate) struct GraphqlRequest {
-    /// The document.
-    pub(crate) query: String,
-    /// The operation to execute, if there is more than one.
-    #[salvo(schema(required = false))]
-    pub(crate) operation_name: Option<String>,
-    /// The values of its variables.
-    #[salvo(schema(required = false, nullable = true))]
-    pub(crate) variables: Option<Map<String, Value>>,
-    /// Not used; no extension is supported.
-    #[salvo(schema(required = false, nullable = true))]
-    pub(crate) extensions: Option<Map<String, Value>>,
-}
 
 /// A GraphQL response.
 #[derive(ToSchema)]

@@ -1,44 +1,79 @@
-//! Ingestions: their requests, responses and records.
+//! Ingestions: their responses and records.
+use super::export::Doubt;
+use penstock_model::ingest::{self, Answer, Nested, Outcome, Record, Status};
 use salvo::oapi::ToSchema;
-use serde::Deserialize;
-use serde_json::Value;
-use std::collections::BTreeMap;
-
-/// The body of an ingestion.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[salvo(schema(name = "IngestionRequest", example = json!({"data": [{"name": "P-101"}]})))]
-pub(crate) struct IngestionRequest {
-    /// Objects with the field names of the mapping; `uri` is optional.
-    pub(crate) data: Vec<BTreeMap<String, Value>>,
-}
+use serde::Serialize;
 
 /// The response to an ingestion, sent after the data is synced to disk.
-#[derive(ToSchema)]
-#[salvo(schema(name = "Ingestion", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "Ingestion"))]
 pub(crate) struct Ingestion {
     /// Its identifier.
-    pub(crate) ingestion_id: String,
+    ingestion_id: String,
     /// The mode.
-    pub(crate) mode: Mode,
+    mode: Mode,
+    /// For a chunk of a stream, the index of its first object in the stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(skip))]
+    first_index: Option<usize>,
+    /// For a chunk of a stream, the index of its last object in the stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(skip))]
+    last_index: Option<usize>,
     /// Objects of the request that did not exist before.
-    pub(crate) created: u64,
+    created: u64,
     /// Objects of the request that existed and were changed.
-    pub(crate) updated: u64,
+    updated: u64,
     /// Objects of the request that were not changed.
-    pub(crate) unchanged: u64,
+    unchanged: u64,
     /// Removed objects, including nested ones without any remaining reference.
-    pub(crate) deleted: u64,
+    deleted: u64,
     /// The result of each object, in the order of the request; absent with `objects=false`.
-    #[salvo(schema(required = false))]
-    pub(crate) objects: Vec<IngestedObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    objects: Option<Vec<IngestedObject>>,
     /// What the caller should know; nothing was dropped.
-    pub(crate) warnings: Vec<Warning>,
+    warnings: Vec<Warning>,
+}
+
+impl Ingestion {
+    /// Converts an answer, without the result of each object unless `lists_objects`. There may be a hundred thousand of
+    /// these, so their texts are moved.
+    pub(crate) fn from_answer(answer: Answer, lists_objects: bool) -> Self {
+        let objects = answer.objects;
+        Self {
+            ingestion_id: answer.ingestion_id,
+            mode: answer.mode.into(),
+            first_index: None,
+            last_index: None,
+            created: answer.created,
+            updated: answer.updated,
+            unchanged: answer.unchanged,
+            deleted: answer.deleted,
+            objects: lists_objects.then(|| objects.into_iter().map(Into::into).collect()),
+            warnings: answer.warnings.into_iter().map(Into::into).collect(),
+        }
+    }
+
+    /// Adds the place of the chunk in its stream.
+    pub(crate) fn with_place(self, place: ChunkPlace) -> Self {
+        Self { first_index: Some(place.first_index), last_index: Some(place.last_index), ..self }
+    }
+}
+
+/// The place of a chunk in a stream: the indexes of its first and its last object, from 0.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ChunkPlace {
+    pub(crate) first_index: usize,
+    pub(crate) last_index: usize,
 }
 
 /// How an ingestion changes stored data.
-#[derive(ToSchema)]
-#[salvo(schema(name = "Mode", rename_all = "UPPERCASE"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[salvo(schema(name = "Mode"))]
 pub(crate) enum Mode {
     Add,
     Replace,
@@ -47,24 +82,49 @@ pub(crate) enum Mode {
     Validate,
 }
 
+impl From<ingest::Mode> for Mode {
+    fn from(mode: ingest::Mode) -> Self {
+        match mode {
+            ingest::Mode::Add => Self::Add,
+            ingest::Mode::Replace => Self::Replace,
+            ingest::Mode::Update => Self::Update,
+            ingest::Mode::Delete => Self::Delete,
+            ingest::Mode::Validate => Self::Validate,
+        }
+    }
+}
+
 /// The result of one object of the request.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "IngestedObject"))]
 pub(crate) struct IngestedObject {
     /// Its index in `data`, from 0.
-    pub(crate) index: u64,
+    index: u64,
     /// Its URI, given or minted.
-    pub(crate) uri: String,
+    uri: String,
     /// The result.
-    pub(crate) status: IngestedStatus,
+    status: IngestedStatus,
     /// The objects nested in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     #[salvo(schema(required = false))]
-    pub(crate) nested: Vec<NestedObject>,
+    nested: Vec<NestedObject>,
+}
+
+impl From<Outcome> for IngestedObject {
+    fn from(Outcome { index, uri, status, nested }: Outcome) -> Self {
+        Self {
+            index: index as u64,
+            uri,
+            status: status.into(),
+            nested: nested.into_iter().map(Into::into).collect(),
+        }
+    }
 }
 
 /// The result of an object.
-#[derive(ToSchema)]
-#[salvo(schema(name = "IngestedStatus", rename_all = "lowercase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "IngestedStatus"))]
 pub(crate) enum IngestedStatus {
     Created,
     Updated,
@@ -73,67 +133,117 @@ pub(crate) enum IngestedStatus {
     Absent,
 }
 
+impl From<Status> for IngestedStatus {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Created => Self::Created,
+            Status::Updated => Self::Updated,
+            Status::Unchanged => Self::Unchanged,
+            Status::Deleted => Self::Deleted,
+            Status::Absent => Self::Absent,
+        }
+    }
+}
+
 /// One nested object.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "NestedObject"))]
 pub(crate) struct NestedObject {
     /// Its place in the request (JSON Pointer).
-    pub(crate) pointer: String,
+    pointer: String,
     /// Its URI, given or minted.
-    pub(crate) uri: String,
+    uri: String,
+}
+
+impl From<Nested> for NestedObject {
+    fn from(Nested { pointer, uri }: Nested) -> Self {
+        Self { pointer, uri }
+    }
 }
 
 /// Something the caller should know.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Warning"))]
 pub(crate) struct Warning {
     /// The place in the request (JSON Pointer).
-    pub(crate) pointer: String,
+    pointer: String,
     /// The message.
-    pub(crate) message: String,
+    message: String,
+}
+
+impl From<ingest::Warning> for Warning {
+    fn from(ingest::Warning { pointer, message }: ingest::Warning) -> Self {
+        Self { pointer, message }
+    }
 }
 
 /// The record of an ingestion.
-#[derive(ToSchema)]
-#[salvo(schema(name = "IngestionRecord", rename_all = "camelCase"))]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "IngestionRecord"))]
 pub(crate) struct IngestionRecord {
     /// Its identifier.
-    pub(crate) id: String,
+    id: String,
     /// The Business Object's id.
-    pub(crate) business_object: String,
+    business_object: String,
     /// The Business Object's name at that time.
-    pub(crate) business_object_name: String,
+    business_object_name: String,
     /// The mode.
-    pub(crate) mode: Mode,
+    mode: Mode,
     /// The id of the caller's account.
-    pub(crate) caller: String,
+    caller: String,
     /// The id of the API key of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
-    pub(crate) api_key: Option<String>,
+    api_key: Option<String>,
     /// The trace that the request was part of (W3C Trace Context).
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
-    pub(crate) traceparent: Option<String>,
+    traceparent: Option<String>,
     /// When it was committed (RFC 3339, UTC); never before an earlier one.
-    pub(crate) at: String,
+    at: String,
     /// Why that time may be wrong; absent if it is reliable.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
-    pub(crate) clock: Option<super::export::Doubt>,
+    clock: Option<Doubt>,
     /// The journal's sequence of its commit.
-    pub(crate) sequence: u64,
+    sequence: u64,
     /// Bytes of the body.
-    pub(crate) bytes: u64,
+    bytes: u64,
     /// Like in the response.
-    pub(crate) created: u64,
+    created: u64,
     /// Like in the response.
-    pub(crate) updated: u64,
+    updated: u64,
     /// Like in the response.
-    pub(crate) unchanged: u64,
+    unchanged: u64,
     /// Like in the response.
-    pub(crate) deleted: u64,
+    deleted: u64,
+}
+
+impl From<Record> for IngestionRecord {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id,
+            business_object: record.business_object,
+            business_object_name: record.business_object_name,
+            mode: record.mode.into(),
+            caller: record.caller,
+            api_key: record.api_key,
+            traceparent: record.traceparent,
+            at: record.at,
+            clock: record.clock.map(Into::into),
+            sequence: record.sequence,
+            bytes: record.bytes,
+            created: record.created,
+            updated: record.updated,
+            unchanged: record.unchanged,
+            deleted: record.deleted,
+        }
+    }
 }
 
 /// A page of ingestions.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Ingestions"))]
 pub(crate) struct Ingestions {
     /// Newest first.

@@ -2,10 +2,82 @@
 #![expect(dead_code, reason = "the fields are there to be described")]
 use super::account::AccountRole;
 use super::api_key::Role;
+use super::business_object::{Condition, DefinedNamespace, PushTarget};
 use super::namespace::Generator;
 use salvo::oapi::ToSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The definition of a Business Object.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[salvo(schema(name = "BusinessObjectDefinition", example = json!({
+    "name": "Pump",
+    "description": "Pumps of the plant",
+    "enabled": true,
+    "config": "type: object\npath: Pump:.\nfields:\n  name:\n    type: string\n    path: <https://plant.example/name>\n",
+    "conditions": [],
+    "pushTargets": [{"bucketName": "plant-exports"}],
+})))]
+pub(crate) struct Definition {
+    /// Its name, unique on this gateway.
+    #[salvo(schema(min_length = 1))]
+    pub(crate) name: String,
+    /// Free text.
+    #[salvo(schema(required = false))]
+    pub(crate) description: String,
+    /// Whether it accepts ingestions and exports; true when absent.
+    #[salvo(schema(required = false))]
+    pub(crate) enabled: bool,
+    /// The mapping as YAML (or JSON) text.
+    pub(crate) config: String,
+    /// Namespaces that are defined with it, in the same commit.
+    #[salvo(schema(required = false))]
+    pub(crate) namespaces: Vec<DefinedNamespace>,
+    /// The conditions that every object of it satisfies.
+    #[salvo(schema(required = false))]
+    pub(crate) conditions: Vec<Condition>,
+    /// The targets of its exports.
+    #[salvo(schema(required = false))]
+    pub(crate) push_targets: Vec<PushTarget>,
+    /// When full exports run automatically: cron with 5 or 6 fields.
+    #[salvo(schema(required = false))]
+    pub(crate) schedule: Option<String>,
+    /// The IANA time zone of `schedule`; UTC when absent.
+    #[salvo(schema(required = false))]
+    pub(crate) timezone: Option<String>,
+    /// Whether changes are exported automatically.
+    #[salvo(schema(required = false))]
+    pub(crate) export_on_change: bool,
+    /// How long an export on change waits for further changes (`5s`).
+    #[salvo(schema(required = false))]
+    pub(crate) debounce: Option<String>,
+    /// ISO 8601 duration after which unchanged, delivered objects are removed.
+    #[salvo(schema(required = false))]
+    pub(crate) retention: Option<String>,
+    /// Accepted and ignored, like the six fields that follow, so that a response can be sent back.
+    #[salvo(schema(required = false))]
+    pub(crate) id: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) version: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) created_at: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) updated_at: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) updated_by: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) created_namespaces: Value,
+    /// Like `id`.
+    #[salvo(schema(required = false))]
+    pub(crate) warnings: Value,
+}
 
 /// A new built-in account.
 #[derive(Deserialize, ToSchema)]
@@ -142,4 +214,30 @@ pub(crate) struct NamespaceDefinition {
     /// Like `createdAt`.
     #[salvo(schema(required = false))]
     pub(crate) warnings: Value,
+}
+
+/// The body of an ingestion.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[salvo(schema(name = "IngestionRequest", example = json!({"data": [{"name": "P-101"}]})))]
+pub(crate) struct IngestionRequest {
+    /// Objects with the field names of the mapping; `uri` is optional.
+    pub(crate) data: Vec<BTreeMap<String, Value>>,
+}
+
+/// A GraphQL request.
+#[derive(ToSchema)]
+#[salvo(schema(name = "GraphqlRequest", rename_all = "camelCase"))]
+pub(crate) struct GraphqlRequest {
+    /// The document.
+    pub(crate) query: String,
+    /// The operation to execute, if there is more than one.
+    #[salvo(schema(required = false))]
+    pub(crate) operation_name: Option<String>,
+    /// The values of its variables.
+    #[salvo(schema(required = false, nullable = true))]
+    pub(crate) variables: Option<Map<String, Value>>,
+    /// Not used; no extension is supported.
+    #[salvo(schema(required = false, nullable = true))]
+    pub(crate) extensions: Option<Map<String, Value>>,
 }

@@ -4,7 +4,7 @@ use crate::error::Finding;
 use crate::nearest::find_nearest;
 
 /// The maximum number of findings for one body, so that the answer does not become larger than the request.
-const MAX_FINDINGS: usize = 1000;
+pub const MAX_FINDINGS: usize = 1000;
 
 /// The members of one object, taken by name. [`report_unknown`](Self::report_unknown) reports members that were not
 /// taken, so no member is dropped silently. A member that is `null` counts as absent.

@@ -3,7 +3,7 @@
 
 /// An earlier target, and the targets that replace it. The first match counts, so a longer target comes before
 /// a shorter one.
-const EARLIER_TARGETS: [(&str, &[&str]); 27] = [
+const EARLIER_TARGETS: [(&str, &[&str]); 28] = [
     ("penstock::app", &["penstock_cli::app"]),
     ("penstock::auth::later", &["penstock_auth::deferred_writes"]),
     ("penstock::auth", &["penstock_auth"]),
@@ -22,6 +22,7 @@ const EARLIER_TARGETS: [(&str, &[&str]); 27] = [
     ("penstock::files", &["penstock_base::files"]),
     ("penstock::gateway", &["penstock_service::gateway"]),
     ("penstock::graphql", &["penstock_graphql"]),
+    ("penstock::http::ingest", &["penstock_api::ingest", "penstock_service::ingestions"]),
     ("penstock::http", &["penstock_http", "penstock_api", "penstock_web", "penstock_service"]),
     ("penstock::memory", &["penstock_base::memory"]),
     ("penstock::mend", &["penstock_service::recovery"]),
@@ -94,6 +95,15 @@ mod tests {
                  penstock_web::namespaces=debug,penstock_service::namespaces=debug",
             ),
             (
+                "penstock::http[request{path=x}]=debug",
+                "penstock_http[request{path=x}]=debug,penstock_api[request{path=x}]=debug,\
+                 penstock_web[request{path=x}]=debug,penstock_service[request{path=x}]=debug",
+            ),
+            (
+                "penstock::http::ingest=debug",
+                "penstock_api::ingest=debug,penstock_service::ingestions=debug",
+            ),
+            (
                 "penstock::business_object::changes::cursor=info",
                 "penstock_model::change_feed::cursor=info",
             ),
@@ -110,6 +120,9 @@ mod tests {
             ("penstock_export::deliver", "export::deliver"),
             ("penstock_model::ingest::run", "business_object::ingest::run"),
             ("penstock_model::rdf::load", "rdf::load"),
+            ("penstock_service::ingestions", "http::ingest"),
+            ("penstock_service::rdf", "http::rdf"),
+            ("penstock_service::gateway", "gateway"),
             ("penstock_base::clock", "clock"),
             ("penstock_auth::deferred_writes", "auth::later"),
             ("penstock_store::maintenance", "penstock_store::tidy"),

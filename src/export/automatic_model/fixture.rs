@@ -14,6 +14,7 @@ use penstock_config::Targets;
 use penstock_model::catalogue::{Catalogue, IfMatch, Requester};
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
+use penstock_model::resource::CompiledDefinition;
 use penstock_model::testing::{catalogue_settings, ingest_body, list_members, render_object};
 use penstock_store::{Read as _, Store};
 use serde_json::{Value, json};
@@ -102,9 +103,10 @@ impl Fixture {
 
     pub(super) fn define_object(&mut self, of: usize, definition: &TestDefinition) {
         let body = definition.to_json(of).to_string();
+        let definition = CompiledDefinition::from_json(body.as_bytes()).unwrap();
         // The definitions are random, so a new one may exclude many members. Only `force` allows that.
         let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
-        self.catalogue.put(by, body.as_bytes(), IfMatch::Any, &|_| Ok(())).unwrap();
+        self.catalogue.put(by, definition, IfMatch::Any, false).unwrap();
     }
 
     pub(super) fn restart(self) -> Self {

@@ -1,9 +1,8 @@
 //! The guard against a definition that removes objects from a Business Object by mistake.
 use super::Catalogue;
-use crate::mapping::Mapping;
 use crate::members::{self, Loss};
 use crate::namespace;
-use crate::resource::{Compiled, Conditions, Definition};
+use crate::resource::{Compiled, CompiledDefinition, Conditions};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_store::{Error, Read as _, SubjectFilter};
@@ -17,7 +16,7 @@ impl Catalogue {
     pub(super) fn check_loss(
         &self,
         before: &Compiled,
-        (definition, mapping, conditions): (&Definition, &Mapping, &Conditions),
+        CompiledDefinition { definition, mapping, conditions }: &CompiledDefinition,
         force: bool,
     ) -> Result<Option<Loss>, GatewayError> {
         let (old_root, root) = (&before.mapping.root.namespace, &mapping.root.namespace);

@@ -1,5 +1,6 @@
 use super::*;
 use crate::namespace::Generator;
+use crate::resource::NewDefinition;
 use crate::testing::{catalogue_settings, open_store, put_namespace};
 use oxrdf::{NamedNode, Quad};
 use penstock_base::commit::NoClient;
@@ -41,7 +42,8 @@ fn body(name: &str, namespace: &str, more: &Value) -> Vec<u8> {
 
 impl Fixture {
     fn put(&self, body: &[u8], if_match: IfMatch) -> Result<(Arc<Compiled>, bool), GatewayError> {
-        self.catalogue.put(Requester::new(&NoClient, "local"), body, if_match, &|_| Ok(()))
+        let new = CompiledDefinition::from_json(body)?;
+        self.catalogue.put(Requester::new(&NoClient, "local"), new, if_match, false)
     }
 
     fn replace(
@@ -50,13 +52,8 @@ impl Fixture {
         body: &[u8],
         if_match: IfMatch,
     ) -> Result<Arc<Compiled>, GatewayError> {
-        self.catalogue.replace(
-            Requester::new(&NoClient, "someone"),
-            id,
-            body,
-            if_match,
-            &|_| Ok(()),
-        )
+        let new = CompiledDefinition::from_json(body)?;
+        self.catalogue.replace(Requester::new(&NoClient, "someone"), id, new, if_match)
     }
 
     /// Returns what the gateway would serve after a restart.
@@ -147,6 +144,22 @@ fn if_match_is_honoured() {
 }
 
 #[test]
+fn of_concurrent_creations_one_wins() {
+    let f = fixture(true);
+    let create = || {
+        let new = CompiledDefinition::from_json(&body("Plants", "Plant", &json!({}))).unwrap();
+        f.catalogue.put(Requester::new(&NoClient, "local"), new, IfMatch::Any, true)
+    };
+    let created = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(create)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    let (won, lost): (Vec<_>, Vec<_>) = created.into_iter().partition(Result::is_ok);
+    assert_eq!((won.len(), lost.len()), (1, 7));
+    assert!(lost.into_iter().all(|lost| kind(lost) == ErrorClass::PreconditionFailed));
+}
+
+#[test]
 fn a_business_object_may_be_renamed_to_a_free_name() {
     let f = fixture(true);
     let plants = f.put(&body("Plants", "Plant", &json!({})), IfMatch::Any).unwrap().0;
@@ -215,15 +228,8 @@ fn a_refused_definition_stores_nothing() {
     let f = fixture(true);
     let nowhere = |name: &str| Err(format!("{name} leads nowhere"));
     let targets = json!({"pushTargets": [{"bucketName": "abc"}]});
-    let error = f
-        .catalogue
-        .put(
-            Requester::new(&NoClient, "local"),
-            &body("Plants", "Plant", &targets),
-            IfMatch::Any,
-            &nowhere,
-        )
-        .unwrap_err();
+    let new = NewDefinition::from_json(&body("Plants", "Plant", &targets)).unwrap();
+    let error = new.compile(&nowhere).unwrap_err();
     assert_eq!(
         error.findings,
         [Finding::at_pointer("/pushTargets/0/bucketName", "abc leads nowhere")]
@@ -300,15 +306,9 @@ fn more_than_one_page_is_read() {
 #[test]
 fn everything_is_restored_after_a_restart() {
     let Fixture { _dir: dir, store, catalogue } = fixture(true);
-    let plants = catalogue
-        .put(
-            Requester::new(&NoClient, "local"),
-            &body("Plants", "Plant", &json!({})),
-            IfMatch::Any,
-            &|_| Ok(()),
-        )
-        .unwrap()
-        .0;
+    let new = CompiledDefinition::from_json(&body("Plants", "Plant", &json!({}))).unwrap();
+    let by = Requester::new(&NoClient, "local");
+    let plants = catalogue.put(by, new, IfMatch::Any, false).unwrap().0;
     let counter = Namespace {
         name: "C".to_owned(),
         uri_base: "urn:c:".to_owned(),
@@ -380,9 +380,9 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
     );
 
     let body = serde_json::to_vec(&there.object.definition).unwrap();
-    let (saved, _) = catalogue
-        .put(Requester::new(&NoClient, "local"), &body, IfMatch::Any, &|_| Ok(()))
-        .unwrap();
+    let new = CompiledDefinition::from_json(&body).unwrap();
+    let (saved, _) =
+        catalogue.put(Requester::new(&NoClient, "local"), new, IfMatch::Any, false).unwrap();
     assert_eq!(saved.object.version, 4);
     assert_eq!(saved.object.definition, there.object.definition);
     assert_eq!(saved.conditions[0].0.as_str(), rdf_type);
@@ -429,5 +429,6 @@ fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     assert_eq!(error.class, ErrorClass::Unconfirmed);
     assert!(error.detail.contains("at least 10000 objects"), "{error}");
     let by = Requester { force: true, ..Requester::new(&NoClient, "local") };
-    f.catalogue.put(by, &with("http://e/a"), IfMatch::Any, &|_| Ok(())).unwrap();
+    let new = CompiledDefinition::from_json(&with("http://e/a")).unwrap();
+    f.catalogue.put(by, new, IfMatch::Any, false).unwrap();
 }

@@ -24,6 +24,25 @@ pub struct DumpOptions {
     pub graph: Option<GraphName>,
 }
 
+/// Writes quads as triples, without their graphs, as the views show them.
+///
+/// # Errors
+/// `ErrorClass::Internal` if the format cannot express one of them.
+pub fn write_triples(format: Format, quads: &[Quad]) -> Result<Vec<u8>, GatewayError> {
+    let mut writer = RdfSerializer::from_format(format.to_rdf_format()).for_writer(Vec::new());
+    let written = quads.iter().try_for_each(|quad| {
+        let Quad { subject, predicate, object, .. } = quad;
+        writer.serialize_triple(TripleRef::new(subject, predicate, object))
+    });
+    written.and_then(|()| writer.finish()).map_err(|error| {
+        tracing::error!(%error, "An object could not be written as RDF.");
+        GatewayError::new(
+            ErrorClass::Internal,
+            "the object could not be written; the gateway's log says why",
+        )
+    })
+}
+
 /// Writes the quads to `out`, and returns their number. They are in the order of the index, subject by subject. A
 /// subject is read at one moment, unless it has more than 10,000 quads. Commits continue between subjects, so the dump
 /// may show different subjects at different moments. `on_progress` is called with the number of quads so far.

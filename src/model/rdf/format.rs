@@ -44,6 +44,11 @@ impl Format {
         name.rsplit_once('.')?.1.parse().ok()
     }
 
+    /// Returns the media type.
+    pub fn media_type(self) -> &'static str {
+        self.to_rdf_format().media_type()
+    }
+
     /// Returns whether the format can hold several graphs; the others hold one.
     pub fn has_graphs(self) -> bool {
         matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)

@@ -63,7 +63,7 @@ pub(crate) fn asset_path(name: &str) -> String {
 
 /// Serves one of the files.
 #[handler]
-pub(crate) async fn get(req: &mut Request, res: &mut Response) -> Result<(), Problem> {
+pub(crate) async fn serve_asset(req: &mut Request, res: &mut Response) -> Result<(), Problem> {
     let param = |name: &str| req.params().get(name).map(String::as_str).unwrap_or_default();
     let (hash, name) = (param("hash"), param("name"));
     // A request of an old page must not be cached as its old version.

@@ -84,7 +84,7 @@ impl Who {
 
 /// Shows the page.
 #[handler]
-pub(crate) async fn get(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn show_audit_trail(req: &mut Request, depot: &mut Depot) -> PageResult {
     // The filter's form also sends its empty fields.
     let query = Query::read(req, &["cursor", "account", "what"])?.without_empty();
     let gateway = gateway(depot)?;

@@ -1,32 +1,25 @@
 //! The Business Objects: the list, the page of one, and its actions.
 use super::check;
 use super::form::take_form;
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
-use penstock_api::business_objects::{find_business_object, remove_business_object};
-use penstock_api::push::push_all;
-use penstock_auth::{Caller, Role};
-use penstock_base::IfMatch;
-use penstock_base::error::{Finding, GatewayError};
-use penstock_export::{ExportEntry, PushResult, Status};
+use penstock_auth::Role;
+use penstock_base::error::Finding;
+use penstock_export::{ExportEntry, PushResult};
 use penstock_http::caller::caller;
-use penstock_http::path::encode_segment;
-use penstock_http::problem::Problem;
+use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
-use penstock_http::service::origin;
-use penstock_http::state::{gateway, run_blocking, state};
-use penstock_model::members;
+use penstock_http::service::{origin, trace};
+use penstock_http::state::{gateway, state};
 use penstock_model::resource::{BusinessObject, Compiled, Definition};
+use penstock_service::business_objects::{
+    self, DeletionEffects, MAX_COUNTED_OBJECTS, find_business_object,
+};
+use penstock_service::exports;
 use penstock_service::gateway::Gateway;
-use salvo::{Depot, Request, Response, handler};
-use std::collections::HashMap;
+use salvo::{Depot, Request, handler};
 use std::sync::Arc;
-
-/// The maximum number of exports that are read to find the last one of each Business Object.
-const MAX_READ_EXPORTS: usize = 1000;
-/// The maximum number of objects that are counted on the page that confirms a deletion.
-const MAX_COUNTED_OBJECTS: usize = 10_000;
 
 #[derive(Template)]
 #[template(path = "admin/business_objects.html")]
@@ -84,248 +77,130 @@ struct Delete {
 
 /// Shows the list.
 #[handler]
-pub(crate) async fn list(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn list_business_objects(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let rows = run_blocking(move || {
-        let all = gateway.catalogue.list();
-        let mut last = last_exports(&gateway, &all)?;
-        let row = |compiled: &Arc<Compiled>| {
-            let BusinessObject { id, definition, .. } = &compiled.object;
-            Row {
-                last: last.remove(id).map(|entry| Last::from_entry(&entry)),
-                id: id.clone(),
-                name: definition.name.clone(),
-                description: definition.description.clone(),
-                enabled: definition.enabled,
-                schedule: describe_schedule(definition),
-                targets: target_names(definition),
-            }
-        };
-        Ok(all.iter().map(row).collect())
-    })
-    .await?;
-    frame::show_page(res, depot, &List { frame, rows });
-    Ok(())
+    let mut last = business_objects::list_last_exports(&gateway).await?;
+    let row = |compiled: &Arc<Compiled>| {
+        let BusinessObject { id, definition, .. } = &compiled.object;
+        Row {
+            last: last.remove(id).map(|entry| Last::from_entry(&entry)),
+            id: id.clone(),
+            name: definition.name.clone(),
+            description: definition.description.clone(),
+            enabled: definition.enabled,
+            schedule: describe_schedule(definition),
+            targets: target_names(definition),
+        }
+    };
+    let rows = gateway.catalogue.list().iter().map(row).collect();
+    Ok(PageReply::show(&List { frame, rows }))
 }
 
 /// Shows one Business Object.
 #[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let compiled = find_business_object(req, &gateway)?;
+    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let base = origin(depot).base_url(state(depot).settings()).unwrap_or_default();
-    let page = run_blocking(move || {
-        let object = compiled.object.clone();
-        let last = last_exports(&gateway, std::slice::from_ref(&compiled))?;
-        let warnings = gateway.catalogue.collect_warnings(std::slice::from_ref(&compiled))?;
-        let account = object.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
-        let name = encode_segment(&object.definition.name);
-        Ok(One {
-            frame,
-            schedule: describe_schedule(&object.definition),
-            next: next_run(&object.definition),
-            by: account.map_or_else(
-                || object.updated_by.clone().unwrap_or_default(),
-                |account| words::display_name(&account),
-            ),
-            at: words::format_utc(&object.updated_at),
-            namespaces: compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
-            warnings: warnings.into_iter().flatten().map(describe_warning).collect(),
-            address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
-            last: last.into_values().next().map(|entry| Last::from_entry(&entry)),
-            object,
-        })
-    })
-    .await?;
-    frame::show_page(res, depot, &page);
-    Ok(())
+    let mut last = business_objects::list_last_exports(&gateway).await?;
+    let checked = business_objects::collect_warnings(&gateway, compiled).await?;
+    let object = checked.compiled.object.clone();
+    let name = encode_segment(&object.definition.name);
+    let page = One {
+        frame,
+        schedule: describe_schedule(&object.definition),
+        next: next_run(&object.definition),
+        by: describe_updater(&gateway, &object).unwrap_or_default(),
+        at: words::format_utc(&object.updated_at),
+        namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
+        warnings: checked.warnings.into_iter().map(describe_warning).collect(),
+        address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
+        last: last.remove(&object.id).map(|entry| Last::from_entry(&entry)),
+        object,
+    };
+    Ok(PageReply::show(&page))
 }
 
 /// Exports all objects of a Business Object now.
 #[handler]
-pub(crate) async fn push(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn push_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     let gateway = gateway(depot)?;
-    let compiled = find_business_object(req, &gateway)?;
+    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let page = format!("/admin/business-objects/{}", compiled.object.id);
-    match push_all(depot, gateway, compiled).await? {
-        Ok(PushResult { exports, reason }) => match (exports.as_slice(), reason) {
-            ([], reason) => {
-                let reason = reason.unwrap_or_default();
-                frame::redirect_with_error(
-                    res,
-                    depot,
-                    &page,
-                    &format!("Nothing was exported: {reason}"),
-                );
-            }
-            ([one], _) => {
-                let objects = words::format_count(one.object_count, "object", "objects");
-                let words = format!("An export of {objects} is queued for {}.", one.target);
-                frame::redirect_with_notice(
-                    res,
-                    depot,
-                    &format!("/admin/exports/{}", one.id),
-                    &words,
-                );
-            }
-            (all, _) => {
-                let words = format!(
-                    "{} are queued, one for each target.",
-                    words::format_count(all.len() as u64, "export", "exports")
-                );
-                frame::redirect_with_notice(res, depot, "/admin/exports", &words);
-            }
-        },
-        Err(error) => frame::redirect_with_error(res, depot, &page, &error.detail),
-    }
-    Ok(())
+    let (by, trace) = (caller(depot), trace(depot).to_string());
+    let PushResult { exports, reason } =
+        match exports::push_business_object(&gateway, by, compiled, trace).await {
+            Ok(pushed) => pushed,
+            Err(error) => return Ok(PageReply::redirect_with_error(page, error.detail)),
+        };
+    Ok(match exports.as_slice() {
+        [] => {
+            let words = format!("Nothing was exported: {}", reason.unwrap_or_default());
+            PageReply::redirect_with_error(page, words)
+        }
+        [one] => {
+            let objects = words::format_count(one.object_count, "object", "objects");
+            let words = format!("An export of {objects} is queued for {}.", one.target);
+            PageReply::redirect(format!("/admin/exports/{}", one.id), words)
+        }
+        all => {
+            let exports = words::format_count(all.len() as u64, "export", "exports");
+            let words = format!("{exports} are queued, one for each target.");
+            PageReply::redirect("/admin/exports", words)
+        }
+    })
 }
 
 /// Asks for confirmation before a Business Object is deleted.
 #[handler]
-pub(crate) async fn ask_delete(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let compiled = find_business_object(req, &gateway)?;
-    let by = caller(depot).clone();
-    let page =
-        run_blocking(move || Ok(describe_deletion(frame, &gateway, &compiled, &by)?)).await?;
-    frame::show_page(res, depot, &page);
-    Ok(())
+    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
+    let BusinessObject { id, definition, version, .. } = compiled.object.clone();
+    let effects =
+        business_objects::collect_deletion_effects(&gateway, caller(depot), compiled).await?;
+    let DeletionEffects { object_count, waiting_export_count, key_count } = effects;
+    let more = if object_count > MAX_COUNTED_OBJECTS { "more than " } else { "" };
+    let count = |count: usize, one, more| words::format_count(count as u64, one, more);
+    let objects = count(object_count.min(MAX_COUNTED_OBJECTS), "object", "objects");
+    let page = Delete {
+        frame,
+        id,
+        name: definition.name,
+        version,
+        objects: format!("{more}{objects}"),
+        waiting: count(waiting_export_count, "export", "exports"),
+        keys: count(key_count, "API key", "API keys"),
+    };
+    Ok(PageReply::show(&page))
 }
 
 /// Deletes a Business Object.
 #[handler]
-pub(crate) async fn delete(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn delete_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     let form = take_form(depot);
     let gateway = gateway(depot)?;
-    let compiled = find_business_object(req, &gateway)?;
-    let BusinessObject { id, definition, .. } = compiled.object.clone();
-    let version = form.trimmed("version").and_then(|version| version.parse().ok());
-    let if_match = version.map_or(IfMatch::Exists, IfMatch::Version);
-    let (by, key) = (caller(depot).clone(), id.clone());
+    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
+    let BusinessObject { id, definition, .. } = &compiled.object;
     let deleted =
-        run_blocking(move || Ok(remove_business_object(&gateway, &by, &key, if_match))).await?;
-    match deleted {
+        business_objects::delete_business_object(&gateway, caller(depot), id, form.if_match())
+            .await;
+    Ok(match deleted {
         Ok(()) => {
             let words = format!("{} was deleted; its objects are still stored.", definition.name);
-            frame::redirect_with_notice(res, depot, "/admin/business-objects", &words);
+            PageReply::redirect("/admin/business-objects", words)
         }
-        Err(error) => {
-            let page = format!("/admin/business-objects/{id}/delete");
-            frame::redirect_with_error(
-                res,
-                depot,
-                &page,
-                &format!("It was not deleted: {}", error.detail),
-            );
-        }
-    }
-    Ok(())
-}
-
-/// Returns the page that says what a deletion removes and what stays.
-fn describe_deletion(
-    frame: Frame,
-    gateway: &Gateway,
-    compiled: &Compiled,
-    by: &Caller,
-) -> Result<Delete, GatewayError> {
-    let BusinessObject { id, definition, version, .. } = &compiled.object;
-    let objects = count_objects(gateway, compiled)?;
-    let waiting = find_exports(gateway, MAX_READ_EXPORTS, |entry| {
-        entry.business_object == *id && entry.status != Status::Delivered
-    })?;
-    let keys = gateway.auth.keys.list(by, None, usize::MAX);
-    let keys = keys.iter().filter(|key| key.business_object.as_ref() == Some(id)).count();
-    let more = if objects > MAX_COUNTED_OBJECTS { "more than " } else { "" };
-    let objects = words::format_count(objects.min(MAX_COUNTED_OBJECTS) as u64, "object", "objects");
-    Ok(Delete {
-        frame,
-        id: id.clone(),
-        name: definition.name.clone(),
-        version: *version,
-        objects: format!("{more}{objects}"),
-        waiting: words::format_count(waiting.len() as u64, "export", "exports"),
-        keys: words::format_count(keys as u64, "API key", "API keys"),
+        Err(error) => PageReply::redirect_with_error(
+            format!("/admin/business-objects/{id}/delete"),
+            format!("It was not deleted: {}", error.detail),
+        ),
     })
-}
-
-/// Counts the objects that belong to a Business Object. Returns [`MAX_COUNTED_OBJECTS`] + 1 if there are more.
-fn count_objects(gateway: &Gateway, compiled: &Compiled) -> Result<usize, GatewayError> {
-    let mut count = 0;
-    let mut after: Option<String> = None;
-    while count <= MAX_COUNTED_OBJECTS {
-        let (page, _) =
-            members::list_members_with_sequence(&gateway.store, compiled, after.as_deref(), 1000)?;
-        count += page.len();
-        match page.last() {
-            Some(last) => after = Some(last.as_str().to_owned()),
-            None => return Ok(count),
-        }
-    }
-    Ok(MAX_COUNTED_OBJECTS + 1)
-}
-
-/// Returns the newest export of each Business Object.
-fn last_exports(
-    gateway: &Gateway,
-    of: &[Arc<Compiled>],
-) -> Result<HashMap<String, ExportEntry>, GatewayError> {
-    let mut last = HashMap::new();
-    find_exports(gateway, MAX_READ_EXPORTS, |entry| {
-        let is_one = of.iter().any(|compiled| compiled.object.id == entry.business_object);
-        if is_one && !last.contains_key(&entry.business_object) {
-            last.insert(entry.business_object.clone(), entry.clone());
-        }
-        false
-    })?;
-    Ok(last)
-}
-
-/// Returns the exports for which `wanted` holds, among the newest `most`.
-fn find_exports(
-    gateway: &Gateway,
-    most: usize,
-    mut wanted: impl FnMut(&ExportEntry) -> bool,
-) -> Result<Vec<ExportEntry>, GatewayError> {
-    const PAGE: usize = 200;
-    let mut found = Vec::new();
-    let mut after: Option<String> = None;
-    let mut read_count = 0;
-    while read_count < most {
-        let page = gateway.exporter.list(after.as_deref(), PAGE)?;
-        read_count += PAGE;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-        found.extend(page.into_iter().filter(|entry| wanted(entry)));
-    }
-    Ok(found)
 }
 
 impl Last {
@@ -336,6 +211,13 @@ impl Last {
             state: super::exports::StatusLabel::from_status(entry.status),
         }
     }
+}
+
+/// Returns who has changed a Business Object last; `None` if that is not known.
+pub(super) fn describe_updater(gateway: &Gateway, object: &BusinessObject) -> Option<String> {
+    let id = object.updated_by.as_deref()?;
+    let account = gateway.auth.accounts.get(id);
+    Some(account.map_or_else(|| id.to_owned(), |account| words::display_name(&account)))
 }
 
 fn describe_warning(finding: Finding) -> String {

@@ -1,26 +1,24 @@
-//! Checks a mapping while it is typed, and shows what it stores for sample data. The editor's page contains
-//! the same HTML that its script requests.
+//! Shows what is known about the definition in the editor's form, and what it stores for sample data. The editor's page
+//! contains the same HTML that its script requests.
 use super::draft::Draft;
-use super::editor::list_targets;
+use super::editor::read_draft;
 use super::form::take_form;
+use super::frame::{PageReply, PageResult};
 use askama::Template;
+use penstock_auth::Authorized;
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json;
+use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
-use penstock_http::state::{gateway, run_blocking};
-use penstock_model::derive;
-use penstock_model::ingest::{self, DryRun, Limits, Status};
-use penstock_model::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
-use penstock_model::namespace;
-use penstock_model::resource::{BusinessObject, Compiled, Condition};
+use penstock_http::state::gateway;
+use penstock_model::ingest::{DryRun, Status};
+use penstock_service::business_objects::{
+    DefinitionCheck, NamespaceCheck, SampleCheck, check_definition,
+};
 use penstock_service::gateway::Gateway;
-use salvo::http::StatusCode;
-use salvo::{Depot, Response, handler};
+use salvo::{Depot, handler};
 use std::fmt::Write as _;
 
-/// The maximum number of JSON values in the body of a dry run: those of the sample, the array `data` and the
-/// body itself. The limit is low because a dry run delays ingestions.
-const MAX_DRY_RUN_VALUES: usize = derive::MAX_VALUES + 2;
 /// The maximum number of quads that are shown.
 const MAX_SHOWN_QUADS: usize = 200;
 /// The maximum number of objects that are shown.
@@ -38,7 +36,7 @@ pub(super) struct Checked {
     pub(super) whole: Option<String>,
     /// The number of fields, including those of nested objects.
     pub(super) fields: usize,
-    pub(super) namespaces: Vec<MappingNamespace>,
+    pub(super) namespaces: Vec<NamespaceCheck>,
     /// Warnings: the line and column in the mapping, if known, and the message.
     pub(super) warnings: Vec<(Option<(u64, u64)>, String)>,
     pub(super) sample: Sample,
@@ -50,15 +48,6 @@ pub(super) struct MappingError {
     pub(super) line: u64,
     pub(super) column: u64,
     pub(super) message: String,
-}
-
-/// A namespace of the mapping.
-#[derive(Debug)]
-pub(super) struct MappingNamespace {
-    pub(super) name: String,
-    pub(super) base: String,
-    /// Whether saving would create it.
-    pub(super) is_new: bool,
 }
 
 /// The result for the sample data.
@@ -104,124 +93,47 @@ pub(super) struct Object {
 
 /// Checks the content of the editor's form. Responds with the result as HTML, which the editor's script inserts.
 #[handler]
-pub(crate) async fn check(depot: &mut Depot, res: &mut Response) -> Result<(), Problem> {
+pub(crate) async fn check_form(depot: &mut Depot) -> PageResult {
     let form = take_form(depot);
     let gateway = gateway(depot)?;
-    let checked = run_blocking(move || {
-        let draft = Draft::from_form(&form, &list_targets(&gateway)?);
-        Ok(check_draft(&gateway, &draft))
-    })
-    .await?;
-    super::frame::show_page_with_status(res, depot, StatusCode::OK, &checked);
-    Ok(())
+    let draft = read_draft(form, &gateway).await?;
+    let checked = check_draft(&gateway, caller(depot), &draft).await?;
+    Ok(PageReply::show_fragment(&checked))
 }
 
-/// Checks a mapping, with a dry run of the sample data. Blocking.
-pub(super) fn check_draft(gateway: &Gateway, draft: &Draft) -> Checked {
-    let config = draft.config.as_str();
-    if config.trim().is_empty() {
-        return Checked::default();
-    }
-    let mut checked = Checked { is_there: true, ..Checked::default() };
-    let mapping = match mapping::compile(config) {
-        Ok(mapping) => mapping,
-        Err(findings) => {
-            checked.faults = findings.into_iter().map(to_mapping_error).collect();
-            return checked;
-        }
-    };
-    checked.fields = count_fields(&mapping.root);
-    if let Err(error) = run_dry_run(gateway, mapping, draft, &mut checked) {
-        checked.whole = Some(describe_error(&error));
-    }
-    checked
-}
-
-/// Checks the namespaces, and the sample if there is one.
-fn run_dry_run(
+/// Checks a draft, with a dry run of the sample data.
+pub(super) async fn check_draft(
     gateway: &Gateway,
-    mapping: Mapping,
+    by: &Authorized,
     draft: &Draft,
-    checked: &mut Checked,
-) -> Result<(), GatewayError> {
-    let compiled = compile_draft(mapping, draft);
-    let is_new: Vec<bool> = {
-        let read = gateway.store.read();
-        let namespaces = compiled.mapping.namespaces().into_iter();
-        namespaces
-            .map(|name| Ok(namespace::get(&read, name)?.is_none()))
-            .collect::<Result<_, GatewayError>>()?
-    };
-    let nesting = gateway.settings.limits.nesting;
-    let sample = if draft.sample.trim().is_empty() {
-        None
-    } else {
-        match derive::read_samples(&draft.sample, nesting) {
-            Ok(sample) => {
-                let sampled = derive::describe_sample(&sample);
-                Some((format!("{{\"data\":{}}}", json::Json::Array(sample.objects)), sampled))
-            }
-            Err(error) => {
-                checked.sample = to_refused_sample(&error);
-                None
-            }
-        }
-    };
-    let limits = Limits {
-        nesting: nesting.saturating_add(2),
-        objects: derive::MAX_OBJECTS,
-        values: MAX_DRY_RUN_VALUES,
-        idempotency_keys: 0,
-        idempotency_bytes: 0,
-        history: 0,
-    };
-    let ((bases, tried), warnings) = gateway.catalogue.dry_run(&compiled, |transaction| {
-        let mut bases = Vec::new();
-        for name in compiled.mapping.namespaces() {
-            let there = namespace::get(transaction, name)?;
-            bases.push((name.to_owned(), there.map_or_else(String::new, |there| there.uri_base)));
-        }
-        let mut compiled = compiled.clone();
-        compiled.mapping.resolve_namespaces(transaction)?;
-        let tried = sample.map(|(data, sampled)| {
-            let dry_run =
-                ingest::dry_run_ingestion(transaction, &limits, &compiled, data.as_bytes())?;
-            Ok::<_, GatewayError>((dry_run, sampled))
-        });
-        Ok((bases, tried))
-    })?;
-    let spaces = bases.into_iter().zip(is_new);
-    checked.namespaces =
-        spaces.map(|((name, base), is_new)| MappingNamespace { name, base, is_new }).collect();
-    checked.warnings = warnings.into_iter().map(split_warning).collect();
-    match tried {
-        Some(Ok((dry_run, sampled))) => {
-            checked.sample =
-                Sample::Tried(Tried { sampled, ..Tried::from_dry_run(dry_run, nesting) });
-        }
-        Some(Err(error)) => checked.sample = to_refused_sample(&error),
-        None => {}
+) -> Result<Checked, Problem> {
+    if draft.config.trim().is_empty() {
+        return Ok(Checked::default());
     }
-    Ok(())
+    let (definition, sample) = (draft.to_definition().definition, draft.sample.clone());
+    let result = check_definition(gateway, by, draft.id.clone(), definition, sample).await?;
+    Ok(Checked::from_result(result, gateway.settings.limits.nesting))
 }
 
-/// Compiles a Business Object that is not stored.
-fn compile_draft(mapping: Mapping, draft: &Draft) -> Compiled {
-    let mut definition = draft.to_definition();
-    // An invalid IRI is reported when the definition is saved.
-    let expand = |condition: &Condition| condition.expand_terms(&mapping.prefixes).ok();
-    definition.conditions.retain(|condition| expand(condition).is_some());
-    let conditions = definition.conditions.iter().filter_map(expand).collect();
-    let object = BusinessObject {
-        id: draft.id.clone(),
-        definition,
-        version: 0,
-        created_at: String::new(),
-        updated_at: String::new(),
-        updated_by: None,
-        created_namespaces: Vec::new(),
-    };
-    Compiled { object, mapping, conditions }
+impl Checked {
+    fn from_result(result: DefinitionCheck, nesting: usize) -> Self {
+        Self {
+            is_there: true,
+            faults: result.mapping_errors.into_iter().map(to_mapping_error).collect(),
+            whole: result.error.as_ref().map(describe_error),
+            fields: result.field_count,
+            namespaces: result.namespaces,
+            warnings: result.warnings.into_iter().map(split_warning).collect(),
+            sample: match result.sample {
+                None => Sample::Untried,
+                Some(Err(error)) => to_refused_sample(&error),
+                Some(Ok(SampleCheck { dry_run, used_part })) => Sample::Tried(Tried {
+                    sampled: used_part,
+                    ..Tried::from_dry_run(dry_run, nesting)
+                }),
+            },
+        }
+    }
 }
 
 impl Tried {
@@ -297,7 +209,7 @@ fn describe_place(pointer: &str) -> String {
 }
 
 /// Converts a finding of a mapping.
-pub(super) fn to_mapping_error(finding: Finding) -> MappingError {
+fn to_mapping_error(finding: Finding) -> MappingError {
     match finding.place {
         Place::Line { line, column } => MappingError { line, column, message: finding.message },
         _ => MappingError { line: 1, column: 1, message: finding.message },
@@ -322,14 +234,6 @@ fn describe_error(error: &GatewayError) -> String {
             errors.iter().map(|finding| finding.message.as_str()).collect::<Vec<_>>().join("; ")
         }
     }
-}
-
-fn count_fields(shape: &Shape) -> usize {
-    let nested = shape.fields.iter().map(|field| match &field.kind {
-        FieldKind::Property(Property { value: Value::Object(inner), .. }) => count_fields(inner),
-        _ => 0,
-    });
-    shape.fields.len() + nested.sum::<usize>()
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
-//! The content of the editor's form, and its conversion from a definition and into the body that the API expects.
+//! The content of the editor's form, and its conversion from a definition and into one.
 use super::form::Form;
+use penstock_base::error::Finding;
 use penstock_model::namespace::{Generator, NamespaceDefinition};
-use penstock_model::resource::{BusinessObject, Condition, Definition, PushTarget};
-use serde_json::{Map, Value, json};
+use penstock_model::resource::{BusinessObject, Condition, Definition, NewDefinition, PushTarget};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The fields that can have errors, by their names in the API.
 pub(super) const FIELDS: &[&str] = &[
@@ -44,7 +45,7 @@ pub(super) struct Draft {
     /// The id and version of the edited Business Object.
     pub(super) id: String,
     pub(super) version: Option<u64>,
-    pub(super) sample: String,
+    pub(super) sample: Arc<str>,
 }
 
 impl Draft {
@@ -82,7 +83,7 @@ impl Draft {
             retention: definition.retention.unwrap_or_default(),
             id: String::new(),
             version: None,
-            sample: String::new(),
+            sample: Arc::default(),
         }
     }
 
@@ -110,81 +111,44 @@ impl Draft {
             retention: word("retention"),
             id: word("id"),
             version: form.trimmed("version").and_then(|version| version.parse().ok()),
-            sample: form.text("sample"),
+            sample: form.text("sample").into(),
         }
     }
 
-    /// Returns the definition for the check while the user types. It leaves out the mapping, which is checked
-    /// separately, and invalid parts.
-    pub(super) fn to_definition(&self) -> Definition {
+    /// Returns the definition in the form.
+    pub(super) fn to_definition(&self) -> NewDefinition {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        let generator = |name: &str| Generator::ALL.into_iter().find(|one| one.name() == name);
-        let namespaces = self.namespaces.iter().map(|[name, base, kind]| NamespaceDefinition {
+        let mut findings = Vec::new();
+        let mut generator = |row: usize, name: &str| {
+            let parsed = Generator::parse(&some(name)?);
+            let place = format!("/namespaces/{row}/generator");
+            parsed.map_err(|why| findings.push(Finding::at_pointer(place, why))).ok()
+        };
+        let namespaces = self.namespaces.iter().enumerate();
+        let namespaces = namespaces.map(|(row, [name, base, kind])| NamespaceDefinition {
             name: name.clone(),
             uri_base: some(base),
-            generator: generator(kind),
+            generator: generator(row, kind),
         });
-        let conditions = self.conditions.iter();
-        let targets = self.targets.iter();
-        Definition {
+        let conditions = self.conditions.iter().cloned();
+        let targets = self.targets.iter().cloned();
+        let definition = Definition {
             name: self.name.clone(),
-            enabled: true,
+            description: self.description.clone(),
+            enabled: self.enabled,
+            config: self.config.clone(),
             namespaces: namespaces.collect(),
             conditions: conditions
-                .map(|(predicate, value)| Condition {
-                    predicate: predicate.clone(),
-                    value: value.clone(),
-                })
+                .map(|(predicate, value)| Condition { predicate, value })
                 .collect(),
-            push_targets: targets
-                .map(|bucket_name| PushTarget { bucket_name: bucket_name.clone() })
-                .collect(),
+            push_targets: targets.map(|bucket_name| PushTarget { bucket_name }).collect(),
             schedule: some(&self.schedule),
+            timezone: some(&self.timezone),
             export_on_change: self.export_on_change,
-            ..Definition::default()
-        }
-    }
-
-    /// Returns the body that the API expects.
-    pub(super) fn to_body(&self) -> Vec<u8> {
-        let conditions: Vec<Value> = self
-            .conditions
-            .iter()
-            .map(|(predicate, value)| json!({"predicate": predicate, "value": value}))
-            .collect();
-        let namespaces: Vec<Value> = self
-            .namespaces
-            .iter()
-            .map(|namespace| {
-                let named = ["name", "uriBase", "generator"].into_iter().zip(namespace);
-                let filled = named.filter(|(_, text)| !text.is_empty());
-                filled.map(|(name, text)| (name.to_owned(), json!(text))).collect()
-            })
-            .map(Value::Object)
-            .collect();
-        let targets: Vec<Value> =
-            self.targets.iter().map(|name| json!({"bucketName": name})).collect();
-        let mut body = Map::new();
-        let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-        put("name", json!(self.name));
-        put("description", json!(self.description));
-        put("enabled", json!(self.enabled));
-        put("config", json!(self.config));
-        put("namespaces", json!(namespaces));
-        put("conditions", json!(conditions));
-        put("pushTargets", json!(targets));
-        put("exportOnChange", json!(self.export_on_change));
-        for (name, text) in [
-            ("schedule", &self.schedule),
-            ("timezone", &self.timezone),
-            ("debounce", &self.debounce),
-            ("retention", &self.retention),
-        ] {
-            if !text.is_empty() {
-                put(name, json!(text));
-            }
-        }
-        Value::Object(body).to_string().into_bytes()
+            debounce: some(&self.debounce),
+            retention: some(&self.retention),
+        };
+        NewDefinition { definition, findings }
     }
 
     /// Returns every field with its label and its value, for comparison.
@@ -247,10 +211,10 @@ mod tests {
             "conditions": [{"predicate": "rdf:type", "value": "urn:v"}],
             "pushTargets": [{"bucketName": "plant-exports"}], "schedule": "0 5 * * *",
             "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D"}"#;
-        let (definition, ..) = Definition::read_body(body).unwrap();
-        let draft = Draft::from_definition(&definition);
-        let (again, ..) = Definition::read_body(&draft.to_body()).unwrap();
-        assert_eq!(again, definition);
+        let new = NewDefinition::from_json(body).unwrap();
+        let draft = Draft::from_definition(&new.definition);
+        assert_eq!(draft.to_definition(), new);
+        assert!(new.compile(&|_| Ok(())).is_ok());
         assert_eq!(draft.rows().len(), 3);
         assert_eq!(draft.namespace_rows().len(), 4);
     }

@@ -1,26 +1,28 @@
 //! Creating and changing a Business Object.
+use super::business_objects::describe_updater;
 use super::check::{self, Checked};
 use super::draft::{Draft, FIELDS};
 use super::form::{Form, FormErrors, take_form};
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
-use penstock_api::business_objects::{
-    define_business_object, find_business_object, redefine_business_object,
-};
-use penstock_base::IfMatch;
+use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_http::caller::caller;
+use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
-use penstock_http::state::{gateway, run_blocking, state};
+use penstock_http::state::gateway;
 use penstock_model::derive::DerivationNote;
 use penstock_model::namespace::Generator;
 use penstock_model::resource::{BusinessObject, Compiled};
+use penstock_service::business_objects::{
+    SaveConditions, define_business_object, find_business_object, redefine_business_object,
+};
 use penstock_service::gateway::Gateway;
+use penstock_service::targets::list_targets;
 use salvo::http::StatusCode;
-use salvo::{Depot, Request, Response, handler};
-use std::sync::Arc;
+use salvo::{Depot, Request, handler};
 
 #[derive(Template)]
 #[template(path = "admin/editor.html")]
@@ -52,27 +54,40 @@ pub(super) struct Changed {
     fields: Vec<(&'static str, String, String)>,
 }
 
-/// Returns the existing targets, each of which has a check box.
-pub(super) fn list_targets(gateway: &Gateway) -> Result<Vec<String>, GatewayError> {
-    Ok(gateway.exporter.list_targets()?.into_iter().map(|target| target.name).collect())
+/// The targets that have a check box, and what is known about a draft.
+pub(super) struct DraftCheck {
+    known: Vec<String>,
+    checked: Checked,
+}
+
+impl DraftCheck {
+    /// Checks a draft.
+    pub(super) async fn run(
+        gateway: &Gateway,
+        by: &Authorized,
+        draft: &Draft,
+    ) -> Result<Self, Problem> {
+        let known = list_target_names(gateway).await?;
+        Ok(Self { known, checked: check::check_draft(gateway, by, draft).await? })
+    }
+}
+
+/// Returns the names of the existing targets.
+async fn list_target_names(gateway: &Gateway) -> Result<Vec<String>, Problem> {
+    Ok(list_targets(gateway).await?.into_iter().map(|target| target.name).collect())
 }
 
 impl Editor {
     /// Creates the form of a new Business Object.
-    pub(super) fn for_new(
-        frame: Frame,
-        draft: Draft,
-        known: Vec<String>,
-        checked: Checked,
-    ) -> Self {
+    pub(super) fn for_new(frame: Frame, draft: Draft, check: DraftCheck) -> Self {
         Self {
             frame,
             heading: "New Business Object".to_owned(),
             action: "/admin/business-objects/new".to_owned(),
             back: "/admin/business-objects".to_owned(),
             draft,
-            known,
-            checked,
+            known: check.known,
+            checked: check.checked,
             faults: FormErrors::default(),
             notes: Vec::new(),
             changed: None,
@@ -85,15 +100,14 @@ impl Editor {
         frame: Frame,
         object: &BusinessObject,
         draft: Draft,
-        known: Vec<String>,
-        checked: Checked,
+        check: DraftCheck,
     ) -> Self {
         let page = format!("/admin/business-objects/{}", object.id);
         Self {
             heading: format!("Edit {}", object.definition.name),
             action: format!("{page}/edit"),
             back: page,
-            ..Self::for_new(frame, draft, known, checked)
+            ..Self::for_new(frame, draft, check)
         }
     }
 
@@ -106,159 +120,91 @@ impl Editor {
 
 /// Shows an empty form.
 #[handler]
-pub(crate) async fn new(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn show_new_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-    let gateway = gateway(depot)?;
-    let known = run_blocking(move || Ok(list_targets(&gateway)?)).await?;
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
     let draft = Draft { enabled: true, ..Draft::default() };
-    frame::show_page(res, depot, &Editor::for_new(frame, draft, known, Checked::default()));
-    Ok(())
+    let check = DraftCheck::run(&gateway(depot)?, caller(depot), &draft).await?;
+    Ok(PageReply::show(&Editor::for_new(frame, draft, check)))
 }
 
 /// Shows the form of an existing Business Object.
 #[handler]
-pub(crate) async fn edit(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn show_editor(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
-    let there = find_business_object(req, &gateway)?;
+    let there = find_business_object(&gateway, path_parameter(req, "id"))?;
     let draft = Draft::from_business_object(&there.object);
-    let (draft, known, checked) = check_draft(gateway, draft).await?;
-    frame::show_page(
-        res,
-        depot,
-        &Editor::for_existing(frame, &there.object, draft, known, checked),
-    );
-    Ok(())
+    let check = DraftCheck::run(&gateway, caller(depot), &draft).await?;
+    Ok(PageReply::show(&Editor::for_existing(frame, &there.object, draft, check)))
 }
 
-/// Creates a Business Object.
+/// Creates a Business Object, or checks the form.
 #[handler]
-pub(crate) async fn create(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn create_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     let form = take_form(depot);
-    let (state, gateway) = (state(depot), gateway(depot)?);
-    if form.is_ticked("check") {
-        let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-        let (draft, known, checked) = check_form(gateway, form).await?;
-        frame::show_page(res, depot, &Editor::for_new(frame, draft, known, checked));
-        return Ok(());
-    }
-    let one_at_a_time = state.creation_lock.lock().await;
-    let by = caller(depot).clone();
-    let (gateway, draft, saved) = run_blocking(move || {
-        let draft = read_draft(&form, &gateway)?;
-        let taken = gateway.catalogue.get(&draft.name);
-        let saved = if taken.is_some_and(|there| there.object.definition.name == draft.name) {
-            let message = "this name is taken; choose another one, or edit that Business Object";
-            let found = vec![Finding::at_pointer("/name", message)];
-            Err(GatewayError::with_findings(ErrorClass::Conflict, "The name is taken.", found))
-        } else {
-            define_business_object(&gateway, &by, false, &draft.to_body(), IfMatch::Any)
-                .map(|(compiled, _)| compiled)
-        };
-        Ok((gateway, draft, saved))
-    })
-    .await?;
-    drop(one_at_a_time);
-    match saved {
-        Ok(compiled) => redirect_saved(&compiled, "was created", depot, res),
-        Err(error) => {
-            let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-            let (draft, known, checked) = check_draft(gateway, draft).await?;
-            show_errors(Editor::for_new(frame, draft, known, checked), error, depot, res);
-        }
-    }
-    Ok(())
-}
-
-/// Saves the changes to a Business Object.
-#[handler]
-pub(crate) async fn save(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    let form = take_form(depot);
-    let gateway = gateway(depot)?;
-    let there = find_business_object(req, &gateway)?;
-    if form.is_ticked("check") {
-        let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-        let (draft, known, checked) = check_form(gateway, form).await?;
-        frame::show_page(
-            res,
-            depot,
-            &Editor::for_existing(frame, &there.object, draft, known, checked),
-        );
-        return Ok(());
-    }
-    let by = caller(depot).clone();
-    let force = form.is_ticked("force");
-    let id = there.object.id.clone();
-    let (gateway, draft, saved) = run_blocking(move || {
-        let draft = read_draft(&form, &gateway)?;
-        let if_match = draft.version.map_or(IfMatch::Exists, IfMatch::Version);
-        let saved = redefine_business_object(&gateway, &by, force, &id, &draft.to_body(), if_match);
-        Ok((gateway, draft, saved))
-    })
-    .await?;
-    match saved {
-        Ok(compiled) => redirect_saved(&compiled, "was saved", depot, res),
-        Err(error) => {
-            let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-            let now = find_business_object(req, &gateway)?;
-            let changed = (error.class == ErrorClass::PreconditionFailed)
-                .then(|| Changed::compare(&gateway, &now.object, &draft));
-            let (mut draft, known, checked) = check_draft(gateway, draft).await?;
-            if changed.is_some() {
-                draft.version = Some(now.object.version);
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    let only_checks = form.is_ticked("check");
+    let draft = read_draft(form, &gateway).await?;
+    let mut refused = None;
+    if !only_checks {
+        let conditions = SaveConditions { only_if_new: true, ..SaveConditions::default() };
+        match define_business_object(&gateway, by, draft.to_definition(), conditions).await {
+            Ok((compiled, _)) => return Ok(redirect_saved(&compiled, "was created")),
+            Err(error) if error.class == ErrorClass::PreconditionFailed => {
+                refused = Some(taken_name_error());
             }
-            let page = Editor::for_existing(frame, &now.object, draft, known, checked);
-            show_errors(Editor { changed, ..page }, error, depot, res);
+            Err(error) => refused = Some(error),
         }
     }
-    Ok(())
+    let check = DraftCheck::run(&gateway, by, &draft).await?;
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
+    Ok(show_again(Editor::for_new(frame, draft, check), refused))
 }
 
-fn read_draft(form: &Form, gateway: &Gateway) -> Result<Draft, GatewayError> {
-    Ok(Draft::from_form(form, &list_targets(gateway)?))
+/// Saves the changes to a Business Object, or checks the form.
+#[handler]
+pub(crate) async fn save_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let form = take_form(depot);
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    let mut there = find_business_object(&gateway, path_parameter(req, "id"))?;
+    let (only_checks, force) = (form.is_ticked("check"), form.is_ticked("force"));
+    let if_match = form.if_match();
+    let mut draft = read_draft(form, &gateway).await?;
+    let (mut refused, mut changed) = (None, None);
+    if !only_checks {
+        let (id, definition) = (&there.object.id, draft.to_definition());
+        match redefine_business_object(&gateway, by, id, definition, if_match, force).await {
+            Ok(compiled) => return Ok(redirect_saved(&compiled, "was saved")),
+            Err(error) => {
+                there = find_business_object(&gateway, path_parameter(req, "id"))?;
+                if error.class == ErrorClass::PreconditionFailed {
+                    changed = Some(Changed::compare(&gateway, &there.object, &draft));
+                    draft.version = Some(there.object.version);
+                }
+                refused = Some(error);
+            }
+        }
+    }
+    let check = DraftCheck::run(&gateway, by, &draft).await?;
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
+    let page = Editor::for_existing(frame, &there.object, draft, check);
+    Ok(show_again(Editor { changed, ..page }, refused))
 }
 
-/// Returns the content of the form with the result of its check.
-async fn check_form(
-    gateway: Gateway,
-    form: Form,
-) -> Result<(Draft, Vec<String>, Checked), Problem> {
-    let read = gateway.clone();
-    let draft = run_blocking(move || Ok(read_draft(&form, &read)?)).await?;
-    check_draft(gateway, draft).await
+/// Reads the form, and frees its memory.
+pub(super) async fn read_draft(form: Form, gateway: &Gateway) -> Result<Draft, Problem> {
+    Ok(Draft::from_form(&form, &list_target_names(gateway).await?))
 }
 
-/// Returns a draft with the result of its check.
-pub(super) async fn check_draft(
-    gateway: Gateway,
-    draft: Draft,
-) -> Result<(Draft, Vec<String>, Checked), Problem> {
-    run_blocking(move || {
-        let checked = check::check_draft(&gateway, &draft);
-        Ok((draft, list_targets(&gateway)?, checked))
-    })
-    .await
+fn taken_name_error() -> GatewayError {
+    let message = "this name is taken; choose another one, or edit that Business Object";
+    let findings = vec![Finding::at_pointer("/name", message)];
+    GatewayError::with_findings(ErrorClass::Conflict, "The name is taken.", findings)
 }
 
-fn redirect_saved(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut Response) {
+fn redirect_saved(compiled: &Compiled, done: &str) -> PageReply {
     let BusinessObject { id, definition, created_namespaces, .. } = &compiled.object;
     let mut words = format!("{} {done}.", definition.name);
     if !created_namespaces.is_empty() {
@@ -266,50 +212,57 @@ fn redirect_saved(compiled: &Arc<Compiled>, done: &str, depot: &Depot, res: &mut
         words.push_str(&created_namespaces.join(", "));
         words.push('.');
     }
-    frame::redirect_with_notice(res, depot, &format!("/admin/business-objects/{id}"), &words);
+    PageReply::redirect(format!("/admin/business-objects/{id}"), words)
 }
 
-/// Shows the form again with its errors.
-fn show_errors(mut page: Editor, mut error: GatewayError, depot: &Depot, res: &mut Response) {
-    let all = error.findings.len();
+/// Shows the form again, with the error if the definition was refused.
+fn show_again(mut page: Editor, refused: Option<GatewayError>) -> PageReply {
+    let mut status = StatusCode::OK;
+    if let Some(error) = refused {
+        page.needs_confirmation = error.class == ErrorClass::Unconfirmed;
+        page.faults = describe_refusal(error);
+        status = page.faults.status;
+    }
+    PageReply::show_with_status(status, &page)
+}
+
+/// Returns the errors of a form whose definition was refused.
+fn describe_refusal(mut error: GatewayError) -> FormErrors {
+    let class = error.class;
+    let count = error.findings.len();
     // The errors of the mapping are shown at their lines, below it.
     error.findings.retain(|finding| !matches!(finding.place, Place::Line { .. }));
-    let of_mapping = all - error.findings.len();
-    let conflict = error.class == ErrorClass::PreconditionFailed;
-    page.needs_confirmation = error.class == ErrorClass::Unconfirmed;
-    if page.needs_confirmation {
+    let mapping_errors = count - error.findings.len();
+    if class == ErrorClass::Unconfirmed {
         // The API names a parameter, the page has a button.
         error.findings.clear();
-        error.detail.insert_str(0, "Nothing was saved: ");
-        error.detail.push_str(". Check the mapping and the conditions, or save it anyway.");
+        error.detail = format!(
+            "Nothing was saved: {}. Check the mapping and the conditions, or save it anyway.",
+            error.detail
+        );
     }
-    let several = all > 1;
-    let mut faults = FormErrors::from_problem(&Problem::from(error), FIELDS);
-    if conflict {
-        "Another user has changed this Business Object in the meantime. Your changes are not saved yet."
-            .clone_into(&mut faults.detail);
-    } else if all > 0 && !page.needs_confirmation {
-        let many = "Some fields have errors.";
-        let one = "One field has an error.";
-        (if several { many } else { one }).clone_into(&mut faults.detail);
+    let mut faults = FormErrors::from_error(error, FIELDS);
+    let summary = match (class, count) {
+        (ErrorClass::PreconditionFailed, _) => {
+            "Another user has changed this Business Object in the meantime. Your changes are not saved yet."
+        }
+        (ErrorClass::Unconfirmed, _) | (_, 0) => "",
+        (_, 1) => "One field has an error.",
+        (_, _) => "Some fields have errors.",
+    };
+    if !summary.is_empty() {
+        summary.clone_into(&mut faults.detail);
     }
-    if of_mapping > 0 {
-        let words = words::format_count(of_mapping as u64, "error", "errors");
+    if mapping_errors > 0 {
+        let words = words::format_count(mapping_errors as u64, "error", "errors");
         faults.add("config", &format!("the mapping has {words}, listed below it"));
     }
-    let status = faults.status;
-    page.faults = faults;
-    let status = if status.is_success() { StatusCode::UNPROCESSABLE_ENTITY } else { status };
-    frame::show_page_with_status(res, depot, status, &page);
+    faults
 }
 
 impl Changed {
     fn compare(gateway: &Gateway, now: &BusinessObject, draft: &Draft) -> Self {
-        let account = now.updated_by.as_deref().and_then(|id| gateway.auth.accounts.get(id));
-        let by = account.map_or_else(
-            || now.updated_by.clone().unwrap_or_else(|| "another user".to_owned()),
-            |account| words::display_name(&account),
-        );
+        let by = describe_updater(gateway, now).unwrap_or_else(|| "another user".to_owned());
         let stored = Draft::from_business_object(now).field_values();
         let fields =
             stored.into_iter().zip(draft.field_values()).filter(|(stored, yours)| stored != yours);

@@ -1,5 +1,5 @@
 //! The exports: the queue in its order, the history, one export with its file, and its actions.
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
@@ -8,13 +8,12 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_export::{ExportEntry, Kind, Status, TargetState};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::problem::Problem;
 use penstock_http::query::{Query, cursor_after};
 use penstock_http::state::gateway;
 use penstock_service::exports::{self, ExportAction, ExportFilter, ExportPreview, ExportSearch};
 use penstock_service::gateway::Gateway;
 use penstock_service::targets;
-use salvo::{Depot, Request, Response, handler};
+use salvo::{Depot, Request, handler};
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
@@ -185,11 +184,7 @@ fn kind_label(kind: Kind) -> &'static str {
 
 /// Shows the list.
 #[handler]
-pub(crate) async fn list(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn list_exports(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["state", "businessObject", "target", "cursor"])?;
     let after = query.read_uuid_cursor()?;
     let query = query.without_empty();
@@ -201,7 +196,7 @@ pub(crate) async fn list(
         target: target.map(str::to_owned),
         statuses: statuses.and_then(|(.., statuses)| *statuses),
     };
-    let frame = Frame::for_caller(req, depot, res, Section::Exports);
+    let frame = Frame::new(req, depot, Section::Exports);
     let gateway = gateway(depot)?;
     let all_targets = targets::list_targets(&gateway).await?;
     let is_queue = state == Some(QUEUE);
@@ -233,8 +228,7 @@ pub(crate) async fn list(
         pager: Pager::new(&frame, "/admin/exports", &parameters, is_first, next.as_deref()),
         frame,
     };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    Ok(PageReply::show(&page))
 }
 
 /// Returns the queues with exports that the filter selects.
@@ -274,18 +268,13 @@ fn build_choices(
 
 /// Shows one export.
 #[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn show_export(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::Exports);
+    let frame = Frame::new(req, depot, Section::Exports);
     let gateway = gateway(depot)?;
     let id = path_parameter(req, "id");
     let preview = exports::preview_export(&gateway, id, MAX_SHOWN_BYTES).await?;
-    frame::show_page(res, depot, &build_page(frame, &gateway, preview));
-    Ok(())
+    Ok(PageReply::show(&build_page(frame, &gateway, preview)))
 }
 
 fn build_page(frame: Frame, gateway: &Gateway, preview: ExportPreview) -> One {
@@ -320,55 +309,30 @@ fn build_page(frame: Frame, gateway: &Gateway, preview: ExportPreview) -> One {
 
 /// Retries the delivery of a waiting export now, or queues a parked one again.
 #[handler]
-pub(crate) async fn retry(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    run_action(req, depot, res, ExportAction::Retry, "The export is retried now.").await
+pub(crate) async fn retry_export(req: &mut Request, depot: &mut Depot) -> PageResult {
+    run_action(req, depot, ExportAction::Retry, "The export is retried now.").await
 }
 
 /// Parks a waiting export.
 #[handler]
-pub(crate) async fn park(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn park_export(req: &mut Request, depot: &mut Depot) -> PageResult {
     let words = "The export is parked. The exports after it continue; consumers see a gap until it is retried.";
-    run_action(req, depot, res, ExportAction::Park, words).await
+    run_action(req, depot, ExportAction::Park, words).await
 }
 
 /// Queues a delivered file again.
 #[handler]
-pub(crate) async fn replay(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    run_action(
-        req,
-        depot,
-        res,
-        ExportAction::Replay,
-        "The file is queued again, under its own key.",
-    )
-    .await
+pub(crate) async fn replay_export(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let words = "The file is queued again, under its own key.";
+    run_action(req, depot, ExportAction::Replay, words).await
 }
 
-async fn run_action(
-    req: &Request,
-    depot: &Depot,
-    res: &mut Response,
-    action: ExportAction,
-    done: &str,
-) -> Result<(), Problem> {
+async fn run_action(req: &Request, depot: &Depot, action: ExportAction, done: &str) -> PageResult {
     let id = path_parameter(req, "id");
     let page = format!("/admin/exports/{id}");
     match exports::change_export(&gateway(depot)?, caller(depot), id, action).await {
-        Ok(_) => frame::redirect_with_notice(res, depot, &page, done),
-        Err(error) if error.class == ErrorClass::NotFound => return Err(error.into()),
-        Err(error) => frame::redirect_with_error(res, depot, &page, &error.detail),
+        Ok(_) => Ok(PageReply::redirect(page, done)),
+        Err(error) if error.class == ErrorClass::NotFound => Err(error.into()),
+        Err(error) => Ok(PageReply::redirect_with_error(page, error.detail)),
     }
-    Ok(())
 }

@@ -1,4 +1,5 @@
-//! The fields of a form. They are read before its handler runs, and only if a page of this gateway sent the form.
+//! The fields of a form, and the errors that are shown with it. [`FormReader`] reads the fields before the form's
+//! handler runs. With a session, it accepts only forms from pages of this gateway.
 use crate::sign_in::parse_form_fields;
 use penstock_auth::Credential;
 use penstock_base::IfMatch;
@@ -131,14 +132,10 @@ pub(super) struct FormErrors {
 }
 
 impl FormErrors {
-    /// Creates the errors as [`Self::from_problem`].
-    pub(super) fn from_error(error: GatewayError, fields: &[&str]) -> Self {
-        Self::from_problem(&error.into(), fields)
-    }
-
-    /// Creates the errors from the findings of a problem. A finding belongs to the field that the first part of
+    /// Creates the errors from the findings of an error. A finding belongs to the field that the first part of
     /// its JSON Pointer names, if that is one of `fields`.
-    pub(super) fn from_problem(problem: &Problem, fields: &[&str]) -> Self {
+    pub(super) fn from_error(error: GatewayError, fields: &[&str]) -> Self {
+        let problem = Problem::from(error);
         let mut errors = Self {
             status: problem.status(),
             detail: problem.detail().to_owned(),

@@ -1,5 +1,5 @@
 //! What every page has: navigation for the caller's role, a notice about the last action, and the response
-//! headers. [`PageReply`] is the response of a page's handler.
+//! headers. Handlers return a [`PageReply`], which removes the cookie of the notice that their page shows.
 use super::assets;
 use crate::sign_in::{redirect, render_page, show_text_with_policy};
 use askama::Template;
@@ -105,17 +105,6 @@ impl Frame {
         Self::for_account(caller(depot), req, depot, section)
     }
 
-    /// Creates the same frame, and removes the cookie of the notice.
-    pub(super) fn for_caller(
-        req: &Request,
-        depot: &Depot,
-        res: &mut Response,
-        section: Section,
-    ) -> Self {
-        remove_notice(req, depot, res);
-        Self::new(req, depot, section)
-    }
-
     /// Creates the frame for a route without authentication; `None` for an unauthenticated client. Removes the cookie
     /// of the notice.
     pub(super) fn for_visitor(req: &Request, depot: &Depot, res: &mut Response) -> Option<Self> {
@@ -166,11 +155,13 @@ impl Frame {
 /// The result of a page's handler.
 pub(super) type PageResult = Result<PageReply, Problem>;
 
-/// The response of a page's handler.
+/// The response of a page's handler: what to show, or where to redirect.
 #[derive(Debug)]
 pub(super) enum PageReply {
     /// A rendered page.
     Page { status: StatusCode, text: String },
+    /// A part of a page, which a script inserts. It keeps the cookie of the notice for the next page.
+    Fragment(String),
     /// After a form: a redirect to the page at this path, without the prefix. That page shows the notice.
     Redirect { path: String, notice: Notice },
 }
@@ -184,6 +175,11 @@ impl PageReply {
     /// Shows a page with this status.
     pub(super) fn show_with_status(status: StatusCode, page: &impl Template) -> Self {
         Self::Page { status, text: render_page(page) }
+    }
+
+    /// Shows a part of a page.
+    pub(super) fn show_fragment(fragment: &impl Template) -> Self {
+        Self::Fragment(render_page(fragment))
     }
 
     /// Redirects after a form was processed, with a notice.
@@ -205,14 +201,10 @@ impl Writer for PageReply {
                 remove_notice(req, depot, res);
                 show_text(res, depot, status, text);
             }
+            Self::Fragment(text) => show_text(res, depot, StatusCode::OK, text),
             Self::Redirect { path, notice } => redirect_to(res, depot, &path, &notice),
         }
     }
-}
-
-/// Responds with a page.
-pub(super) fn show_page(res: &mut Response, depot: &Depot, page: &impl Template) {
-    show_page_with_status(res, depot, StatusCode::OK, page);
 }
 
 /// Responds with a page and this status.
@@ -236,16 +228,6 @@ fn show_text(res: &mut Response, depot: &Depot, status: StatusCode, text: String
          frame-ancestors 'none'"
     );
     show_text_with_policy(res, status, text, &policy);
-}
-
-/// Redirects to this page (a path without the prefix) after a form was processed, with a notice.
-pub(super) fn redirect_with_notice(res: &mut Response, depot: &Depot, path: &str, words: &str) {
-    redirect_to(res, depot, path, &Notice { text: words.to_owned(), is_fault: false });
-}
-
-/// Redirects after a form that failed and cannot be shown again, with an error notice.
-pub(super) fn redirect_with_error(res: &mut Response, depot: &Depot, path: &str, words: &str) {
-    redirect_to(res, depot, path, &Notice { text: words.to_owned(), is_fault: true });
 }
 
 fn redirect_to(res: &mut Response, depot: &Depot, path: &str, notice: &Notice) {

@@ -13,7 +13,7 @@ use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::service::origin;
 use penstock_http::state::{gateway, state};
-use penstock_service::api_keys::{create_key, find_key, list_keys, revoke_key};
+use penstock_service::api_keys::{self, find_key};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
 use std::sync::Arc;
@@ -108,10 +108,11 @@ fn describe_owner(id: Option<&str>, auth: &Auth) -> (String, Option<String>) {
 
 /// Lists the caller's own keys; for an Admin all keys.
 #[handler]
-pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn list_keys(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
     let (after, gateway) = (query.read_uuid_cursor()?, gateway(depot)?);
-    let mut keys = list_keys(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
+    let mut keys =
+        api_keys::list_keys(&gateway, caller(depot), after.as_deref(), ROWS_PER_PAGE + 1);
     let now = gateway.clock.now();
     let frame = Frame::new(req, depot, Section::Keys);
     let id = |key: &Arc<Key>| key.id.clone();
@@ -124,14 +125,14 @@ pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
 
 /// Shows the form for a new key.
 #[handler]
-pub(crate) async fn creation(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn show_new_key(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let role = caller(depot).role.min(Role::Contributor);
     let filled = Form::with_values([("role", Some(role.name().to_owned()))]);
-    Ok(show_new_key(req, depot, &gateway(depot)?, filled, FormErrors::default()))
+    Ok(build_new_key_page(req, depot, &gateway(depot)?, filled, FormErrors::default()))
 }
 
-fn show_new_key(
+fn build_new_key_page(
     req: &Request,
     depot: &Depot,
     gateway: &Gateway,
@@ -161,7 +162,7 @@ fn show_new_key(
 
 /// Creates a key, and shows it.
 #[handler]
-pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn create_key(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let mut members = form.to_members(&["name", "role", "businessObject"]);
     if let Some(day) = form.trimmed("expiresAt") {
@@ -172,7 +173,7 @@ pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
     }
     let created = async {
         let new = NewApiKey::from_value(Json::Object(members))?;
-        create_key(&gateway, caller(depot), new).await
+        api_keys::create_key(&gateway, caller(depot), new).await
     };
     Ok(match created.await {
         Ok((key, secret)) => PageReply::show(&Made {
@@ -182,14 +183,14 @@ pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
             address: origin(depot).base_url(state(depot).settings()).unwrap_or_default(),
         }),
         Err(error) => {
-            show_new_key(req, depot, &gateway, form, FormErrors::from_error(error, FIELDS))
+            build_new_key_page(req, depot, &gateway, form, FormErrors::from_error(error, FIELDS))
         }
     })
 }
 
 /// Asks for confirmation before a key is revoked.
 #[handler]
-pub(crate) async fn revocation(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn confirm_revocation(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let gateway = gateway(depot)?;
     let key = find_key(&gateway, caller(depot), path_parameter(req, "id"))?;
@@ -199,9 +200,9 @@ pub(crate) async fn revocation(req: &mut Request, depot: &mut Depot) -> PageResu
 
 /// Revokes a key.
 #[handler]
-pub(crate) async fn end(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn revoke_key(req: &mut Request, depot: &mut Depot) -> PageResult {
     let gateway = gateway(depot)?;
     let key = find_key(&gateway, caller(depot), path_parameter(req, "id"))?;
-    revoke_key(&gateway, caller(depot), &key.id).await?;
+    api_keys::revoke_key(&gateway, caller(depot), &key.id).await?;
     Ok(PageReply::redirect("/admin/keys", format!("The API key {:?} was revoked.", key.name)))
 }

@@ -103,7 +103,7 @@ fn read_definition(form: &Form, name: &str) -> Result<NamespaceDefinition, Gatew
 
 /// Shows the list.
 #[handler]
-pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn list_namespaces(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
     let after = query.read_cursor()?;
     let mut listed =
@@ -126,14 +126,14 @@ pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
 
 /// Shows the form for a new namespace.
 #[handler]
-pub(crate) async fn creation(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn show_new_namespace(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let generator = Generator::default().name().to_owned();
     let filled = Form::with_values([("generator", Some(generator))]);
-    Ok(show_new_namespace(req, depot, &gateway(depot)?, filled, FormErrors::default()))
+    Ok(build_new_namespace_page(req, depot, &gateway(depot)?, filled, FormErrors::default()))
 }
 
-fn show_new_namespace(
+fn build_new_namespace_page(
     req: &Request,
     depot: &Depot,
     gateway: &Gateway,
@@ -149,12 +149,12 @@ fn show_new_namespace(
 
 /// Creates a namespace.
 #[handler]
-pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn create_namespace(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let name = form.trimmed("name").unwrap_or_default();
     if let Err(why) = namespace::check_name(&name) {
         let faults = FormErrors::for_field("name", &why);
-        return Ok(show_new_namespace(req, depot, &gateway, form, faults));
+        return Ok(build_new_namespace_page(req, depot, &gateway, form, faults));
     }
     let created = async {
         let definition = read_definition(&form, &name)?;
@@ -165,20 +165,24 @@ pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
             let words = format!("The namespace {name} was created.");
             PageReply::redirect("/admin/namespaces", words)
         }
-        Err(error) => {
-            show_new_namespace(req, depot, &gateway, form, FormErrors::from_error(error, FIELDS))
-        }
+        Err(error) => build_new_namespace_page(
+            req,
+            depot,
+            &gateway,
+            form,
+            FormErrors::from_error(error, FIELDS),
+        ),
     })
 }
 
 /// Shows one namespace.
 #[handler]
-pub(crate) async fn one(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn show_namespace(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    show_namespace(req, depot, None, FormErrors::default()).await
+    build_namespace_page(req, depot, None, FormErrors::default()).await
 }
 
-async fn show_namespace(
+async fn build_namespace_page(
     req: &Request,
     depot: &Depot,
     form: Option<Form>,
@@ -208,7 +212,7 @@ async fn show_namespace(
 
 /// Changes a namespace that is not used yet.
 #[handler]
-pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn change_namespace(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let name = path_parameter(req, "name");
     namespaces::find_namespace(&gateway, name).await?;
@@ -222,14 +226,15 @@ pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
             PageReply::redirect(page_path(name), words)
         }
         Err(error) => {
-            show_namespace(req, depot, Some(form), FormErrors::from_error(error, FIELDS)).await?
+            build_namespace_page(req, depot, Some(form), FormErrors::from_error(error, FIELDS))
+                .await?
         }
     })
 }
 
 /// Asks for confirmation before a namespace is deleted.
 #[handler]
-pub(crate) async fn deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let name = path_parameter(req, "name");
     let found = namespaces::find_namespace(&gateway(depot)?, name).await?;
@@ -239,7 +244,7 @@ pub(crate) async fn deletion(req: &mut Request, depot: &mut Depot) -> PageResult
 
 /// Deletes a namespace that is not used.
 #[handler]
-pub(crate) async fn delete(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn delete_namespace(req: &mut Request, depot: &mut Depot) -> PageResult {
     let name = path_parameter(req, "name");
     Ok(match namespaces::delete_namespace(&gateway(depot)?, caller(depot), name).await {
         Ok(()) => {

@@ -1,30 +1,22 @@
-//! The objects of a Business Object: search, pages, and the page of one object.
-use super::check::format_json;
-use super::frame::{self, Frame, Section};
+//! The objects of a Business Object: search and pages.
+use super::frame::{Frame, PageReply, PageResult, Section};
+use super::object::object_link;
 use super::pager::Pager;
-use super::words;
 use askama::Template;
-use oxrdf::{NamedNode, NamedOrBlankNode};
-use penstock_api::business_objects::find_business_object;
-use penstock_api::identifiers;
-use penstock_base::Role;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Json, push_pointer};
-use penstock_http::path::encode_segment;
-use penstock_http::problem::Problem;
+use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
-use penstock_http::state::{gateway, run_blocking};
-use penstock_model::ingest::{Record, WriteHistory, find_write_history};
+use penstock_http::state::gateway;
 use penstock_model::mapping::{FieldKind, Property, Shape, Value};
 use penstock_model::resource::Compiled;
-use penstock_model::search::{self, Filter, ReferenceFilter, Search, SearchBudget, ValueTest};
-use penstock_model::{members, view};
+use penstock_model::search::{Filter, ValueTest};
+use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
-use penstock_store::Read as _;
+use penstock_service::objects::{FoundPage, search_objects};
 use salvo::http::StatusCode;
-use salvo::{Depot, Request, Response, handler};
-use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
+use salvo::{Depot, Request, handler};
+use std::sync::Arc;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
@@ -34,10 +26,6 @@ const MAX_COLUMNS: usize = 4;
 const MAX_SEARCH_FIELDS: usize = 200;
 /// The maximum number of characters of a value in a list.
 const MAX_VALUE_CHARS: usize = 80;
-/// The maximum number of objects that one search reads.
-const MAX_READ_OBJECTS: u64 = 200_000;
-/// The maximum time of one search.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The search operators: the name in the address, and the label.
 const OPERATORS: [(&str, &str); 5] = [
@@ -79,90 +67,7 @@ struct Row {
     values: Vec<(String, String)>,
 }
 
-#[derive(Template)]
-#[template(path = "admin/object.html")]
-struct One {
-    frame: Frame,
-    uri: String,
-    /// The Business Objects that it belongs to: address and name.
-    belongs: Vec<(String, String)>,
-    /// Its JSON in the view of a Business Object, if one shows it.
-    json: Vec<Line>,
-    warnings: Vec<String>,
-    turtle: String,
-    referrers: Vec<Referrer>,
-    more_referrers: bool,
-    /// Why the search for referring objects failed.
-    unsearched: Option<String>,
-    written: Written,
-}
-
-/// A line of JSON. The URI in it links to its object.
-struct Line {
-    before: String,
-    link: Option<(String, String)>,
-    after: String,
-}
-
-/// An object that refers to another one.
-struct Referrer {
-    uri: String,
-    link: String,
-    business_object: String,
-    path: String,
-}
-
-/// The recorded ingestions that wrote an object.
-struct Written {
-    /// The ingestion that generated its URI.
-    minted_by: Option<Ingestion>,
-    /// The newest ingestions that wrote it or the object that it is nested in, newest first.
-    named_by: Vec<Ingestion>,
-    /// How many ingestions may have written it, because their records do not name objects.
-    silent: String,
-    /// Whether there are such ingestions.
-    is_silent: bool,
-    /// The time of the oldest record.
-    since: Option<String>,
-}
-
-/// One ingestion.
-struct Ingestion {
-    id: String,
-    at: String,
-    by: String,
-    business_object: String,
-    mode: &'static str,
-    counts: String,
-}
-
-/// Lists the objects of one Business Object.
-#[handler]
-pub(crate) async fn list(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    let query = Query::read(req, &["field", "test", "text", "cursor"])?;
-    let asked = |name: &str| query.get(name).unwrap_or_default().to_owned();
-    let (field, test, text) = (asked("field"), asked("test"), asked("text"));
-    let after = query.get("cursor").map(str::to_owned);
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-    let gateway = gateway(depot)?;
-    let compiled = find_business_object(req, &gateway)?;
-    let asked = SearchRequest { field, test, text: text.trim().to_owned(), after };
-    let permit = if asked.is_search() { Some(acquire_permit(&gateway).await?) } else { None };
-    let page = run_blocking(move || {
-        let _permit = permit;
-        Ok(build_list(frame, &gateway, &compiled, asked)?)
-    })
-    .await?;
-    let status =
-        if page.fault.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
-    frame::show_page_with_status(res, depot, status, &page);
-    Ok(())
-}
-
+/// What the form asks for.
 struct SearchRequest {
     field: String,
     test: String,
@@ -170,11 +75,53 @@ struct SearchRequest {
     after: Option<String>,
 }
 
-/// Acquires one of the permits of GraphQL queries, since a search reads as much as a query.
-async fn acquire_permit(gateway: &Gateway) -> Result<OwnedSemaphorePermit, Problem> {
-    gateway.query_permits.acquire().await.ok_or_else(|| {
-        Problem::unavailable(1, "too many searches and queries are running; try again")
-    })
+/// A field that can be searched: its JSON Pointer, and the names that lead to it.
+type SearchField = (String, Vec<String>);
+
+/// Lists the objects of one Business Object.
+#[handler]
+pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let query = Query::read(req, &["field", "test", "text", "cursor"])?;
+    let parameter = |name: &str| query.get(name).unwrap_or_default();
+    let request = SearchRequest {
+        field: parameter("field").to_owned(),
+        test: parameter("test").to_owned(),
+        text: parameter("text").trim().to_owned(),
+        after: query.get("cursor").map(str::to_owned),
+    };
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
+    let gateway = gateway(depot)?;
+    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
+    let mut fields = Vec::new();
+    collect_search_fields(&compiled.mapping.root, &mut Vec::new(), &mut fields);
+    let found = match find_page(&gateway, &compiled, &request, &fields).await {
+        Ok(found) => Ok(found),
+        // An invalid search is the user's mistake: the page shows it.
+        Err(error)
+            if matches!(
+                error.class,
+                ErrorClass::Invalid | ErrorClass::Malformed | ErrorClass::TooLarge
+            ) =>
+        {
+            Err(error.detail)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let status = if found.is_ok() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
+    let nesting = gateway.settings.limits.nesting;
+    let page = List::new(frame, &compiled, request, fields, found, nesting)?;
+    Ok(PageReply::show_with_status(status, &page))
+}
+
+async fn find_page(
+    gateway: &Gateway,
+    compiled: &Arc<Compiled>,
+    request: &SearchRequest,
+    fields: &[SearchField],
+) -> Result<FoundPage, GatewayError> {
+    let filter = request.build_filter(&compiled.mapping.root, fields)?;
+    let (compiled, after) = (Arc::clone(compiled), request.after.clone());
+    search_objects(gateway, compiled, filter, after, ROWS_PER_PAGE).await
 }
 
 impl SearchRequest {
@@ -187,7 +134,7 @@ impl SearchRequest {
     fn build_filter(
         &self,
         shape: &Shape,
-        fields: &[(String, Vec<String>)],
+        fields: &[SearchField],
     ) -> Result<Option<Filter>, GatewayError> {
         if !self.is_search() {
             return Ok(None);
@@ -221,100 +168,68 @@ impl SearchRequest {
     }
 }
 
-fn build_list(
-    frame: Frame,
-    gateway: &Gateway,
-    compiled: &Compiled,
-    asked: SearchRequest,
-) -> Result<List, GatewayError> {
-    let shape = &compiled.mapping.root;
-    let mut fields = Vec::new();
-    collect_search_fields(shape, &mut Vec::new(), &mut fields);
-    let columns = list_columns(shape);
-    let searched = asked.build_filter(shape, &fields).and_then(|filter| {
-        let search = Search {
-            filter: filter.as_ref(),
-            after: asked.after.as_deref(),
-            limit: ROWS_PER_PAGE,
-            ..Search::default()
-        };
-        search::find_page(
-            &gateway.store,
-            compiled,
-            &search,
-            &SearchBudget::new(MAX_READ_OBJECTS, SEARCH_TIMEOUT),
-        )
-    });
-    let (page, fault) = match searched {
-        Ok(page) => (page, None),
-        // An invalid search is the user's mistake: the page shows it.
-        Err(fault)
-            if matches!(
-                fault.class,
-                ErrorClass::Invalid | ErrorClass::Malformed | ErrorClass::TooLarge
-            ) =>
-        {
-            (search::SearchPage { found: Vec::new(), more: false }, Some(fault.detail))
+impl List {
+    /// Creates the page of these objects, or of the reason why the search failed.
+    fn new(
+        frame: Frame,
+        compiled: &Compiled,
+        request: SearchRequest,
+        fields: Vec<SearchField>,
+        found: Result<FoundPage, String>,
+        nesting: usize,
+    ) -> Result<Self, GatewayError> {
+        let columns = list_columns(&compiled.mapping.root);
+        let (mut rows, mut next, mut fault) = (Vec::new(), None, None);
+        match found {
+            Ok(FoundPage { page, views }) => {
+                for (found, view) in page.found.iter().zip(views?) {
+                    rows.push(Row::from_view(nesting, found.uri.as_str(), &view, &columns, &frame));
+                }
+                next = page.found.into_iter().next_back().filter(|_| page.more);
+            }
+            Err(why) => fault = Some(why),
         }
-        Err(fault) => return Err(fault),
-    };
-    let nesting = gateway.settings.limits.nesting;
-    let mut rows = Vec::with_capacity(page.found.len());
-    for found in &page.found {
-        // A new reader for each object, so that commits do not wait for the page.
-        let read = gateway.store.read();
-        let mut out = Vec::new();
-        view::render_object(&read, shape, &found.uri, &mut out, &mut Vec::new())?;
-        rows.push(Row::from_view(nesting, found.uri.as_str(), &out, &columns, &frame));
+        let id = compiled.object.id.clone();
+        let is_searched = request.is_search();
+        let searched = |value| Some(value).filter(|_| is_searched);
+        let parameters = [
+            ("field", searched(request.field.as_str())),
+            ("test", searched(request.test.as_str())),
+            ("text", searched(request.text.as_str())),
+        ];
+        let (path, next) = (format!("/admin/objects/{id}"), next.map(|last| last.cursor));
+        let pager =
+            Pager::new(&frame, &path, &parameters, request.after.is_none(), next.as_deref());
+        let uri = (String::new(), "URI".to_owned());
+        let named = fields.into_iter().map(|(pointer, path)| (pointer, path.join(" › ")));
+        let fields = std::iter::once(uri).chain(named).map(|(value, words)| Choice {
+            is_chosen: value == request.field,
+            value,
+            words,
+        });
+        let tests = OPERATORS.iter().map(|(value, words)| Choice {
+            is_chosen: *value == request.test,
+            value: (*value).to_owned(),
+            words: (*words).to_owned(),
+        });
+        Ok(Self {
+            fields: fields.collect(),
+            tests: tests.collect(),
+            text: request.text,
+            name: compiled.object.definition.name.clone(),
+            frame,
+            id,
+            is_searched,
+            columns,
+            rows,
+            pager,
+            fault,
+        })
     }
-    let next = page.found.last().filter(|_| page.more).map(|last| last.cursor.as_str());
-    let (id, name) = id_and_name(compiled);
-    let is_searched = asked.is_search();
-    let parameters = [
-        ("field", Some(asked.field.as_str()).filter(|_| is_searched)),
-        ("test", Some(asked.test.as_str()).filter(|_| is_searched)),
-        ("text", Some(asked.text.as_str()).filter(|_| is_searched)),
-    ];
-    let path = format!("/admin/objects/{id}");
-    let pager = Pager::new(&frame, &path, &parameters, asked.after.is_none(), next);
-    let uri = (String::new(), "URI".to_owned());
-    let named = fields.into_iter().map(|(pointer, path)| (pointer, path.join(" › ")));
-    let fields = std::iter::once(uri).chain(named).map(|(value, words)| Choice {
-        is_chosen: value == asked.field,
-        value,
-        words,
-    });
-    let tests = OPERATORS.iter().map(|(value, words)| Choice {
-        is_chosen: *value == asked.test,
-        value: (*value).to_owned(),
-        words: (*words).to_owned(),
-    });
-    Ok(List {
-        fields: fields.collect(),
-        tests: tests.collect(),
-        text: asked.text,
-        frame,
-        id,
-        name,
-        is_searched,
-        columns,
-        rows,
-        pager,
-        fault,
-    })
-}
-
-/// Returns the id and name of a Business Object.
-fn id_and_name(compiled: &Compiled) -> (String, String) {
-    (compiled.object.id.clone(), compiled.object.definition.name.clone())
 }
 
 /// Collects the fields that have values, each as a JSON Pointer and as its names.
-fn collect_search_fields(
-    shape: &Shape,
-    path: &mut Vec<String>,
-    found: &mut Vec<(String, Vec<String>)>,
-) {
+fn collect_search_fields(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<SearchField>) {
     for field in &shape.fields {
         let FieldKind::Property(Property { value, .. }) = &field.kind else { continue };
         path.push(field.name.clone());
@@ -373,160 +288,5 @@ fn shorten_value(value: &Json) -> String {
     match text.char_indices().nth(MAX_VALUE_CHARS) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
-    }
-}
-
-/// Returns the address of an object's page.
-fn object_link(frame: &Frame, uri: &str) -> String {
-    format!("{}/admin/object?uri={}", frame.prefix, encode_segment(uri))
-}
-
-/// Shows one object.
-#[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
-    let query = Query::read(req, &["uri"])?;
-    let uri = query.get("uri").unwrap_or_default();
-    let node = NamedNode::new(uri)
-        .map_err(|error| Problem::malformed(format!("{uri:?} is not an IRI: {error}")))?;
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-    let gateway = gateway(depot)?;
-    let permit = acquire_permit(&gateway).await?;
-    let page = run_blocking(move || {
-        let _permit = permit;
-        build_page(frame, &gateway, &node)
-    })
-    .await?;
-    frame::show_page(res, depot, &page);
-    Ok(())
-}
-
-fn build_page(frame: Frame, gateway: &Gateway, uri: &NamedNode) -> Result<One, Problem> {
-    let all = gateway.catalogue.list();
-    let (mut belongs, mut json, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
-    let turtle = {
-        let read = gateway.store.read();
-        let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
-        if quads.is_empty() {
-            return Err(Problem::not_found(format!("No object {} is stored.", uri.as_str())));
-        }
-        for compiled in &all {
-            if members::is_member(&read, compiled, uri)? {
-                let (id, name) = id_and_name(compiled);
-                belongs.push((format!("{}/admin/objects/{id}", frame.prefix), name));
-            }
-        }
-        if let Some(shape) = identifiers::find_shape(gateway, &read, uri, &quads)? {
-            view::render_object(&read, &shape, uri, &mut json, &mut warnings)?;
-        }
-        identifiers::to_turtle(&quads)?
-    };
-    let budget = SearchBudget::new(MAX_READ_OBJECTS, SEARCH_TIMEOUT);
-    let found = search::find_referrers(
-        &gateway.store,
-        &all,
-        uri,
-        ReferenceFilter::default(),
-        None,
-        ROWS_PER_PAGE,
-        &budget,
-    );
-    let (referrers, more_referrers, unsearched) = match found {
-        Ok(found) => (found.found, found.more, None),
-        Err(error) if error.class == ErrorClass::TooLarge => {
-            (Vec::new(), false, Some(error.detail))
-        }
-        Err(error) => return Err(error.into()),
-    };
-    let referrers = referrers
-        .into_iter()
-        // The object's own view contains its URI, which is not a reference.
-        .filter(|referrer| referrer.uri != *uri)
-        .map(|referrer| Referrer {
-            link: object_link(&frame, referrer.uri.as_str()),
-            uri: referrer.uri.into_string(),
-            business_object: id_and_name(&referrer.business_object).1,
-            path: referrer.path,
-        });
-    let text = if json.is_empty() {
-        String::new()
-    } else {
-        format_json(&json, gateway.settings.limits.nesting)
-    };
-    Ok(One {
-        referrers: referrers.collect(),
-        json: text.lines().map(|line| link_line(line, uri.as_str(), &frame)).collect(),
-        warnings: warnings.iter().map(ToString::to_string).collect(),
-        written: Written::from_history(
-            gateway,
-            find_write_history(&gateway.store, uri.as_str())?,
-            &frame,
-        ),
-        uri: uri.as_str().to_owned(),
-        frame,
-        belongs,
-        turtle,
-        more_referrers,
-        unsearched,
-    })
-}
-
-/// Makes the URI in a line of JSON a link to its object, unless it is the object of this page.
-fn link_line(line: &str, own: &str, frame: &Frame) -> Line {
-    let plain = || Line { before: line.to_owned(), link: None, after: String::new() };
-    let Some(begin) =
-        line.find("\"uri\": \"").filter(|at| line.get(..*at).is_some_and(|b| b.trim().is_empty()))
-    else {
-        return plain();
-    };
-    let value = line.get(begin + 7..).unwrap_or_default().trim_end_matches(',');
-    let Ok(uri) = serde_json::from_str::<String>(value) else { return plain() };
-    if uri == own {
-        return plain();
-    }
-    let end = begin + 7 + value.len();
-    Line {
-        before: format!("{}\"", line.get(..begin + 7).unwrap_or_default()),
-        link: Some((object_link(frame, &uri), uri)),
-        after: format!("\"{}", line.get(end..).unwrap_or_default()),
-    }
-}
-
-impl Written {
-    fn from_history(gateway: &Gateway, writers: WriteHistory, frame: &Frame) -> Self {
-        let is_admin = frame.may(Role::Admin);
-        let of = |record: Record| Ingestion {
-            at: words::format_utc(&record.at),
-            by: gateway
-                .auth
-                .accounts
-                .get(&record.caller)
-                // A User must not learn more about the account than the API shows.
-                .map_or_else(
-                    || record.caller.clone(),
-                    |account| {
-                        if is_admin { words::display_name(&account) } else { record.caller.clone() }
-                    },
-                ),
-            business_object: record.business_object_name,
-            mode: record.mode.name(),
-            counts: format!(
-                "{} new, {} changed, {} removed",
-                words::format_number(record.created),
-                words::format_number(record.updated),
-                words::format_number(record.deleted)
-            ),
-            id: record.id,
-        };
-        Self {
-            minted_by: writers.minted_by.map(of),
-            named_by: writers.named_by.into_iter().map(of).collect(),
-            is_silent: writers.without_hashes > 0,
-            silent: words::format_count(writers.without_hashes, "ingestion", "ingestions"),
-            since: writers.since.as_deref().map(words::format_utc),
-        }
     }
 }

@@ -1,5 +1,5 @@
 //! `/admin`: the state of the gateway, and what is wrong.
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::health::{Concern, collect_concerns};
 use super::plot::{Plot, PlotSpec};
 use super::words;
@@ -8,11 +8,10 @@ use penstock_base::Role;
 use penstock_base::telemetry::metrics::{PeriodCounts, RecentCounts, recent_counts};
 use penstock_export::TargetState;
 use penstock_http::caller::caller;
-use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::{gateway, state};
 use penstock_service::gateway::status::Status;
-use salvo::{Depot, Request, Response, handler};
+use salvo::{Depot, Request, handler};
 
 /// The maximum number of log lines that are shown.
 const MAX_LOG_LINES: usize = 5;
@@ -52,13 +51,9 @@ struct Line {
 
 /// Shows the page.
 #[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn show_overview(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::Overview);
+    let frame = Frame::new(req, depot, Section::Overview);
     let gateway = gateway(depot)?;
     let defined = gateway.catalogue.list().len() as u64;
     let first = gateway.auth.accounts.find_with_initial_password();
@@ -73,8 +68,7 @@ pub(crate) async fn get(
         facts: system_facts(&status),
         frame,
     };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    Ok(PageReply::show(&page))
 }
 
 fn build_summary(status: &Status, defined: u64) -> String {

@@ -1,7 +1,7 @@
 //! `/admin/profile`: the caller's own account.
 use super::form::{Form, FormErrors, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
-use super::users::{FIELDS, Shown, fill_form, set_password};
+use super::users::{FIELDS, Shown, fill_form, set_password_from_form};
 use askama::Template;
 use penstock_auth::Account;
 use penstock_auth::accounts::AccountEdit;
@@ -25,14 +25,14 @@ struct Profile {
 
 /// Shows the page.
 #[handler]
-pub(crate) async fn get(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn show_profile(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let account = find_own_account(caller(depot))?;
     let filled = fill_form(&account);
-    Ok(show_profile(req, depot, account, filled, FormErrors::default()))
+    Ok(build_profile_page(req, depot, account, filled, FormErrors::default()))
 }
 
-fn show_profile(
+fn build_profile_page(
     req: &Request,
     depot: &Depot,
     account: Arc<Account>,
@@ -46,7 +46,7 @@ fn show_profile(
 
 /// Changes the caller's own names and organization.
 #[handler]
-pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn change_profile(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let account = find_own_account(caller(depot))?;
     let changed = async {
@@ -57,24 +57,24 @@ pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
     Ok(match changed.await {
         Ok(_) => PageReply::redirect("/admin/profile", "Your profile was changed."),
         Err(error) => {
-            show_profile(req, depot, account, form, FormErrors::from_error(error, FIELDS))
+            build_profile_page(req, depot, account, form, FormErrors::from_error(error, FIELDS))
         }
     })
 }
 
 /// Sets the caller's own password.
 #[handler]
-pub(crate) async fn set(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn set_password(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let account = find_own_account(caller(depot))?;
-    Ok(match set_password(&gateway, caller(depot), &account, &form).await {
+    Ok(match set_password_from_form(&gateway, caller(depot), &account, &form).await {
         Ok(()) => {
             let words = "Your password was changed; your other sessions have ended.";
             PageReply::redirect("/admin/profile", words)
         }
         Err(error) => {
             let (filled, faults) = (fill_form(&account), FormErrors::from_error(error, FIELDS));
-            show_profile(req, depot, account, filled, faults)
+            build_profile_page(req, depot, account, filled, faults)
         }
     })
 }

@@ -1,18 +1,21 @@
 //! Derives a new Business Object from a pasted sample.
 use super::draft::Draft;
-use super::editor::{self, Editor};
+use super::editor::{DraftCheck, Editor};
 use super::form::{FormErrors, take_form};
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use askama::Template;
-use penstock_base::error::{Finding, GatewayError, Place};
-use penstock_base::json::Json;
+use penstock_auth::Authorized;
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
-use penstock_http::state::{gateway, run_blocking};
-use penstock_model::derive::{self, DerivationNote, DerivedMapping, MappingNames};
+use penstock_http::state::gateway;
+use penstock_model::derive::DerivedMapping;
+use penstock_service::business_objects::{Derivation, default_vocabulary, derive_mapping};
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
-use salvo::{Depot, Request, Response, handler};
+use salvo::{Depot, Request, handler};
+use std::sync::Arc;
 
 #[derive(Template)]
 #[template(path = "admin/derive.html")]
@@ -21,43 +24,58 @@ struct Page {
     /// The name of the new Business Object.
     called: String,
     vocabulary: String,
-    sample: String,
+    sample: Arc<str>,
     faults: FormErrors,
 }
 
 /// Shows the form.
 #[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn show_sample_form(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let page = Page {
         vocabulary: default_vocabulary(&gateway(depot)?),
-        frame: Frame::for_caller(req, depot, res, Section::BusinessObjects),
+        frame: Frame::new(req, depot, Section::BusinessObjects),
         called: String::new(),
-        sample: String::new(),
+        sample: Arc::default(),
         faults: FormErrors::default(),
     };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    Ok(PageReply::show(&page))
 }
 
 /// Derives the mapping, and shows it in the editor.
 #[handler]
-pub(crate) async fn post(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn derive_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     let form = take_form(depot);
     let gateway = gateway(depot)?;
     let name = form.trimmed("name").unwrap_or_default();
     let vocabulary = form.trimmed("vocabulary").unwrap_or_else(|| default_vocabulary(&gateway));
-    let mut sample = form.text("sample");
+    let sample: Arc<str> = form.text("sample").into();
     drop(form);
-    let nesting = gateway.settings.limits.nesting;
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
+    let by = caller(depot);
+    Ok(match derive(&gateway, by, &name, &vocabulary, &sample).await? {
+        Ok(Derivation { mapping: DerivedMapping { config, notes }, used_part }) => {
+            let sample = used_part.map_or(sample, Into::into);
+            let draft = Draft { name, enabled: true, config, sample, ..Draft::default() };
+            let check = DraftCheck::run(&gateway, by, &draft).await?;
+            PageReply::show(&Editor { notes, ..Editor::for_new(frame, draft, check) })
+        }
+        Err(mut faults) => {
+            "No mapping could be derived.".clone_into(&mut faults.detail);
+            let page = Page { frame, called: name, vocabulary, sample, faults };
+            PageReply::show_with_status(StatusCode::UNPROCESSABLE_ENTITY, &page)
+        }
+    })
+}
+
+/// Derives the mapping. The inner errors are those of the form.
+async fn derive(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: &str,
+    vocabulary: &str,
+    sample: &Arc<str>,
+) -> Result<Result<Derivation, FormErrors>, Problem> {
     let mut faults = FormErrors::default();
     if name.is_empty() {
         faults.add("name", "the name is missing; enter what the objects are, such as Pump");
@@ -65,56 +83,17 @@ pub(crate) async fn post(
     if sample.trim().is_empty() {
         faults.add("sample", "the sample is missing: paste JSON as the plant system sends it");
     }
-    let mut derived = None;
-    if faults.each().next().is_none() {
-        let names = (name.clone(), vocabulary.clone());
-        let guessed;
-        (guessed, sample) = run_blocking(move || {
-            let names = MappingNames { business_object: &names.0, vocabulary: &names.1 };
-            Ok(derive_from_text(names, sample, nesting))
-        })
-        .await?;
-        match guessed {
-            Ok(guessed) => derived = Some(guessed),
-            Err((field, error)) => faults.add(field, &error.detail),
-        }
+    if faults.each().next().is_some() {
+        return Ok(Err(faults));
     }
-    let frame = Frame::for_caller(req, depot, res, Section::BusinessObjects);
-    let Some(derived) = derived else {
-        "No mapping could be derived.".clone_into(&mut faults.detail);
-        let page = Page { frame, called: name, vocabulary, sample, faults };
-        frame::show_page_with_status(res, depot, StatusCode::UNPROCESSABLE_ENTITY, &page);
-        return Ok(());
-    };
-    let draft = Draft { name, enabled: true, config: derived.config, sample, ..Draft::default() };
-    let (draft, known, checked) = editor::check_draft(gateway, draft).await?;
-    let page = Editor::for_new(frame, draft, known, checked);
-    frame::show_page(res, depot, &Editor { notes: derived.notes, ..page });
-    Ok(())
-}
-
-/// Derives a mapping from the sample. Returns the sample too, or the part of it that was used. An error has
-/// the name of the form's field that it belongs to.
-fn derive_from_text(
-    names: MappingNames<'_>,
-    text: String,
-    nesting: usize,
-) -> (Result<DerivedMapping, (&'static str, GatewayError)>, String) {
-    let sample = match derive::read_samples(&text, nesting) {
-        Ok(sample) => sample,
-        Err(error) => return (Err(("sample", error)), text),
-    };
-    match derive::derive_mapping(names, &sample.objects) {
-        Err(error) => (Err((field_of_error(&error), error)), text),
-        Ok(mut derived) => match derive::describe_sample(&sample) {
-            None => (Ok(derived), text),
-            Some(message) => {
-                derived
-                    .notes
-                    .insert(0, DerivationNote { field: String::new(), message, misfit: false });
-                (Ok(derived), format!("{:#}", Json::Array(sample.objects)))
-            }
-        },
+    let (name, vocabulary) = (name.to_owned(), vocabulary.to_owned());
+    match derive_mapping(gateway, by, name, vocabulary, sample.clone()).await {
+        Ok(derivation) => Ok(Ok(derivation)),
+        Err(error) if error.class == ErrorClass::Internal => Err(error.into()),
+        Err(error) => {
+            faults.add(field_of_error(&error), &error.detail);
+            Ok(Err(faults))
+        }
     }
 }
 
@@ -123,12 +102,4 @@ fn field_of_error(error: &GatewayError) -> &'static str {
     let is_vocabulary =
         |finding: &Finding| finding.place == Place::Pointer("/vocabulary".to_owned());
     if error.findings.iter().any(is_vocabulary) { "vocabulary" } else { "sample" }
-}
-
-/// Returns the default prefix of the IRIs of properties.
-fn default_vocabulary(gateway: &Gateway) -> String {
-    match &gateway.settings.base_url {
-        Some(base_url) => format!("{}/vocabulary/", base_url.trim_end_matches('/')),
-        None => gateway.catalogue.default_base("vocabulary"),
-    }
 }

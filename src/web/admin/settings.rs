@@ -1,11 +1,10 @@
 //! `/admin/settings`: the configuration in force, each value with its source.
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use askama::Template;
 use penstock_config::{EffectiveValue, SETTINGS, Setting};
-use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::state;
-use salvo::{Depot, Request, Response, handler};
+use salvo::{Depot, Request, handler};
 
 #[derive(Template)]
 #[template(path = "admin/settings.html")]
@@ -61,23 +60,18 @@ fn find_setting(name: &str) -> Option<&'static Setting> {
 
 /// Shows the page.
 #[handler]
-pub(crate) async fn get(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn show_settings(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let state = state(depot);
     let (defaults, given): (Vec<_>, Vec<_>) =
         state.settings().effective_values.iter().partition(|value| value.origin == "default");
     let page = Page {
-        frame: Frame::for_caller(req, depot, res, Section::Settings),
+        frame: Frame::new(req, depot, Section::Settings),
         warnings: state.settings().warnings.clone(),
         given: given.into_iter().map(Row::from).collect(),
         defaults: defaults.into_iter().map(Row::from).collect(),
     };
-    frame::show_page(res, depot, &page);
-    Ok(())
+    Ok(PageReply::show(&page))
 }
 
 #[cfg(test)]

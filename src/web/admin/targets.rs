@@ -1,16 +1,15 @@
 //! The targets: their state, and a test of whether they would accept files.
-use super::frame::{self, Frame, Section};
+use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words;
 use askama::Template;
 use penstock_base::Role;
 use penstock_export::{ProbeResult, TargetState};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
 use penstock_service::targets;
-use salvo::{Depot, Request, Response, handler};
+use salvo::{Depot, Request, handler};
 
 #[derive(Template)]
 #[template(path = "admin/targets.html")]
@@ -44,48 +43,31 @@ struct Blocked {
 
 /// Shows all targets.
 #[handler]
-pub(crate) async fn list(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn list_targets(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::for_caller(req, depot, res, Section::Targets);
+    let frame = Frame::new(req, depot, Section::Targets);
     let targets = targets::list_targets(&gateway(depot)?).await?;
-    frame::show_page(
-        res,
-        depot,
-        &List { frame, targets: targets.into_iter().map(Target::from_state).collect() },
-    );
-    Ok(())
+    let targets = targets.into_iter().map(Target::from_state).collect();
+    Ok(PageReply::show(&List { frame, targets }))
 }
 
 /// Tests one target.
 #[handler]
-pub(crate) async fn test(
-    req: &mut Request,
-    depot: &mut Depot,
-    res: &mut Response,
-) -> Result<(), Problem> {
+pub(crate) async fn test_target(req: &mut Request, depot: &mut Depot) -> PageResult {
     let name = path_parameter(req, "bucketName");
     let ProbeResult { target, ok, cause, milliseconds, .. } =
         targets::test_target(&gateway(depot)?, caller(depot), name).await?;
     let cause = cause.unwrap_or_default();
-    if ok {
+    Ok(if ok {
         let remark = if cause.is_empty() { cause } else { format!(" Note: {cause}.") };
         let words = format!(
             "{target} responded in {milliseconds} ms, and nothing was found that would prevent a delivery.{remark}"
         );
-        frame::redirect_with_notice(res, depot, "/admin/targets", &words);
+        PageReply::redirect("/admin/targets", words)
     } else {
-        frame::redirect_with_error(
-            res,
-            depot,
-            "/admin/targets",
-            &format!("{target} would not accept exports: {cause}"),
-        );
-    }
-    Ok(())
+        let words = format!("{target} would not accept exports: {cause}");
+        PageReply::redirect_with_error("/admin/targets", words)
+    })
 }
 
 impl Target {

@@ -128,7 +128,7 @@ fn read_members(form: &Form) -> Vec<(String, Json)> {
 }
 
 /// Sets the password of an account to the one in the form. Both entries of it must match.
-pub(super) async fn set_password(
+pub(super) async fn set_password_from_form(
     gateway: &Gateway,
     by: &Authorized,
     account: &Account,
@@ -159,7 +159,7 @@ fn page_path(account: &Account) -> String {
 
 /// Shows the list.
 #[handler]
-pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn list_users(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
     let (after, gateway) = (query.read_uuid_cursor()?, gateway(depot)?);
     let mut accounts =
@@ -176,7 +176,7 @@ pub(crate) async fn list(req: &mut Request, depot: &mut Depot) -> PageResult {
 
 /// Shows the form for a new account.
 #[handler]
-pub(crate) async fn creation(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn show_new_user(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     if !gateway(depot)?.auth.accounts.allows_password_sign_in() {
         return Err(Problem::not_found(
@@ -185,10 +185,15 @@ pub(crate) async fn creation(req: &mut Request, depot: &mut Depot) -> PageResult
     }
     let filled =
         Form::with_values([("roles", Some("User".to_owned())), ("enabled", Some(String::new()))]);
-    Ok(show_new_user(req, depot, filled, FormErrors::default()))
+    Ok(build_new_user_page(req, depot, filled, FormErrors::default()))
 }
 
-fn show_new_user(req: &Request, depot: &Depot, filled: Form, faults: FormErrors) -> PageReply {
+fn build_new_user_page(
+    req: &Request,
+    depot: &Depot,
+    filled: Form,
+    faults: FormErrors,
+) -> PageReply {
     let frame = Frame::new(req, depot, Section::Users);
     let status = faults.status;
     PageReply::show_with_status(status, &Creation { frame, faults, filled, roles: ROLES })
@@ -196,7 +201,7 @@ fn show_new_user(req: &Request, depot: &Depot, filled: Form, faults: FormErrors)
 
 /// Creates an account.
 #[handler]
-pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn create_user(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let mut members = read_members(&form);
     members.push(("password".to_owned(), Json::String(form.text("password"))));
@@ -209,20 +214,20 @@ pub(crate) async fn create(req: &mut Request, depot: &mut Depot) -> PageResult {
             let words = format!("The account {} was created.", account.email);
             PageReply::redirect("/admin/users", words)
         }
-        Err(error) => show_new_user(req, depot, form, FormErrors::from_error(error, FIELDS)),
+        Err(error) => build_new_user_page(req, depot, form, FormErrors::from_error(error, FIELDS)),
     })
 }
 
 /// Shows one account.
 #[handler]
-pub(crate) async fn one(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn show_user(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let account = read_account(req, depot)?;
     let filled = fill_form(&account);
-    Ok(show_user(req, depot, account, filled, FormErrors::default()))
+    Ok(build_user_page(req, depot, account, filled, FormErrors::default()))
 }
 
-fn show_user(
+fn build_user_page(
     req: &Request,
     depot: &Depot,
     account: Arc<Account>,
@@ -237,7 +242,7 @@ fn show_user(
 
 /// Changes an account. Of an identity provider's account only `enabled` can be changed here.
 #[handler]
-pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn change_user(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let account = read_account(req, depot)?;
     let changed = async {
@@ -255,16 +260,18 @@ pub(crate) async fn change(req: &mut Request, depot: &mut Depot) -> PageResult {
             let words = format!("The account {} was changed.", account.email);
             PageReply::redirect(page_path(&account), words)
         }
-        Err(error) => show_user(req, depot, account, form, FormErrors::from_error(error, FIELDS)),
+        Err(error) => {
+            build_user_page(req, depot, account, form, FormErrors::from_error(error, FIELDS))
+        }
     })
 }
 
 /// Sets the password of another account. The caller's own is set on the profile page.
 #[handler]
-pub(crate) async fn set(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn set_password(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let account = read_account(req, depot)?;
-    Ok(match set_password(&gateway, caller(depot), &account, &form).await {
+    Ok(match set_password_from_form(&gateway, caller(depot), &account, &form).await {
         Ok(()) => {
             let words =
                 format!("The password of {} was set, and its sessions were ended.", account.email);
@@ -272,14 +279,14 @@ pub(crate) async fn set(req: &mut Request, depot: &mut Depot) -> PageResult {
         }
         Err(error) => {
             let (filled, faults) = (fill_form(&account), FormErrors::from_error(error, FIELDS));
-            show_user(req, depot, account, filled, faults)
+            build_user_page(req, depot, account, filled, faults)
         }
     })
 }
 
 /// Asks for confirmation before an account is deleted.
 #[handler]
-pub(crate) async fn deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let account = read_account(req, depot)?;
     let keys = list_keys(&gateway(depot)?, caller(depot), None, usize::MAX);
@@ -293,7 +300,7 @@ pub(crate) async fn deletion(req: &mut Request, depot: &mut Depot) -> PageResult
 
 /// Deletes an account.
 #[handler]
-pub(crate) async fn delete(req: &mut Request, depot: &mut Depot) -> PageResult {
+pub(crate) async fn delete_user(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let account = read_account(req, depot)?;
     Ok(

@@ -6,7 +6,7 @@ use penstock_http::service::origin;
 use salvo::{Depot, Request, Response, handler};
 
 #[handler]
-pub(crate) async fn front(req: &mut Request, depot: &mut Depot, res: &mut Response) {
+pub(crate) async fn redirect_home(req: &mut Request, depot: &mut Depot, res: &mut Response) {
     match find_visitor(req, depot) {
         Some(_) => redirect(res, &format!("{}/admin", origin(depot).prefix)),
         None => redirect(res, &sign_in_location(origin(depot), "/")),

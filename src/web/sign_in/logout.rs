@@ -68,7 +68,7 @@ pub(crate) async fn sign_out(
 
 /// Shows the page after signing out.
 #[handler]
-pub(crate) async fn signed_out(depot: &mut Depot, res: &mut Response) {
+pub(crate) async fn show_signed_out(depot: &mut Depot, res: &mut Response) {
     let prefix = &origin(depot).prefix;
     let link = format!("{prefix}/login");
     let page = Message::new(prefix, "You are signed out", &[]).with_link(&link, "Sign in again");

@@ -20,7 +20,7 @@ const MAX_ID_TOKEN_HINT_BYTES: usize = 8 << 10;
 
 /// Begins a sign-in: redirects the browser to the provider.
 #[handler]
-pub(crate) async fn authorize(
+pub(crate) async fn begin_provider_sign_in(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,
@@ -45,7 +45,7 @@ pub(crate) async fn authorize(
 
 /// Completes a sign-in, when the provider has redirected the browser back.
 #[handler]
-pub(crate) async fn complete(
+pub(crate) async fn complete_provider_sign_in(
     req: &mut Request,
     depot: &mut Depot,
     res: &mut Response,

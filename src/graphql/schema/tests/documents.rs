@@ -1,6 +1,6 @@
 //! Documents that are not executed.
 use super::fixture::{Fixture, service_account_caller};
-use crate::schema::Query;
+use crate::query::Query;
 use penstock_auth::Caller;
 use serde_json::{Value as Json, json};
 

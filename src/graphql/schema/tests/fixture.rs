@@ -1,5 +1,6 @@
 //! A gateway with the Business Objects `Site` and `Pump`.
-use crate::schema::{GraphqlService, Query};
+use crate::query::Query;
+use crate::schema::GraphqlService;
 use penstock_auth::{Account, Caller, Role};
 use penstock_config as config;
 use penstock_model::ingest::Mode;

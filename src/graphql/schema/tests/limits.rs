@@ -1,7 +1,7 @@
 //! Queries that cost too much.
 use super::fixture::Fixture;
-use crate::MAX_DOCUMENT_BYTES;
-use crate::schema::Query;
+use crate::query::MAX_REQUEST_BYTES;
+use crate::query::Query;
 use penstock_auth::Caller;
 use serde_json::{Value as Json, json};
 
@@ -91,7 +91,7 @@ async fn exceeded_limits_are_errors_and_never_shorten_lists() {
 #[tokio::test]
 async fn oversized_documents_are_refused() {
     let fixture = Fixture::new(&[]);
-    let repeated = |part: &str| part.repeat(MAX_DOCUMENT_BYTES / part.len() / 2);
+    let repeated = |part: &str| part.repeat(MAX_REQUEST_BYTES / part.len() / 2);
     let fragments = (0..1000).map(|i| format!("fragment f{i} on Query {{ ...f{} }} ", i + 1));
     let fragments = fragments.collect::<Vec<_>>().concat();
     let aliases = (0..2000).map(|i| format!("a{i}: __typename ")).collect::<Vec<_>>().concat();

@@ -1,6 +1,7 @@
 //! The answers of queries: values, pages, filters, orders and references.
 use super::fixture::{Fixture, send, service_account_caller};
-use crate::schema::{Query, convert_value};
+use crate::query::convert_value;
+use crate::schema::Query;
 use async_graphql::Value;
 use penstock_auth::Caller;
 use penstock_base::commit::NoClient;

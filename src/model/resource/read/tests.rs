@@ -1,4 +1,7 @@
 use super::*;
+use crate::mapping;
+use crate::resource::CompiledDefinition;
+use oxrdf::{NamedNode, Term};
 use penstock_base::error::Place;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,7 +25,7 @@ fn with(name: &str, value: Value) -> Vec<u8> {
 
 /// Returns the findings of a body as (place, message).
 fn findings(body: &[u8]) -> Vec<(String, String)> {
-    let error = Definition::read_body(body).unwrap_err();
+    let error = CompiledDefinition::from_json(body).unwrap_err();
     assert_eq!(error.class, ErrorClass::Invalid, "{error}");
     error
         .findings
@@ -47,8 +50,8 @@ fn refused(name: &str, value: Value, pointer: &str, words: &str) {
 
 #[test]
 fn reads_the_request_of_the_specification() {
-    let (definition, mapping, conditions) =
-        Definition::read_body(&with("enabled", json!(false))).unwrap();
+    let CompiledDefinition { definition, mapping, conditions } =
+        CompiledDefinition::from_json(&with("enabled", json!(false))).unwrap();
     assert_eq!(
         definition,
         Definition {
@@ -72,14 +75,15 @@ fn reads_the_request_of_the_specification() {
 #[test]
 fn only_name_and_config_are_required() {
     let body = json!({"name": "Plants", "config": CONFIG, "conditions": null}).to_string();
-    let (definition, _, conditions) = Definition::read_body(body.as_bytes()).unwrap();
+    let CompiledDefinition { definition, conditions, .. } =
+        CompiledDefinition::from_json(body.as_bytes()).unwrap();
     assert!(definition.enabled && definition.push_targets.is_empty() && conditions.is_empty());
     let found = findings(b"{}");
     let pointers: Vec<&str> = found.iter().map(|(pointer, _)| pointer.as_str()).collect();
     assert_eq!(pointers, ["/name", "/config"]);
     assert_eq!(findings(b"[]")[0].0, "");
     assert_eq!(
-        Definition::read_body(b"{\"name\": 1, \"name\": 2}").unwrap_err().class,
+        CompiledDefinition::from_json(b"{\"name\": 1, \"name\": 2}").unwrap_err().class,
         ErrorClass::Malformed
     );
 }
@@ -87,7 +91,7 @@ fn only_name_and_config_are_required() {
 #[test]
 fn an_answer_may_be_sent_again() {
     for name in ANSWER_MEMBERS {
-        Definition::read_body(&with(name, json!(1))).unwrap();
+        CompiledDefinition::from_json(&with(name, json!(1))).unwrap();
     }
 }
 
@@ -103,7 +107,8 @@ fn prefixes_of_the_mapping_apply_to_conditions_and_their_text_is_kept() {
             {"predicate": "urn:x:y", "value": "http://e/Plant"},
         ],
     });
-    let (definition, _, conditions) = Definition::read_body(body.to_string().as_bytes()).unwrap();
+    let CompiledDefinition { definition, conditions, .. } =
+        CompiledDefinition::from_json(body.to_string().as_bytes()).unwrap();
     assert_eq!(definition.conditions[0].predicate, "rdf:type");
     let whole: Vec<String> = conditions.iter().map(|(p, v)| format!("{p} {v}")).collect();
     assert_eq!(
@@ -119,7 +124,8 @@ fn prefixes_of_the_mapping_apply_to_conditions_and_their_text_is_kept() {
 fn config_may_be_an_object_and_its_errors_have_their_line() {
     let object = json!({"type": "object", "path": "Plant:.", "fields": {
         "size": {"type": "number", "path": "<http://e/size>"}}});
-    let (definition, mapping, _) = Definition::read_body(&with("config", object.clone())).unwrap();
+    let CompiledDefinition { definition, mapping, .. } =
+        CompiledDefinition::from_json(&with("config", object.clone())).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&definition.config).unwrap(), object);
     assert_eq!(mapping::compile(&definition.config).unwrap(), mapping);
 
@@ -201,7 +207,7 @@ fn the_findings_are_bounded() {
 fn names_are_checked() {
     let longest = "a".repeat(200);
     for good in ["Plant", "Plant (North), 100 %", "日本", longest.as_str(), "a.b"] {
-        Definition::read_body(&with("name", json!(good))).unwrap();
+        CompiledDefinition::from_json(&with("name", json!(good))).unwrap();
     }
     refused("name", json!(""), "/name", "it is empty");
     refused("name", json!("a".repeat(201)), "/name", "more than 200 characters");
@@ -228,10 +234,8 @@ fn bucket_names_are_checked() {
 
 #[test]
 fn a_target_that_leads_nowhere_is_refused_at_its_place() {
-    let error = Definition::read_body_with(&with("description", json!("")), &|name| {
-        Err(format!("{name} leads nowhere"))
-    })
-    .unwrap_err();
+    let new = NewDefinition::from_json(&with("description", json!(""))).unwrap();
+    let error = new.compile(&|name| Err(format!("{name} leads nowhere"))).unwrap_err();
     assert_eq!(
         error.findings,
         [Finding::at_pointer("/pushTargets/0/bucketName", "plants leads nowhere")]
@@ -242,6 +246,6 @@ fn a_target_that_leads_nowhere_is_refused_at_its_place() {
 proptest! {
     #[test]
     fn arbitrary_members_never_panic(name in "[a-zA-Z]{0,12}", value in "[ -~]{0,40}") {
-        let _ = Definition::read_body(&with(&name, json!(value)));
+        let _ = CompiledDefinition::from_json(&with(&name, json!(value)));
     }
 }

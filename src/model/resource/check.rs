@@ -1,0 +1,263 @@
+//! Validates a definition and compiles its mapping. Reports every error in it, in the order of its members.
+use super::read::invalid_definition_error;
+use super::{CompiledDefinition, Condition, Conditions, Definition, NewDefinition, PushTarget};
+use crate::mapping::{self, Mapping, Prefixes};
+use crate::namespace::{self, NamespaceDefinition};
+use oxrdf::{NamedNode, Term};
+use penstock_base::bucket_name::check_bucket_name;
+use penstock_base::characters::is_deceptive;
+use penstock_base::error::{Finding, GatewayError, Place};
+use penstock_base::json::MAX_FINDINGS;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use std::collections::HashSet;
+use std::iter::Peekable;
+use std::vec;
+
+/// The maximum length of a name in characters, and in bytes as export keys write it. Followed by the date and the
+/// sequence, it must fit into the 255 bytes of a file name.
+const MAX_NAME_LENGTH: usize = 200;
+
+/// The maximum number of namespaces in one definition.
+const MAX_NAMESPACES: usize = 1000;
+
+/// The characters that export keys percent-encode (contract of the export file).
+const KEY_ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'_').remove(b'-');
+
+impl NewDefinition {
+    /// Checks every member and compiles the mapping. `check_target` returns the reason why a bucketName does not lead
+    /// to a target.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid` with all findings. Findings about members have a JSON Pointer, those about `config` the
+    /// line and column in its text.
+    pub fn compile(
+        self,
+        check_target: &dyn Fn(&str) -> Result<(), String>,
+    ) -> Result<CompiledDefinition, GatewayError> {
+        let Self { definition, findings } = self;
+        let mut report = Report { read: findings.into_iter().peekable(), findings: Vec::new() };
+        report.check("/name", || check_name(&definition.name));
+        report.take_read("/description");
+        report.take_read("/enabled");
+        let mapping = compile_config(&definition.config, &mut report);
+        check_namespaces(&definition.namespaces, &mut report);
+        let prefixes = mapping.as_ref().map(|mapping| mapping.prefixes.clone()).unwrap_or_default();
+        let conditions = check_conditions(&definition.conditions, &prefixes, &mut report);
+        check_targets(&definition.push_targets, check_target, &mut report);
+        check_automatic(&definition, &mut report);
+        let findings = report.finish();
+        match mapping {
+            Some(mapping) if findings.is_empty() => {
+                Ok(CompiledDefinition { definition, mapping, conditions })
+            }
+            _ => Err(invalid_definition_error(&definition.name, findings)),
+        }
+    }
+}
+
+impl CompiledDefinition {
+    /// Reads and validates a request body; every bucketName counts as a target.
+    ///
+    /// # Errors
+    /// As [`NewDefinition::from_json`] and [`NewDefinition::compile`].
+    pub fn from_json(body: &[u8]) -> Result<Self, GatewayError> {
+        NewDefinition::from_json(body)?.compile(&|_| Ok(()))
+    }
+}
+
+impl Condition {
+    /// Returns the condition as terms. It must not have prefixes.
+    ///
+    /// # Errors
+    /// Returns which part is not an absolute IRI.
+    pub fn to_terms(&self) -> Result<(NamedNode, Term), String> {
+        let iri = |text: &str| {
+            NamedNode::new(text)
+                .map_err(|error| format!("{text:?} is not an absolute IRI: {error}"))
+        };
+        Ok((iri(&self.predicate)?, iri(&self.value)?.into()))
+    }
+
+    /// Returns the condition as terms, with its prefixes expanded.
+    ///
+    /// # Errors
+    /// Returns which part is not an IRI.
+    pub fn expand_terms(&self, prefixes: &Prefixes) -> Result<(NamedNode, Term), String> {
+        Ok((prefixes.expand_iri(&self.predicate)?, prefixes.expand_iri(&self.value)?.into()))
+    }
+}
+
+/// The findings of a definition. It merges what was found while the definition was read with the errors of its values.
+/// Both are in the order of the members. A value that could not be read is not checked.
+struct Report {
+    read: Peekable<vec::IntoIter<Finding>>,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Reports the error of a value, unless it could not be read.
+    fn check(&mut self, pointer: &str, check: impl FnOnce() -> Result<(), String>) {
+        if self.take_read(pointer) {
+            return;
+        }
+        if let Err(message) = check() {
+            self.add(Finding::at_pointer(pointer, message));
+        }
+    }
+
+    /// Reports what was found at a place and inside it while the definition was read. Returns whether there was
+    /// anything.
+    fn take_read(&mut self, pointer: &str) -> bool {
+        let before = self.findings.len();
+        while let Some(finding) = self.read.next_if(|finding| is_inside(finding, pointer)) {
+            self.findings.push(finding);
+        }
+        self.findings.len() > before
+    }
+
+    /// Checks the elements of an array that could be read as objects.
+    fn check_each<'a, T>(
+        &mut self,
+        name: &str,
+        elements: &'a [T],
+        mut check: impl FnMut(&mut Self, &str, &'a T),
+    ) {
+        for (index, element) in elements.iter().enumerate() {
+            let pointer = format!("/{name}/{index}");
+            let is_object = self
+                .read
+                .peek()
+                .is_none_or(|finding| finding.place != Place::Pointer(pointer.clone()));
+            if is_object {
+                check(self, &pointer, element);
+            }
+            self.take_read(&pointer);
+        }
+        self.take_read(&format!("/{name}"));
+    }
+
+    fn add(&mut self, finding: Finding) {
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Returns all findings.
+    fn finish(mut self) -> Vec<Finding> {
+        self.findings.extend(self.read);
+        self.findings
+    }
+}
+
+/// Whether a finding is at this place or inside it.
+fn is_inside(finding: &Finding, pointer: &str) -> bool {
+    let Place::Pointer(place) = &finding.place else { return false };
+    place.strip_prefix(pointer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let encoded: usize = utf8_percent_encode(name, KEY_ENCODED).map(str::len).sum();
+    let why = if name.is_empty() {
+        "it is empty".to_owned()
+    } else if name.chars().count() > MAX_NAME_LENGTH {
+        format!("it has more than {MAX_NAME_LENGTH} characters")
+    } else if encoded > MAX_NAME_LENGTH {
+        format!(
+            "it takes {encoded} bytes in the keys of exports, which exceeds {MAX_NAME_LENGTH} (each byte other than \
+             A-Za-z0-9._- takes three)"
+        )
+    } else if name.trim() != name {
+        "it begins or ends with white space".to_owned()
+    } else if name == "." || name == ".." {
+        "URLs do not keep it as a path segment".to_owned()
+    } else if let Some(c) = name.chars().find(|c| *c == '/' || is_deceptive(*c)) {
+        format!("the character {c:?} is not allowed")
+    } else if uuid::Uuid::try_parse(name).is_ok() {
+        "it looks like an id, and URLs accept a name or an id".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(format!("{name:?} cannot be the name of a Business Object: {why}"))
+}
+
+fn compile_config(config: &str, report: &mut Report) -> Option<Mapping> {
+    if report.take_read("/config") {
+        return None;
+    }
+    match mapping::compile(config) {
+        Ok(mapping) => Some(mapping),
+        Err(found) => {
+            report.findings.extend(found.into_iter().map(|finding| Finding {
+                message: format!("config: {}", finding.message),
+                ..finding
+            }));
+            None
+        }
+    }
+}
+
+fn check_namespaces(namespaces: &[NamespaceDefinition], report: &mut Report) {
+    let mut seen = HashSet::new();
+    report.check_each("namespaces", namespaces, |report, place, namespace| {
+        let NamespaceDefinition { name, uri_base, .. } = namespace;
+        report.check(&format!("{place}/name"), || {
+            namespace::check_name(name)?;
+            if !seen.insert(name) {
+                return Err(format!("the namespace {name:?} is defined twice; leave one out"));
+            }
+            Ok(())
+        });
+        report.check(&format!("{place}/uriBase"), || {
+            uri_base.as_deref().map_or(Ok(()), namespace::check_base)
+        });
+    });
+    if namespaces.len() > MAX_NAMESPACES {
+        let count = namespaces.len();
+        let message = format!(
+            "{count} namespaces are defined; a Business Object may define at most {MAX_NAMESPACES}"
+        );
+        report.add(Finding::at_pointer("/namespaces", message));
+    }
+}
+
+fn check_conditions(
+    conditions: &[Condition],
+    prefixes: &Prefixes,
+    report: &mut Report,
+) -> Conditions {
+    report.check_each("conditions", conditions, |report, place, condition| {
+        let Condition { predicate, value } = condition;
+        for (name, text) in [("predicate", predicate), ("value", value)] {
+            report.check(&format!("{place}/{name}"), || prefixes.expand_iri(text).map(drop));
+        }
+    });
+    conditions.iter().filter_map(|condition| condition.expand_terms(prefixes).ok()).collect()
+}
+
+fn check_targets(
+    targets: &[PushTarget],
+    check_target: &dyn Fn(&str) -> Result<(), String>,
+    report: &mut Report,
+) {
+    let mut seen = HashSet::new();
+    report.check_each("pushTargets", targets, |report, place, PushTarget { bucket_name }| {
+        report.check(&format!("{place}/bucketName"), || {
+            check_bucket_name(bucket_name)?;
+            check_target(bucket_name)?;
+            if !seen.insert(bucket_name) {
+                return Err(format!("{bucket_name:?} is listed twice; remove one"));
+            }
+            Ok(())
+        });
+    });
+}
+
+/// Checks the settings for automatic exports and retention.
+fn check_automatic(definition: &Definition, report: &mut Report) {
+    for name in ["schedule", "timezone", "exportOnChange", "debounce", "retention"] {
+        report.take_read(&format!("/{name}"));
+    }
+    for wrong in definition.parse_automatic().err().unwrap_or_default() {
+        report.add(Finding::at_pointer(format!("/{}", wrong.member), wrong.cause));
+    }
+}

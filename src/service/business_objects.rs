@@ -1,0 +1,220 @@
+//! The use cases of Business Objects. Only Admins define them, because a mapping sees everything that is stored.
+//!
+//! `check` tries a definition out before it is saved, `derive` builds one from a sample, and `usage` collects what
+//! depends on one.
+mod check;
+mod derive;
+mod usage;
+
+pub use check::{DefinitionCheck, NamespaceCheck, SampleCheck, check_definition};
+pub use derive::{Derivation, default_vocabulary, derive_mapping};
+pub use usage::{
+    DeletionEffects, MAX_COUNTED_OBJECTS, collect_deletion_effects, list_last_exports,
+};
+
+use crate::audit::change_event;
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Caller, Role};
+use penstock_base::IfMatch;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_model::catalogue::{Action, Change, Requester};
+use penstock_model::resource::{Compiled, NewDefinition};
+use penstock_store::Transaction;
+use std::sync::Arc;
+
+/// A Business Object, and valid parts of its definition that are probably mistakes.
+#[derive(Debug, Clone)]
+pub struct CheckedBusinessObject {
+    /// The Business Object.
+    pub compiled: Arc<Compiled>,
+    /// The probable mistakes.
+    pub warnings: Vec<Finding>,
+}
+
+/// Under which conditions a definition is saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SaveConditions {
+    /// The version that the definition may replace.
+    pub if_match: IfMatch,
+    /// Whether it may replace none.
+    pub only_if_new: bool,
+    /// Whether it may remove many objects from the Business Object.
+    pub force: bool,
+}
+
+/// Returns the Business Object with this id or name.
+///
+/// # Errors
+/// `ErrorClass::NotFound`.
+pub fn find_business_object(
+    gateway: &Gateway,
+    id_or_name: &str,
+) -> Result<Arc<Compiled>, GatewayError> {
+    gateway.catalogue.get(id_or_name).ok_or_else(|| {
+        GatewayError::new(
+            ErrorClass::NotFound,
+            format!("there is no Business Object with the id or name {id_or_name:?}"),
+        )
+    })
+}
+
+/// Adds the warnings about a Business Object.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn collect_warnings(
+    gateway: &Gateway,
+    compiled: Arc<Compiled>,
+) -> Result<CheckedBusinessObject, GatewayError> {
+    let catalogue = gateway.catalogue.clone();
+    run_blocking(move || {
+        let warnings = catalogue.collect_warnings(std::slice::from_ref(&compiled))?;
+        let warnings = warnings.into_iter().flatten().collect();
+        Ok(CheckedBusinessObject { compiled, warnings })
+    })
+    .await
+}
+
+/// Lists at most `limit` Business Objects after the name `after`, ordered by name.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn list_business_objects(
+    gateway: &Gateway,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Vec<CheckedBusinessObject>, GatewayError> {
+    let catalogue = gateway.catalogue.clone();
+    run_blocking(move || {
+        let mut all = catalogue.list();
+        if let Some(after) = after {
+            all.retain(|compiled| compiled.object.definition.name > after);
+        }
+        all.truncate(limit);
+        let warnings = catalogue.collect_warnings(&all)?;
+        let checked = all.into_iter().zip(warnings);
+        Ok(checked
+            .map(|(compiled, warnings)| CheckedBusinessObject { compiled, warnings })
+            .collect())
+    })
+    .await
+}
+
+/// Creates the Business Object of this definition, or replaces the one of the same name. Returns true if it was
+/// created.
+///
+/// # Errors
+/// - The errors of [`NewDefinition::compile`] and [`penstock_model::catalogue::Catalogue::put`]
+/// - `ErrorClass::Forbidden` without the role Admin
+/// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
+pub async fn define_business_object(
+    gateway: &Gateway,
+    by: &Authorized,
+    new: NewDefinition,
+    conditions: SaveConditions,
+) -> Result<(Arc<Compiled>, bool), GatewayError> {
+    let SaveConditions { if_match, only_if_new, force } = conditions;
+    change_catalogue(gateway, by, force, move |gateway, by| {
+        if only_if_new {
+            // Before the errors of the definition; the commit checks it again.
+            gateway.catalogue.check_new(&new.definition.name)?;
+        }
+        gateway.disk.check_reserve()?;
+        let new = new.compile(&|bucket| gateway.exporter.check_target(bucket))?;
+        gateway.catalogue.put(by, new, if_match, only_if_new)
+    })
+    .await
+}
+
+/// Replaces the Business Object with this id or name. Its name may change.
+///
+/// # Errors
+/// As [`define_business_object`], and `ErrorClass::NotFound`.
+pub async fn redefine_business_object(
+    gateway: &Gateway,
+    by: &Authorized,
+    id_or_name: &str,
+    new: NewDefinition,
+    if_match: IfMatch,
+    force: bool,
+) -> Result<Arc<Compiled>, GatewayError> {
+    let id_or_name = id_or_name.to_owned();
+    change_catalogue(gateway, by, force, move |gateway, by| {
+        gateway.disk.check_reserve()?;
+        // Before the errors of the definition; the commit checks it again.
+        gateway.catalogue.check_exists(&id_or_name)?;
+        let new = new.compile(&|bucket| gateway.exporter.check_target(bucket))?;
+        gateway.catalogue.replace(by, &id_or_name, new, if_match)
+    })
+    .await
+}
+
+/// Deletes the Business Object with this id or name. Its objects stay.
+///
+/// # Errors
+/// `ErrorClass::NotFound`, `ErrorClass::PreconditionFailed`, and `ErrorClass::Forbidden` without the role Admin.
+pub async fn delete_business_object(
+    gateway: &Gateway,
+    by: &Authorized,
+    id_or_name: &str,
+    if_match: IfMatch,
+) -> Result<(), GatewayError> {
+    let id_or_name = id_or_name.to_owned();
+    change_catalogue(gateway, by, false, move |gateway, by| {
+        gateway.catalogue.delete(by, &id_or_name, if_match)
+    })
+    .await
+}
+
+/// Runs a change of the catalogue for an Admin. Its audit events are in its commit.
+async fn change_catalogue<T: Send + 'static>(
+    gateway: &Gateway,
+    by: &Authorized,
+    force: bool,
+    change: impl FnOnce(&Gateway, Requester<'_>) -> Result<T, GatewayError> + Send + 'static,
+) -> Result<T, GatewayError> {
+    by.require_role(Role::Admin)?;
+    let (gateway, by) = (gateway.clone(), by.clone());
+    run_blocking(move || {
+        gateway.auth.audit.flush();
+        let add_events = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
+            add_audit_events(&gateway, &by, transaction, change)
+        };
+        let requester =
+            Requester { force, on_commit: Some(&add_events), ..Requester::new(&by, by.id()) };
+        change(&gateway, requester)
+    })
+    .await
+}
+
+/// Adds the audit events of a change to its commit: one for the Business Object, one for all created namespaces and one
+/// for all changed ones. A mapping may name a thousand namespaces, so they have no events of their own.
+fn add_audit_events(
+    gateway: &Gateway,
+    by: &Caller,
+    transaction: &mut Transaction<'_>,
+    change: &Change<'_>,
+) -> Result<(), GatewayError> {
+    let audit = &gateway.auth.audit;
+    for (what, is_new) in [("namespace.created", true), ("namespace.replaced", false)] {
+        let of_kind = change.namespaces.iter().filter(|(_, created)| *created == is_new);
+        let named: Vec<String> = of_kind
+            .map(|(namespace, _)| format!("{:?} <{}>", namespace.name, namespace.uri_base))
+            .collect();
+        if !named.is_empty() {
+            let detail = format!("{}, for the Business Object {:?}", named.join(", "), change.name);
+            audit.add_event(transaction, &change_event(by, what, detail))?;
+        }
+    }
+    let what = match change.action {
+        Action::Created => "business-object.created",
+        Action::Replaced => "business-object.replaced",
+        Action::Deleted => "business-object.deleted",
+    };
+    let forced = change
+        .forced
+        .map_or_else(String::new, |loss| format!(", force=true: {loss} no longer belong to it"));
+    let detail = format!("{:?} ({}), version {}{forced}", change.name, change.id, change.version);
+    audit.add_event(transaction, &change_event(by, what, detail))
+}

@@ -1,0 +1,54 @@
+//! Derives the mapping of a new Business Object from a sample.
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Role};
+use penstock_base::error::GatewayError;
+use penstock_base::json::Json;
+use penstock_model::derive::{self, DerivationNote, DerivedMapping, MappingNames};
+use std::sync::Arc;
+
+/// A mapping that was derived from a sample.
+#[derive(Debug)]
+pub struct Derivation {
+    /// The mapping.
+    pub mapping: DerivedMapping,
+    /// The part of the sample that was used, if not all.
+    pub used_part: Option<String>,
+}
+
+/// Derives the mapping of a new Business Object with this name from a sample. `vocabulary` is the prefix of the IRI of
+/// every property.
+///
+/// # Errors
+/// The errors of [`derive::read_samples`] and [`derive::derive_mapping`]; `ErrorClass::Forbidden` without the role
+/// Admin.
+pub async fn derive_mapping(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: String,
+    vocabulary: String,
+    sample: Arc<str>,
+) -> Result<Derivation, GatewayError> {
+    by.require_role(Role::Admin)?;
+    let nesting = gateway.settings.limits.nesting;
+    run_blocking(move || {
+        let sample = derive::read_samples(&sample, nesting)?;
+        let names = MappingNames { business_object: &name, vocabulary: &vocabulary };
+        let mut mapping = derive::derive_mapping(names, &sample.objects)?;
+        let Some(message) = derive::describe_sample(&sample) else {
+            return Ok(Derivation { mapping, used_part: None });
+        };
+        mapping.notes.insert(0, DerivationNote { field: String::new(), message, misfit: false });
+        let used_part = format!("{:#}", Json::Array(sample.objects));
+        Ok(Derivation { mapping, used_part: Some(used_part) })
+    })
+    .await
+}
+
+/// Returns the default prefix of the IRIs of properties.
+pub fn default_vocabulary(gateway: &Gateway) -> String {
+    match &gateway.settings.base_url {
+        Some(base_url) => format!("{}/vocabulary/", base_url.trim_end_matches('/')),
+        None => gateway.catalogue.default_base("vocabulary"),
+    }
+}

@@ -1,0 +1,91 @@
+//! What depends on a Business Object: its exports, its objects and its API keys.
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::Caller;
+use penstock_base::error::GatewayError;
+use penstock_export::{ExportEntry, Status};
+use penstock_model::members;
+use penstock_model::resource::Compiled;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The maximum number of exports that are read, the newest first.
+const MAX_READ_EXPORTS: usize = 1000;
+/// The number of objects per read.
+const OBJECTS_PER_READ: usize = 1000;
+/// The maximum number of objects that are counted before a deletion.
+pub const MAX_COUNTED_OBJECTS: usize = 10_000;
+
+/// What the deletion of a Business Object affects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DeletionEffects {
+    /// The number of its objects, which stay; more than [`MAX_COUNTED_OBJECTS`] if there are more.
+    pub object_count: usize,
+    /// The number of its exports that are not delivered yet; they still are.
+    pub waiting_export_count: usize,
+    /// The number of API keys for it that the caller may manage; they become useless.
+    pub key_count: usize,
+}
+
+/// Collects what the deletion of a Business Object affects.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn collect_deletion_effects(
+    gateway: &Gateway,
+    by: &Caller,
+    compiled: Arc<Compiled>,
+) -> Result<DeletionEffects, GatewayError> {
+    let (gateway, by) = (gateway.clone(), by.clone());
+    run_blocking(move || {
+        let id = &compiled.object.id;
+        let mut waiting_export_count = 0;
+        for entry in gateway.exporter.iterate(None).take(MAX_READ_EXPORTS) {
+            let entry = entry?;
+            let is_waiting = entry.business_object == *id && entry.status != Status::Delivered;
+            waiting_export_count += usize::from(is_waiting);
+        }
+        let keys = gateway.auth.keys.list(&by, None, usize::MAX);
+        Ok(DeletionEffects {
+            object_count: count_objects(&gateway, &compiled)?,
+            waiting_export_count,
+            key_count: keys.iter().filter(|key| key.business_object.as_ref() == Some(id)).count(),
+        })
+    })
+    .await
+}
+
+/// Returns the newest export of each Business Object, by its id. Only the newest thousand exports are read.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn list_last_exports(
+    gateway: &Gateway,
+) -> Result<HashMap<String, ExportEntry>, GatewayError> {
+    let exporter = gateway.exporter.clone();
+    run_blocking(move || {
+        let mut last = HashMap::new();
+        for entry in exporter.iterate(None).take(MAX_READ_EXPORTS) {
+            let entry = entry?;
+            last.entry(entry.business_object.clone()).or_insert(entry);
+        }
+        Ok(last)
+    })
+    .await
+}
+
+/// Counts the objects that belong to a Business Object. Stops after more than [`MAX_COUNTED_OBJECTS`].
+fn count_objects(gateway: &Gateway, compiled: &Compiled) -> Result<usize, GatewayError> {
+    let mut count = 0;
+    let mut after: Option<String> = None;
+    while count <= MAX_COUNTED_OBJECTS {
+        let read = gateway.store.read();
+        let page = members::list_members(&read, compiled, after.as_deref(), OBJECTS_PER_READ)?;
+        count += page.len();
+        match page.last() {
+            Some(last) => after = Some(last.as_str().to_owned()),
+            None => break,
+        }
+    }
+    Ok(count)
+}

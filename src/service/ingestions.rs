@@ -1,0 +1,142 @@
+//! Ingestion into a Business Object, and the records of ingestions.
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Caller, Credential, Role};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::telemetry::trace::Trace;
+use penstock_model::ingest::{self, Answer, ApiKey, Body, Limits, Mode, Record, Request};
+use penstock_model::resource::Compiled;
+use std::sync::Arc;
+
+/// What a client asks for with an ingestion, except the body and the client itself.
+#[derive(Debug, Clone)]
+pub struct IngestionRequest {
+    /// The id of the Business Object.
+    pub business_object: String,
+    /// Its name when the request arrived, for the log.
+    pub business_object_name: String,
+    /// How stored data is changed.
+    pub mode: Mode,
+    /// The key under which a repeated request gets the first answer.
+    pub idempotency_key: Option<String>,
+    /// Whether the answer reports the result of each object.
+    pub lists_objects: bool,
+    /// The trace of the request.
+    pub trace: Trace,
+}
+
+impl IngestionRequest {
+    /// Logs that the request was refused before an ingestion began. An ingestion logs its own refusals.
+    pub fn log_refusal(&self, by: &Caller, cause: &str, http_status: u16) {
+        log_refusal(&self.business_object_name, self.mode.name(), by, cause, http_status);
+    }
+}
+
+/// Logs that a request to ingest into the Business Object of this name or id was refused before an ingestion began.
+pub fn log_refusal(business_object: &str, mode: &str, by: &Caller, cause: &str, http_status: u16) {
+    let (status, caller) = (http_status, by.id());
+    tracing::warn!(business_object, mode, cause, status, caller, "An ingestion was refused.");
+}
+
+/// Ingests this body, all or nothing, if the caller still may. Uses the Business Object as it is now, not as it was when
+/// the request began: a body may take minutes to arrive, and a stream any time. Returns once the data is synced to disk.
+/// Blocking.
+///
+/// # Errors
+/// - `ErrorClass::Unauthorized` or `ErrorClass::Forbidden` if the caller may no longer ingest
+/// - `ErrorClass::NotFound` if the Business Object has been deleted
+/// - `ErrorClass::InsufficientStorage` if the disk is full up to its reserve
+/// - the errors of [`ingest::ingest`]
+pub fn ingest_objects(
+    gateway: &Gateway,
+    by: &Authorized,
+    request: &IngestionRequest,
+    body: Body<'_>,
+) -> Result<Answer, GatewayError> {
+    let admitted = check_admission(gateway, by, request);
+    let business_object = admitted.inspect_err(|error| {
+        request.log_refusal(by, &error.detail, error.class.http_status());
+    })?;
+    let limits = gateway.settings.limits;
+    let limits = Limits {
+        nesting: limits.nesting,
+        objects: limits.objects,
+        values: limits.values,
+        idempotency_keys: limits.idempotency_keys,
+        idempotency_bytes: limits.idempotency_bytes,
+        history: limits.history,
+    };
+    let traceparent = request.trace.to_string();
+    let request = Request {
+        business_object: &business_object,
+        mode: request.mode,
+        check: by,
+        caller: by.id(),
+        api_key: find_api_key(by),
+        traceparent: Some(&traceparent),
+        idempotency_key: request.idempotency_key.as_deref(),
+        lists_objects: request.lists_objects,
+        watch: gateway.catalogue.watch(),
+        events: Some(&gateway.events),
+        body,
+    };
+    ingest::ingest(&gateway.store, &limits, &request)
+}
+
+/// Returns the current Business Object, if the caller may ingest into it now and there is disk space for it.
+fn check_admission(
+    gateway: &Gateway,
+    by: &Authorized,
+    request: &IngestionRequest,
+) -> Result<Arc<Compiled>, GatewayError> {
+    by.with_current_role()?.require_role(Role::Contributor)?;
+    let found = gateway.catalogue.get(&request.business_object);
+    let found = found.filter(|found| found.object.id == request.business_object);
+    let business_object = found.ok_or_else(|| {
+        GatewayError::new(ErrorClass::NotFound, "the Business Object has been deleted meanwhile")
+    })?;
+    if !matches!(request.mode, Mode::Delete | Mode::Validate) {
+        gateway.disk.check_reserve()?;
+    }
+    Ok(business_object)
+}
+
+/// Returns the API key of the caller, if it has one.
+fn find_api_key(caller: &Caller) -> Option<ApiKey<'_>> {
+    match &caller.credential {
+        Credential::ApiKey { id, business_object } => {
+            Some(ApiKey { id, is_bound: business_object.is_some() })
+        }
+        _ => None,
+    }
+}
+
+/// Lists the records of ingestions, newest first: those older than the one with the id `after`.
+///
+/// # Errors
+/// `ErrorClass::Malformed` if there is no record `after`, for example because it was removed.
+pub async fn list_ingestions(
+    gateway: &Gateway,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Vec<Record>, GatewayError> {
+    let store = gateway.store.clone();
+    run_blocking(move || ingest::list_records(&store, after.as_deref(), limit)).await
+}
+
+/// Returns the record of an ingestion.
+///
+/// # Errors
+/// `ErrorClass::NotFound` if there is none.
+pub async fn find_ingestion(gateway: &Gateway, id: String) -> Result<Record, GatewayError> {
+    let store = gateway.store.clone();
+    run_blocking(move || {
+        ingest::read_record(&store, &id)?.ok_or_else(|| {
+            GatewayError::new(
+                ErrorClass::NotFound,
+                format!("there is no ingestion {id:?}, or its record is no longer kept"),
+            )
+        })
+    })
+    .await
+}

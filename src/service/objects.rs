@@ -1,0 +1,131 @@
+//! The stored objects: those of a Business Object in its view, and single objects by their URI.
+//!
+//! `resolve` finds what a URI leads to. `search` finds objects by their values, and collects what is known about one.
+
+mod resolve;
+mod search;
+
+pub use resolve::{ObjectForm, Resolution, resolve_uri};
+pub use search::{FoundPage, ObjectDetails, describe_object, search_objects};
+
+use crate::blocking::{run_blocking, run_in_place};
+use crate::gateway::Gateway;
+use oxrdf::NamedNode;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_model::mapping::Field;
+use penstock_model::resource::Compiled;
+use penstock_model::{members, view};
+use penstock_store::{Read, ReadStore, Reader, SubjectQuads};
+use std::sync::Arc;
+
+/// The bytes after which a page ends early.
+const PAGE_BYTES: usize = 4 << 20;
+
+/// A page of the objects of a Business Object.
+#[derive(Debug)]
+pub struct ObjectsPage {
+    /// The objects in the view: an array in JSON.
+    pub json: Vec<u8>,
+    /// The URI after which the next page begins, if there are more objects.
+    pub next: Option<String>,
+}
+
+/// Lists the objects of a Business Object in its view, in the order of their URIs, beginning after `after`. A page of
+/// large objects ends before `limit`.
+///
+/// # Errors
+/// - `ErrorClass::Conflict` if the namespace of the Business Object is not defined
+/// - `ErrorClass::TooLarge` if an object is too large to be shown
+pub async fn list_objects(
+    gateway: &Gateway,
+    business_object: Arc<Compiled>,
+    after: Option<String>,
+    limit: usize,
+) -> Result<ObjectsPage, GatewayError> {
+    let store = ReadStore::clone(&gateway.store);
+    run_blocking(move || render_page(&store, &business_object, after.as_deref(), limit)).await
+}
+
+fn render_page(
+    store: &ReadStore,
+    business_object: &Compiled,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<ObjectsPage, GatewayError> {
+    let (listed, listed_at) =
+        members::list_members_to_read(store, business_object, after, limit + 1)?;
+    let mut quads = SubjectQuads::default();
+    let mut json = b"[".to_vec();
+    let mut last = None;
+    for one in listed.iter().take(limit) {
+        if json.len() > PAGE_BYTES {
+            break;
+        }
+        last = Some(one);
+        // A new reader for each object, so that commits do not wait for the page.
+        let read = store.read();
+        read.read_listed(one, &mut quads)?;
+        if read.sequence() != listed_at
+            && !members::is_member_by_quads(&read, business_object, &quads)?
+        {
+            continue;
+        }
+        if json.len() > 1 {
+            json.push(b',');
+        }
+        let shape = &business_object.mapping.root;
+        view::render_subject(&read, shape, &one.iri, &quads, &mut json, &mut Vec::new())?;
+    }
+    json.push(b']');
+    let next = last.filter(|last| listed.last() != Some(*last));
+    Ok(ObjectsPage { json, next: next.map(|last| last.iri.as_str().to_owned()) })
+}
+
+/// Returns one object of a Business Object in its view, as JSON. Blocking only for objects with nested ones: reading a
+/// flat object takes less time than a thread switch, since it needs few blocks, most of which are in memory.
+///
+/// # Errors
+/// - `ErrorClass::Malformed` if `uri` is not an IRI
+/// - `ErrorClass::NotFound` if no such object belongs to the Business Object
+/// - `ErrorClass::TooLarge` if the object is too large to be shown
+pub fn view_object(
+    gateway: &Gateway,
+    business_object: &Compiled,
+    uri: &str,
+) -> Result<Vec<u8>, GatewayError> {
+    let uri = parse_uri(uri)?;
+    let is_flat = !business_object.mapping.root.fields.iter().any(Field::contains_objects);
+    match gateway.store.try_read().filter(|_| is_flat) {
+        Some(read) => render_member(&read, business_object, &uri),
+        None => run_in_place(|| render_member(&gateway.store.read(), business_object, &uri)),
+    }
+}
+
+fn render_member(
+    read: &Reader<'_>,
+    business_object: &Compiled,
+    uri: &NamedNode,
+) -> Result<Vec<u8>, GatewayError> {
+    let mut quads = SubjectQuads::default();
+    read.read_subject(uri.as_ref().into(), &mut quads)?;
+    if !members::is_member_by_quads(read, business_object, &quads)? {
+        return Err(GatewayError::new(
+            ErrorClass::NotFound,
+            format!(
+                "no stored object {} belongs to {:?}",
+                uri.as_str(),
+                business_object.object.definition.name
+            ),
+        ));
+    }
+    let mut json = Vec::with_capacity(1 << 10);
+    let shape = &business_object.mapping.root;
+    view::render_subject(read, shape, uri, &quads, &mut json, &mut Vec::new())?;
+    Ok(json)
+}
+
+fn parse_uri(text: &str) -> Result<NamedNode, GatewayError> {
+    NamedNode::new(text).map_err(|error| {
+        GatewayError::new(ErrorClass::Malformed, format!("{text:?} is not an IRI: {error}"))
+    })
+}

@@ -4,13 +4,14 @@ use crate::shapes;
 use penstock_auth::Authorized;
 use penstock_http::body::{self, MediaType, check_media_type};
 use penstock_http::caller::caller;
+use penstock_http::etag::read_if_match_tags;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::trace;
 use penstock_http::state::{State, gateway, run_blocking, state};
-use penstock_model::ingest::{Answer, Body, Mode};
+use penstock_model::ingest::{Answer, Body, Mode, ObjectCondition};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::ingestions::{self, IngestionRequest};
@@ -58,6 +59,7 @@ impl Job {
         ("id" = String, Path, description = "The Business Object's id or name."),
         ("mode" = Option<shapes::Mode>, Query, description = "How stored data is changed; `ADD` when absent."),
         ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON."),
+        ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON."),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
     ),
     request_body(content = shapes::IngestionRequest, content_type = "application/json"),
@@ -106,10 +108,29 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         business_object_name: compiled.object.definition.name.clone(),
         mode,
         idempotency_key: read_idempotency_key(req)?,
+        condition: read_condition(req, media_type)?,
         lists_objects,
         trace: trace(depot),
     };
     Ok((Job { state, gateway, by: caller(depot).clone(), request }, media_type))
+}
+
+/// Returns the state that the only object of the request must have.
+fn read_condition(
+    req: &Request,
+    media_type: MediaType,
+) -> Result<Option<ObjectCondition>, Problem> {
+    let Some(tags) = read_if_match_tags(req)? else { return Ok(None) };
+    if media_type == MediaType::NdJson {
+        return Err(Problem::malformed(
+            "If-Match is the state of one object; send it as application/json",
+        ));
+    }
+    Ok(Some(if tags.is_empty() {
+        ObjectCondition::Exists
+    } else {
+        ObjectCondition::HasTag(tags)
+    }))
 }
 
 fn read_idempotency_key(req: &Request) -> Result<Option<String>, Problem> {

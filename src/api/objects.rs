@@ -6,9 +6,11 @@ use penstock_http::query::{Query, cursor_after};
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::gateway;
 use penstock_model::resource::Compiled;
+use penstock_model::view::compute_etag;
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects;
+use salvo::http::header::ETAG;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
@@ -58,7 +60,8 @@ pub(super) async fn list_objects(req: &mut Request, depot: &mut Depot) -> ReplyR
         ("id" = String, Path, description = "The Business Object's id or name."),
         ("uri" = String, Path, description = "The object's URI, percent-encoded."),
     ),
-    responses((status_code = 200, description = "The object.", body = shapes::ViewedObject)),
+    responses((status_code = 200, description = "The object.", body = shapes::ViewedObject,
+        headers(("ETag" = String, description = "A digest of the view, for `If-Match` of an ingestion.")))),
 )]
 pub(super) async fn get_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
@@ -69,5 +72,6 @@ pub(super) async fn get_object(req: &mut Request, depot: &mut Depot) -> ReplyRes
 
 fn object_reply(gateway: &Gateway, business_object: &Compiled, uri: &str) -> ReplyResult {
     let json = objects::view_object(gateway, business_object, uri)?;
-    Ok(Reply::bytes("application/json", json))
+    let etag = compute_etag(&json);
+    Ok(Reply::bytes("application/json", json).with_header(ETAG, &etag))
 }

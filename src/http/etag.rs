@@ -33,6 +33,23 @@ pub fn read_if_match(req: &Request, current: Option<u64>) -> Result<IfMatch, Pro
     })
 }
 
+/// Returns the entity tags of `If-Match`, each with its quotes; none if any existing resource matches (`*`).
+///
+/// # Errors
+/// 400 if the header is malformed.
+pub fn read_if_match_tags(req: &Request) -> Result<Option<Vec<String>>, Problem> {
+    let Some(tags) = read_tags(req, &IF_MATCH)? else { return Ok(None) };
+    if tags.contains(&Tag::Any) {
+        return Ok(Some(Vec::new()));
+    }
+    let strong = |tag| match tag {
+        Tag::Strong(tag) => tag,
+        // No resource has the empty tag, and a weak tag never matches.
+        Tag::Any | Tag::Weak => String::new(),
+    };
+    Ok(Some(tags.into_iter().map(strong).collect()))
+}
+
 /// Whether `If-None-Match: *` requires that the resource does not exist yet.
 pub fn is_create_only(req: &Request) -> Result<bool, Problem> {
     Ok(read_tags(req, &IF_NONE_MATCH)?.is_some_and(|tags| tags.contains(&Tag::Any)))

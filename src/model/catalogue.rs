@@ -17,6 +17,7 @@ mod requester;
 
 use super::change_feed::{self, Watch};
 use super::namespace::{self, Namespace};
+use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::warnings;
 use entry::{Entries, Entry, StoredDefinition};
@@ -239,10 +240,14 @@ impl Catalogue {
         {
             return Ok(compiled.clone());
         }
+        if let Some(there) = there.filter(|_| !by.force) {
+            natural_key::check_omitted_key(&there.mapping, &new.mapping)?;
+        }
         let loss = match there {
             Some(there) => self.check_loss(there, &new, by.force)?,
             None => None,
         };
+        let key_builds = natural_key::build_index(&self.store, &self.watch, &new.mapping)?;
         let CompiledDefinition { definition, mut mapping, conditions } = new;
         let now = penstock_base::time::now_rfc3339();
         let id = before.map(|before| before.id.as_str());
@@ -250,6 +255,8 @@ impl Catalogue {
             let changed =
                 self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
             mapping.resolve_namespaces(transaction)?;
+            natural_key::check_keys(transaction, id, &mapping)?;
+            key_builds.verify(transaction)?;
             let object = BusinessObject {
                 id: before
                     .as_ref()
@@ -260,6 +267,8 @@ impl Catalogue {
                 updated_at: now,
                 updated_by: Some(by.id.to_owned()),
                 created_namespaces: list_created(&changed),
+                changed_types: there
+                    .is_some_and(|there| there.mapping.root.has_other_types(&mapping.root)),
             };
             let there = there.map(|there| &there.object);
             change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;

@@ -1,7 +1,7 @@
 //! Records changes durably. For each Business Object that exports on change, it has the set of objects whose current
 //! state is in no export. For each with a retention, it has the time of each object's last change.
 //!
-//! [`note`] runs in every commit that changes the graph. So no change is missed, and no change is recorded that was
+//! [`record_changes`] runs in every commit that changes the graph. So no change is missed, and no change is recorded that was
 //! not committed. A Business Object with neither setting costs nothing. If no Business Object has one of them, each
 //! commit only looks up one document.
 //!
@@ -14,7 +14,7 @@
 //! | `change-cursors` | Business Object id. | [`ExportCursor`] as JSON. Exists while the Business Object is watched. |
 //! | `changes` | id, 0, generation (u64, big endian), URI. | Number of exports before the object became a member (u64), or empty. |
 //! | `object-ages` | id, 0, URI (empty for all objects). | Elapsed time of the last change, generation (u64 each). For all objects, the generation `u64::MAX` means that earlier ages are invalid. |
-//! | `watched` | Empty. | A number that differs after each change of the watched set (u64). |
+//! | `watched` | Empty. | A number that differs after each change of a definition (u64). |
 //!
 //! # Generations
 //! Changes are recorded in the open generation. An export first closes it, in a commit of its own, and then reads:
@@ -39,6 +39,7 @@ pub use cursor::{
 };
 pub(super) use cursor::{stop_watching, update_watching};
 pub use record::{record_changes, record_changes_except};
+pub(crate) use watch::WatchedDefinitions;
 pub use watch::{ChangeMark, Watch};
 
 /// The collection of [`ExportCursor`]s.
@@ -47,7 +48,7 @@ const CURSORS: &str = "change-cursors";
 const CHANGES: &str = "changes";
 /// The collection of the times of the objects' last changes.
 const AGES: &str = "object-ages";
-/// The collection with the number of the watched set.
+/// The collection with the number of the definitions.
 const WATCHED: &str = "watched";
 
 fn decode_u64(bytes: &[u8]) -> Option<u64> {

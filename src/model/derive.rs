@@ -8,6 +8,7 @@
 //! - Objects are `object`, in a namespace named after the field.
 //! - Arrays are `array` of the type of their elements.
 //! - The field `uri`, otherwise `@id`, `id` or `iri`, is `id` if all its values are IRIs.
+//! - Without such a field, the first of `id`, `number` and `code` is the key if every object has another value of it.
 //!
 //! The property of a field is its name in one vocabulary, the same in every object. Values at the same position in
 //! the samples are examined together. If their types differ, the mapping has the most frequent one, and a note says
@@ -17,11 +18,12 @@
 mod seen;
 mod write;
 
-use super::mapping;
+use super::{mapping, natural_key};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Sample, SampleLimits};
-use seen::SeenValues;
+use seen::{GuessedType, SeenValues};
+use std::collections::HashSet;
 use write::MappingWriter;
 
 /// A derived mapping.
@@ -59,6 +61,9 @@ pub const MAX_OBJECTS: usize = 100;
 pub const MAX_VALUES: usize = 20_000;
 /// The maximum number of bytes in the names, strings and numbers of a sample.
 const MAX_BYTES: usize = 1 << 20;
+
+/// The names of fields that may be a key, in the order of preference.
+const KEY_MEMBERS: &[&str] = &["id", "number", "code"];
 
 /// Reads samples: an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one object in each
 /// line. From a text that exceeds the limits of a sample, it takes objects at even distances.
@@ -138,7 +143,7 @@ pub fn derive_mapping(
         root.count_value(sample);
     }
     let mut writer = MappingWriter::new(names.vocabulary);
-    writer.write_root(names.business_object, &root);
+    writer.write_root(names.business_object, &root, find_key_member(&root, samples));
     let id = root.id_member();
     for (number, _) in (1..).zip(samples).filter(|(_, sample)| !has_value(sample, id)) {
         writer.add_misfit("", format!("Sample {number} holds no value, so it cannot be stored."));
@@ -152,6 +157,35 @@ pub fn derive_mapping(
             Err(GatewayError::new(ErrorClass::Invalid, message))
         }
     }
+}
+
+/// Returns the name of the field that identifies the objects: it is in each of them, with another value.
+fn find_key_member<'j>(root: &SeenValues<'j>, samples: &[Json]) -> Option<&'j str> {
+    if root.id_member().is_some() {
+        return None;
+    }
+    let is_key = |name: &str| {
+        let mut values = HashSet::new();
+        samples.iter().all(|sample| {
+            let Json::Object(members) = sample else { return false };
+            match members.iter().find(|(other, _)| *other == name) {
+                Some((_, Json::String(text))) => {
+                    natural_key::unusable_reason(text).is_none() && values.insert(text.as_str())
+                }
+                Some((_, Json::Number(digits))) => values.insert(digits.as_str()),
+                _ => false,
+            }
+        })
+    };
+    KEY_MEMBERS.iter().find_map(|wanted| {
+        let mut members = root.members.iter();
+        let (name, seen) = members.find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
+        let kind = matches!(
+            seen.guess_type(),
+            Some(GuessedType::Single("string" | "integer" | "date" | "dateTime" | "resource"))
+        );
+        (kind && seen.describe_others().is_none() && is_key(name)).then_some(*name)
+    })
 }
 
 /// Returns whether an object has a value other than its URI.

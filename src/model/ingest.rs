@@ -1,7 +1,8 @@
 //! Ingestion: stores the JSON of a Business Object in the graph, all or nothing.
 //!
 //! `run` handles one request, and `change` what happens inside its transaction. `convert` checks each object against
-//! its shape and creates a `node`. `write` (ADD, UPDATE, REPLACE) or `delete` changes the graph. `orphans` removes what
+//! its shape and creates a `node`. `resolve` finds its URI. `write` (ADD, UPDATE, REPLACE, MERGE) or `delete` changes the
+//! graph. `orphans` removes what
 //! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
@@ -10,19 +11,22 @@
 //!
 //! Rules for the JSON of one object:
 //! - `null` means that there is no value, also inside an array. An empty array means the same, except in UPDATE, where
-//!   it clears the field.
+//!   it clears the field. In MERGE both clear it.
 //! - `uri` and the mapping's `id` field both name the object. A nested object with only its `uri` is a reference: the
 //!   link is created, and the object itself does not change.
 //! - A single nested object without a URI is the one that its parent links to. Elements of an array without a URI are
 //!   new each time, so a REPLACE that sends them again creates new objects and removes the old ones.
-//! - UPDATE requires the URI of the request's own objects; nested objects may be new.
-//! - An object given several times in one request is one object. ADD treats the mentions as separate requests; UPDATE
-//!   and REPLACE accept them only if they are equal.
+//! - UPDATE and MERGE require the URI or the key of the request's own objects; nested objects may be new.
+//! - An object given several times in one request is one object. ADD and MERGE treat the mentions as separate requests;
+//!   UPDATE and REPLACE accept them only if they are equal.
+//! - An object whose shape has a natural key and that has no URI is the stored one with this key, or a new one with the
+//!   key's URI.
 //! - Values are equal if they have the same lexical form and datatype: `1.0` and `1` are two values.
 
 mod answer;
 mod bounded;
 mod change;
+mod condition;
 mod convert;
 mod delete;
 mod dry_run;
@@ -38,6 +42,7 @@ mod orphans;
 mod record;
 mod repeats;
 mod request;
+mod resolve;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -47,6 +52,7 @@ mod write_history;
 mod write_scope;
 
 pub use answer::{Answer, Nested, Outcome, Status, Warning};
+pub use condition::ObjectCondition;
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub use expire::remove_expired;
 pub use mode::Mode;

@@ -5,6 +5,7 @@
 //! - `derive` derives a mapping from samples
 //! - `namespace` stores the namespaces, and mints identifiers in them
 //! - `catalogue` stores the definitions, and keeps them compiled in memory
+//! - `natural_key` finds objects by the key of their mapping
 //! - `ingest` converts JSON into quads
 //! - `view` converts quads into JSON
 //! - `members` decides which objects belong to a Business Object
@@ -21,6 +22,7 @@ pub mod ingest;
 pub mod mapping;
 pub mod members;
 pub mod namespace;
+mod natural_key;
 pub mod rdf;
 pub mod resource;
 pub mod search;

@@ -18,7 +18,7 @@
 //! | `integer`, `boolean` | a number, a boolean | `xsd:integer`, `xsd:boolean` | `path`, `required` |
 //! | `date`, `dateTime` | a string | `xsd:date`, `xsd:dateTime` | `path`, `required` |
 //! | `resource` | an IRI as a string | the IRI | `path`, `required` |
-//! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields` |
+//! | `object` | an object | a link to an object of the path's namespace | `path`, `required`, `fields`, `key`, `keyScope`, `types` |
 //! | `array` | an array of any other type except `id` | a value or link for each element | `path`, `required`, `elements` |
 //!
 //! An array without `elements` is an array of strings, and takes `datatype` or `language` itself. Elements with single
@@ -30,6 +30,10 @@
 //! Two fields of one object may share a property if each value belongs to only one of them. The datatype or language
 //! decides it for values. For fields of objects the namespace decides it: the URI of an object lies in the namespace of
 //! its field.
+//!
+//! The root, and every object in it, takes `key` (the fields whose values identify it) and `types` (the `rdf:type`s that are
+//! written with it), a nested object also `keyScope: parent`. `unknownFields: ignore` at the root accepts objects with
+//! fields that the mapping does not have.
 //!
 //! Unknown keys, duplicate keys, tags and further documents are errors and never ignored. An alias (`*name`) is a copy
 //! of what its anchor names.
@@ -61,8 +65,20 @@ pub struct Mapping {
     pub root: Shape,
     /// The prefixes, which also apply to the conditions of the Business Object.
     pub prefixes: Prefixes,
+    /// What happens with fields of an object that the mapping does not have.
+    pub unknown_fields: UnknownFields,
     /// Warnings about what is valid in the text but probably unintended, each with line and column.
     pub warnings: Vec<Finding>,
+}
+
+/// What happens with fields of an object that the mapping does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum UnknownFields {
+    /// The object is refused.
+    #[default]
+    Reject,
+    /// They are left out, with a warning.
+    Ignore,
 }
 
 /// How one kind of object is read and written.
@@ -75,6 +91,41 @@ pub struct Shape {
     /// The prefix of these objects' URIs. [`Mapping::resolve_namespaces`] sets it if several fields of the parent have
     /// the property that leads here. The URI of each object then determines its field.
     pub uri_prefix: Option<String>,
+    /// Which fields identify an object.
+    pub key: KeyDefinition,
+    /// The types that are written with each object.
+    pub types: Vec<NamedNode>,
+}
+
+/// The `key` of an object in the text of a mapping.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyDefinition {
+    /// The text has none.
+    #[default]
+    Omitted,
+    /// The text has an empty one (`key: []`).
+    Empty,
+    /// The text names fields.
+    Fields(KeyFields),
+}
+
+/// The fields that identify an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFields {
+    /// Their indexes in [`Shape::fields`], in the order of the key.
+    pub indexes: Vec<usize>,
+    /// Where the values are unique.
+    pub scope: KeyScope,
+}
+
+/// Where the values of a key are unique.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyScope {
+    /// In the whole namespace.
+    #[default]
+    Namespace,
+    /// Among the objects that are nested in the same parent.
+    Parent,
 }
 
 /// One field of an object.
@@ -150,7 +201,12 @@ pub enum Literal {
 impl Mapping {
     /// Creates a mapping without a text, and so without prefixes.
     pub fn new(root: Shape) -> Self {
-        Self { root, prefixes: Prefixes::default(), warnings: Vec::new() }
+        Self {
+            root,
+            prefixes: Prefixes::default(),
+            unknown_fields: UnknownFields::default(),
+            warnings: Vec::new(),
+        }
     }
 
     /// Returns every namespace that the mapping names, each once, the root's first.
@@ -169,6 +225,60 @@ impl Mapping {
 }
 
 impl Shape {
+    /// Creates a shape without a key and without types.
+    pub fn new(namespace: impl Into<String>, fields: Vec<Field>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            fields,
+            uri_prefix: None,
+            key: KeyDefinition::default(),
+            types: Vec::new(),
+        }
+    }
+
+    /// Returns the fields that identify an object, if the shape has a key.
+    pub fn key_fields(&self) -> Option<&KeyFields> {
+        match &self.key {
+            KeyDefinition::Fields(fields) => Some(fields),
+            KeyDefinition::Omitted | KeyDefinition::Empty => None,
+        }
+    }
+
+    /// Returns the property of a field of the key.
+    pub fn key_property(&self, index: usize) -> Option<&Property> {
+        match &self.fields.get(index)?.kind {
+            FieldKind::Property(property) => Some(property),
+            FieldKind::Id => None,
+        }
+    }
+
+    /// Returns the names of the fields of the key; none if there is no key.
+    pub fn key_names(&self) -> Vec<&str> {
+        let indexes = self.key_fields().map_or(&[][..], |key| &key.indexes);
+        indexes.iter().filter_map(|index| Some(self.fields.get(*index)?.name.as_str())).collect()
+    }
+
+    /// Returns the shapes of nested objects, each with the field and the property that lead to it.
+    pub fn iter_nested(&self) -> impl Iterator<Item = (&Field, &Property, &Self)> {
+        self.fields.iter().filter_map(|field| match &field.kind {
+            FieldKind::Property(property) => match &property.value {
+                Value::Object(nested) => Some((field, property, nested)),
+                _ => None,
+            },
+            FieldKind::Id => None,
+        })
+    }
+
+    /// Returns whether this shape, or one nested in it, has other types than the same one in another mapping.
+    pub(super) fn has_other_types(&self, other: &Self) -> bool {
+        self.types != other.types
+            || self.iter_nested().any(|(field, _, nested)| {
+                let mut others = other.iter_nested();
+                let same = others.find(|(other, _, _)| other.name == field.name);
+                same.is_some_and(|(_, _, other)| nested.has_other_types(other))
+            })
+    }
+
     /// Returns the field with this name.
     pub fn find_field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| field.name == name)
@@ -210,10 +320,8 @@ impl Shape {
         if seen.insert(&self.namespace) {
             names.push(&self.namespace);
         }
-        for field in &self.fields {
-            if let FieldKind::Property(Property { value: Value::Object(shape), .. }) = &field.kind {
-                shape.collect_namespaces(names, seen);
-            }
+        for (_, _, nested) in self.iter_nested() {
+            nested.collect_namespaces(names, seen);
         }
     }
 }

@@ -3,13 +3,13 @@
 //! A namespace is immutable once it is used: if a mapping names it, its graph holds a quad, or its counter has issued
 //! a number. So the meaning of a URI never changes for its users.
 
-use super::catalogue;
+use super::{catalogue, natural_key};
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
 use penstock_base::characters::is_deceptive;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -312,6 +312,7 @@ fn put_for_business_object(
             ),
         ));
     }
+    natural_key::check_new_base(transaction, &namespace)?;
     namespace.created_at =
         before.as_ref().map_or_else(penstock_base::time::now_rfc3339, |b| b.created_at.clone());
     transaction.put_document(
@@ -343,14 +344,19 @@ pub fn delete(transaction: &mut Transaction<'_>, name: &str) -> Result<(), Gatew
     Ok(())
 }
 
+/// Percent-encodes every byte outside the unreserved characters (RFC 3986, 2.3).
+pub(super) fn encode_segment(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, PERCENT_ENCODED)
+}
+
 /// Returns the default base of a namespace: `<base-url>/id/<Namespace>/`, or without a base URL
 /// `urn:penstock:<gateway-id>:<Namespace>:`. The name is percent-encoded.
 pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> String {
-    let name = utf8_percent_encode(name, PERCENT_ENCODED);
+    let name = encode_segment(name);
     match base_url {
         Some(base_url) => format!("{}/id/{name}/", base_url.trim_end_matches('/')),
         None => {
-            format!("urn:penstock:{}:{name}:", utf8_percent_encode(gateway_id, PERCENT_ENCODED))
+            format!("urn:penstock:{}:{name}:", encode_segment(gateway_id))
         }
     }
 }

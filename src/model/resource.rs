@@ -126,6 +126,15 @@ pub struct BusinessObject {
     /// The namespaces that its last change created, because the mapping names them and they did not exist.
     #[serde(default)]
     pub created_namespaces: Vec<String>,
+    /// Whether its last change changed the `types` of the mapping, so that objects stored before lack some or have others.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub changed_types: bool,
+}
+
+/// Returns whether a member can be left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Compiled {

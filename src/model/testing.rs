@@ -61,6 +61,7 @@ pub fn compile_object(id: &str, name: &str, mapping: Mapping) -> Compiled {
         updated_at: String::new(),
         updated_by: None,
         created_namespaces: Vec::new(),
+        changed_types: false,
     };
     Compiled { object, mapping, conditions: Vec::new() }
 }
@@ -135,6 +136,7 @@ pub fn local_request<'a>(
         api_key: None,
         traceparent: None,
         idempotency_key: None,
+        condition: None,
         lists_objects: true,
         watch,
         events: None,

@@ -19,9 +19,12 @@ pub use object::NestingPath;
 pub use values::{FieldValues, ShownValues};
 
 pub use super::mapping::Shape;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use oxrdf::NamedNode;
 use penstock_base::error::{Finding, GatewayError};
 use penstock_store::{Read, SubjectQuads};
+use sha2::{Digest, Sha256};
 
 /// The maximum number of warnings in one list. If there are more, one last warning says so.
 const MAX_WARNINGS: usize = 1000;
@@ -44,6 +47,13 @@ pub fn render_object(
     let mut about = SubjectQuads::default();
     read.read_subject(uri.as_ref().into(), &mut about)?;
     render_subject(read, shape, uri, &about, out, warnings)
+}
+
+/// Returns the entity tag of an object's view (RFC 9110, 8.8.3), with its quotes. It is a digest of the JSON.
+pub fn compute_etag(json: &[u8]) -> String {
+    let digest = Sha256::digest(json);
+    let digest = digest.first_chunk::<16>().copied().unwrap_or_default();
+    format!("\"{}\"", URL_SAFE_NO_PAD.encode(digest))
 }
 
 /// As [`render_object`], for an object whose stored quads are already in `about`.

@@ -4,6 +4,7 @@
 use super::mapping::{Field, FieldKind, Mapping, Value};
 use super::namespace::{self, Namespace};
 use super::resource::{Compiled, Conditions, Definition};
+use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, GatewayError};
 use penstock_base::nearest::find_nearest;
@@ -94,6 +95,9 @@ fn unsatisfiable_reason<'a>(
         FieldKind::Property(property) => property.predicate == *predicate,
         FieldKind::Id => false,
     };
+    if *predicate == rdf::TYPE && mapping.root.types.contains(value) {
+        return None;
+    }
     let fields: Vec<&Field> = mapping.root.fields.iter().filter(with_property).collect();
     let Some(first) = fields.first() else {
         return Some(format!(
@@ -131,6 +135,11 @@ pub fn check_namespaces(
 ) -> Result<Vec<Finding>, GatewayError> {
     let mut found = Vec::new();
     let definition = &compiled.object.definition;
+    if compiled.object.changed_types {
+        let message = "the `types` changed; they are written with each object from now on, and objects stored before keep \
+                       the types that they have";
+        found.push(Finding::at_pointer("/config", message));
+    }
     let own = |name: &str| all.iter().find(|namespace| namespace.name == name);
     for namespace in created.iter().filter_map(|name| own(name)) {
         let Namespace { name, uri_base, .. } = namespace;

@@ -4,7 +4,9 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Credential, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
-use penstock_model::ingest::{self, Answer, ApiKey, Body, Limits, Mode, Record, Request};
+use penstock_model::ingest::{
+    self, Answer, ApiKey, Body, Limits, Mode, ObjectCondition, Record, Request,
+};
 use penstock_model::resource::Compiled;
 use std::sync::Arc;
 
@@ -19,6 +21,8 @@ pub struct IngestionRequest {
     pub mode: Mode,
     /// The key under which a repeated request gets the first answer.
     pub idempotency_key: Option<String>,
+    /// The state that the only object of the request must have.
+    pub condition: Option<ObjectCondition>,
     /// Whether the answer reports the result of each object.
     pub lists_objects: bool,
     /// The trace of the request.
@@ -75,6 +79,7 @@ pub fn ingest_objects(
         api_key: find_api_key(by),
         traceparent: Some(&traceparent),
         idempotency_key: request.idempotency_key.as_deref(),
+        condition: request.condition.as_ref(),
         lists_objects: request.lists_objects,
         watch: gateway.catalogue.watch(),
         events: Some(&gateway.events),

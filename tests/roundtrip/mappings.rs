@@ -52,7 +52,7 @@ fn shape(depth: u32) -> BoxedStrategy<Shape> {
                 let place = place.min(fields.len());
                 fields.insert(place, Field { name: id.to_owned(), kind: FieldKind::Id });
             }
-            Shape { namespace, fields, uri_prefix: None }
+            Shape::new(namespace, fields)
         })
         .boxed()
 }
@@ -78,7 +78,7 @@ fn unroll(classes: &[Class], class: usize, depth: u32) -> Shape {
             fields.push(field(class, &format!("link{index}"), nested, *many));
         }
     }
-    Shape { namespace: format!("Class{class}"), fields, uri_prefix: None }
+    Shape::new(format!("Class{class}"), fields)
 }
 
 fn field(class: usize, name: &str, value: Value, many: bool) -> Field {

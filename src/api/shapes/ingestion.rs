@@ -78,6 +78,7 @@ pub(crate) enum Mode {
     Add,
     Replace,
     Update,
+    Merge,
     Delete,
     Validate,
 }
@@ -88,6 +89,7 @@ impl From<ingest::Mode> for Mode {
             ingest::Mode::Add => Self::Add,
             ingest::Mode::Replace => Self::Replace,
             ingest::Mode::Update => Self::Update,
+            ingest::Mode::Merge => Self::Merge,
             ingest::Mode::Delete => Self::Delete,
             ingest::Mode::Validate => Self::Validate,
         }

@@ -1,6 +1,8 @@
 //! The export progress of a Business Object, and the set of changed objects.
 use super::{AGES, CHANGES, CURSORS, WATCHED, decode_u64};
+use crate::natural_key;
 use crate::resource::BusinessObject;
+use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
@@ -228,8 +230,10 @@ pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
     }
 }
 
-/// Runs [`clean_up`] for every Business Object with records, including deleted ones. Blocking.
-pub fn clean_up_all(store: &Store) -> Result<(), Error> {
+/// Runs [`clean_up`] for every Business Object with records, including deleted ones, and removes the entries of unused
+/// natural keys. Blocking.
+pub fn clean_up_all(store: &Store) -> Result<(), GatewayError> {
+    natural_key::remove_unused_entries(store)?;
     for collection in [CHANGES, AGES] {
         let mut after = Vec::new();
         loop {
@@ -278,9 +282,6 @@ pub(crate) fn update_watching(
 
 /// Stops watching a definition that this commit removes, or that no longer needs to be watched.
 pub(crate) fn stop_watching(transaction: &mut Transaction<'_>, id: &str) -> Result<(), Error> {
-    if read_cursor(transaction, id)?.is_none() {
-        return Ok(());
-    }
     transaction.delete_document(CURSORS, id.as_bytes())?;
     change_watched_number(transaction)
 }
@@ -291,13 +292,13 @@ pub(super) fn is_watched(object: &BusinessObject) -> bool {
     object.definition.export_on_change || object.definition.retention.is_some()
 }
 
-/// Reads the number of the watched set of Business Objects. Each change of the set gives it another number; it is 0
-/// before the first change.
+/// Reads the number of the stored definitions. Each change of one gives them another number; it is 0 before the first
+/// change, and in data of versions that numbered only the watched definitions.
 pub(super) fn read_watched_number(read: &impl Read) -> Result<u64, Error> {
     Ok(read.read_document(WATCHED, b"")?.as_deref().and_then(decode_u64).unwrap_or(0))
 }
 
-/// Gives the watched set a new random number. It is random and not the next one, because the number of a failed commit
+/// Gives the stored definitions a new random number. It is random and not the next one, because the number of a failed commit
 /// may still be in memory. The next commit must not get the same number.
 fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     let number: u64 = rand::rng().random_range(1..=u64::MAX);

@@ -1,9 +1,11 @@
-//! Records, in the commit that changes the graph, which objects of which Business Objects it changes.
+//! Records, in the commit that changes the graph, which objects of which Business Objects it changes, and updates the index
+//! of natural keys.
 use super::CHANGES;
 use super::cursor::{
     ExportCursor, change_key, delete_age, read_cursor, write_age, write_age_of_all, write_cursor,
 };
 use super::watch::{Watch, WatchedView};
+use crate::natural_key;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_store::{Read, Transaction};
@@ -25,15 +27,20 @@ pub fn record_changes_except(
     id: &str,
     left_out: &BTreeSet<NamedNode>,
 ) -> Result<(), GatewayError> {
-    let views = watch.current_views(transaction)?;
-    if views.is_empty() {
+    let definitions = watch.current_definitions(transaction)?;
+    let key_builds = watch.key_builds();
+    if definitions.views.is_empty() && definitions.keys.is_empty() && key_builds.is_empty() {
         return Ok(());
     }
     let changed = transaction.changed_subjects()?;
     if changed.is_empty() {
         return Ok(());
     }
-    for view in views.iter() {
+    natural_key::update_index(transaction, &definitions.keys, &changed)?;
+    for build in &key_builds {
+        build.update(transaction, &changed)?;
+    }
+    for view in &definitions.views {
         if view.is_blind() {
             if let Some(cursor) = read_cursor(transaction, &view.id)? {
                 require_full_export(transaction, view, watch, cursor)?;

@@ -1,12 +1,13 @@
-//! The Business Objects for which changes are recorded, and the notification of the exporter.
+//! What the stored definitions say about a change of the graph, and the notification of the exporter.
 use super::cursor::{is_watched, read_watched_number};
 use super::holders::HolderLinks;
+use crate::natural_key::{self, KeyBuild, NaturalKey};
 use crate::resource::{BusinessObject, Compiled};
 use crate::{catalogue, members, namespace};
 use oxrdf::NamedNode;
 use penstock_base::clock::{Clock, Stamp};
 use penstock_base::error::GatewayError;
-use penstock_store::{Read, SubjectFilter};
+use penstock_store::{Error, Read, SubjectFilter};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -29,11 +30,25 @@ const MAX_HOLDERS: usize = 10_000;
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The number of the watched set in the store, and its views.
-    views: RwLock<(u64, Arc<[WatchedView]>)>,
+    /// The number of the definitions in the store, and what they say.
+    definitions: RwLock<Option<(u64, Arc<WatchedDefinitions>)>>,
+    /// The natural keys whose index is being created.
+    key_builds: RwLock<Vec<Arc<KeyBuild>>>,
     marks: Mutex<HashMap<String, ChangeMark>>,
     marked: Notify,
     version: AtomicU64,
+}
+
+/// What the stored definitions say about a change of the graph.
+#[derive(Debug, Default)]
+pub(crate) struct WatchedDefinitions {
+    /// The Business Objects for which changes are recorded.
+    pub(super) views: Vec<WatchedView>,
+    /// The natural keys, each namespace once.
+    pub(crate) keys: Vec<NaturalKey>,
+    /// For each Business Object its id, its version, and the filter that its members satisfy; `None` if this version of
+    /// the gateway cannot determine them.
+    objects: Vec<(String, u64, Option<SubjectFilter>)>,
 }
 
 /// Marks a Business Object whose objects changed since its last export on change.
@@ -146,28 +161,77 @@ impl Watch {
         self.clock.as_ref().map_or_else(jiff::Timestamp::now, Clock::now)
     }
 
-    /// Returns the watched views as `read` sees them, in a transaction with its own changes. A stored definition
-    /// counts, even if the catalogue does not have it in memory yet.
-    pub(super) fn current_views(
+    /// Returns the definitions as `read` sees them, in a transaction with its own changes. A stored definition counts,
+    /// even if the catalogue does not have it in memory yet.
+    pub(crate) fn current_definitions(
         &self,
         read: &impl Read,
-    ) -> Result<Arc<[WatchedView]>, GatewayError> {
+    ) -> Result<Arc<WatchedDefinitions>, GatewayError> {
         let number = read_watched_number(read)?;
-        let views = self.inner.views.read().unwrap_or_else(PoisonError::into_inner);
-        if views.0 == number {
-            return Ok(Arc::clone(&views.1));
+        let known = self.inner.definitions.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, definitions)) = known.as_ref().filter(|(known, _)| *known == number) {
+            return Ok(Arc::clone(definitions));
         }
-        drop(views);
-        let mut views = Vec::new();
+        drop(known);
+        let current = Arc::new(WatchedDefinitions::read(read)?);
+        *self.inner.definitions.write().unwrap_or_else(PoisonError::into_inner) =
+            Some((number, Arc::clone(&current)));
+        Ok(current)
+    }
+
+    /// Lets all commits update the index of these keys.
+    pub(crate) fn begin_key_builds(&self, builds: &[Arc<KeyBuild>]) {
+        let mut all = self.inner.key_builds.write().unwrap_or_else(PoisonError::into_inner);
+        all.extend(builds.iter().cloned());
+    }
+
+    /// Ends what [`Self::begin_key_builds`] began.
+    pub(crate) fn end_key_builds(&self, builds: &[Arc<KeyBuild>]) {
+        let mut all = self.inner.key_builds.write().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|build| !builds.iter().any(|ended| Arc::ptr_eq(ended, build)));
+    }
+
+    /// Returns the natural keys whose index is being created.
+    pub(super) fn key_builds(&self) -> Vec<Arc<KeyBuild>> {
+        self.inner.key_builds.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl WatchedDefinitions {
+    fn read(read: &impl Read) -> Result<Self, GatewayError> {
+        let mut definitions = Self::default();
         for (object, compiled) in catalogue::list_stored(read)? {
+            let mut filter = None;
+            if let Some(compiled) = &compiled {
+                for key in natural_key::collect_keys(read, &compiled.mapping)? {
+                    natural_key::merge_key(&mut definitions.keys, key);
+                }
+                if namespace::get(read, &compiled.mapping.root.namespace)?.is_some() {
+                    filter = Some(members::build_member_filter(read, compiled)?);
+                }
+            }
             if is_watched(&object) {
-                views.push(WatchedView::new(read, &object, compiled.as_ref())?);
+                definitions.views.push(WatchedView::new(&object, compiled.as_ref(), filter.clone()));
+            }
+            definitions.objects.push((object.id, object.version, filter));
+        }
+        Ok(definitions)
+    }
+
+    /// Returns the version of a Business Object; `None` if it is not stored.
+    pub(crate) fn version_of(&self, id: &str) -> Option<u64> {
+        self.objects.iter().find(|(other, ..)| other == id).map(|(_, version, _)| *version)
+    }
+
+    /// Returns whether an object may be a member of a Business Object.
+    pub(crate) fn may_be_member(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+        for (.., filter) in &self.objects {
+            match filter {
+                Some(filter) if !members::satisfies_filter(read, filter, uri)? => {}
+                _ => return Ok(true),
             }
         }
-        let views: Arc<[WatchedView]> = views.into();
-        *self.inner.views.write().unwrap_or_else(PoisonError::into_inner) =
-            (number, Arc::clone(&views));
-        Ok(views)
+        Ok(false)
     }
 }
 
@@ -187,24 +251,20 @@ impl std::fmt::Debug for Watch {
 
 impl WatchedView {
     fn new(
-        read: &impl Read,
         object: &BusinessObject,
         compiled: Option<&Compiled>,
-    ) -> Result<Self, GatewayError> {
-        let mut view = Self {
+        filter: Option<SubjectFilter>,
+    ) -> Self {
+        let links = compiled.filter(|_| filter.is_some());
+        Self {
             id: object.id.clone(),
             exports_on_change: object.definition.export_on_change,
             keeps_ages: object.definition.retention.is_some(),
-            links: HolderLinks::default(),
-            filter: None,
-        };
-        if let Some(compiled) = compiled
-            && namespace::get(read, &compiled.mapping.root.namespace)?.is_some()
-        {
-            view.links = HolderLinks::of_mapping(&compiled.mapping.root);
-            view.filter = Some(members::build_member_filter(read, compiled)?);
+            links: links.map_or_else(HolderLinks::default, |compiled| {
+                HolderLinks::of_mapping(&compiled.mapping.root)
+            }),
+            filter,
         }
-        Ok(view)
     }
 
     /// Returns whether this version of the gateway cannot determine the members.
@@ -250,16 +310,17 @@ mod tests {
         let first = define("A");
         let watch = catalogue.watch();
         let ids =
-            |views: &[WatchedView]| views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
+            |watched: &WatchedDefinitions| watched.views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
         let rolled_back = store.transact(|t| -> Result<(), GatewayError> {
             change_feed::stop_watching(t, &first.object.id)?;
             t.delete_document(catalogue::COLLECTION, first.object.id.as_bytes())?;
-            assert_eq!(ids(&watch.current_views(t)?), Vec::<String>::new());
+            let current = watch.current_definitions(t)?;
+            assert_eq!(ids(&current), Vec::<String>::new());
             Err(GatewayError::new(ErrorClass::Internal, "the sync failed"))
         });
         assert!(rolled_back.is_err());
         let second = define("B");
-        let views = watch.current_views(&store.read()).unwrap();
+        let views = watch.current_definitions(&store.read()).unwrap();
         assert_eq!(ids(&views), [first.object.id.clone(), second.object.id.clone()]);
     }
 }

@@ -33,26 +33,40 @@ impl<'v> MappingWriter<'v> {
         DerivedMapping { config: self.out, notes: self.notes }
     }
 
-    /// Writes the whole mapping for the objects in `seen`.
-    pub(super) fn write_root(&mut self, name: &str, seen: &SeenValues<'_>) {
+    /// Writes the whole mapping for the objects in `seen`. The field `key` identifies them.
+    pub(super) fn write_root(&mut self, name: &str, seen: &SeenValues<'_>, key: Option<&str>) {
         let vocabulary = quote_yaml(self.vocabulary);
         let space = self.reserve_namespace(name, "");
         self.write_line(0, "prefixes:");
         self.write_line(2, &format!("v: {vocabulary}"));
         self.write_line(0, "type: object");
         self.write_line(0, &format!("path: {space}:."));
-        if seen.id_member().is_none() {
+        if let Some(key) = key {
+            self.write_line(0, &format!("key: {}", yaml_key(key)));
+            self.add_note(
+                key,
+                "The field is the key, because each sample has another value: an object with the same value is the same \
+                 object. Remove `key` if objects can share a value.",
+            );
+        } else if seen.id_member().is_none() {
             self.add_note(
                 "",
                 "No field holds the objects' URIs, so each object sent without `uri` is stored as a new object with \
-                 its own URI. Send `uri` to update a stored object.",
+                 its own URI. Send `uri` to update a stored object, or add a `key` to the mapping.",
             );
         }
-        self.write_fields(0, seen, &space, "");
+        self.write_fields(0, seen, &space, "", key);
     }
 
-    /// Writes the `fields` of an object in this namespace.
-    fn write_fields(&mut self, indent: usize, seen: &SeenValues<'_>, space: &str, place: &str) {
+    /// Writes the `fields` of an object in this namespace. The field `key` is required.
+    fn write_fields(
+        &mut self,
+        indent: usize,
+        seen: &SeenValues<'_>,
+        space: &str,
+        place: &str,
+        key: Option<&str>,
+    ) {
         self.write_line(indent, "fields:");
         let id = seen.id_member();
         let mut has_value = false;
@@ -66,6 +80,9 @@ impl<'v> MappingWriter<'v> {
                 self.add_misfit(&place, format!("The field is left out: {why}."));
             } else {
                 has_value |= self.write_field(indent + 2, name, member, space, &place);
+                if key == Some(name) {
+                    self.write_line(indent + 4, "required: true");
+                }
             }
         }
         if !has_value {
@@ -113,7 +130,7 @@ impl<'v> MappingWriter<'v> {
                 let inner = self.reserve_namespace(name, space);
                 self.write_line(inside, "type: object");
                 self.write_line(inside, &format!("path: v:{}/{inner}:.", self.local_name(name)));
-                self.write_fields(inside, seen, &inner, place);
+                self.write_fields(inside, seen, &inner, place, None);
             }
             (GuessedType::Array, None) => {
                 self.add_note(
@@ -132,7 +149,7 @@ impl<'v> MappingWriter<'v> {
                     let inner = self.reserve_namespace(name, space);
                     self.write_line(inside + 2, "type: object");
                     self.write_line(inside + 2, &format!("path: {inner}:."));
-                    self.write_fields(inside + 2, elements, &inner, place);
+                    self.write_fields(inside + 2, elements, &inner, place, None);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The work of one request inside its transaction: from the body, object by object, to the answer.
 use super::answer::{Outcome, Status, Warnings};
-use super::convert::{Converter, format_value};
+use super::convert::{Converter, IgnoredFields, format_value};
 use super::delete::Deletion;
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
@@ -9,14 +9,14 @@ use super::repeats::RepeatedObjects;
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
 use super::{Answer, Body, Limits, Mode, Request, lines};
-use crate::mapping::Shape;
+use crate::mapping::{Shape, UnknownFields};
 use crate::members;
 use crate::resource::Compiled;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Json};
 use penstock_store::Transaction;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Applies the request to the transaction without committing it. Returns the answer, and the nested objects that were
 /// removed because nothing refers to them any more.
@@ -26,7 +26,8 @@ pub(super) fn apply_request(
     request: &Request<'_>,
 ) -> Result<(Answer, Vec<NamedNode>), GatewayError> {
     let mapping = &request.business_object.mapping;
-    let spaces = MappingNamespaces::read(transaction, mapping)?;
+    let definitions = request.watch.current_definitions(transaction)?;
+    let spaces = MappingNamespaces::read(transaction, mapping, &definitions)?;
     let business_objects = [request.business_object];
     let scope = if request.api_key.is_some_and(|key| key.is_bound) {
         WriteScope::limited_to(transaction, &business_objects)?
@@ -38,17 +39,27 @@ pub(super) fn apply_request(
         namespaces: &spaces,
         scope: &scope,
         mode: request.mode,
+        condition: request.condition,
         findings: Findings::default(),
         warnings: Warnings::default(),
         orphans: Orphans::default(),
         repeats: RepeatedObjects::default(),
         minted: HashSet::new(),
         claimed: HashSet::new(),
+        named_by_key: HashMap::new(),
+        unlinked: Vec::new(),
+        ignored_fields: (mapping.unknown_fields == UnknownFields::Ignore)
+            .then(IgnoredFields::default),
         created_nested: HashSet::new(),
         nested: Vec::new(),
     };
     let mut answer = Answer::new(request.mode);
+    let mut count = 0_usize;
     let mut each = |index, json| {
+        count += 1;
+        if count > 1 && request.condition.is_some() {
+            return Err(condition_error());
+        }
         if let Some(outcome) = apply_object(&mut writer, &mapping.root, index, json)? {
             answer.push(outcome);
         }
@@ -73,14 +84,26 @@ pub(super) fn apply_request(
     if let Some(error) = writer.findings.take_error() {
         return Err(error);
     }
-    let RequestWriter { transaction, orphans, mut warnings, .. } = writer;
-    let removed = orphans.remove_orphans(transaction, &scope)?;
+    if count == 0 && request.condition.is_some() {
+        return Err(condition_error());
+    }
+    let RequestWriter { transaction, orphans, mut warnings, unlinked, .. } = writer;
+    let members = (request.mode == Mode::Merge).then_some(&*definitions);
+    let removed = orphans.remove_orphans(transaction, &scope, members)?;
+    warn_of_unlinked(&unlinked, &removed, &mut warnings);
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
         warn_of_non_members(transaction, request.business_object, &answer, &mut warnings)?;
     }
     answer.warnings = warnings.into_vec();
     Ok((answer, removed))
+}
+
+fn condition_error() -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Malformed,
+        "If-Match is the state of one object, so the request must have exactly one",
+    )
 }
 
 /// Removes these objects, and the objects nested in them that nothing refers to any more. Returns how many were
@@ -104,7 +127,7 @@ pub(super) fn remove_objects<'a>(
         let outcome = deletion.delete(shape, 0, uri.clone())?;
         deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
     }
-    Ok(deleted + orphans.remove_orphans(transaction, &WriteScope::ALL)?.len() as u64)
+    Ok(deleted + orphans.remove_orphans(transaction, &WriteScope::ALL, None)?.len() as u64)
 }
 
 /// Applies one object of the request. Returns `None` if the object has an error.
@@ -118,12 +141,21 @@ fn apply_object<'m>(
     let mut converter = Converter {
         findings: &mut writer.findings,
         warnings: &mut writer.warnings,
+        ignored_fields: writer.ignored_fields.as_mut(),
+        null_clears: writer.mode == Mode::Merge,
         pointer: format!("/data/{index}"),
     };
     if writer.mode == Mode::Delete {
-        let Some(uri) = converter.convert_reference(shape, json) else { return Ok(None) };
-        if writer.findings.count() > before {
-            return Ok(None);
+        let Some(mut node) = converter.convert_reference(shape, json) else { return Ok(None) };
+        let uri = match node.uri.take() {
+            Some(uri) => uri,
+            None => match writer.find_existing(&node)? {
+                Some(uri) => uri,
+                None => return Ok(None),
+            },
+        };
+        if let Some(condition) = writer.condition {
+            condition.check_object(writer.transaction, shape, &uri)?;
         }
         let RequestWriter { transaction, orphans, scope, warnings, .. } = writer;
         let mut deletion = Deletion { transaction, orphans, scope, warnings };
@@ -140,13 +172,35 @@ fn apply_object<'m>(
         Some(node) if writer.findings.count() == before => {
             let outcome = writer.write_root(index, node)?;
             if let Some(outcome) = &outcome
-                && writer.mode == Mode::Replace
+                && matches!(writer.mode, Mode::Replace | Mode::Merge)
             {
                 writer.orphans.keep_named(NamedNode::new_unchecked(&outcome.uri));
             }
             Ok(outcome)
         }
         _ => Ok(None),
+    }
+}
+
+/// Names the nested objects that lost a link in a MERGE, and tells which of them were removed.
+fn warn_of_unlinked(
+    unlinked: &[(String, NamedNode)],
+    removed: &[NamedNode],
+    warnings: &mut Warnings,
+) {
+    const MAX_NAMED: usize = 100;
+    let removed: HashSet<&NamedNode> = removed.iter().collect();
+    for (pointer, uri) in unlinked.iter().take(MAX_NAMED) {
+        let uri_text = uri.as_str();
+        warnings.push(pointer, if removed.contains(uri) {
+            format!("{uri_text} was removed, because nothing refers to it any more")
+        } else {
+            format!("{uri_text} is no longer linked here; it stays stored")
+        });
+    }
+    if unlinked.len() > MAX_NAMED {
+        let more = unlinked.len() - MAX_NAMED;
+        warnings.push("", format!("{more} more nested objects are no longer linked, or were removed"));
     }
 }
 

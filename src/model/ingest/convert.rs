@@ -5,7 +5,7 @@ use super::literal::{describe_mismatch, to_iri, to_literal};
 use super::node::{GivenField, GivenObject, GivenValue};
 use crate::mapping::{self, Field, FieldKind, Property, Shape};
 use crate::view::find_owning_field;
-use oxrdf::{NamedNode, Term};
+use oxrdf::Term;
 use penstock_base::json::{Json, push_pointer};
 use std::collections::HashSet;
 
@@ -14,7 +14,28 @@ use std::collections::HashSet;
 pub(super) struct Converter<'c> {
     pub(super) findings: &'c mut Findings,
     pub(super) warnings: &'c mut Warnings,
+    /// The fields that the mapping does not have, if they are left out; otherwise they are errors.
+    pub(super) ignored_fields: Option<&'c mut IgnoredFields>,
+    /// Whether `null` clears a field, as in MERGE.
+    pub(super) null_clears: bool,
     pub(super) pointer: String,
+}
+
+/// The names of fields that the mapping does not have. Each is reported once in a request.
+#[derive(Debug, Default)]
+pub(super) struct IgnoredFields {
+    reported: HashSet<String>,
+}
+
+impl IgnoredFields {
+    /// The maximum number of names that are remembered.
+    const MAX_NAMES: usize = 1000;
+
+    /// Returns whether a field is to be reported. `namespace` tells fields of different objects apart.
+    fn add(&mut self, namespace: &str, name: &str) -> bool {
+        self.reported.len() < Self::MAX_NAMES
+            && self.reported.insert(format!("{namespace}\n{name}"))
+    }
 }
 
 impl Converter<'_> {
@@ -37,19 +58,42 @@ impl Converter<'_> {
         Some(node)
     }
 
-    /// Converts an object that must have only its URI, as in DELETE. Reports other fields.
-    pub(super) fn convert_reference(&mut self, shape: &Shape, json: Json) -> Option<NamedNode> {
+    /// Converts an object that must have only its URI or the fields of its key, as in DELETE. Reports other fields.
+    pub(super) fn convert_reference<'m>(
+        &mut self,
+        shape: &'m Shape,
+        json: Json,
+    ) -> Option<GivenObject<'m>> {
         let before = self.findings.count();
         let node = self.convert_object(shape, json)?;
-        for given in &node.given {
+        let key = shape.key_fields().map_or(&[][..], |key| &key.indexes);
+        for given in node.given.iter().filter(|given| !key.contains(&given.field_index)) {
             let name = shape.fields.get(given.field_index).map_or("", |field| field.name.as_str());
-            let message = "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE or REPLACE";
+            let message = if key.is_empty() {
+                "DELETE takes only the uri, because it removes the whole object; to remove single values, use UPDATE or REPLACE"
+            } else {
+                "DELETE takes only the uri or the fields of the key, because it removes the whole object; to remove single \
+                 values, use UPDATE, REPLACE or MERGE"
+            };
             self.with_pointer(name, |here| here.report_invalid(message));
         }
-        if node.uri.is_none() && self.findings.count() == before {
-            self.report_invalid("the uri of the object to remove is missing");
+        if self.findings.count() > before {
+            return None;
         }
-        node.uri
+        let has_key = !key.is_empty()
+            && key.iter().all(|index| {
+                node.given.iter().any(|given| given.field_index == *index && !given.values.is_empty())
+            });
+        if node.uri.is_none() && !has_key {
+            self.report_invalid(if key.is_empty() {
+                "the uri of the object to remove is missing".to_owned()
+            } else {
+                let names = shape.key_names().join(", ");
+                format!("the uri of the object to remove, or its key ({names}), is missing")
+            });
+            return None;
+        }
+        Some(node)
     }
 
     fn convert_member(&mut self, node: &mut GivenObject<'_>, name: &str, value: Json) {
@@ -61,6 +105,14 @@ impl Converter<'_> {
         let Some((place, field)) =
             shape.fields.iter().enumerate().find(|(_, field)| field.name == name)
         else {
+            if let Some(ignored) = &mut self.ignored_fields {
+                if ignored.add(&shape.namespace, name) {
+                    let name = quote_excerpt(name);
+                    let message = format!("the mapping has no field {name}; it is left out everywhere");
+                    self.warnings.push(&self.pointer, message);
+                }
+                return;
+            }
             let known: Vec<_> = shape.fields.iter().take(20).map(|f| f.name.as_str()).collect();
             self.report_invalid(format!(
                 "the mapping has no field {}; it has {}",
@@ -72,6 +124,9 @@ impl Converter<'_> {
         let FieldKind::Property(property) = &field.kind else { return };
         let first = node.given.len();
         match value {
+            Json::Null if self.null_clears => {
+                node.given.push(GivenField { field_index: place, values: Vec::new() });
+            }
             Json::Null => {}
             Json::Array(elements) if property.is_array => {
                 let values = self.convert_elements(property, elements);

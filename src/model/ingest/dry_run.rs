@@ -49,6 +49,7 @@ pub fn dry_run_ingestion(
         check: &NoClient,
         caller: "",
         idempotency_key: None,
+        condition: None,
         api_key: None,
         traceparent: None,
         lists_objects: true,

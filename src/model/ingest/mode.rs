@@ -1,4 +1,4 @@
-//! The five modes of an ingestion.
+//! The modes of an ingestion.
 use penstock_base::error::{ErrorClass, GatewayError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,6 +14,8 @@ pub enum Mode {
     Replace,
     /// Replaces the values of the fields that the request gives.
     Update,
+    /// Creates objects, or replaces the values of the fields that the request gives (RFC 7396): `null` removes them.
+    Merge,
     /// Removes the named objects.
     Delete,
     /// Stores nothing and returns the answer of `Add`.
@@ -21,12 +23,17 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// All modes.
+    pub const ALL: [Self; 6] =
+        [Self::Add, Self::Replace, Self::Update, Self::Merge, Self::Delete, Self::Validate];
+
     /// Returns the name as in the query parameter.
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => "ADD",
             Self::Replace => "REPLACE",
             Self::Update => "UPDATE",
+            Self::Merge => "MERGE",
             Self::Delete => "DELETE",
             Self::Validate => "VALIDATE",
         }
@@ -44,19 +51,19 @@ impl std::str::FromStr for Mode {
 
     /// Parses the query parameter, which is case-sensitive.
     fn from_str(text: &str) -> Result<Self, GatewayError> {
-        let all = [Self::Add, Self::Replace, Self::Update, Self::Delete, Self::Validate];
-        all.into_iter()
+        Self::ALL
+            .into_iter()
             .find(|mode| mode.name() == text)
             .ok_or_else(|| {
                 let shown = super::findings::quote_excerpt(text);
-                let meant = all.iter().find(|mode| mode.name().eq_ignore_ascii_case(text.trim()));
+                let meant = Self::ALL.iter().find(|mode| mode.name().eq_ignore_ascii_case(text.trim()));
                 let hint = meant.map_or_else(String::new, |mode| {
                     format!(" (did you mean {mode}? modes are in capitals)")
                 });
                 GatewayError::new(
                     ErrorClass::Malformed,
                     format!(
-                        "Ingestion failed: {shown} is not a mode{hint}; mode is one of ADD, REPLACE, UPDATE, DELETE, VALIDATE"
+                        "Ingestion failed: {shown} is not a mode{hint}; mode is one of ADD, REPLACE, UPDATE, MERGE, DELETE, VALIDATE"
                     ),
                 )
             })
@@ -69,7 +76,7 @@ mod tests {
 
     #[test]
     fn only_the_exact_names_of_modes_are_parsed() {
-        for mode in [Mode::Add, Mode::Replace, Mode::Update, Mode::Delete, Mode::Validate] {
+        for mode in Mode::ALL {
             assert_eq!(mode.name().parse::<Mode>(), Ok(mode));
         }
         for wrong in ["add", "", "PATCH", " ADD"] {

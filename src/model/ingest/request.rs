@@ -1,5 +1,5 @@
 //! The request for one ingestion.
-use super::Mode;
+use super::{Mode, ObjectCondition};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
@@ -40,6 +40,8 @@ pub struct Request<'a> {
     pub traceparent: Option<&'a str>,
     /// The header `Idempotency-Key`. VALIDATE ignores it, because it stores nothing.
     pub idempotency_key: Option<&'a str>,
+    /// The state that the only object of the request must have.
+    pub condition: Option<&'a ObjectCondition>,
     /// Whether the answer lists the outcome of each object. An omitted list is not stored under the key either, so the
     /// answers of a stream stay small whatever its length.
     pub lists_objects: bool,

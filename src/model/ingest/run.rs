@@ -11,7 +11,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events;
 use penstock_base::telemetry::metrics;
 use penstock_store::Error;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How an ingestion without errors ended.
 enum Completion {
@@ -86,7 +86,12 @@ fn run_ingestion(
             {
                 return Ok(Completion::Replayed(answer));
             }
-            let definition = &request.business_object.object.definition;
+            let object = &request.business_object.object;
+            let stored = request.watch.current_definitions(transaction)?.version_of(&object.id);
+            if stored.is_some_and(|version| version != object.version) {
+                return Err(outdated_error(&object.definition.name).into());
+            }
+            let definition = &object.definition;
             if !definition.enabled {
                 let message = format!("the Business Object {:?} is disabled", definition.name);
                 return Err(GatewayError::new(ErrorClass::Conflict, message).into());
@@ -108,6 +113,14 @@ fn run_ingestion(
             Ok(Completion::Committed(answer, orphans, Box::new(record)))
         })?;
     Ok(done)
+}
+
+/// The definition was replaced after the request read it. With the old one, objects could be stored without a new key.
+fn outdated_error(name: &str) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Unavailable(Duration::from_secs(1)),
+        format!("the Business Object {name:?} was just replaced; send the request again"),
+    )
 }
 
 /// Logs the objects that the request removed without naming them. One of them may have been ingested as an object of

@@ -1,23 +1,25 @@
-//! Writes objects over existing data: ADD, UPDATE and REPLACE.
+//! Writes objects over existing data: ADD, UPDATE, REPLACE and MERGE.
 //!
 //! An object's own quads, including its links, are written before its nested objects. Each object is read again before
 //! it is written. So several mentions of one object in a request see each other, as if they were separate requests.
 use super::Mode;
 use super::answer::{Nested, Outcome, Status, Warnings};
-use super::convert::{format_both, format_value};
+use super::condition::ObjectCondition;
+use super::convert::{IgnoredFields, format_both, format_value};
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenField, GivenObject, GivenValue};
 use super::orphans::Orphans;
 use super::repeats::{Mention, RepeatedObjects};
+use super::resolve::keep_stored_value;
 use super::write_scope::WriteScope;
 use crate::mapping::{self, FieldKind, Property};
-use crate::namespace::{self, Generator};
 use crate::view::find_owning_field;
+use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{Read, Transaction};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// Writes the objects of one request.
 #[derive(Debug)]
@@ -26,6 +28,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) namespaces: &'w MappingNamespaces,
     pub(super) scope: &'w WriteScope<'w>,
     pub(super) mode: Mode,
+    /// The state that the object of the request must have.
+    pub(super) condition: Option<&'w ObjectCondition>,
     pub(super) findings: Findings,
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
@@ -34,6 +38,12 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) minted: HashSet<NamedNode>,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
     pub(super) claimed: HashSet<NamedNode>,
+    /// The objects of this request that have the key of this URI, but another URI. They may not be written yet.
+    pub(super) named_by_key: HashMap<NamedNode, NamedNode>,
+    /// The nested objects that lost a link in a MERGE, each with the field that linked to it.
+    pub(super) unlinked: Vec<(String, NamedNode)>,
+    /// The fields that the mapping does not have, if they are left out.
+    pub(super) ignored_fields: Option<IgnoredFields>,
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
     /// they count as created too.
     pub(super) created_nested: HashSet<NamedNode>,
@@ -42,9 +52,9 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
 
 /// A URI, and whether it was just minted. An object with a new URI has no quads yet.
 #[derive(Debug, Clone)]
-struct ObjectName {
-    uri: NamedNode,
-    minted: bool,
+pub(super) struct ObjectName {
+    pub(super) uri: NamedNode,
+    pub(super) minted: bool,
 }
 
 /// The object whose own quads are being written.
@@ -75,14 +85,24 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     ) -> Result<Option<Outcome>, GatewayError> {
         let before = self.findings.count();
         self.nested.clear();
-        if self.mode == Mode::Update && node.uri.is_none() {
-            self.findings.add_invalid(
-                &node.pointer,
-                "the uri is missing; UPDATE changes only existing objects",
-            );
-            return Ok(None);
+        if node.uri.is_none() && node.shape.key_fields().is_none() {
+            let missing = match self.mode {
+                Mode::Update => "the uri is missing; UPDATE changes only existing objects",
+                Mode::Merge => {
+                    "the uri is missing, and the mapping has no key that identifies the object; send the uri, or add a \
+                     `key` to the mapping"
+                }
+                _ => "",
+            };
+            if !missing.is_empty() {
+                self.findings.add_invalid(&node.pointer, missing);
+                return Ok(None);
+            }
         }
-        let Some(name) = self.resolve_name(&node, None)? else { return Ok(None) };
+        let Some(name) = self.resolve_name(&node, None, None)? else { return Ok(None) };
+        if let Some(condition) = self.condition {
+            condition.check_object(self.transaction, node.shape, &name.uri)?;
+        }
         let change = self.write_object(node, &name, true)?;
         if self.findings.count() > before {
             return Ok(None);
@@ -94,52 +114,6 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         };
         let uri = name.uri.into_string();
         Ok(Some(Outcome { index, uri, status, nested: std::mem::take(&mut self.nested) }))
-    }
-
-    /// Returns the URI of an object: given, found through the link of its parent, or minted.
-    fn resolve_name(
-        &mut self,
-        node: &GivenObject<'m>,
-        found: Option<NamedNode>,
-    ) -> Result<Option<ObjectName>, GatewayError> {
-        if let Some(uri) = &node.uri {
-            if self.minted.contains(uri) {
-                self.findings.add_invalid(
-                    &node.pointer,
-                    format!(
-                        "the URI {} was just minted for another object of this request; place objects with URIs first",
-                        uri.as_str()
-                    ),
-                );
-                return Ok(None);
-            }
-            if self.namespaces.may_mint_later(uri) {
-                self.claimed.insert(uri.clone());
-            }
-            return Ok(Some(ObjectName { uri: uri.clone(), minted: false }));
-        }
-        if let Some(uri) = found {
-            return Ok(Some(ObjectName { uri, minted: false }));
-        }
-        let (namespace, _) = self.namespaces.namespace_of(node.shape);
-        if namespace.generator == Generator::Manual {
-            self.findings.add_invalid(
-                &node.pointer,
-                format!(
-                    "the uri is missing, and the namespace {:?} mints none (its generator is manual)",
-                    namespace.name
-                ),
-            );
-            return Ok(None);
-        }
-        let mut uri = namespace::mint_identifier(self.transaction, namespace)?;
-        while self.claimed.contains(&uri) {
-            uri = namespace::mint_identifier(self.transaction, namespace)?;
-        }
-        if namespace.generator == Generator::Counter {
-            self.minted.insert(uri.clone());
-        }
-        Ok(Some(ObjectName { uri, minted: true }))
     }
 
     fn write_object(
@@ -185,12 +159,32 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         let mut given = node.given.into_iter().peekable();
         for (place, field) in shape.fields.iter().enumerate() {
             let FieldKind::Property(property) = &field.kind else { continue };
-            let given = given.next_if(|given| given.field_index == place);
+            let mut given = given.next_if(|given| given.field_index == place);
             let current: Vec<&Quad> =
                 owned.iter().filter(|(owner, _)| *owner == place).map(|(_, quad)| quad).collect();
             let field = &field.name;
+            if shape.key_fields().is_some_and(|key| key.indexes.contains(&place))
+                && let Some(given) = &mut given
+                && let Err(stored) = keep_stored_value(property, &mut given.values, &current)
+            {
+                let message = format!(
+                    "the value {} is part of the key of {} and cannot be changed; delete the object and create another one",
+                    format_value(&stored),
+                    name.uri.as_str()
+                );
+                self.findings.add_invalid(&field_pointer(&node.pointer, field), message);
+                continue;
+            }
             changed |=
                 self.write_field(&target, field, property, given, &current, &mut children)?;
+        }
+        for rdf_type in &shape.types {
+            changed |= self.transaction.insert(QuadRef::new(
+                target.subject.as_ref(),
+                rdf::TYPE,
+                rdf_type.as_ref(),
+                graph.as_ref(),
+            ))?;
         }
         for (child, name) in children {
             changed |= self.write_object(child, &name, false)?.changed;
@@ -201,13 +195,16 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     /// Checks whether the mode accepts this object of the request.
     fn accepts_root(&mut self, node: &GivenObject<'m>, new: bool) -> bool {
         let wrong = match self.mode {
+            Mode::Update if new && node.uri.is_none() => {
+                "no object has this key, and UPDATE changes only existing ones; ADD, REPLACE and MERGE create objects"
+            }
             Mode::Update if new => {
-                "no object with this uri exists, and UPDATE changes only existing ones; ADD and REPLACE create objects"
+                "no object with this uri exists, and UPDATE changes only existing ones; ADD, REPLACE and MERGE create objects"
             }
             Mode::Replace if !node.has_values() => {
                 "the object has no value, so there is nothing to store; DELETE removes objects"
             }
-            Mode::Add | Mode::Validate if new && !node.has_values() => {
+            Mode::Add | Mode::Merge | Mode::Validate if new && !node.has_values() => {
                 "the object has no value, so there is nothing to store"
             }
             _ => return true,
@@ -247,7 +244,8 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 GivenValue::Object(node) if mention == Mention::Same && node.uri.is_none() => {}
                 GivenValue::Object(node) => {
                     let found = if property.is_array { None } else { find_linked_object(current) };
-                    if let Some(name) = self.resolve_name(&node, found)? {
+                    let parent = Some(target.name.uri.as_ref());
+                    if let Some(name) = self.resolve_name(&node, found, parent)? {
                         wanted.push(name.uri.clone().into());
                         children.push((node, name));
                     }
@@ -257,7 +255,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         if mention == Mention::Same {
             return Ok(false);
         }
-        if self.mode == Mode::Replace || self.mode == Mode::Update {
+        if matches!(self.mode, Mode::Replace | Mode::Update | Mode::Merge) {
             return self.replace_values(target, field, property, current, &wanted);
         }
         if !property.is_array
@@ -323,11 +321,13 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 continue;
             }
             changed |= self.transaction.remove(quad.as_ref())?;
-            if self.mode == Mode::Replace
-                && let (mapping::Value::Object(shape), Term::NamedNode(uri)) =
-                    (&property.value, &quad.object)
+            if let (Mode::Replace | Mode::Merge, mapping::Value::Object(shape), Term::NamedNode(uri)) =
+                (self.mode, &property.value, &quad.object)
             {
                 self.orphans.suspect(uri.clone(), shape);
+                if self.mode == Mode::Merge {
+                    self.unlinked.push((field_pointer(target.pointer, field), uri.clone()));
+                }
             }
         }
         Ok(self.insert_terms(target, property, wanted)? || changed)
@@ -345,7 +345,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             return;
         }
         let lacking = match self.mode {
-            Mode::Update => given.is_some() || target.new,
+            Mode::Update | Mode::Merge => given.is_some() || target.new,
             Mode::Replace => true,
             Mode::Add | Mode::Validate | Mode::Delete => current.is_empty(),
         };
@@ -367,7 +367,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         let values = match self.mode {
             Mode::Replace => Some(values.unwrap_or_default()),
             Mode::Update => values,
-            Mode::Add | Mode::Validate | Mode::Delete => return Mention::First,
+            Mode::Add | Mode::Merge | Mode::Validate | Mode::Delete => return Mention::First,
         };
         if target.name.minted {
             return Mention::First;
@@ -384,7 +384,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
     }
 }
 
-fn field_pointer(object: &str, field: &str) -> String {
+pub(super) fn field_pointer(object: &str, field: &str) -> String {
     let mut pointer = object.to_owned();
     penstock_base::json::push_pointer(&mut pointer, field);
     pointer

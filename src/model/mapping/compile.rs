@@ -1,17 +1,18 @@
 //! Compiles YAML nodes into the tree of shapes.
 //!
-//! `definition` reads the entries of one definition, `field` a field by its type. `share` checks that each value of a
-//! shared property belongs to one field. An error is reported where it is found, and reading continues, so one run
+//! `definition` reads the entries of one definition, `field` a field by its type, `key` what identifies an object and its
+//! types. `share` checks that each value of a shared property belongs to one field. An error is reported where it is found, and reading continues, so one run
 //! reports all errors.
 
 mod definition;
 mod field;
+mod key;
 mod share;
 
 use super::path;
 use super::prefixes::Prefixes;
 use super::yaml::{self, Content, Location, Node};
-use super::{Field, FieldKind, Mapping, Shape};
+use super::{Field, FieldKind, Mapping, Shape, UnknownFields};
 use definition::{Definition, Position};
 use oxrdf::NamedNode;
 use penstock_base::error::{Finding, Place};
@@ -49,7 +50,7 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
             let root = compiler.compile_root(&node).ok();
             let Compiler { prefixes, warnings, .. } = compiler;
             findings = compiler.findings;
-            root.map(|root| Mapping { root, prefixes, warnings })
+            root.map(|(root, unknown_fields)| Mapping { root, prefixes, unknown_fields, warnings })
         }
         Err(finding) => {
             findings.push(finding);
@@ -105,11 +106,15 @@ impl Compiler {
         ErrorReported
     }
 
-    fn compile_root(&mut self, node: &Node) -> Checked<Shape> {
+    fn compile_root(&mut self, node: &Node) -> Checked<(Shape, UnknownFields)> {
         let place = Position::Root;
         let definition = self.read_definition(node, &place)?;
         self.read_prefixes(&definition);
-        self.check_keys(&definition, &["type", "path", "fields", "prefixes"], &place);
+        self.check_keys(
+            &definition,
+            &["type", "path", "fields", "key", "types", "unknownFields", "prefixes"],
+            &place,
+        );
         let is_object = match self.read_text(&definition, "type", &place) {
             Ok(Some((_, "object"))) => Ok(()),
             Ok(Some((at, other))) => {
@@ -136,10 +141,11 @@ impl Compiler {
             Err(reported) => Err(reported),
         };
         self.root_namespace = namespace.as_ref().ok().cloned();
-        let fields = self.compile_fields(&definition, &place);
+        let unknown_fields = self.read_unknown_fields(&definition, &place);
+        let root = self.compile_shape(&definition, namespace, &place);
         is_object?;
-        let mapping =
-            Mapping::new(Shape { namespace: namespace?, fields: fields?, uri_prefix: None });
+        let (root, unknown_fields) = (root?, unknown_fields?);
+        let mapping = Mapping::new(root);
         let namespaces = mapping.namespaces().len();
         if namespaces > MAX_NAMESPACES {
             let message = format!(
@@ -147,7 +153,38 @@ impl Compiler {
             );
             return Err(self.report_error(definition.at, &place, message));
         }
-        Ok(mapping.root)
+        Ok((mapping.root, unknown_fields))
+    }
+
+    /// Reads what all objects have, the root and nested ones: fields, key and types.
+    fn compile_shape(
+        &mut self,
+        definition: &Definition<'_>,
+        namespace: Checked<String>,
+        place: &Position<'_>,
+    ) -> Checked<Shape> {
+        let fields = self.compile_fields(definition, place);
+        let types = self.read_types(definition, place);
+        let mut shape = Shape::new(namespace?, fields?);
+        shape.key = self.read_key(definition, &shape, place)?;
+        shape.types = types?;
+        self.check_types(definition, &shape, place)?;
+        Ok(shape)
+    }
+
+    fn read_unknown_fields(
+        &mut self,
+        definition: &Definition<'_>,
+        place: &Position<'_>,
+    ) -> Checked<UnknownFields> {
+        match self.read_text(definition, "unknownFields", place)? {
+            None | Some((_, "reject")) => Ok(UnknownFields::Reject),
+            Some((_, "ignore")) => Ok(UnknownFields::Ignore),
+            Some((at, other)) => {
+                let message = format!("`unknownFields` is `{other}`; write `reject` or `ignore`");
+                Err(self.report_error(at, place, message))
+            }
+        }
     }
 
     fn read_prefixes(&mut self, root: &Definition<'_>) {

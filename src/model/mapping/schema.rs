@@ -1,5 +1,5 @@
 //! Writes the JSON Schema (2020-12) of one object.
-use super::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
+use super::{Field, FieldKind, KeyScope, Literal, Mapping, Property, Shape, UnknownFields, Value};
 use serde_json::{Map, Value as Json, json};
 
 /// Returns the JSON Schema (2020-12) of one object, in the form that a request's `data` accepts and the view returns. A
@@ -10,7 +10,8 @@ pub fn build_json_schema(name: &str, mapping: &Mapping) -> Json {
     schema.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
     schema.insert("title".to_owned(), json!(name));
     schema.insert("type".to_owned(), json!("object"));
-    schema.append(&mut build_members(&mapping.root));
+    let accepts_others = mapping.unknown_fields == UnknownFields::Ignore;
+    schema.append(&mut build_members(&mapping.root, accepts_others));
     let required = list_required_fields(&mapping.root);
     if !required.is_empty() {
         schema.insert("required".to_owned(), json!(required));
@@ -18,18 +19,25 @@ pub fn build_json_schema(name: &str, mapping: &Mapping) -> Json {
     Json::Object(schema)
 }
 
-/// Returns `properties` and `additionalProperties` of a shape.
-fn build_members(shape: &Shape) -> Map<String, Json> {
+/// Returns `properties` and `additionalProperties` of a shape, and its natural key in the annotations `x-key` and
+/// `x-keyScope`.
+fn build_members(shape: &Shape, accepts_others: bool) -> Map<String, Json> {
     let mut properties = Map::new();
     if shape.find_field("uri").is_none() {
         properties.insert("uri".to_owned(), build_uri_schema(shape));
     }
     for field in &shape.fields {
-        properties.insert(field.name.clone(), build_field_schema(shape, field));
+        properties.insert(field.name.clone(), build_field_schema(shape, field, accepts_others));
     }
     let mut members = Map::new();
     members.insert("properties".to_owned(), Json::Object(properties));
-    members.insert("additionalProperties".to_owned(), json!(false));
+    members.insert("additionalProperties".to_owned(), json!(accepts_others));
+    if let Some(key) = shape.key_fields() {
+        members.insert("x-key".to_owned(), json!(shape.key_names()));
+        if key.scope == KeyScope::Parent {
+            members.insert("x-keyScope".to_owned(), json!("parent"));
+        }
+    }
     members
 }
 
@@ -46,7 +54,10 @@ fn build_uri_schema(shape: &Shape) -> Json {
     let mut schema = json!({
         "type": ["string", "null"],
         "format": "iri",
-        "description": "The URI of the object; one is minted when it is left out",
+        "description": match shape.key_names().as_slice() {
+            [] => "The URI of the object; one is minted when it is left out".to_owned(),
+            names => format!("The URI of the object; when it is left out, the key identifies it: {}", names.join(", ")),
+        },
     });
     if let (Some(prefix), Json::Object(schema)) = (&shape.uri_prefix, &mut schema) {
         schema.insert("pattern".to_owned(), json!(format!("^{}", escape_pattern(prefix))));
@@ -66,9 +77,9 @@ fn escape_pattern(text: &str) -> String {
     escaped
 }
 
-fn build_field_schema(holder: &Shape, field: &Field) -> Json {
+fn build_field_schema(holder: &Shape, field: &Field, accepts_others: bool) -> Json {
     let FieldKind::Property(property) = &field.kind else { return build_uri_schema(holder) };
-    let (kind, value) = build_value_schema(property);
+    let (kind, value) = build_value_schema(property, accepts_others);
     let mut schema = Map::new();
     if property.is_array {
         schema.insert("type".to_owned(), build_type("array", property.required));
@@ -107,7 +118,10 @@ fn describe_property(property: &Property) -> String {
 }
 
 /// Returns the type of one value, and the other members of its schema.
-fn build_value_schema(property: &Property) -> (&'static str, Map<String, Json>) {
+fn build_value_schema(
+    property: &Property,
+    accepts_others: bool,
+) -> (&'static str, Map<String, Json>) {
     let mut more = Map::new();
     let kind = match &property.value {
         Value::Resource => {
@@ -127,7 +141,7 @@ fn build_value_schema(property: &Property) -> (&'static str, Map<String, Json>) 
             "string"
         }
         Value::Object(shape) => {
-            more = build_members(shape);
+            more = build_members(shape, accepts_others);
             let required = list_required_fields(shape);
             if !required.is_empty() {
                 let ids = shape.fields.iter().filter(|field| field.kind == FieldKind::Id);

@@ -116,7 +116,7 @@ mod tests {
                 value: Value::Literal(kind),
             }),
         });
-        Shape { namespace: "N".to_owned(), fields: fields.collect(), uri_prefix: None }
+        Shape::new("N".to_owned(), fields.collect())
     }
 
     fn owning_field(shape: &Shape, term: &Term) -> Option<usize> {

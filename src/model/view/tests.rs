@@ -17,7 +17,7 @@ fn property(name: &str, many: bool, value: Value) -> Field {
 }
 
 fn shape(fields: Vec<Field>) -> Shape {
-    Shape { namespace: "N".to_owned(), fields, uri_prefix: None }
+    Shape::new("N".to_owned(), fields)
 }
 
 /// Renders `urn:s` from a store with these triples (subject, property, value).

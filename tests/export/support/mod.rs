@@ -218,7 +218,7 @@ pub(crate) fn pump(name: &str, targets: &[&str]) -> Compiled {
             }),
         },
     ];
-    let root = Shape { namespace: "Pump".to_owned(), fields, uri_prefix: None };
+    let root = Shape::new("Pump".to_owned(), fields);
     let mut compiled = compile_object(&format!("id-of-{name}"), name, Mapping::new(root));
     compiled.object.definition.push_targets =
         targets.iter().map(|target| PushTarget { bucket_name: (*target).to_owned() }).collect();

@@ -39,7 +39,7 @@ pub(super) fn pointers(error: &GatewayError) -> Vec<String> {
 }
 
 pub(super) fn shape(namespace: &str, fields: Vec<Field>) -> Shape {
-    Shape { namespace: namespace.to_owned(), fields, uri_prefix: None }
+    Shape::new(namespace.to_owned(), fields)
 }
 
 pub(super) fn field(name: &str, value: Value) -> Field {

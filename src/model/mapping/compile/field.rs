@@ -3,13 +3,13 @@ use super::definition::{Definition, Position, format_list};
 use super::{Checked, Compiler, ErrorReported};
 use crate::mapping::path::{self, Path};
 use crate::mapping::yaml::{Content, Location, Node};
-use crate::mapping::{FieldKind, Literal, Property, Shape, Value};
+use crate::mapping::{FieldKind, Literal, Property, Value};
 use oxrdf::NamedNode;
 use oxrdf::vocab::{rdf, xsd};
 use penstock_base::nearest::find_nearest;
 
 /// The maximum number of warnings about one mapping.
-const MAX_WARNINGS: usize = 20;
+pub(super) const MAX_WARNINGS: usize = 20;
 
 /// The values of `type`.
 const TYPES: &[(&str, Type)] = &[
@@ -43,7 +43,10 @@ impl Type {
     /// Returns the keys that a definition of this type takes, as a field and as an element.
     fn allowed_keys(self) -> (&'static [&'static str], &'static [&'static str]) {
         match self {
-            Self::Object => (&["type", "path", "fields", "required"], &["type", "path", "fields"]),
+            Self::Object => (
+                &["type", "path", "fields", "required", "key", "keyScope", "types"],
+                &["type", "path", "fields", "key", "keyScope", "types"],
+            ),
             Self::String => (
                 &["type", "path", "datatype", "language", "required"],
                 &["type", "path", "datatype", "language"],
@@ -245,15 +248,8 @@ impl Compiler {
                     )),
                     Err(ErrorReported) => Err(ErrorReported),
                 };
-                let fields = self.compile_fields(definition, place);
-                return Ok((
-                    path?.and_then(|(_, path)| path.predicate),
-                    Value::Object(Shape {
-                        namespace: namespace?,
-                        fields: fields?,
-                        uri_prefix: None,
-                    }),
-                ));
+                let shape = self.compile_shape(definition, namespace, place);
+                return Ok((path?.and_then(|(_, path)| path.predicate), Value::Object(shape?)));
             }
             Type::Resource => Ok(Value::Resource),
             Type::String => self.compile_string(definition, place).map(Value::Literal),

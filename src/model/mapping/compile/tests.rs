@@ -97,11 +97,7 @@ fields:
 ";
     let field = |name: &str, kind| Field { name: name.to_owned(), kind };
     let property = |name: &str, property| field(name, FieldKind::Property(property));
-    let shape = |namespace: &str, fields| Shape {
-        namespace: namespace.to_owned(),
-        fields,
-        uri_prefix: None,
-    };
+    let shape = |namespace: &str, fields| Shape::new(namespace.to_owned(), fields);
     let location = shape(
         "Location",
         vec![field("uri", FieldKind::Id), property("name", one("http://example.com/name", STRING))],

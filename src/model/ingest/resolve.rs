@@ -1,0 +1,251 @@
+//! Finds the URI of an object of a request: given, of the object with its natural key, linked from its parent, or minted.
+use super::node::{GivenObject, GivenValue};
+use super::write::{ObjectName, RequestWriter};
+use crate::mapping::{Property, Shape};
+use crate::namespace::{self, Generator};
+use crate::natural_key::{self, KeyMatch};
+use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
+use penstock_base::error::GatewayError;
+
+/// The key that an object of the request gives.
+enum GivenKey {
+    /// The values of all fields, as the URI of the key.
+    Complete(NamedNode),
+    /// A field has no value, or the shape has no key.
+    Incomplete,
+    /// An error was reported.
+    Invalid,
+}
+
+impl<'m> RequestWriter<'_, '_, 'm> {
+    /// Returns the URI of an object. `found` is the object that its parent links to, if that decides. `None` if an error
+    /// was reported.
+    pub(super) fn resolve_name(
+        &mut self,
+        node: &GivenObject<'m>,
+        found: Option<NamedNode>,
+        parent: Option<NamedNodeRef<'_>>,
+    ) -> Result<Option<ObjectName>, GatewayError> {
+        let key_uri = match self.read_given_key(node, parent) {
+            GivenKey::Invalid => return Ok(None),
+            GivenKey::Incomplete => None,
+            GivenKey::Complete(uri) => Some(uri),
+        };
+        if let Some(uri) = &node.uri {
+            if !self.accepts_given_uri(node, uri, key_uri)? {
+                return Ok(None);
+            }
+            return Ok(Some(ObjectName { uri: uri.clone(), minted: false }));
+        }
+        if let Some(key_uri) = key_uri {
+            let uri = self.find_by_key(node, key_uri)?;
+            return Ok(uri.map(|uri| ObjectName { uri, minted: false }));
+        }
+        if let Some(uri) = found {
+            return Ok(Some(ObjectName { uri, minted: false }));
+        }
+        let names = node.shape.key_names();
+        if !names.is_empty() {
+            let message = format!(
+                "the object has neither a uri nor a value for each field of its key ({})",
+                names.join(", ")
+            );
+            self.findings.add_invalid(&node.pointer, message);
+            return Ok(None);
+        }
+        self.mint_name(node)
+    }
+
+    fn mint_name(&mut self, node: &GivenObject<'m>) -> Result<Option<ObjectName>, GatewayError> {
+        let (namespace, _) = self.namespaces.namespace_of(node.shape);
+        if namespace.generator == Generator::Manual {
+            self.findings.add_invalid(
+                &node.pointer,
+                format!(
+                    "the uri is missing, and the namespace {:?} mints none (its generator is manual)",
+                    namespace.name
+                ),
+            );
+            return Ok(None);
+        }
+        let mut uri = namespace::mint_identifier(self.transaction, namespace)?;
+        while self.claimed.contains(&uri) {
+            uri = namespace::mint_identifier(self.transaction, namespace)?;
+        }
+        if namespace.generator == Generator::Counter {
+            self.minted.insert(uri.clone());
+        }
+        Ok(Some(ObjectName { uri, minted: true }))
+    }
+
+    /// Returns the URI of the key that the fields of an object give.
+    fn read_given_key(
+        &mut self,
+        node: &GivenObject<'m>,
+        parent: Option<NamedNodeRef<'_>>,
+    ) -> GivenKey {
+        let Some(fields) = node.shape.key_fields() else { return GivenKey::Incomplete };
+        let Some(key) = self.namespaces.key_of(node.shape) else { return GivenKey::Incomplete };
+        let mut texts = Vec::with_capacity(fields.indexes.len());
+        for index in &fields.indexes {
+            let given = node.given.iter().find(|given| given.field_index == *index);
+            let (Some(GivenValue::Term(term)), Some(property)) =
+                (given.and_then(|given| given.values.first()), node.shape.key_property(*index))
+            else {
+                return GivenKey::Incomplete;
+            };
+            let Some(text) = natural_key::key_text(&property.value, term.as_ref()) else {
+                return GivenKey::Incomplete;
+            };
+            if let Some(why) = natural_key::unusable_reason(&text) {
+                let name = node.shape.fields.get(*index).map_or("", |field| field.name.as_str());
+                let message = format!("the value cannot be in the key of the object: {why}");
+                self.findings.add_invalid(&super::write::field_pointer(&node.pointer, name), message);
+                return GivenKey::Invalid;
+            }
+            texts.push(text);
+        }
+        GivenKey::Complete(key.build_uri(parent, &texts))
+    }
+
+    /// Returns the URI of the object with this key, or of a new one.
+    fn find_by_key(
+        &mut self,
+        node: &GivenObject<'m>,
+        key_uri: NamedNode,
+    ) -> Result<Option<NamedNode>, GatewayError> {
+        if let Some(uri) = self.named_by_key.get(&key_uri) {
+            return Ok(Some(uri.clone()));
+        }
+        match self.match_key(node.shape, &key_uri)? {
+            KeyMatch::None => Ok(Some(key_uri)),
+            KeyMatch::One(uri) => Ok(Some(uri)),
+            KeyMatch::Several(found) => {
+                self.findings.add_conflict(&node.pointer, describe_several(&found));
+                Ok(None)
+            }
+            KeyMatch::UriTaken => {
+                let message = format!(
+                    "the object would get the URI {}, whose object has another key now; give this one a uri",
+                    key_uri.as_str()
+                );
+                self.findings.add_conflict(&node.pointer, message);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the stored object of the key that the fields of an object give, for a mode that never creates one. `None`
+    /// if there is none, or if an error was reported.
+    pub(super) fn find_existing(
+        &mut self,
+        node: &GivenObject<'m>,
+    ) -> Result<Option<NamedNode>, GatewayError> {
+        let GivenKey::Complete(key_uri) = self.read_given_key(node, None) else { return Ok(None) };
+        match self.match_key(node.shape, &key_uri)? {
+            KeyMatch::One(uri) => Ok(Some(uri)),
+            KeyMatch::None => Ok(Some(key_uri)),
+            KeyMatch::Several(found) => {
+                self.findings.add_conflict(&node.pointer, describe_several(&found));
+                Ok(None)
+            }
+            KeyMatch::UriTaken => {
+                let message = format!(
+                    "no object has this key, and {} has another key now; give the uri of the object",
+                    key_uri.as_str()
+                );
+                self.findings.add_conflict(&node.pointer, message);
+                Ok(None)
+            }
+        }
+    }
+
+    fn match_key(
+        &mut self,
+        shape: &Shape,
+        key_uri: &NamedNode,
+    ) -> Result<KeyMatch, GatewayError> {
+        let Some(key) = self.namespaces.key_of(shape) else { return Ok(KeyMatch::None) };
+        let is_indexed = self.namespaces.is_key_indexed(shape);
+        Ok(key.find_objects(self.transaction, key_uri, is_indexed)?)
+    }
+
+    /// Checks the URI that the request gives an object, whose fields may give its key too.
+    fn accepts_given_uri(
+        &mut self,
+        node: &GivenObject<'m>,
+        uri: &NamedNode,
+        key_uri: Option<NamedNode>,
+    ) -> Result<bool, GatewayError> {
+        if self.minted.contains(uri) {
+            self.findings.add_invalid(
+                &node.pointer,
+                format!(
+                    "the URI {} was just minted for another object of this request; place objects with URIs first",
+                    uri.as_str()
+                ),
+            );
+            return Ok(false);
+        }
+        if self.namespaces.may_mint_later(uri) {
+            self.claimed.insert(uri.clone());
+        }
+        let Some(key_uri) = key_uri else { return Ok(true) };
+        let Some(key) = self.namespaces.key_of(node.shape) else { return Ok(true) };
+        if key.read_texts(self.transaction, uri)?.is_some() {
+            // It has a key already, and writing its fields checks that the request does not change it.
+            return Ok(true);
+        }
+        let other = match self.named_by_key.get(&key_uri) {
+            Some(other) => Some(other.clone()),
+            None => match self.match_key(node.shape, &key_uri)? {
+                KeyMatch::None | KeyMatch::UriTaken => None,
+                KeyMatch::One(other) => Some(other),
+                KeyMatch::Several(found) => {
+                    self.findings.add_conflict(&node.pointer, describe_several(&found));
+                    return Ok(false);
+                }
+            },
+        };
+        if let Some(other) = other.filter(|other| other != uri) {
+            let message = format!(
+                "the uri {} cannot be given to this object, because {} has its key ({}) already; leave out the uri",
+                uri.as_str(),
+                other.as_str(),
+                node.shape.key_names().join(", ")
+            );
+            self.findings.add_invalid(&node.pointer, message);
+            return Ok(false);
+        }
+        self.named_by_key.insert(key_uri, uri.clone());
+        Ok(true)
+    }
+}
+
+fn describe_several(found: &[NamedNode]) -> String {
+    let names: Vec<&str> = found.iter().map(NamedNode::as_str).collect();
+    format!("several objects have this key: {}; correct or delete them first", names.join(", "))
+}
+
+/// Gives a key field the stored form of its value, if both are equal as keys.
+///
+/// # Errors
+/// Returns the stored value if the request gives another one.
+pub(super) fn keep_stored_value(
+    property: &Property,
+    given: &mut [GivenValue<'_>],
+    current: &[&Quad],
+) -> Result<(), Term> {
+    let Some(GivenValue::Term(given)) = given.first_mut() else { return Ok(()) };
+    let is_key_value =
+        |quad: &&&Quad| natural_key::key_text(&property.value, quad.object.as_ref()).is_some();
+    let mut stored = current.iter().filter(is_key_value).map(|quad| &quad.object).peekable();
+    let Some(first) = stored.peek().copied() else { return Ok(()) };
+    match stored.find(|stored| natural_key::is_same_key_value(&property.value, stored, given)) {
+        Some(same) => {
+            *given = same.clone();
+            Ok(())
+        }
+        None => Err(first.clone()),
+    }
+}

@@ -1,0 +1,229 @@
+//! Natural keys: the fields of a mapping whose values identify an object.
+//!
+//! A new object gets the URI of its key: the base of its namespace, and the values of the key, percent-encoded and joined
+//! by `/`. So the same data leads to the same object, whatever its order and source. An object that has its key values but
+//! another URI keeps that URI. An index finds such objects: `index` maintains it in every commit that changes the graph.
+//! `definition` checks that all mappings agree on the key of a namespace, and `build` creates the index when a definition
+//! adds a key to a namespace with objects.
+//!
+//! A key belongs to its namespace: it covers all objects with quads in the namespace's graph, whatever wrote them.
+
+mod build;
+mod definition;
+mod index;
+#[cfg(test)]
+mod tests;
+
+pub(super) use build::{KeyBuild, build_index};
+pub(super) use definition::{
+    check_keys, check_new_base, check_omitted_key, collect_keys, merge_key, remove_unused_entries,
+};
+pub(super) use index::{KeyMatch, update_index};
+
+use crate::mapping::{Literal, Value};
+use crate::namespace::{Namespace, encode_segment};
+use oxrdf::vocab::xsd;
+use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Term, TermRef};
+use penstock_store::{Error, Pattern, Read};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+/// The natural key of the objects of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NaturalKey {
+    namespace: Namespace,
+    /// The beginning of the URIs.
+    prefix: String,
+    graph: GraphName,
+    parts: Vec<KeyPart>,
+    /// If the key is unique only in the parent.
+    parent: Option<KeyParent>,
+    /// The beginning of its entries in the index.
+    digest: [u8; index::KEY_DIGEST_BYTES],
+}
+
+/// One property of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KeyPart {
+    predicate: NamedNode,
+    value: Value,
+}
+
+/// The parents of objects whose key is unique only in their parent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KeyParent {
+    /// The name of the parents' namespace.
+    namespace: String,
+    /// The beginning of the parents' URIs.
+    prefix: String,
+    /// The properties that lead from a parent to its objects.
+    links: BTreeSet<NamedNode>,
+}
+
+impl NaturalKey {
+    /// Returns the namespace of the objects.
+    pub(super) fn namespace(&self) -> &Namespace {
+        &self.namespace
+    }
+
+    /// Returns whether the key is unique only in the parent.
+    pub(super) fn has_parent_scope(&self) -> bool {
+        self.parent.is_some()
+    }
+
+    /// Returns the URI of the key with these texts of values, and, if the key needs one, this parent.
+    pub(super) fn build_uri<T: AsRef<str>>(
+        &self,
+        parent: Option<NamedNodeRef<'_>>,
+        texts: impl IntoIterator<Item = T>,
+    ) -> NamedNode {
+        let mut uri = self.prefix.clone();
+        let mut is_first = true;
+        if let (Some(parents), Some(parent)) = (&self.parent, parent) {
+            let uri_in_namespace = parent.as_str().strip_prefix(parents.prefix.as_str());
+            let local = uri_in_namespace.filter(|local| !local.is_empty());
+            uri.extend(encode_segment(local.unwrap_or(parent.as_str())));
+            is_first = false;
+        }
+        for text in texts {
+            if !is_first {
+                uri.push('/');
+            }
+            is_first = false;
+            uri.extend(encode_segment(text.as_ref()));
+        }
+        NamedNode::new_unchecked(uri)
+    }
+
+    /// Returns the texts of the key values of a stored object: of each property the only value. `None` if a value is
+    /// missing, or if it cannot be in a key.
+    pub(super) fn read_texts(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+    ) -> Result<Option<Vec<String>>, Error> {
+        let mut texts = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let mut found: Option<String> = None;
+            let mut is_single = true;
+            let pattern = Pattern {
+                subject: Some(uri.clone().into()),
+                predicate: Some(part.predicate.clone()),
+                object: None,
+                graph: Some(self.graph.clone()),
+            };
+            read.for_each(&pattern, &mut |quad| {
+                if let Some(text) = key_text(&part.value, quad.object.as_ref())
+                    && found.as_deref() != Some(&*text)
+                {
+                    is_single = found.is_none();
+                    found = Some(text.into_owned());
+                }
+                if is_single { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            })?;
+            match found {
+                Some(text) if is_single && unusable_reason(&text).is_none() => texts.push(text),
+                _ => return Ok(None),
+            }
+        }
+        Ok(Some(texts))
+    }
+
+    /// Returns the URIs of the key of a stored object: one, or with [`Self::has_parent_scope`] one for each parent.
+    fn read_key_uris(
+        &self,
+        read: &impl Read,
+        uri: &NamedNode,
+    ) -> Result<BTreeSet<NamedNode>, Error> {
+        let Some(texts) = self.read_texts(read, uri)? else { return Ok(BTreeSet::new()) };
+        let Some(KeyParent { links, .. }) = &self.parent else {
+            return Ok([self.build_uri(None, texts)].into());
+        };
+        let mut uris = BTreeSet::new();
+        for link in links {
+            let pattern = Pattern {
+                predicate: Some(link.clone()),
+                object: Some(uri.clone().into()),
+                ..Pattern::default()
+            };
+            read.for_each(&pattern, &mut |quad| {
+                if let NamedOrBlankNode::NamedNode(parent) = &quad.subject {
+                    uris.insert(self.build_uri(Some(parent.as_ref()), &texts));
+                }
+                ControlFlow::Continue(())
+            })?;
+        }
+        Ok(uris)
+    }
+
+    /// Returns whether the graph of the namespace has a quad about this object.
+    fn covers(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+        read.any(&Pattern {
+            subject: Some(uri.clone().into()),
+            graph: Some(self.graph.clone()),
+            ..Pattern::default()
+        })
+    }
+}
+
+/// Returns the text of a value in a key; `None` if the value is not of the type of the field. Integers count by value.
+pub(super) fn key_text<'t>(value: &Value, term: TermRef<'t>) -> Option<Cow<'t, str>> {
+    let literal = match (value, term) {
+        (Value::Resource, TermRef::NamedNode(iri)) => return Some(iri.as_str().into()),
+        (Value::Literal(_), TermRef::Literal(literal)) => literal,
+        _ => return None,
+    };
+    let Value::Literal(kind) = value else { return None };
+    let datatype = match kind {
+        Literal::Language(tag) => {
+            return (literal.language() == Some(tag)).then(|| literal.value().into());
+        }
+        Literal::String => xsd::STRING,
+        Literal::Typed(datatype) => datatype.as_ref(),
+        Literal::Integer => xsd::INTEGER,
+        Literal::Date => xsd::DATE,
+        Literal::DateTime => xsd::DATE_TIME,
+        Literal::Number | Literal::Boolean => return None,
+    };
+    if literal.datatype() != datatype {
+        return None;
+    }
+    Some(match kind {
+        Literal::Integer => normalize_integer(literal.value()),
+        _ => literal.value().into(),
+    })
+}
+
+/// Returns why a text cannot be in a key; `None` if it can.
+pub(super) fn unusable_reason(text: &str) -> Option<&'static str> {
+    match text {
+        "" => Some("it is empty"),
+        "." | ".." => Some("URIs do not keep it as a path segment"),
+        _ => None,
+    }
+}
+
+/// Returns the canonical form of an `xsd:integer`: without `+` and without zeros at the beginning.
+fn normalize_integer(text: &str) -> Cow<'_, str> {
+    let (is_negative, digits) = match text.as_bytes().first() {
+        Some(b'-') => (true, text.get(1..).unwrap_or_default()),
+        Some(b'+') => (false, text.get(1..).unwrap_or_default()),
+        _ => (false, text),
+    };
+    match digits.trim_start_matches('0') {
+        "" if digits.is_empty() => text.into(),
+        "" => "0".into(),
+        significant if is_negative && significant.len() + 1 < text.len() => {
+            format!("-{significant}").into()
+        }
+        _ if is_negative => text.into(),
+        significant => significant.into(),
+    }
+}
+
+/// Returns whether two values are equal in a key.
+pub(super) fn is_same_key_value(value: &Value, one: &Term, other: &Term) -> bool {
+    let texts = (key_text(value, one.as_ref()), key_text(value, other.as_ref()));
+    texts.0.is_some() && texts.0 == texts.1
+}

@@ -1,0 +1,201 @@
+//! Creates the index of a key that a definition adds to a namespace with objects, before the key takes effect.
+//!
+//! The objects are read page by page, and each page is a commit. Ingestion continues meanwhile: every commit updates the
+//! index of the new key too, because the build is registered first. An object without a key value, or with the key of
+//! another object, is a problem. The commit of the definition checks the problems again and fails if one remains.
+use super::{KeyMatch, NaturalKey, collect_keys, update_index};
+use crate::change_feed::Watch;
+use crate::mapping::Mapping;
+use oxrdf::NamedNode;
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_store::{Error, Read, Store, SubjectFilter, Transaction};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of objects in one commit.
+const OBJECTS_PER_COMMIT: usize = 1000;
+/// The number of problems after which the build ends.
+const MAX_PROBLEMS: usize = 10_000;
+/// The number of objects that an error names.
+const MAX_NAMED: usize = 10;
+
+/// A key whose index is being created.
+#[derive(Debug)]
+pub(crate) struct KeyBuild {
+    key: NaturalKey,
+    /// The objects that had no usable key when a commit last changed them.
+    problems: Mutex<BTreeSet<NamedNode>>,
+}
+
+/// The builds of one definition. Dropping it ends them.
+#[derive(Debug)]
+pub(crate) struct KeyBuilds<'w> {
+    builds: Vec<Arc<KeyBuild>>,
+    watch: &'w Watch,
+}
+
+impl KeyBuild {
+    /// Updates the index in a commit that changed these subjects, and records problems.
+    pub(crate) fn update(
+        &self,
+        transaction: &mut Transaction<'_>,
+        changed: &[(NamedNode, bool)],
+    ) -> Result<(), Error> {
+        update_index(transaction, [&self.key], changed)?;
+        for (uri, _) in self.key.find_affected(transaction, changed)?.iter() {
+            self.check_object(transaction, uri)?;
+        }
+        Ok(())
+    }
+
+    /// Records the object if it has no usable key.
+    fn check_object(&self, read: &impl Read, uri: &NamedNode) -> Result<(), Error> {
+        if self.key.has_problem(read, uri)? {
+            let mut problems = self.lock_problems();
+            if problems.len() < MAX_PROBLEMS {
+                problems.insert(uri.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn lock_problems(&self) -> MutexGuard<'_, BTreeSet<NamedNode>> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the objects of the namespace to the index.
+    fn add_objects(&self, store: &Store) -> Result<(), Error> {
+        let filter = SubjectFilter { graph: Some(self.key.graph.clone()), having: Vec::new() };
+        let mut last: Option<String> = None;
+        loop {
+            let (page, _) = store.list_subjects(&filter, last.as_deref(), OBJECTS_PER_COMMIT)?;
+            let Some(end) = page.last() else { return Ok(()) };
+            last = Some(end.as_str().to_owned());
+            store.transact::<_, Error>(|transaction| {
+                for uri in &page {
+                    let key_uris = self.key.read_key_uris(transaction, uri)?;
+                    self.key.add_entries(transaction, uri, &key_uris)?;
+                    self.check_object(transaction, uri)?;
+                }
+                Ok(())
+            })?;
+            if self.lock_problems().len() >= MAX_PROBLEMS {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Checks that no problem remains.
+    fn verify(&self, read: &impl Read) -> Result<(), GatewayError> {
+        let recorded = self.lock_problems().clone();
+        let is_complete = recorded.len() < MAX_PROBLEMS;
+        let mut remaining = Vec::new();
+        for uri in recorded {
+            if self.key.has_problem(read, &uri)? {
+                remaining.push(uri);
+            }
+        }
+        if remaining.is_empty() && is_complete {
+            return Ok(());
+        }
+        let count = remaining.len();
+        let at_least = if is_complete { "" } else { "at least " };
+        let findings = remaining.into_iter().take(MAX_NAMED).map(|uri| {
+            Ok(Finding { place: Place::Whole, message: self.key.describe_problem(read, &uri)? })
+        });
+        Err(GatewayError::with_findings(
+            ErrorClass::Conflict,
+            format!(
+                "the key of the namespace `{}` cannot take effect: {at_least}{count} stored objects have no value for it, or \
+                 share one; correct or delete them first",
+                self.key.namespace.name
+            ),
+            findings.collect::<Result<_, Error>>()?,
+        ))
+    }
+}
+
+impl NaturalKey {
+    /// Returns whether an object of the namespace has no usable key, or the key of another object.
+    fn has_problem(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+        if !self.covers(read, uri)? {
+            return Ok(false);
+        }
+        if self.read_texts(read, uri)?.is_none() {
+            return Ok(true);
+        }
+        for key_uri in self.read_key_uris(read, uri)? {
+            if matches!(self.find_objects(read, &key_uri, true)?, KeyMatch::Several(_)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn describe_problem(&self, read: &impl Read, uri: &NamedNode) -> Result<String, Error> {
+        let Some(texts) = self.read_texts(read, uri)? else {
+            return Ok(format!("{} has no single value for the key", uri.as_str()));
+        };
+        let shared = format!("{} shares the key {:?}", uri.as_str(), texts.join("/"));
+        for key_uri in self.read_key_uris(read, uri)? {
+            if let KeyMatch::Several(found) = self.find_objects(read, &key_uri, true)?
+                && let Some(other) = found.iter().find(|other| *other != uri)
+            {
+                return Ok(format!("{shared} with {}", other.as_str()));
+            }
+        }
+        Ok(shared)
+    }
+}
+
+impl KeyBuilds<'_> {
+    /// Checks, in the commit of the definition, that every object has its own key.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` with the number of objects without one, and the first ten.
+    pub(crate) fn verify(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError> {
+        self.builds.iter().try_for_each(|build| build.verify(transaction))
+    }
+}
+
+impl Drop for KeyBuilds<'_> {
+    fn drop(&mut self) {
+        self.watch.end_key_builds(&self.builds);
+    }
+}
+
+/// Creates the index of each key of a mapping that no stored definition has yet. Blocking. It takes effect with a commit
+/// that calls [`KeyBuilds::verify`]. Without one, its entries are removed at the next start.
+///
+/// # Errors
+/// `ErrorClass::Conflict` if there are objects without a key of their own.
+pub(crate) fn build_index<'w>(
+    store: &Store,
+    watch: &'w Watch,
+    mapping: &Mapping,
+) -> Result<KeyBuilds<'w>, GatewayError> {
+    let mut new = Vec::new();
+    {
+        let read = store.read();
+        let known = watch.current_definitions(&read)?;
+        for key in collect_keys(&read, mapping)? {
+            if !known.keys.iter().any(|known| key.is_part_of(known)) {
+                new.push(Arc::new(KeyBuild { key, problems: Mutex::default() }));
+            }
+        }
+    }
+    let builds = KeyBuilds { builds: new, watch };
+    if builds.builds.is_empty() {
+        return Ok(builds);
+    }
+    // Registered within a commit: the commits before it are visible to the pages, and those after it update the index.
+    store.transact::<_, Error>(|_| {
+        watch.begin_key_builds(&builds.builds);
+        Ok(())
+    })?;
+    for build in &builds.builds {
+        build.add_objects(store)?;
+        build.verify(&store.read())?;
+    }
+    Ok(builds)
+}

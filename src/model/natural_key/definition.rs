@@ -1,0 +1,301 @@
+//! The natural keys of mappings. All mappings that give the objects of a namespace a key must agree on it.
+use super::{KeyParent, KeyPart, NaturalKey, index};
+use crate::catalogue;
+use crate::mapping::{KeyDefinition, KeyScope, Mapping, Shape};
+use crate::namespace::{self, Generator, Namespace};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
+use std::collections::{BTreeSet, HashSet};
+
+/// The number of entries that one commit removes.
+const ENTRIES_PER_CLEANUP: usize = 1000;
+
+/// Returns the natural keys of a mapping, each namespace once. Namespaces that are not defined have none.
+pub(crate) fn collect_keys(
+    read: &impl Read,
+    mapping: &Mapping,
+) -> Result<Vec<NaturalKey>, Error> {
+    let (keys, _) = collect_keys_and_conflict(read, mapping)?;
+    Ok(keys)
+}
+
+/// Returns the natural keys of a mapping, and the reason why two of its objects do not agree on the key of a namespace.
+fn collect_keys_and_conflict(
+    read: &impl Read,
+    mapping: &Mapping,
+) -> Result<(Vec<NaturalKey>, Option<String>), Error> {
+    let (mut keys, mut conflict) = (Vec::new(), None);
+    let mut waiting = vec![(&mapping.root, None)];
+    while let Some((shape, parent)) = waiting.pop() {
+        if let Some(key) = NaturalKey::of_shape(read, shape, parent)? {
+            conflict = conflict.or(merge_key(&mut keys, key));
+        }
+        waiting.extend(
+            shape.iter_nested().map(|(_, property, nested)| {
+                (nested, Some(ParentLink { shape, predicate: &property.predicate }))
+            }),
+        );
+    }
+    Ok((keys, conflict))
+}
+
+/// The link from a shape to the objects nested in it.
+#[derive(Debug, Clone, Copy)]
+struct ParentLink<'s> {
+    shape: &'s Shape,
+    predicate: &'s oxrdf::NamedNode,
+}
+
+/// Adds a key, or its links to the key of the same namespace. Returns the reason why the two are different keys.
+pub(crate) fn merge_key(keys: &mut Vec<NaturalKey>, key: NaturalKey) -> Option<String> {
+    let Some(known) = keys.iter_mut().find(|known| known.namespace.name == key.namespace.name)
+    else {
+        keys.push(key);
+        return None;
+    };
+    let difference = known.describe_difference(&key);
+    if difference.is_none()
+        && let (Some(known), Some(parent)) = (&mut known.parent, key.parent)
+    {
+        known.links.extend(parent.links);
+    }
+    difference
+}
+
+impl NaturalKey {
+    /// Returns the key of a shape; `None` if it has none, or if a namespace is not defined.
+    fn of_shape(
+        read: &impl Read,
+        shape: &Shape,
+        parent: Option<ParentLink<'_>>,
+    ) -> Result<Option<Self>, Error> {
+        let Some(fields) = shape.key_fields() else { return Ok(None) };
+        let Some(namespace) = namespace::get(read, &shape.namespace)? else { return Ok(None) };
+        let parent = match (fields.scope, parent) {
+            (KeyScope::Parent, Some(link)) => {
+                let Some(parent) = namespace::get(read, &link.shape.namespace)? else {
+                    return Ok(None);
+                };
+                let links = BTreeSet::from([link.predicate.clone()]);
+                Some(KeyParent { prefix: parent.identifier_prefix(), namespace: parent.name, links })
+            }
+            _ => None,
+        };
+        let properties = fields.indexes.iter().filter_map(|index| shape.key_property(*index));
+        let parts = properties.map(|property| KeyPart {
+            predicate: property.predicate.clone(),
+            value: property.value.clone(),
+        });
+        let mut key = Self {
+            prefix: namespace.identifier_prefix(),
+            graph: namespace.graph_name().into(),
+            namespace,
+            parts: parts.collect(),
+            parent,
+            digest: [0; index::KEY_DIGEST_BYTES],
+        };
+        key.digest = key.compute_digest();
+        Ok(Some(key))
+    }
+
+    /// Returns whether the index has the entries of this key if it has those of `other`.
+    pub(crate) fn is_part_of(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && match (&self.parent, &other.parent) {
+                (Some(own), Some(other)) => own.links.is_subset(&other.links),
+                (None, None) => true,
+                _ => false,
+            }
+    }
+
+    /// Returns how another key of the same namespace differs; `None` if it is the same.
+    fn describe_difference(&self, other: &Self) -> Option<String> {
+        if self.parts != other.parts {
+            return Some(format!("{} against {}", other.describe_parts(), self.describe_parts()));
+        }
+        let name = |key: &Self| key.parent.as_ref().map(|parent| parent.namespace.clone());
+        let describe = |parent: Option<String>| match parent {
+            Some(parent) => format!("unique in its parent in the namespace `{parent}`"),
+            None => "unique in the whole namespace".to_owned(),
+        };
+        let (own, other) = (name(self), name(other));
+        (own != other).then(|| format!("{} against {}", describe(other), describe(own)))
+    }
+
+    fn describe_parts(&self) -> String {
+        let parts = self.parts.iter().map(|part| match &part.value {
+            crate::mapping::Value::Literal(kind) => format!("{} ({kind:?})", part.predicate),
+            _ => part.predicate.to_string(),
+        });
+        parts.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Checks the keys of a mapping against those of all other definitions, and against its namespaces.
+///
+/// # Errors
+/// `ErrorClass::Invalid` if two mappings do not agree on the key of a namespace, or if a namespace cannot have a key.
+pub(crate) fn check_keys(
+    transaction: &Transaction<'_>,
+    id: Option<&str>,
+    mapping: &Mapping,
+) -> Result<(), GatewayError> {
+    let (keys, conflict) = collect_keys_and_conflict(transaction, mapping)?;
+    if let Some(difference) = conflict {
+        return Err(invalid_key_error(format!(
+            "the mapping has two keys for the objects of one namespace: {difference}; use the same one"
+        )));
+    }
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let namespaces = namespace::list(transaction, None, usize::MAX)?;
+    for key in &keys {
+        let Namespace { name, generator, .. } = &key.namespace;
+        if matches!(generator, Generator::Counter | Generator::Alphanumeric) {
+            return Err(invalid_key_error(format!(
+                "the namespace `{name}` has the generator {}, so an identifier could be equal to a key; use uuid or manual",
+                generator.name()
+            )));
+        }
+        let inside = namespaces
+            .iter()
+            .find(|other| other.name != *name && other.uri_base.starts_with(&key.prefix));
+        if let Some(inside) = inside {
+            return Err(invalid_key_error(format!(
+                "the base of the namespace `{name}` is a prefix of the base of `{}`, so a key could be equal to an identifier \
+                 there; use a namespace with another base",
+                inside.name
+            )));
+        }
+    }
+    for (object, compiled) in catalogue::list_stored(transaction)? {
+        let Some(compiled) = compiled.filter(|_| Some(object.id.as_str()) != id) else { continue };
+        for other in collect_keys(transaction, &compiled.mapping)? {
+            let key = keys.iter().find(|key| key.namespace.name == other.namespace.name);
+            if let Some(difference) = key.and_then(|key| other.describe_difference(key)) {
+                return Err(invalid_key_error(format!(
+                    "the Business Object {:?} has another key for the objects of the namespace `{}`: {difference}; all \
+                     mappings use the same one",
+                    object.definition.name, other.namespace.name
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn invalid_key_error(message: String) -> GatewayError {
+    GatewayError::with_findings(
+        ErrorClass::Invalid,
+        "the key of the mapping is not valid",
+        vec![Finding::at_pointer("/config", message)],
+    )
+}
+
+/// Checks the base of a new namespace: it must not begin with the base of a namespace with a key.
+///
+/// # Errors
+/// `ErrorClass::Conflict`.
+pub(crate) fn check_new_base(
+    transaction: &Transaction<'_>,
+    new: &Namespace,
+) -> Result<(), GatewayError> {
+    for (object, compiled) in catalogue::list_stored(transaction)? {
+        let Some(compiled) = compiled else { continue };
+        for key in collect_keys(transaction, &compiled.mapping)? {
+            let other = &key.namespace;
+            if other.name != new.name && new.uri_base.starts_with(&key.prefix) {
+                return Err(GatewayError::new(
+                    ErrorClass::Conflict,
+                    format!(
+                        "the base {:?} begins with the base {:?} of the namespace {:?}, whose objects have a key in the \
+                         Business Object {:?}; a key could be equal to an identifier in the new namespace. Choose another base",
+                        new.uri_base, other.uri_base, other.name, object.definition.name
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a new mapping does not leave out a key that the stored one has. An empty key (`key: []`) removes it.
+/// Objects of the two mappings correspond by the names of the fields that lead to them.
+///
+/// # Errors
+/// `ErrorClass::Unconfirmed`, which names the objects.
+pub(crate) fn check_omitted_key(before: &Mapping, after: &Mapping) -> Result<(), GatewayError> {
+    let mut omitted = Vec::new();
+    let mut waiting = vec![(&before.root, &after.root, String::new())];
+    while let Some((before, after, path)) = waiting.pop() {
+        if before.key_fields().is_some() && after.key == KeyDefinition::Omitted {
+            let place = if path.is_empty() { "the root" } else { path.as_str() };
+            omitted.push(format!("{place} (key: [{}])", before.key_names().join(", ")));
+        }
+        for (field, _, nested) in before.iter_nested() {
+            let mut others = after.iter_nested();
+            if let Some((_, _, other)) = others.find(|(other, _, _)| other.name == field.name) {
+                let separator = if path.is_empty() { "" } else { "." };
+                waiting.push((nested, other, format!("{path}{separator}{}", field.name)));
+            }
+        }
+    }
+    if omitted.is_empty() {
+        return Ok(());
+    }
+    let message = "add the key; or write `key: []` to remove it, or send the request again with ?force=true";
+    Err(GatewayError::with_findings(
+        ErrorClass::Unconfirmed,
+        format!(
+            "the definition leaves out `key`, which the stored one has: {}",
+            omitted.join(", ")
+        ),
+        vec![Finding::at_pointer("/config", message)],
+    ))
+}
+
+/// Removes the entries of keys that no definition has any more, in small commits. Blocking.
+pub(crate) fn remove_unused_entries(store: &Store) -> Result<(), GatewayError> {
+    let mut used = HashSet::new();
+    let read = store.read();
+    for (_, compiled) in catalogue::list_stored(&read)? {
+        // The keys of a definition that this version cannot compile are unknown.
+        let Some(compiled) = compiled else { return Ok(()) };
+        used.extend(collect_keys(&read, &compiled.mapping)?.iter().map(|key| key.digest.to_vec()));
+    }
+    drop(read);
+    let mut after = Vec::new();
+    loop {
+        let range = DocumentRange { after: Some(&after), limit: 1, ..DocumentRange::default() };
+        let found = store.read().read_documents(index::COLLECTION, range)?;
+        let Some((entry, _)) = found.into_iter().next() else { return Ok(()) };
+        let digest = entry.get(..index::KEY_DIGEST_BYTES).unwrap_or(&entry).to_vec();
+        if !used.contains(&digest) {
+            remove_entries(store, &digest)?;
+        }
+        // No entry of the digest sorts after this.
+        after = [digest.as_slice(), &[u8::MAX; 32]].concat();
+    }
+}
+
+/// Removes all entries that begin with a digest.
+pub(super) fn remove_entries(store: &Store, digest: &[u8]) -> Result<(), GatewayError> {
+    loop {
+        let (removed, _) = store.transact::<_, Error>(|transaction| {
+            let range = DocumentRange {
+                prefix: digest,
+                limit: ENTRIES_PER_CLEANUP,
+                ..DocumentRange::default()
+            };
+            let entries = transaction.read_documents(index::COLLECTION, range)?;
+            for (entry, _) in &entries {
+                transaction.delete_document(index::COLLECTION, entry)?;
+            }
+            Ok(entries.len())
+        })?;
+        if removed < ENTRIES_PER_CLEANUP {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The index of objects whose URI is not the URI of their key.
+//!
+//! | collection | key | value |
+//! |---|---|---|
+//! | `natural-keys` | digest of namespace, properties and scope (8 bytes), digest of the key's URI (16 bytes), URI of the object | Empty. |
+//!
+//! An entry is verified when it is used, so one that is out of date does no harm. Entries of a key that no definition has
+//! any more are removed at the next start.
+use super::NaturalKey;
+use oxrdf::{NamedNode, Term};
+use penstock_store::{DocumentRange, Error, Pattern, Read, Transaction};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+/// The collection of the index.
+pub(crate) const COLLECTION: &str = "natural-keys";
+/// The bytes of an entry's key that identify the natural key.
+pub(super) const KEY_DIGEST_BYTES: usize = 8;
+const URI_DIGEST_BYTES: usize = 16;
+/// The maximum number of objects with the same key that are found.
+const MAX_FOUND: usize = 10;
+
+/// The objects with a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum KeyMatch {
+    /// No object has it. A new one gets the key's URI.
+    None,
+    /// One object has it.
+    One(NamedNode),
+    /// Several objects have it: up to ten of them.
+    Several(Vec<NamedNode>),
+    /// No object has it, but the object with the key's URI has another key.
+    UriTaken,
+}
+
+impl NaturalKey {
+    /// Returns the objects with the key of this URI. With `is_indexed` false the index has no entries of this key.
+    pub(crate) fn find_objects(
+        &self,
+        read: &impl Read,
+        key_uri: &NamedNode,
+        is_indexed: bool,
+    ) -> Result<KeyMatch, Error> {
+        let own = self.read_key_uris(read, key_uri)?;
+        let mut found = Vec::new();
+        if own.contains(key_uri) {
+            found.push(key_uri.clone());
+        }
+        if is_indexed {
+            let prefix = self.entry_prefix(key_uri);
+            let range = DocumentRange {
+                prefix: &prefix,
+                limit: MAX_FOUND,
+                ..DocumentRange::default()
+            };
+            for (entry, _) in read.read_documents(COLLECTION, range)? {
+                let uri = entry.get(prefix.len()..).and_then(|uri| std::str::from_utf8(uri).ok());
+                let Some(uri) = uri.map(NamedNode::new_unchecked) else { continue };
+                if self.read_key_uris(read, &uri)?.contains(key_uri) {
+                    found.push(uri);
+                }
+            }
+        }
+        Ok(match found.len() {
+            0 if own.is_empty() => KeyMatch::None,
+            0 => KeyMatch::UriTaken,
+            1 => KeyMatch::One(found.swap_remove(0)),
+            _ => KeyMatch::Several(found),
+        })
+    }
+
+    /// Returns whether the index has an entry of this key.
+    pub(crate) fn has_entries(&self, read: &impl Read) -> Result<bool, Error> {
+        let range = DocumentRange { prefix: &self.digest, limit: 1, ..DocumentRange::default() };
+        Ok(!read.read_documents(COLLECTION, range)?.is_empty())
+    }
+
+    /// Adds entries for an object with these keys.
+    pub(super) fn add_entries<'k>(
+        &self,
+        transaction: &mut Transaction<'_>,
+        uri: &NamedNode,
+        key_uris: impl IntoIterator<Item = &'k NamedNode>,
+    ) -> Result<(), Error> {
+        for key_uri in key_uris {
+            if key_uri != uri {
+                transaction.put_document(COLLECTION, &self.entry_key(key_uri, uri), b"")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the digest that the entries of this key begin with. The links from parents are not part of it: entries of
+    /// a link that no definition has any more are out of date, and those of the others stay valid.
+    pub(super) fn compute_digest(&self) -> [u8; KEY_DIGEST_BYTES] {
+        let mut digest = Sha256::new();
+        let mut add = |text: &str| {
+            digest.update((text.len() as u64).to_be_bytes());
+            digest.update(text);
+        };
+        add(&self.namespace.uri_base);
+        add(self.parent.as_ref().map_or("", |parent| &parent.prefix));
+        for part in &self.parts {
+            add(part.predicate.as_str());
+            add(&format!("{:?}", part.value));
+        }
+        digest.finalize().first_chunk().copied().unwrap_or_default()
+    }
+
+    fn entry_prefix(&self, key_uri: &NamedNode) -> Vec<u8> {
+        let digest = Sha256::digest(key_uri.as_str());
+        let digest = digest.first_chunk::<URI_DIGEST_BYTES>().copied().unwrap_or_default();
+        [self.digest.as_slice(), &digest].concat()
+    }
+
+    fn entry_key(&self, key_uri: &NamedNode, uri: &NamedNode) -> Vec<u8> {
+        [self.entry_prefix(key_uri).as_slice(), uri.as_str().as_bytes()].concat()
+    }
+
+    /// Returns the objects whose key may have changed with these subjects: themselves, and the objects that they link to.
+    pub(super) fn find_affected<'c>(
+        &self,
+        transaction: &Transaction<'_>,
+        changed: &'c [(NamedNode, bool)],
+    ) -> Result<Cow<'c, [(NamedNode, bool)]>, Error> {
+        let Some(parent) = &self.parent else { return Ok(changed.into()) };
+        let mut affected: BTreeMap<NamedNode, bool> = changed.iter().cloned().collect();
+        for (uri, is_known) in changed {
+            for link in &parent.links {
+                let pattern = Pattern {
+                    subject: Some(uri.clone().into()),
+                    predicate: Some(link.clone()),
+                    ..Pattern::default()
+                };
+                let mut visit = |quad: oxrdf::Quad| {
+                    if let Term::NamedNode(child) = quad.object {
+                        affected.entry(child).or_insert(true);
+                    }
+                    ControlFlow::Continue(())
+                };
+                transaction.for_each(&pattern, &mut visit)?;
+                if *is_known {
+                    transaction.prior_state().for_each(&pattern, &mut visit)?;
+                }
+            }
+        }
+        Ok(affected.into_iter().collect::<Vec<_>>().into())
+    }
+}
+
+/// Updates the index in a commit that changed these subjects; the flag says whether the store knew a subject before.
+pub(crate) fn update_index<'k>(
+    transaction: &mut Transaction<'_>,
+    keys: impl IntoIterator<Item = &'k NaturalKey>,
+    changed: &[(NamedNode, bool)],
+) -> Result<(), Error> {
+    for key in keys {
+        for (uri, is_known) in key.find_affected(transaction, changed)?.iter() {
+            let after = key.read_key_uris(transaction, uri)?;
+            let before = if *is_known {
+                key.read_key_uris(transaction.prior_state(), uri)?
+            } else {
+                BTreeSet::new()
+            };
+            key.add_entries(transaction, uri, after.difference(&before))?;
+            for key_uri in before.difference(&after).filter(|key_uri| *key_uri != uri) {
+                transaction.delete_document(COLLECTION, &key.entry_key(key_uri, uri))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -506,7 +506,8 @@ impl Replay<'_> {
         let after = base.map_or(index.checkpointed_sequence(), |base| base.end.from);
         let parts = base.map_or(0, |base| base.end.parts);
         let total = parts + self.newest - after;
-        if total == 0 {
+        // A base without parts is the state of an empty store: only the sequence is taken over.
+        if total == 0 && base.is_none() {
             return Ok(());
         }
         let mut done = 0;

@@ -400,3 +400,31 @@ pub(crate) fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let payload = bytes.get(start..start.checked_add(u32::from_le_bytes(length) as usize)?)?;
     (frame_checksum(&length, &sequence, payload) == sum).then_some(payload)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_tells_one_format_and_one_layout() {
+        let mut versions = Vec::new();
+        for format in Format::ALL {
+            for layout in [Layout::Frames, Layout::Packs] {
+                let version = encode_version(format, layout);
+                assert_eq!(decode_version(version), Some((format, layout)));
+                assert_eq!(newer_format(version), None);
+                assert!(!versions.contains(&version));
+                versions.push(version);
+                // A program that knows only the formats before this one refuses it, whatever the layout.
+                assert!(format == Format::V2 || version > 2);
+            }
+        }
+        for unknown in [0, 1 | 1 << 16, 2 | 1 << 16, 3 | 2 << 16] {
+            assert_eq!((decode_version(unknown), newer_format(unknown)), (None, None));
+        }
+        for layout in 0..3 {
+            let next = Format::NEWEST.number() + 1;
+            assert_eq!(newer_format(next | layout << 16), Some(next));
+        }
+    }
+}

@@ -57,6 +57,7 @@ fn format_json(verified: &Verified) -> String {
         "whole": verified.damage.is_empty(),
         "faults": verified.damage,
         "notes": verified.notes,
+        "format": verified.format.number(),
         "sequence": verified.sequence,
         "quads": verified.quads,
         "documents": verified.documents,
@@ -78,8 +79,8 @@ fn format_text(verified: &Verified) -> String {
     ));
     lines.push(if verified.damage.is_empty() {
         format!(
-            "The store is whole: {} quads and {} documents at commit {}.",
-            verified.quads, verified.documents, verified.sequence
+            "The store is whole: {} quads and {} documents at commit {}, in format {}.",
+            verified.quads, verified.documents, verified.sequence, verified.format
         )
     } else {
         "The store is damaged. If the journal is damaged, restore a backup into a new directory with penstock restore."

@@ -300,11 +300,7 @@ fn open_error(error: &penstock_store::Error) -> GatewayError {
     match error {
         Error::Io { action, path, source } => disk_error(source, action, path),
         Error::InUse { .. } => GatewayError::new(ErrorClass::Conflict, error.to_string()),
-        Error::NewerFormat { .. } => GatewayError::new(
-            ErrorClass::Damaged,
-            format!("{error}; install that version, or restore a backup into another directory"),
-        ),
-        Error::UnfinishedRestore { .. } => {
+        Error::NewerFormat { .. } | Error::UnfinishedRestore { .. } => {
             GatewayError::new(ErrorClass::Damaged, error.to_string())
         }
         Error::Corrupt(_) => GatewayError::new(

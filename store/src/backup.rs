@@ -58,6 +58,8 @@ impl ReadStore {
     /// If the store is poisoned meanwhile, the backup fails so that the store can be reopened. A backup that
     /// starts on a poisoned store continues, and reopening waits for it. It does not wait if `out` accepts
     /// nothing for some seconds.
+    ///
+    /// If a commit raises the format of the store meanwhile, the backup fails with [`Error::FormatRaised`].
     pub fn write_backup(&self, out: &mut dyn Write) -> Result<Backup, Error> {
         let inner = self.inner();
         let slot = inner.slot.take();
@@ -67,7 +69,7 @@ impl ReadStore {
         let before = inner.begin_pass(&writer);
         drop(writer);
         let out = LendingWriter { out, slot: &slot, is_last: before.was_poisoned };
-        let mut parts = PartWriter::begin(out, Path::new("the backup"), &id)?;
+        let mut parts = PartWriter::begin(out, Path::new("the backup"), &id, before.format)?;
         let exact = inner.write_state(&mut parts, &before)?;
         journal::replay_synced(&folder, &id, before.from, exact, &mut |_, payload| {
             inner.check_may_continue(&before)?;
@@ -140,11 +142,12 @@ impl BackupFile {
     }
 
     fn create_journal(&self, folder: &Path, counters: &[&str]) -> Result<Restored, Error> {
-        let backup = self.summarize_end(&Base::open_file(&self.file, &self.path)?.end)?;
+        let from = Base::open_file(&self.file, &self.path)?;
+        let (backup, format) = (self.summarize_end(&from.end)?, from.format);
         let sequence = backup.sequence.saturating_add(SEQUENCE_JUMP);
         let id = journal::new_id();
-        journal::make_segment(folder, &id, sequence + 1)?;
-        let mut base = NewBase::begin(folder, &id, sequence)?;
+        journal::make_segment(folder, &id, sequence + 1, format)?;
+        let mut base = NewBase::begin(folder, &id, sequence, format)?;
         let mut last = BTreeMap::new();
         journal::read_base(&self.file, &self.path, &mut |_, payload| {
             let change = match Change::decode(payload) {

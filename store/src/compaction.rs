@@ -3,9 +3,9 @@
 //!
 //! The base is read from the index in pages while commits continue, so it can mix older and newer state.
 //! FORMAT.md proves that replaying the frames after it makes the state exact.
-use crate::Error;
 use crate::journal::{PartWriter, SyncState, Writer};
 use crate::store::{ChangeCounts, StoreInner};
+use crate::{Error, Format};
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::sync::{Arc, MutexGuard};
@@ -17,6 +17,8 @@ const ITEMS_PER_PAGE: usize = 256;
 pub(crate) struct PassStart {
     /// The sequence of the newest frame.
     pub(crate) from: u64,
+    /// The format of the store.
+    pub(crate) format: Format,
     quads: u64,
     documents: u64,
     change_counts: ChangeCounts,
@@ -30,6 +32,16 @@ impl StoreInner {
     /// Writes a new base of the journal. If any step fails, the old base stays valid.
     pub(crate) fn compact_journal(&self) -> Result<(), Error> {
         let _slot = self.slot.take();
+        loop {
+            match self.write_base() {
+                // The header of the next base tells the raised format.
+                Err(Error::FormatRaised) => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn write_base(&self) -> Result<(), Error> {
         self.closing.check_not_closing()?;
         let mut writer = self.lock_writer_if_writable()?;
         let before = self.begin_pass(&writer);
@@ -44,7 +56,11 @@ impl StoreInner {
             }
         };
         let base = base.finish(exact, &|| self.check_may_continue(&before))?;
-        let mut writer = match self.lock_writer_if_writable() {
+        let locked = self.lock_writer_if_writable();
+        let mut writer = match locked.and_then(|writer| {
+            self.check_may_continue(&before)?;
+            Ok(writer)
+        }) {
             Ok(writer) => writer,
             Err(error) => {
                 base.discard();
@@ -80,6 +96,7 @@ impl StoreInner {
         let synced = self.sync_state();
         PassStart {
             from: index.sequence(),
+            format: synced.format(),
             quads: index.quad_count(),
             documents: index.document_count(),
             change_counts: self.change_counts(),
@@ -90,11 +107,15 @@ impl StoreInner {
 
     /// Fails if a pass must end, so that the store can be closed or reopened. A pass that began on a poisoned
     /// store continues, because it may be the last one that saves the data. No pass continues once the store
-    /// was reopened: commits that it has read may have been cut off.
+    /// was reopened: commits that it has read may have been cut off. No pass continues either once the format
+    /// of the store was raised: its header tells the format, and it may have read records of the new one.
     pub(crate) fn check_may_continue(&self, before: &PassStart) -> Result<(), Error> {
         self.closing.check_not_closing()?;
         if !Arc::ptr_eq(&before.synced, &self.sync_state()) {
             return Err(Error::Reopening);
+        }
+        if before.synced.format() != before.format {
+            return Err(Error::FormatRaised);
         }
         if before.was_poisoned { Ok(()) } else { before.synced.check_writable() }
     }

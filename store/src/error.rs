@@ -23,14 +23,18 @@ pub enum Error {
         /// The data directory.
         path: PathBuf,
     },
-    /// The data directory was written by a newer version of Penstock. Install that version.
-    #[error("{} has format version {found}, and this version of Penstock knows up to {known}", path.display())]
+    /// The data was written by a newer version of Penstock. Install that version, or restore a backup of an
+    /// older format.
+    #[error(
+        "{} has format version {found}, and this version of Penstock knows up to {known}; install the version \
+         that wrote it, or restore a backup of format {known} or lower into another directory", path.display()
+    )]
     NewerFormat {
         /// The file with the newer format.
         path: PathBuf,
-        /// The format version of the file.
+        /// The number of its format.
         found: u32,
-        /// The newest format version that this program supports.
+        /// The number of the newest [`Format`](crate::Format) that this program knows.
         known: u32,
     },
     /// Bytes on the medium differ from what was written.
@@ -75,6 +79,10 @@ pub enum Error {
     /// The store was closed during a compaction or a backup. No data is lost.
     #[error("the store is closing")]
     Closing,
+    /// A commit raised the format of the store during a backup, whose header told the older format. Run the
+    /// backup again.
+    #[error("a commit raised the format of the store meanwhile; run the backup again")]
+    FormatRaised,
     /// The store is being reopened after [`Error::Poisoned`]. Retry in a moment.
     #[error("the store is being reopened; try again in a moment")]
     Reopening,

@@ -16,14 +16,12 @@ pub(crate) use parts::{BaseEnd, PartWriter};
 pub(crate) use recovery::{
     ApplyFrame, Recovery, SettledJournal, new_id, read_synced, replay_synced,
 };
-/// The newest version of the journal's format. The program writes it, and reads it and older ones
-/// (FORMAT.md).
-pub use segment::VERSION as FORMAT;
 pub(crate) use segment::{StoreId, create_segment as make_segment};
 pub(crate) use sync::{JournalBytes, SyncState, SyncThread};
 
-use crate::{Error, files};
+use crate::{Error, Format, files};
 use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,9 +59,27 @@ impl Writer {
         })
     }
 
+    /// Raises the format of the journal to at least `format`, before frame `sequence` is appended: a new
+    /// segment begins, whose header tells the format.
+    ///
+    /// Afterwards the format may be raised even if this or the append fails. A lower one is never in the header
+    /// of a segment with a frame that requires this one.
+    pub(crate) fn raise_format(&mut self, sequence: u64, format: Format) -> Result<(), Error> {
+        if self.synced.format() >= format {
+            return Ok(());
+        }
+        self.roll_segment(sequence, format).inspect_err(|error| {
+            if !error.is_disk_full() {
+                self.synced.poison(error);
+            }
+        })?;
+        tracing::info!(%format, "Raised the format of the store. Older versions of Penstock refuse it from now on.");
+        Ok(())
+    }
+
     fn write_frame(&mut self, sequence: u64, frame: &[u8]) -> Result<(), Error> {
         if self.length >= self.segment_bytes && self.length > segment::HEADER_BYTES {
-            self.roll_segment(sequence)?;
+            self.roll_segment(sequence, self.synced.format())?;
         }
         files::write_at(&self.file, &self.path, frame, self.length)
             .map_err(files::io_error("writing", &self.path))?;
@@ -89,20 +105,35 @@ impl Writer {
             return Ok(None);
         }
         if self.length > segment::HEADER_BYTES {
-            self.roll_segment(newest + 1)?;
+            self.roll_segment(newest + 1, self.synced.format())?;
         }
-        NewBase::begin(&self.folder, &self.id, newest).map(Some)
+        NewBase::begin(&self.folder, &self.id, newest, self.synced.format()).map(Some)
     }
 
-    /// Removes a segment that could not be created. Frames continue in the segment before it, so the new one
-    /// must not exist too.
-    fn remove_failed_segment(&self, first: u64) {
+    /// Removes a segment that could not be created, because of `cause`. Frames continue in the current segment,
+    /// so the new one must not exist too.
+    fn remove_failed_segment(&self, first: u64, cause: &Error) {
         let path = self.folder.join(segment::segment_name(first));
-        for left in [path.with_extension("new"), path] {
+        let mut left = vec![path.with_extension("new")];
+        if path != self.path {
+            left.push(path);
+        } else if !self.has_its_name() {
+            self.synced.poison(cause);
+        }
+        for left in left {
             if let Err(error) = files::remove_durably(&left, &self.folder) {
                 self.synced.poison(&error);
             }
         }
+    }
+
+    /// Returns whether the current segment still has its name. A segment without frames has the name of the next
+    /// one, which replaces it.
+    fn has_its_name(&self) -> bool {
+        let (Ok(current), Ok(named)) = (self.file.metadata(), std::fs::metadata(&self.path)) else {
+            return false;
+        };
+        (current.dev(), current.ino()) == (named.dev(), named.ino())
     }
 
     /// Publishes a base. [`Base::remove_older`] removes the files that it replaces.
@@ -112,15 +143,17 @@ impl Writer {
         Ok(base)
     }
 
-    /// Begins a new segment. Only the newest segment ever has frames that are not synced.
-    fn roll_segment(&mut self, first: u64) -> Result<(), Error> {
+    /// Begins a new segment. Only the newest segment ever has frames that are not synced. If the current one has
+    /// no frames, the new one replaces it.
+    fn roll_segment(&mut self, first: u64, format: Format) -> Result<(), Error> {
         self.synced.wait_synced(first - 1)?;
-        let made = segment::create_segment(&self.folder, &self.id, first);
-        let (file, path) = made.inspect_err(|_| self.remove_failed_segment(first))?;
+        let made = segment::create_segment(&self.folder, &self.id, first, format);
+        let (file, path) = made.inspect_err(|error| self.remove_failed_segment(first, error))?;
+        let added = if path == self.path { 0 } else { segment::HEADER_BYTES };
         self.file = Arc::new(file);
         self.path = path;
         self.length = segment::HEADER_BYTES;
-        self.synced.record_roll(self.file.clone(), self.path.clone(), segment::HEADER_BYTES);
+        self.synced.record_roll(self.file.clone(), self.path.clone(), format, added);
         Ok(())
     }
 }
@@ -174,7 +207,7 @@ mod tests {
         // A socket can be opened as a file but cannot be synced.
         let (socket, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
         let file = File::from(std::os::fd::OwnedFd::from(socket));
-        writer.synced.record_roll(Arc::new(file), writer.path.clone(), 0);
+        writer.synced.record_roll(Arc::new(file), writer.path.clone(), Format::default(), 0);
         assert!(matches!(writer.synced.wait_synced(1), Err(Error::Io { action: "syncing", .. })));
         assert!(matches!(writer.synced.wait_synced(1), Err(Error::Poisoned { .. })));
         assert!(matches!(writer.synced.check_writable(), Err(Error::Poisoned { .. })));

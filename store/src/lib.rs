@@ -13,6 +13,7 @@ mod error;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod files;
+mod format;
 mod frame;
 #[cfg(test)]
 mod fuzz;
@@ -37,8 +38,8 @@ mod verify;
 pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
 pub use error::{Corruption, Error};
 pub use files::{DiskFull, free_bytes};
+pub use format::Format;
 pub use index::panic_is_caught;
-pub use journal::FORMAT;
 pub use options::{Commit, Options, Progress, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 pub use reader::{QuadPosition, Reader};

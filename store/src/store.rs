@@ -11,8 +11,8 @@ use crate::slot::Slot;
 use crate::steps::{Stage, WriterSteps};
 use crate::transaction::Changes;
 use crate::{
-    Commit, Error, ListedSubject, Options, Progress, Reader, Stats, SubjectFilter, Transaction,
-    files, verify,
+    Commit, Error, Format, ListedSubject, Options, Progress, Reader, Stats, SubjectFilter,
+    Transaction, files, verify,
 };
 use oxrdf::NamedNode;
 use std::fs::{self, File};
@@ -284,6 +284,11 @@ impl ReadStore {
         self.inner().steps.stage()
     }
 
+    /// Returns the format of the store.
+    pub fn format(&self) -> Format {
+        self.inner().sync_state().format()
+    }
+
     /// Returns the size and content of the store.
     pub fn stats(&self) -> Stats {
         let index = self.read().index;
@@ -345,6 +350,7 @@ impl StoreInner {
         let change = Change::decode(&payload)
             .map_err(|what| Error::Index(format!("the commit cannot be decoded: {what}")))?;
         let _appending = self.steps.enter_stage(Stage::Appending);
+        writer.raise_format(sequence, changes.format)?;
         writer.append_frame(sequence, &payload)?;
         self.sync_thread.begin_sync(&writer.sync_state(), sequence, payload.len());
         // Counted before the commit becomes visible: a pass that reads these changes compares with the counts.
@@ -500,7 +506,8 @@ impl Replay<'_> {
         let after = base.map_or(index.checkpointed_sequence(), |base| base.end.from);
         let parts = base.map_or(0, |base| base.end.parts);
         let total = parts + self.newest - after;
-        if total == 0 {
+        // A base without parts is the state of an empty store: only the sequence is taken over.
+        if total == 0 && base.is_none() {
             return Ok(());
         }
         let mut done = 0;

@@ -3,7 +3,7 @@ use crate::index::{Code, Index, Row};
 use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::steps::WriterSteps;
-use crate::{Error, term};
+use crate::{Error, Format, term};
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, QuadRef};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -20,6 +20,7 @@ pub struct Transaction<'a> {
     documents: ChangedDocuments,
     added: u64,
     removed: u64,
+    format: Format,
     /// See [`crate::ReadStore::step_count`].
     steps: &'a WriterSteps,
 }
@@ -31,6 +32,8 @@ pub(crate) struct Changes {
     documents: ChangedDocuments,
     pub(crate) added: u64,
     pub(crate) removed: u64,
+    /// The oldest format that has such records.
+    pub(crate) format: Format,
 }
 
 impl Changes {
@@ -58,6 +61,7 @@ impl<'a> Transaction<'a> {
             documents: ChangedDocuments::new(),
             added: 0,
             removed: 0,
+            format: Format::default(),
             steps,
         }
     }
@@ -81,6 +85,7 @@ impl<'a> Transaction<'a> {
             documents,
             added: self.added,
             removed: self.removed,
+            format: self.format,
         })
     }
 
@@ -172,6 +177,15 @@ impl<'a> Transaction<'a> {
         self.steps.count_step();
         self.documents.insert((collection.to_owned(), key.to_vec()), None);
         Ok(())
+    }
+
+    /// Requires that the store has at least this format, because the change has records that a program for an
+    /// older format would misread. Call it for each such change: it costs nothing once the store has the format.
+    ///
+    /// The commit raises the format durably before it writes anything else. A change that fails, or changes
+    /// nothing, raises nothing. A commit that fails may leave the format raised.
+    pub fn require_format(&mut self, format: Format) {
+        self.format = self.format.max(format);
     }
 
     /// Returns the sequence of the frame that this change will become.

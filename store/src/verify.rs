@@ -5,7 +5,7 @@ use crate::index::{self, Index, InspectedIndex};
 use crate::journal::{self, CheckedJournal};
 use crate::steps::WriterSteps;
 use crate::store::{LOADING_SEQUENCE, Replay, lock_data_dir};
-use crate::{Error, Options, Pattern, Progress, files};
+use crate::{Error, Format, Options, Pattern, Progress, files};
 use oxrdf::Quad;
 use std::collections::HashMap;
 use std::fs;
@@ -34,6 +34,8 @@ pub struct Verified {
     pub frames: u64,
     /// The size of the base and the segments, in bytes.
     pub bytes: u64,
+    /// The format of the store.
+    pub format: Format,
     /// The sequence of the newest commit.
     pub sequence: u64,
     /// The number of quads in the journal; 0 if it is damaged.
@@ -86,6 +88,7 @@ pub fn verify_store(dir: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Ve
     verified.segments = checked.segments;
     verified.frames = checked.frames;
     verified.bytes = checked.bytes;
+    verified.format = checked.format;
     verified.sequence = checked.newest;
     if checked.damage.is_empty() {
         let compared = compare_with_journal(&mut verified, dir, index, &checked, progress);

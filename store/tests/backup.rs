@@ -99,6 +99,18 @@ fn a_restored_store_has_the_backed_up_state_and_higher_sequences() {
     ));
 }
 
+#[test]
+fn a_restored_backup_of_an_empty_store_accepts_commits() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut bytes = Vec::new();
+    open(&dir.path().join("store")).write_backup(&mut bytes).unwrap();
+    let to = dir.path().join("restored");
+    restore(&to, &written(dir.path(), &bytes), &[]).unwrap();
+    assert_eq!(add(&open(&to), &[quad("new", "p", text("v"))]), 1 + SEQUENCE_JUMP);
+    assert_eq!(verify_store(&to, &mut |_| {}).unwrap().damage, [""; 0]);
+    assert_eq!(open(&to).stats().quads, 1);
+}
+
 /// Commits whenever something is written to it.
 struct Meddling<'a> {
     bytes: Vec<u8>,

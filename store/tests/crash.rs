@@ -5,7 +5,7 @@ mod model;
 
 use model::{Model, iri, matching, quad, text};
 use oxrdf::Quad;
-use penstock_store::{Error, Options, Pattern, Read, Store};
+use penstock_store::{Error, Format, Options, Pattern, Read, Store};
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -19,6 +19,8 @@ const ROUNDS: u64 = 200;
 /// Number of kills before a new store is created, since the whole store is checked each time.
 const ROUNDS_OF_A_STORE: u64 = 20;
 const THREADS: usize = 3;
+/// The number of the first commit of a thread that requires a newer format.
+const FIRST_OF_NEW_FORMAT: u64 = 40;
 const DIR: &str = "PENSTOCK_STORE_CRASH_DIR";
 
 fn open(dir: &Path) -> Store {
@@ -73,6 +75,9 @@ fn child() {
                         .transact::<_, Error>(|change| {
                             let key = thread.to_be_bytes();
                             let n = count(change.read_document("counts", &key)?);
+                            if n >= FIRST_OF_NEW_FORMAT {
+                                change.require_format(Format::V3);
+                            }
                             for quad in removed(thread, n) {
                                 assert!(change.remove(quad.as_ref())?);
                             }
@@ -157,6 +162,7 @@ fn kill_and_check(dir: &Path, rounds: u64) {
                 commits >= acknowledged[usize::try_from(thread).unwrap()],
                 "an acknowledged commit is lost"
             );
+            assert!(commits <= FIRST_OF_NEW_FORMAT || store.format() == Format::V3);
             for n in 0..commits {
                 for quad in removed(thread, n) {
                     expected.quads.remove(&quad);

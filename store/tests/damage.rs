@@ -130,10 +130,10 @@ fn a_newer_format_is_refused() {
     drop(open(dir.path()));
     let segment = newest_segment(dir.path());
     let mut bytes = fs::read(&segment).unwrap();
-    bytes[8] = 3;
+    bytes[8] = 4;
     fs::write(&segment, bytes).unwrap();
     let error = try_open(dir.path()).unwrap_err();
-    assert!(matches!(error, Error::NewerFormat { found: 3, known: 2, .. }), "{error}");
+    assert!(matches!(error, Error::NewerFormat { found: 4, known: 3, .. }), "{error}");
 }
 
 /// Creates a store with an earlier checkpoint, and copies its directory before and after another one.

@@ -4,21 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
-use model::{Model, quad, text};
+use model::{Model, folder, quad, text};
 use penstock_store::faults::{Failure, Faults, Operation};
 use penstock_store::{Error, Options, Store, Transaction, verify_store};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-/// A folder on an in-memory file system if there is one: this test needs no real disk.
-fn folder() -> tempfile::TempDir {
-    let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() {
-        tempfile::tempdir_in(memory).unwrap()
-    } else {
-        tempfile::tempdir().unwrap()
-    }
-}
 
 fn options() -> Options {
     // Segments of three commits; checkpoints and compactions only where the run calls them.

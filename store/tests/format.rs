@@ -1,17 +1,16 @@
-//! A store written by an older format version opens with all of its data. `fixtures/v1` has a base, a later
-//! segment, and a term of every kind. `fixtures/v2` also has a packed segment before the last. They contain
+//! A store of every format opens with all of its data. `fixtures/v1` has a base, a later segment, and a term of
+//! every kind. `fixtures/v2` and those of later formats also have a packed segment before the last. They contain
 //! no index, because it is rebuilt. But `fixtures/index-4` has one of version 4, which is used as it is.
 //!
-//! `UPDATE=1 cargo test -p penstock-store --test format` writes the newest fixture again. Do that only for a
-//! new format version, in a new folder.
+//! For a new format, add it to [`Format::ALL`] and to FORMAT.md, and write its fixture:
+//! `UPDATE=1 cargo test -p penstock-store --test format`. That never changes an existing one.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod model;
 
 use model::{Model, blank, copy, iri, open, quad, text};
 use oxrdf::vocab::xsd;
 use oxrdf::{GraphName, Literal, Quad};
-use penstock_store::{Error, Options, Store, verify_store};
-use std::fs;
+use penstock_store::{Error, Format, Options, Store, verify_store};
 use std::path::{Path, PathBuf};
 
 const COLLECTIONS: [&str; 3] = ["", "a", "b"];
@@ -71,14 +70,17 @@ fn commits() -> [Commit; COMMITS] {
     ]
 }
 
-/// Runs the commits, with a compaction after the third.
-fn run_commits(store: &Store) {
+/// Runs the commits, with a compaction after the third. The second one requires the format.
+fn run_commits(store: &Store, format: Format) {
     for (n, commit) in commits().iter().enumerate() {
         if n == 3 {
             store.compact_journal().unwrap();
         }
         store
             .transact::<_, Error>(|change| {
+                if n == 1 {
+                    change.require_format(format);
+                }
                 for quad in &commit.removed {
                     assert!(change.remove(quad.as_ref())?);
                 }
@@ -114,27 +116,31 @@ fn expected() -> Model {
     model
 }
 
-#[test]
-fn a_store_of_version_1_is_read() {
-    is_read("v1", 2);
+/// Writes the fixture of a format.
+fn write_fixture(format: Format) {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { segment_bytes: 1, background_maintenance: false, ..Options::default() };
+    let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
+    run_commits(&store, format);
+    store.pack_segments().unwrap();
+    drop(store);
+    copy(&dir.path().join("journal"), &fixture(&format!("v{format}")).join("journal"));
 }
 
 #[test]
-fn a_store_of_version_2_is_read() {
-    if std::env::var_os("UPDATE").is_some() {
-        let dir = tempfile::tempdir().unwrap();
-        let options =
-            Options { segment_bytes: 1, background_maintenance: false, ..Options::default() };
-        let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
-        run_commits(&store);
-        store.pack_segments().unwrap();
-        drop(store);
-        if fixture("v2").exists() {
-            fs::remove_dir_all(fixture("v2")).unwrap();
+fn a_store_of_version_1_is_read() {
+    is_read("v1", 2, Format::V2);
+}
+
+#[test]
+fn a_store_of_every_format_is_read() {
+    for format in Format::ALL {
+        let name = format!("v{format}");
+        if std::env::var_os("UPDATE").is_some() && !fixture(&name).exists() {
+            write_fixture(format);
         }
-        copy(&dir.path().join("journal"), &fixture("v2").join("journal"));
+        is_read(&name, 3, format);
     }
-    is_read("v2", 3);
 }
 
 #[test]
@@ -157,14 +163,14 @@ fn an_index_of_version_4_is_used_and_its_documents_are_counted() {
     open(dir.path()).compact_journal().unwrap();
 }
 
-fn is_read(version: &str, files: usize) {
+fn is_read(version: &str, files: usize, format: Format) {
     let names: Vec<PathBuf> = model::segments(&fixture(version));
     let has = |end: &str| names.iter().any(|path| path.extension().is_some_and(|e| e == end));
     assert!(has("base") && has("journal") && names.len() == files, "{names:?}");
     let dir = tempfile::tempdir().unwrap();
     copy(&fixture(version), dir.path());
     let store = open(dir.path());
-    assert_eq!(store.stats().sequence, COMMITS as u64);
+    assert_eq!((store.stats().sequence, store.format()), (COMMITS as u64, format));
     assert!(
         Model::of(&store.read(), &COLLECTIONS) == expected(),
         "the content differs from the fixture's"

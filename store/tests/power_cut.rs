@@ -13,9 +13,9 @@ mod model;
 
 use model::{Model, iri, quad, text};
 use oxrdf::Quad;
-use penstock_store::{Error, Options, Read, Store};
+use penstock_store::{Error, Format, Options, Read, Store};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,6 +24,10 @@ use std::time::Duration;
 const CUTS: u64 = 32;
 /// Cuts after which the process is restarted on an empty file system.
 const CUTS_OF_A_RUN: u64 = 8;
+/// The number of commits in each store of [`raising_child`].
+const COMMITS_OF_A_STORE: u64 = 4;
+/// In the commits that require a newer format.
+const MARK: &[u8] = b"requires the format 3";
 const DIR: &str = "PENSTOCK_STORE_POWER_CUT_DIR";
 
 fn open(dir: &Path) -> Store {
@@ -87,6 +91,34 @@ fn child() {
     }
 }
 
+/// The child process that raises the format of one store after the other. It does nothing unless started by the
+/// test.
+#[test]
+fn raising_child() {
+    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
+    for number in 0_u64.. {
+        // Nothing is packed, so that the mark can be found in the files.
+        let options = Options { background_maintenance: false, ..Options::default() };
+        let store = Store::open(&dir.join(number.to_string()), options, &mut |_| {}).unwrap();
+        for n in 1..=COMMITS_OF_A_STORE {
+            store
+                .transact::<_, Error>(|change| {
+                    if n > number % COMMITS_OF_A_STORE {
+                        change.require_format(Format::V3);
+                        change.put_document("marks", &n.to_be_bytes(), MARK)?;
+                    }
+                    change.put_document("counts", b"n", n.to_string().as_bytes())
+                })
+                .unwrap();
+            let done = number * COMMITS_OF_A_STORE + n;
+            std::io::stdout().write_all(format!("done {done}\n").as_bytes()).unwrap();
+        }
+        if let Some(old) = number.checked_sub(3) {
+            std::fs::remove_dir_all(dir.join(old.to_string())).unwrap();
+        }
+    }
+}
+
 fn run(program: &str, arguments: &[&str]) -> Result<(), String> {
     let done = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
     if done.status.success() {
@@ -123,9 +155,9 @@ struct Writing {
 }
 
 impl Writing {
-    fn start(dir: &Path) -> Self {
+    fn start(child: &str, dir: &Path) -> Self {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "child", "--nocapture", "--test-threads=1"])
+            .args(["--exact", child, "--nocapture", "--test-threads=1"])
             .env(DIR, dir)
             .stdout(Stdio::piped())
             .spawn()
@@ -155,7 +187,7 @@ impl Drop for Writing {
     }
 }
 
-fn check(dir: &Path, acknowledged: u64) -> u64 {
+fn check(dir: &Path, acknowledged: u64) {
     let store = open(dir);
     let read = store.read();
     let commits = count(read.read_document("counts", b"n").unwrap());
@@ -171,10 +203,33 @@ fn check(dir: &Path, acknowledged: u64) -> u64 {
     drop(read);
     // The store must accept further commits.
     model::add(&store, &[quad("new", "p", text("value"))]);
-    commits
 }
 
-fn cuts(work: &Path) -> Result<u64, String> {
+/// Asserts that all commits of [`raising_child`] survived, and that none that requires the format 3 is in a
+/// segment of an older one.
+fn check_raised(dir: &Path, acknowledged: u64) {
+    let newest = acknowledged / COMMITS_OF_A_STORE;
+    for number in newest.saturating_sub(1)..=newest {
+        let dir = dir.join(number.to_string());
+        if !dir.join("journal").is_dir() {
+            assert_eq!(number * COMMITS_OF_A_STORE, acknowledged, "an acknowledged commit is lost");
+            continue;
+        }
+        for segment in model::segments(&dir) {
+            let bytes = std::fs::read(&segment).unwrap();
+            let is_marked = bytes.windows(MARK.len()).any(|part| part == MARK);
+            assert!(!is_marked || bytes.get(8) == Some(&3), "{}", segment.display());
+        }
+        let store = open(&dir);
+        let commits = count(store.read().read_document("counts", b"n").unwrap());
+        let expected = (acknowledged - number * COMMITS_OF_A_STORE).min(COMMITS_OF_A_STORE);
+        assert!(commits >= expected, "{acknowledged} acknowledged, {commits} in store {number}");
+        assert!(commits <= number % COMMITS_OF_A_STORE || store.format() == Format::V3);
+    }
+}
+
+/// Cuts the power of a child process. `check` gets the data directory after a cut, and the acknowledged commits.
+fn cuts(work: &Path, child: &str, check: impl Fn(&Path, u64)) -> Result<u64, String> {
     let [live, cut] = ["live", "cut"].map(|name| work.join(name));
     for folder in [&live, &cut] {
         std::fs::create_dir_all(folder).unwrap();
@@ -186,7 +241,7 @@ fn cuts(work: &Path) -> Result<u64, String> {
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-F", "-E", lazy, "-J", "size=4", image.to_str().unwrap()])?;
         let mounted = Mounted::new(&image, &live)?;
-        let writing = Writing::start(&live.join("store"));
+        let writing = Writing::start(child, &live.join("store"));
         for cut_number in 0..CUTS_OF_A_RUN {
             let pause = 60 + (round * CUTS_OF_A_RUN + cut_number) * 71 % 397;
             std::thread::sleep(Duration::from_millis(pause));
@@ -218,14 +273,19 @@ fn cuts(work: &Path) -> Result<u64, String> {
     Ok(lost)
 }
 
-/// Returns name and length of each file of the index and the journal, to detect whether a cut lost anything.
-fn file_lengths(store: &Path) -> Vec<(String, u64)> {
+/// Returns path and length of each file, to detect whether a cut lost anything.
+fn file_lengths(folder: &Path) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
-    for folder in ["journal", "index"] {
-        let Ok(entries) = std::fs::read_dir(store.join(folder)) else { continue };
-        for entry in entries.flatten() {
-            let length = entry.metadata().map_or(0, |data| data.len());
-            found.push((entry.file_name().to_string_lossy().into_owned(), length));
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(data) if data.is_dir() => folders.push(entry.path()),
+                data => {
+                    let path = entry.path().strip_prefix(folder).unwrap().to_owned();
+                    found.push((path, data.map_or(0, |data| data.len())));
+                }
+            }
         }
     }
     found.sort();
@@ -234,8 +294,17 @@ fn file_lengths(store: &Path) -> Vec<(String, u64)> {
 
 #[test]
 fn acknowledged_commits_survive_a_power_cut() {
+    check_after_cuts("child", check);
+}
+
+#[test]
+fn a_commit_of_a_newer_format_is_never_in_a_file_of_an_older_one_after_a_power_cut() {
+    check_after_cuts("raising_child", check_raised);
+}
+
+fn check_after_cuts(child: &str, check: impl Fn(&Path, u64)) {
     let work = tempfile::tempdir().unwrap();
-    match cuts(work.path()) {
+    match cuts(work.path(), child, check) {
         Ok(lost) => assert!(lost > 0, "no cut lost anything: this tests nothing"),
         Err(cause) => {
             assert!(std::env::var_os("CI").is_none(), "no loop devices: {cause}");

@@ -34,7 +34,7 @@ fn create_store(dir: &Path) -> std::path::PathBuf {
 #[test]
 fn a_newer_format_and_damage_need_a_person() {
     for (at, byte, expected) in
-        [(8, 0xff, "install that version"), (200, 0xff, "`penstock verify`")]
+        [(8, 0xff, "install the version that wrote it"), (200, 0xff, "`penstock verify`")]
     {
         let dir = tempfile::tempdir().unwrap();
         let segment = create_store(dir.path());

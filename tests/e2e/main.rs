@@ -18,6 +18,7 @@ mod countries;
 mod demo;
 mod earlier_version;
 mod events;
+mod format;
 mod full_disk;
 mod hostile;
 mod https;

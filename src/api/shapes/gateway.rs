@@ -97,7 +97,8 @@ pub(crate) struct Status {
 #[serde(rename_all = "camelCase")]
 #[salvo(schema(name = "StoreStatus"))]
 pub(crate) struct StoreStatus {
-    /// The version of its format on disk. A version of Penstock opens its own format and older ones.
+    /// The number of its format, which rises with the first record that older versions of Penstock would misread.
+    /// A version that does not know it refuses the store.
     pub(crate) format: u32,
     /// The newest sequence of the journal.
     pub(crate) sequence: u64,

@@ -46,7 +46,7 @@ pub struct Status {
 /// The store.
 #[derive(Debug, Clone)]
 pub struct StoreStatus {
-    /// The version of the format on disk. Penstock opens its own version and older ones.
+    /// The number of the store's format. A version of Penstock that does not know it refuses the store.
     pub format: u32,
     /// The newest sequence of the journal.
     pub sequence: u64,
@@ -149,7 +149,7 @@ impl Gateway {
             epoch: self.epoch,
             uptime_seconds: metrics::uptime().as_secs(),
             store: StoreStatus {
-                format: penstock_store::FORMAT,
+                format: self.store.format().number(),
                 sequence: stats.sequence,
                 quads: stats.quads,
                 write_back_bytes: stats.write_back_bytes,

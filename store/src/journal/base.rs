@@ -3,7 +3,7 @@ use super::parts::{self, BaseEnd, END_BYTES, PartWriter};
 use super::recovery::{self, ApplyFrame, JournalFiles};
 use super::segment::{self, Found, SegmentReader, StoreId};
 use crate::frame::{self, Change};
-use crate::{Corruption, Error, files};
+use crate::{Corruption, Error, Format, files};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt as _;
@@ -18,6 +18,7 @@ pub(crate) struct Base {
     pub(crate) path: PathBuf,
     pub(crate) end: BaseEnd,
     pub(crate) bytes: u64,
+    pub(crate) format: Format,
     pub(super) id: StoreId,
 }
 
@@ -50,7 +51,7 @@ impl Base {
                 "the content of the base does not match its file name",
             ));
         }
-        Ok(Self { path: path.to_owned(), end, bytes, id: header.id })
+        Ok(Self { path: path.to_owned(), end, bytes, format: header.format, id: header.id })
     }
 
     /// Removes the files that the base replaces, the oldest first. Returns the number of bytes freed. The
@@ -149,6 +150,7 @@ pub(crate) struct NewBase {
     new: PathBuf,
     pub(crate) parts: PartWriter<PeriodicallySynced>,
     from: u64,
+    format: Format,
 }
 
 /// A file that is synced at intervals while it is written.
@@ -175,16 +177,22 @@ impl Write for PeriodicallySynced {
 }
 
 impl NewBase {
-    pub(crate) fn begin(folder: &Path, id: &StoreId, from: u64) -> Result<Self, Error> {
+    pub(crate) fn begin(
+        folder: &Path,
+        id: &StoreId,
+        from: u64,
+        format: Format,
+    ) -> Result<Self, Error> {
         let new = folder.join(format!("{}.new", base_name(from)));
         let file = files::create_or_truncate(&new)?;
         let parts = PartWriter::begin(
             PeriodicallySynced { file, path: new.clone(), unsynced: 0 },
             &new,
             id,
+            format,
         );
         let parts = parts.inspect_err(|_| remove_unfinished(&new, folder))?;
-        Ok(Self { folder: folder.to_owned(), new, parts, from })
+        Ok(Self { folder: folder.to_owned(), new, parts, from, format })
     }
 
     /// Ends the base, syncs it, and reads it back completely. Afterwards only the rename is missing. An error
@@ -194,7 +202,7 @@ impl NewBase {
         exact: u64,
         check: &dyn Fn() -> Result<(), Error>,
     ) -> Result<UnpublishedBase, Error> {
-        let Self { folder, new, parts, from } = self;
+        let Self { folder, new, parts, from, format } = self;
         let done = (|| {
             let (end, out) = parts.finish(from, exact)?;
             files::sync_file(&out.file, &new)?;
@@ -208,7 +216,7 @@ impl NewBase {
                 ));
             }
             let bytes = std::fs::metadata(&new).map_err(files::io_error("reading", &new))?.len();
-            Ok(Base { path: folder.join(base_name(from)), end, bytes, id })
+            Ok(Base { path: folder.join(base_name(from)), end, bytes, format, id })
         })();
         match done {
             Ok(base) => Ok(UnpublishedBase { folder, new, base }),

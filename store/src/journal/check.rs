@@ -3,7 +3,7 @@ use super::base::{self, Base};
 use super::recovery::{self, JournalFiles, missing_frames};
 use super::segment::{Found, SegmentReader, StoreId};
 use crate::frame::Change;
-use crate::{Corruption, Error};
+use crate::{Corruption, Error, Format};
 use std::path::Path;
 
 /// The result of verifying a journal.
@@ -12,6 +12,8 @@ pub(crate) struct CheckedJournal {
     /// The newest base, which the segments follow; `None` if there is none or it is damaged.
     pub(crate) base: Option<Base>,
     pub(crate) id: StoreId,
+    /// The newest format in a header.
+    pub(crate) format: Format,
     /// The sequence of the newest complete frame.
     pub(crate) newest: u64,
     pub(crate) segments: u64,
@@ -50,6 +52,7 @@ pub(crate) fn check_journal(
         match check_base(&path) {
             Ok(base) => {
                 checked.id = base.id;
+                checked.format = base.format;
                 checked.bytes += base.bytes;
                 checked.base = Some(base);
             }
@@ -109,6 +112,7 @@ fn check_segment(
 ) -> Result<(), Error> {
     checked.segments += 1;
     let mut segment = SegmentReader::open(path)?;
+    checked.format = checked.format.max(segment.format);
     let synced = newest.map_or(u64::MAX, |newest| newest.checkpointed.max(newest.exact));
     if segment.id != checked.id {
         checked.add_damage(path, 12, "the segment belongs to another store");

@@ -2,6 +2,7 @@
 use super::base::{self, Base};
 use super::parts::{self, BaseEnd, PartWriter};
 use super::segment::{self, Found, SegmentReader};
+use crate::Format;
 use crate::frame::Change;
 use crate::fuzz::{payloads, run};
 use std::fs;
@@ -9,7 +10,7 @@ use std::path::Path;
 
 /// Returns a complete base.
 fn a_base() -> Vec<u8> {
-    let mut made = PartWriter::begin(Vec::new(), Path::new("base"), &[1; 16]).unwrap();
+    let mut made = PartWriter::begin(Vec::new(), Path::new("base"), &[1; 16], Format::V3).unwrap();
     for payload in payloads() {
         made.write_commit(&payload, &Change::decode(&payload).unwrap()).unwrap();
     }
@@ -36,13 +37,14 @@ fn parts_and_ends() {
 #[test]
 fn segments_and_bases() {
     let dir = tempfile::tempdir().unwrap();
-    let (_, path) = segment::create_segment(dir.path(), &[1; 16], 1).unwrap();
+    let (_, path) = segment::create_segment(dir.path(), &[1; 16], 1, Format::V3).unwrap();
     let mut whole = fs::read(&path).unwrap();
     for (sequence, payload) in (1..).zip(payloads()) {
         whole.extend(segment::encode_frame(sequence, &payload).unwrap());
     }
     fs::write(&path, &whole).unwrap();
-    segment::create_segment(dir.path(), &[1; 16], 1 + payloads().len() as u64).unwrap();
+    let next = 1 + payloads().len() as u64;
+    segment::create_segment(dir.path(), &[1; 16], next, Format::V3).unwrap();
     super::pack_segments(dir.path(), &|| Ok(()), &mut |_, _| {}).unwrap();
     let packed = fs::read(&path).unwrap();
     let headers = [&whole, &packed].map(|segment| segment.get(..40).unwrap().to_vec());

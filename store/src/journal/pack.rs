@@ -78,7 +78,7 @@ fn pack_segment(path: &Path, new: &Path) -> Result<u64, Error> {
         at += bytes.len() as u64;
         Ok::<_, Error>(())
     };
-    write(&segment::packed_header(&from.id, from.next))?;
+    write(&segment::packed_header(&from.id, from.next, from.format))?;
     let mut frames = Vec::new();
     let mut first = from.next;
     loop {

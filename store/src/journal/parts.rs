@@ -3,7 +3,7 @@ use super::segment::{self, MAX_PART_BYTES, StoreId};
 use crate::frame::{self, Change, QuadNumbers};
 use crate::term::{self, LiteralParts as Kind, split_literal};
 use crate::varint::{self, Input};
-use crate::{Error, files};
+use crate::{Error, Format, files};
 use oxrdf::{QuadRef, TermRef};
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write};
@@ -163,12 +163,12 @@ impl GatheredCommit {
 }
 
 impl<W: Write> PartWriter<W> {
-    /// Begins a base of a store.
-    pub(crate) fn begin(out: W, path: &Path, id: &StoreId) -> Result<Self, Error> {
+    /// Begins a base of a store with this format.
+    pub(crate) fn begin(out: W, path: &Path, id: &StoreId, format: Format) -> Result<Self, Error> {
         let packer = new_packer().map_err(files::io_error("packing", path))?;
         let (end, gathered) = (BaseEnd::default(), GatheredCommit::default());
         let mut parts = Self { out, path: path.to_owned(), packer, end, gathered };
-        parts.write_bytes(&segment::base_header(id))?;
+        parts.write_bytes(&segment::base_header(id, format))?;
         Ok(parts)
     }
 

@@ -3,7 +3,7 @@ use super::base::{self, Base};
 use super::segment::{self, Found, SegmentReader, StoreId};
 use super::{JournalBytes, SyncState, Writer, pack};
 use crate::frame::Change;
-use crate::{Corruption, Error, files};
+use crate::{Corruption, Error, Format, files};
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::BuildHasher as _;
@@ -21,6 +21,8 @@ pub(crate) struct Recovery {
     /// Files that the base replaces.
     obsolete: Vec<PathBuf>,
     pub(crate) id: StoreId,
+    /// The format in the header of the newest segment, which no other file exceeds.
+    format: Format,
 }
 
 /// A journal whose end is known and intact.
@@ -56,9 +58,10 @@ impl Recovery {
             let path = folder.to_owned();
             Err(Corruption { path, offset: 0, what: what.to_owned() }.into())
         };
-        let id = match (segments.first(), segments.last()) {
+        let (id, format) = match (segments.first(), segments.last()) {
             (Some((first, _)), Some((_, last))) if *first <= from + 1 => {
-                SegmentReader::open(last)?.id
+                let newest = SegmentReader::open(last)?;
+                (newest.id, newest.format)
             }
             (Some((first, _)), _) => {
                 return missing(&format!("the segments before frame {first} are missing"));
@@ -66,10 +69,10 @@ impl Recovery {
             _ if base.is_some() => return missing("the segments after the base are missing"),
             _ if expected => return missing("the journal is missing, but its index exists"),
             _ => {
-                let id = new_id();
-                let (_, path) = segment::create_segment(folder, &id, 1)?;
+                let (id, format) = (new_id(), Format::default());
+                let (_, path) = segment::create_segment(folder, &id, 1, format)?;
                 segments.push((1, path));
-                id
+                (id, format)
             }
         };
         if let Some(base) = &base
@@ -80,7 +83,7 @@ impl Recovery {
                 Corruption { path: base.path.clone(), offset: 12, what: what.into() }.into()
             );
         }
-        Ok(Self { folder: folder.to_owned(), segments, base, obsolete, id })
+        Ok(Self { folder: folder.to_owned(), segments, base, obsolete, id, format })
     }
 
     /// Returns the newest frame that the base replaces.
@@ -222,7 +225,13 @@ impl SettledJournal {
             base: base.as_ref().map_or(0, |base| base.bytes),
             packed: self.packed,
         };
-        let synced = SyncState::new(file.clone(), self.path.clone(), self.newest, bytes);
+        let synced = SyncState::new(
+            file.clone(),
+            self.path.clone(),
+            self.recovery.format,
+            self.newest,
+            bytes,
+        );
         Writer {
             folder: self.recovery.folder,
             id: self.recovery.id,

@@ -1,15 +1,11 @@
 //! A segment: a header, followed by frames or by packs of frames. FORMAT.md describes the bytes.
 use super::parts;
-use crate::{Corruption, Error, files, frame};
+use crate::{Corruption, Error, Format, files, frame};
 use std::fs::File;
 use std::io::{BufReader, Read as _, Seek as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// The newest supported format of segments: that of a packed one.
-pub const VERSION: u32 = 2;
-/// The format of a base, and of a segment with unpacked frames.
-const PLAIN_VERSION: u32 = 1;
 /// The maximum length of a frame's payload, in bytes.
 pub(crate) const MAX_PAYLOAD_BYTES: u32 = 256 << 20;
 const MAGIC: [u8; 8] = *b"PENSTOCK";
@@ -27,6 +23,40 @@ const MAX_FRAMES_IN_FLIGHT: u64 = 1 << 20;
 
 /// Distinguishes the store of a segment from others.
 pub(crate) type StoreId = [u8; 16];
+
+/// How a file stores its frames.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
+enum Layout {
+    /// One after the other.
+    Frames = 0,
+    /// In packs: a packed segment.
+    Packs = 1,
+}
+
+/// Returns the version in the header of a file: the format in its lower half, the layout in its upper half.
+/// The versions of the oldest format are older than this rule.
+const fn encode_version(format: Format, layout: Layout) -> u32 {
+    match (format, layout) {
+        (Format::V2, Layout::Frames) => 1,
+        (Format::V2, Layout::Packs) => 2,
+        (format, layout) => format.number() | (layout as u32) << 16,
+    }
+}
+
+/// Returns the format and the layout that a version tells, if this program knows them.
+fn decode_version(version: u32) -> Option<(Format, Layout)> {
+    Format::ALL
+        .into_iter()
+        .flat_map(|format| [(format, Layout::Frames), (format, Layout::Packs)])
+        .find(|(format, layout)| encode_version(*format, *layout) == version)
+}
+
+/// Returns the number of the format that a version tells, if it is newer than this program.
+fn newer_format(version: u32) -> Option<u32> {
+    let number = version & u32::from(u16::MAX);
+    (number > Format::NEWEST.number()).then_some(number)
+}
 
 /// Returns the file name of the segment whose first frame has this sequence.
 pub(crate) fn segment_name(first: u64) -> String {
@@ -54,13 +84,13 @@ fn encode_header(magic: [u8; 8], version: u32, id: &StoreId, first: u64) -> Vec<
 }
 
 /// Returns the header of a base. The parts of a base have their own numbers, from 1.
-pub(crate) fn base_header(id: &StoreId) -> Vec<u8> {
-    encode_header(BASE_MAGIC, PLAIN_VERSION, id, 1)
+pub(crate) fn base_header(id: &StoreId, format: Format) -> Vec<u8> {
+    encode_header(BASE_MAGIC, encode_version(format, Layout::Frames), id, 1)
 }
 
 /// Returns the header of a packed segment.
-pub(super) fn packed_header(id: &StoreId, first: u64) -> Vec<u8> {
-    encode_header(MAGIC, VERSION, id, first)
+pub(super) fn packed_header(id: &StoreId, first: u64, format: Format) -> Vec<u8> {
+    encode_header(MAGIC, encode_version(format, Layout::Packs), id, first)
 }
 
 /// Creates a segment without frames, durably. It is renamed to its name only after its header is synced.
@@ -68,8 +98,9 @@ pub(crate) fn create_segment(
     folder: &Path,
     id: &StoreId,
     first: u64,
+    format: Format,
 ) -> Result<(File, PathBuf), Error> {
-    let header = encode_header(MAGIC, PLAIN_VERSION, id, first);
+    let header = encode_header(MAGIC, encode_version(format, Layout::Frames), id, first);
     let path = folder.join(segment_name(first));
     let new = path.with_extension("new");
     let made = files::create_or_truncate(&new).and_then(|file| {
@@ -122,6 +153,7 @@ fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
 pub(crate) struct SegmentReader {
     pub(crate) path: PathBuf,
     pub(crate) id: StoreId,
+    pub(crate) format: Format,
     reader: BufReader<File>,
     /// The offset of the next frame, in bytes.
     pub(crate) offset: u64,
@@ -206,9 +238,9 @@ impl SegmentReader {
             return Err(damaged(0, &format!("the file does not begin with {magic}")));
         }
         let version = bytes_at(&header, 8).map(u32::from_le_bytes).unwrap_or_default();
-        let known = if magic == MAGIC { VERSION } else { PLAIN_VERSION };
-        if version > known {
-            return Err(Error::NewerFormat { path: path.to_owned(), found: version, known });
+        if let Some(found) = newer_format(version) {
+            let known = Format::NEWEST.number();
+            return Err(Error::NewerFormat { path: path.to_owned(), found, known });
         }
         let (covered, sum) = header.split_at(HEADER_LEN - 4);
         if bytes_at(sum, 0).map(u32::from_le_bytes) != Some(crc32c::crc32c(covered)) {
@@ -216,12 +248,19 @@ impl SegmentReader {
         }
         let id = bytes_at(&header, 12).unwrap_or_default();
         let first = bytes_at(&header, 28).map(u64::from_le_bytes).unwrap_or_default();
+        let Some((format, layout)) = decode_version(version) else {
+            return Err(damaged(8, &format!("the version {version} does not exist")));
+        };
+        if layout == Layout::Packs && magic == BASE_MAGIC {
+            return Err(damaged(8, "the header of a base has the version of a packed segment"));
+        }
         let path = path.to_owned();
-        let pack = (version > PLAIN_VERSION).then(Pack::default);
+        let pack = (layout == Layout::Packs).then(Pack::default);
         let largest = if pack.is_some() { MAX_PART_BYTES } else { largest };
         Ok(Self {
             path,
             id,
+            format,
             reader,
             offset: HEADER_BYTES,
             length,
@@ -360,4 +399,32 @@ pub(crate) fn frame_at(bytes: &[u8], at: usize) -> Option<&[u8]> {
     let start = at + FRAME_HEADER_LEN;
     let payload = bytes.get(start..start.checked_add(u32::from_le_bytes(length) as usize)?)?;
     (frame_checksum(&length, &sequence, payload) == sum).then_some(payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_tells_one_format_and_one_layout() {
+        let mut versions = Vec::new();
+        for format in Format::ALL {
+            for layout in [Layout::Frames, Layout::Packs] {
+                let version = encode_version(format, layout);
+                assert_eq!(decode_version(version), Some((format, layout)));
+                assert_eq!(newer_format(version), None);
+                assert!(!versions.contains(&version));
+                versions.push(version);
+                // A program that knows only the formats before this one refuses it, whatever the layout.
+                assert!(format == Format::V2 || version > 2);
+            }
+        }
+        for unknown in [0, 1 | 1 << 16, 2 | 1 << 16, 3 | 2 << 16] {
+            assert_eq!((decode_version(unknown), newer_format(unknown)), (None, None));
+        }
+        for layout in 0..3 {
+            let next = Format::NEWEST.number() + 1;
+            assert_eq!(newer_format(next | layout << 16), Some(next));
+        }
+    }
 }

@@ -1,5 +1,5 @@
 //! Group commit: one sync acknowledges all frames that were appended before it began.
-use crate::{Error, files};
+use crate::{Error, Format, files};
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
@@ -21,6 +21,8 @@ struct State {
     /// The segment to which frames are appended. All earlier segments are synced.
     file: Arc<File>,
     path: PathBuf,
+    /// The format in the header of that segment. No file of the journal has a newer one.
+    format: Format,
     appended: u64,
     synced: u64,
     syncing: bool,
@@ -48,10 +50,17 @@ pub(crate) struct JournalBytes {
 }
 
 impl SyncState {
-    pub(crate) fn new(file: Arc<File>, path: PathBuf, sequence: u64, bytes: JournalBytes) -> Self {
+    pub(crate) fn new(
+        file: Arc<File>,
+        path: PathBuf,
+        format: Format,
+        sequence: u64,
+        bytes: JournalBytes,
+    ) -> Self {
         let state = State {
             file,
             path,
+            format,
             appended: sequence,
             synced: sequence,
             syncing: false,
@@ -75,11 +84,13 @@ impl SyncState {
         state.bytes.all += bytes;
     }
 
-    /// Records that frames go to a new segment. All earlier ones are synced.
-    pub(crate) fn record_roll(&self, file: Arc<File>, path: PathBuf, bytes: u64) {
+    /// Records that frames go to a new segment, which added `bytes` to the journal. All earlier ones are
+    /// synced.
+    pub(crate) fn record_roll(&self, file: Arc<File>, path: PathBuf, format: Format, bytes: u64) {
         let mut state = self.lock_state();
         state.file = file;
         state.path = path;
+        state.format = format;
         state.bytes.all += bytes;
         state.needs_packing = true;
     }
@@ -87,6 +98,11 @@ impl SyncState {
     /// Returns the newest frame that is known to be synced.
     pub(crate) fn newest_synced(&self) -> u64 {
         self.lock_state().synced
+    }
+
+    /// Returns the format of the store.
+    pub(crate) fn format(&self) -> Format {
+        self.lock_state().format
     }
 
     pub(crate) fn bytes(&self) -> JournalBytes {

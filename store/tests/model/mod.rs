@@ -99,6 +99,16 @@ pub(crate) fn matching(read: &impl Read, pattern: &Pattern) -> HashSet<Quad> {
     found
 }
 
+/// A folder on an in-memory file system if there is one: for tests that need no real disk.
+pub(crate) fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        tempfile::tempdir_in(memory).unwrap()
+    } else {
+        tempfile::tempdir().unwrap()
+    }
+}
+
 pub(crate) fn open(dir: &Path) -> Store {
     Store::open(dir, Options::default(), &mut |_| {}).unwrap()
 }

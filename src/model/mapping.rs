@@ -7,7 +7,7 @@
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and
 //! `fields`. `prefixes` (`ex: http://example.com/`) is optional and shortens IRIs. Well-known prefixes such as `rdf`
-//! and `xsd` need no declaration.
+//! and `xsd` need no declaration. `label: name` is optional and names the field by which people recognise an object.
 //! Every field is a definition:
 //!
 //! | `type` | in JSON | in the graph | other keys |
@@ -61,6 +61,8 @@ pub struct Mapping {
     pub root: Shape,
     /// The prefixes, which also apply to the conditions of the Business Object.
     pub prefixes: Prefixes,
+    /// The name of the field that `label` names: a single string of the root.
+    pub label: Option<String>,
     /// Warnings about what is valid in the text but probably unintended, each with line and column.
     pub warnings: Vec<Finding>,
 }
@@ -90,6 +92,24 @@ impl Field {
     /// Returns whether the field contains objects.
     pub fn contains_objects(&self) -> bool {
         matches!(&self.kind, FieldKind::Property(Property { value: Value::Object(_), .. }))
+    }
+
+    /// Returns whether the field contains one string, of any datatype or language: `type: string`.
+    pub fn is_single_string(&self) -> bool {
+        use Literal::{Language, String, Typed};
+        matches!(
+            &self.kind,
+            FieldKind::Property(Property {
+                is_array: false,
+                value: Value::Literal(String | Typed(_) | Language(_)),
+                ..
+            })
+        )
+    }
+
+    /// Returns whether an object without a value in this field is refused.
+    pub fn is_required(&self) -> bool {
+        matches!(&self.kind, FieldKind::Property(Property { required: true, .. }))
     }
 }
 
@@ -150,7 +170,18 @@ pub enum Literal {
 impl Mapping {
     /// Creates a mapping without a text, and so without prefixes.
     pub fn new(root: Shape) -> Self {
-        Self { root, prefixes: Prefixes::default(), warnings: Vec::new() }
+        Self { root, prefixes: Prefixes::default(), label: None, warnings: Vec::new() }
+    }
+
+    /// Returns the field whose text people see in lists and titles, and its index: the one that `label` names,
+    /// otherwise the first required string, otherwise the first string. Without one, people see the URI.
+    pub fn find_label_field(&self) -> Option<(usize, &Field)> {
+        let strings =
+            || self.root.fields.iter().enumerate().filter(|(_, field)| field.is_single_string());
+        match &self.label {
+            Some(name) => strings().find(|(_, field)| field.name == *name),
+            None => strings().find(|(_, field)| field.is_required()).or_else(|| strings().next()),
+        }
     }
 
     /// Returns every namespace that the mapping names, each once, the root's first.

@@ -27,6 +27,7 @@ mod in_process;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]
 mod issuer;
+mod labels;
 mod lifecycle;
 mod main_job;
 mod mapping_docs;

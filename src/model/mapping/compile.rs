@@ -1,11 +1,12 @@
 //! Compiles YAML nodes into the tree of shapes.
 //!
 //! `definition` reads the entries of one definition, `field` a field by its type. `share` checks that each value of a
-//! shared property belongs to one field. An error is reported where it is found, and reading continues, so one run
+//! shared property belongs to one field. `label` checks the root's `label`. An error is reported where it is found, and reading continues, so one run
 //! reports all errors.
 
 mod definition;
 mod field;
+mod label;
 mod share;
 
 use super::path;
@@ -43,13 +44,14 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
                 prefixes: Prefixes::default(),
                 findings,
                 warnings: Vec::new(),
+                label: None,
                 root_namespace: None,
                 level: 0,
             };
             let root = compiler.compile_root(&node).ok();
-            let Compiler { prefixes, warnings, .. } = compiler;
+            let Compiler { prefixes, label, warnings, .. } = compiler;
             findings = compiler.findings;
-            root.map(|root| Mapping { root, prefixes, warnings })
+            root.map(|root| Mapping { root, prefixes, label, warnings })
         }
         Err(finding) => {
             findings.push(finding);
@@ -85,6 +87,8 @@ struct Compiler {
     prefixes: Prefixes,
     findings: Vec<Finding>,
     warnings: Vec<Finding>,
+    /// The field that the root's `label` names.
+    label: Option<String>,
     /// The namespace of the root, after its path has been read.
     root_namespace: Option<String>,
     /// The number of nested objects that are being read.
@@ -109,7 +113,7 @@ impl Compiler {
         let place = Position::Root;
         let definition = self.read_definition(node, &place)?;
         self.read_prefixes(&definition);
-        self.check_keys(&definition, &["type", "path", "fields", "prefixes"], &place);
+        self.check_keys(&definition, &["type", "path", "fields", "prefixes", "label"], &place);
         let is_object = match self.read_text(&definition, "type", &place) {
             Ok(Some((_, "object"))) => Ok(()),
             Ok(Some((at, other))) => {
@@ -137,6 +141,9 @@ impl Compiler {
         };
         self.root_namespace = namespace.as_ref().ok().cloned();
         let fields = self.compile_fields(&definition, &place);
+        if let Ok(fields) = &fields {
+            self.read_label(&definition, fields);
+        }
         is_object?;
         let mapping =
             Mapping::new(Shape { namespace: namespace?, fields: fields?, uri_prefix: None });

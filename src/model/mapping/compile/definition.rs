@@ -69,8 +69,9 @@ impl<'a> Definition<'a> {
 }
 
 /// The keys of all definitions.
-const KEYS: &[&str] =
-    &["type", "path", "fields", "elements", "required", "datatype", "language", "prefixes"];
+const KEYS: &[&str] = &[
+    "type", "path", "fields", "elements", "required", "datatype", "language", "prefixes", "label",
+];
 
 impl Compiler {
     pub(super) fn read_definition<'a>(

@@ -26,6 +26,7 @@ mod change;
 mod convert;
 mod delete;
 mod dry_run;
+mod empty;
 mod expire;
 mod findings;
 mod idempotency;
@@ -48,6 +49,7 @@ mod write_scope;
 
 pub use answer::{Answer, Nested, Outcome, Status, Warning};
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
+pub(super) use empty::{RemovedMembers, remove_next_members};
 pub use expire::remove_expired;
 pub use mode::Mode;
 pub use record::{Record, list_records, read_record};

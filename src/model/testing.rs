@@ -61,6 +61,7 @@ pub fn compile_object(id: &str, name: &str, mapping: Mapping) -> Compiled {
         updated_at: String::new(),
         updated_by: None,
         created_namespaces: Vec::new(),
+        deleting: None,
     };
     Compiled { object, mapping, conditions: Vec::new() }
 }

@@ -11,6 +11,7 @@ mod business_objects;
 mod credentials;
 mod csrf;
 mod definitions;
+mod deletions;
 mod documentation;
 mod events;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]

@@ -86,9 +86,11 @@ fn run_ingestion(
             {
                 return Ok(Completion::Replayed(answer));
             }
-            let definition = &request.business_object.object.definition;
-            if !definition.enabled {
-                let message = format!("the Business Object {:?} is disabled", definition.name);
+            let object = &request.business_object.object;
+            request.watch.check_not_closed(object)?;
+            if !object.definition.enabled {
+                let message =
+                    format!("the Business Object {:?} is disabled", object.definition.name);
                 return Err(GatewayError::new(ErrorClass::Conflict, message).into());
             }
             let (mut answer, orphans) = apply_request(transaction, limits, request)?;

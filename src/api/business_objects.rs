@@ -12,6 +12,7 @@ use penstock_http::service::origin;
 use penstock_http::state::gateway;
 use penstock_model::resource::{Compiled, NewDefinition};
 use penstock_service::business_objects::{self, SaveConditions, find_business_object};
+use penstock_service::deletions;
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::http::header::{ETAG, IF_MATCH, LOCATION};
@@ -131,23 +132,56 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
     business_object_reply(&gateway, compiled).await
 }
 
-/// Deletes a Business Object; the stored objects stay.
+/// Deletes a Business Object. The stored objects stay, unless `data` is `true`.
+///
+/// With `data=true` the gateway also deletes the objects that belong to it, in the background and also after a restart.
+/// Objects that belong to another Business Object stay, and so do objects that others refer to and that are nested in a
+/// deleted one. Meanwhile the Business Object is disabled, `deleting` shows the progress, and it cannot be replaced.
+/// No export follows, so that the targets keep what they have. Repeating the request answers 202 again, and 404 when the
+/// Business Object is gone.
 #[endpoint(
     operation_id = "deleteBusinessObject",
     tags("Business Objects"),
     parameters(
         ("id" = String, Path, description = "Its id or its name."),
+        ("data" = Option<bool>, Query, description = "Delete its objects too."),
+        ("dryRun" = Option<bool>, Query, description = "Only count the objects; needs `data=true`."),
         ("If-Match" = Option<String>, Header, description = "Delete only this version."),
     ),
-    responses((status_code = 204, description = "Deleted.")),
+    responses(
+        (status_code = 200, description = "The result of the dry run.", body = shapes::DeletionCount),
+        (status_code = 202, description = "The deletion with its objects has begun.", body = shapes::BusinessObject,
+            headers(("ETag" = String, description = "The version in quotes."))),
+        (status_code = 204, description = "Deleted."),
+    ),
 )]
 pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    Query::read(req, &[])?;
+    let query = Query::read(req, &["data", "dryRun"])?;
+    let (with_data, is_dry_run) = (query.read_flag("data")?, query.read_flag("dryRun")?);
+    if is_dry_run && !with_data {
+        return Err(Problem::malformed(
+            "dryRun counts the objects that data=true would delete; send ?data=true&dryRun=true",
+        ));
+    }
     let gateway = gateway(depot)?;
-    let if_match = read_path_if_match(req, &gateway)?;
     let (by, id) = (caller(depot), path_parameter(req, "id"));
-    business_objects::delete_business_object(&gateway, by, id, if_match).await?;
-    Ok(Reply::no_content())
+    if !with_data {
+        let if_match = read_path_if_match(req, &gateway)?;
+        business_objects::delete_business_object(&gateway, by, id, if_match).await?;
+        return Ok(Reply::no_content());
+    }
+    let there = find_business_object(&gateway, id)?;
+    // A repeated request has the version from before the first one.
+    let if_match = match &there.object.deleting {
+        Some(_) => IfMatch::Any,
+        None => read_path_if_match(req, &gateway)?,
+    };
+    if is_dry_run {
+        let count = deletions::count_deletion(&gateway, by, there, u64::MAX).await?;
+        return Reply::json(&shapes::DeletionCount::from(count));
+    }
+    let compiled = deletions::begin_deletion(&gateway, by, id, if_match).await?;
+    Ok(business_object_reply(&gateway, compiled).await?.with_status(StatusCode::ACCEPTED))
 }
 
 /// Returns the condition of `If-Match` for the Business Object in the path.

@@ -20,7 +20,7 @@ pub use account::Account;
 pub(super) use account::Accounts;
 pub use api_key::{ApiKey, MadeApiKey};
 pub(super) use api_key::{ApiKeys, AuditEvent, AuditEvents};
-pub(super) use business_object::{BusinessObject, BusinessObjects, JsonSchema};
+pub(super) use business_object::{BusinessObject, BusinessObjects, DeletionCount, JsonSchema};
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, Targets};
 pub(super) use gateway::{ClockStatus, Health, Limits, Status};

@@ -16,6 +16,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
 use penstock_http::state::State;
+use penstock_service::deletions::run_deletions;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
 use penstock_store::ReadStore;
@@ -143,12 +144,13 @@ async fn serve_opened(
     };
     state.set_gateway(gateway.clone());
     let control = servers.start_control(&settings.data_dir, &state).await;
-    let (stop_exports, stopped) = watch::channel(false);
+    let (stop_workers, stopped) = watch::channel(false);
     let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
     let key_refresh = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
     let clock_updates = tokio::spawn(gateway.clock.clone().run_updates());
     let memory_relief =
         tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
+    let deletions = tokio::spawn(run_deletions(gateway.clone(), stopped.clone()));
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
@@ -165,8 +167,8 @@ async fn serve_opened(
     if let Some(key_refresh) = key_refresh {
         key_refresh.abort();
     }
-    // Sending fails if the exporter has ended already. Then there is nothing to stop.
-    let _ = stop_exports.send(true);
+    // Sending fails if the workers have ended already. Then there is nothing to stop.
+    let _ = stop_workers.send(true);
     servers.stop_all(deadline).await;
     match timeout_at(deadline, exports).await {
         Ok(Ok(())) => {}
@@ -176,6 +178,9 @@ async fn serve_opened(
                 "A delivery was interrupted; the gateway retries it after the next start."
             );
         }
+    }
+    if timeout_at(deadline, deletions).await.is_err() {
+        tracing::warn!("A deletion was interrupted; it continues after the next start.");
     }
     if let Some(path) = control
         && let Err(error) = std::fs::remove_file(&path)

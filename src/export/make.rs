@@ -7,12 +7,12 @@ use super::render::{self, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{ExportRequester, Inner, PushResult, record, target};
 use penstock_base::clock::Stamp;
-use penstock_base::commit::commit;
+use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_base::time;
-use penstock_model::change_feed::{self, ExportCursor, KnownTarget};
-use penstock_model::resource::Compiled;
+use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
+use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_store::{Error, Read, Transaction};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -32,6 +32,7 @@ pub(super) fn check_exportable(
     let conflict = |why| {
         GatewayError::new(ErrorClass::Conflict, format!("the Business Object `{name}` {why}"))
     };
+    inner.options.catalogue.watch().check_not_closed(&business_object.object)?;
     if !definition.enabled {
         return Err(conflict("is disabled; enable it to export it"));
     }
@@ -44,6 +45,22 @@ pub(super) fn check_exportable(
         return Err(conflict("has no pushTargets; add one to export it"));
     }
     Ok(())
+}
+
+/// The check of the commit that queues an export: the requester's own, and that the objects of the Business Object are
+/// not being deleted, because a file that is rendered meanwhile lacks some of them.
+#[derive(Debug)]
+struct QueueCheck<'a> {
+    requester: &'a dyn CommitCheck,
+    object: &'a BusinessObject,
+    watch: &'a Watch,
+}
+
+impl CommitCheck for QueueCheck<'_> {
+    fn check_commit(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError> {
+        self.requester.check_commit(transaction)?;
+        self.watch.check_not_closed(self.object)
+    }
 }
 
 /// Returns the bucketNames of all targets, without duplicates.
@@ -349,6 +366,13 @@ impl<'a> ExportBuilder<'a> {
             by: self.by,
             created_at: Stamp { doubt: stamp.doubt.or(self.started_at.doubt), ..stamp },
         };
+        let object = &self.business_object.object;
+        let check = QueueCheck {
+            requester: self.by.check,
+            object,
+            watch: self.inner.options.catalogue.watch(),
+        };
+        let new = NewExports { by: ExportRequester { check: &check, ..self.by }, ..new };
         let added = queue.enqueue_files(&new, &mut |t, entries| {
             self.check_instance(t)?;
             hook(t, entries)

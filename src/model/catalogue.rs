@@ -10,6 +10,7 @@
 //! A mapping may be replaced while there is data. The data stays as it is in the graph. Values that the new mapping
 //! does not name are no longer visible through this Business Object, and are neither changed nor removed.
 
+mod deletion;
 mod entry;
 mod loss;
 mod namespaces;
@@ -20,7 +21,7 @@ use super::namespace::{self, Namespace};
 use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::warnings;
-use entry::{Entries, Entry, StoredDefinition};
+use entry::{Entries, Entry, store_definition};
 use namespaces::list_created;
 pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
@@ -28,7 +29,10 @@ use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::Notify;
 
+pub use deletion::DeletionCount;
+pub(super) use deletion::being_deleted_error;
 pub(super) use entry::{find_namespace_user, list_stored, read_version};
 pub use requester::{Action, Change, CommitHook, Requester};
 
@@ -54,6 +58,8 @@ pub struct Catalogue {
     entries: Arc<RwLock<Entries>>,
     writer: Arc<Mutex<()>>,
     watch: Watch,
+    /// Wakes the task that deletes objects.
+    deletion_begun: Arc<Notify>,
 }
 
 impl Catalogue {
@@ -66,6 +72,7 @@ impl Catalogue {
             entries: Arc::new(RwLock::new(entries)),
             writer: Arc::default(),
             watch: Watch::default(),
+            deletion_begun: Arc::default(),
         })
     }
 
@@ -140,7 +147,8 @@ impl Catalogue {
     /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
     ///   `only_if_new`
     /// - `ErrorClass::Invalid` for an unknown namespace
-    /// - `ErrorClass::Conflict` for another base of a namespace that is in use
+    /// - `ErrorClass::Conflict` for another base of a namespace that is in use, and while the Business Object is being
+    ///   deleted with its objects
     /// - `ErrorClass::Unconfirmed` if the definition would remove many objects from the Business Object
     pub fn put(
         &self,
@@ -188,7 +196,8 @@ impl Catalogue {
     /// Deletes the definition. The objects stay in the graph.
     ///
     /// # Errors
-    /// `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`.
+    /// - `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`
+    /// - `ErrorClass::Conflict` while the Business Object is being deleted with its objects
     pub fn delete(
         &self,
         by: Requester<'_>,
@@ -197,21 +206,14 @@ impl Catalogue {
     ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
         let entry = self.find_entry(id_or_name)?;
+        if let Some(compiled) = &entry.compiled {
+            deletion::check_not_deleting(&compiled.object)?;
+        }
         check_version(Some(&entry), if_match)?;
         commit::<_, GatewayError>(&self.store, by.check, |t| {
             change_feed::stop_watching(t, &entry.id)?;
             t.delete_document(COLLECTION, entry.id.as_bytes())?;
-            by.add_to_commit(
-                t,
-                &Change {
-                    action: Action::Deleted,
-                    id: &entry.id,
-                    name: &entry.name,
-                    version: entry.version,
-                    namespaces: &[],
-                    forced: None,
-                },
-            )
+            by.add_to_commit(t, &Change::of_entry(Action::Deleted, &entry))
         })?;
         self.write_entries().remove(&entry.id);
         tracing::info!(
@@ -233,6 +235,9 @@ impl Catalogue {
         new: CompiledDefinition,
     ) -> Result<Arc<Compiled>, GatewayError> {
         let there = before.and_then(|before| before.compiled.as_ref());
+        if let Some(compiled) = there {
+            deletion::check_not_deleting(&compiled.object)?;
+        }
         if let Some(compiled) = there
             && compiled.object.definition == new.definition
             && compiled.conditions == new.conditions
@@ -269,16 +274,13 @@ impl Catalogue {
                 created_namespaces: list_created(&changed),
                 changed_types: there
                     .is_some_and(|there| there.mapping.root.has_other_types(&mapping.root)),
+                deleting: None,
             };
             let there = there.map(|there| &there.object);
             change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;
             let compiled = Compiled { object, mapping, conditions };
             let id = compiled.object.id.as_str();
-            transaction.put_document(
-                COLLECTION,
-                id.as_bytes(),
-                &StoredDefinition::from_compiled(&compiled).encode(),
-            )?;
+            store_definition(transaction, &compiled)?;
             by.add_to_commit(
                 transaction,
                 &Change {

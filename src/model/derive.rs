@@ -9,6 +9,7 @@
 //! - Arrays are `array` of the type of their elements.
 //! - The field `uri`, otherwise `@id`, `id` or `iri`, is `id` if all its values are IRIs.
 //! - Without such a field, the first of `id`, `number` and `code` is the key if every object has another value of it.
+//! - The field `label`, otherwise `name`, `displayName` or `title`, is the `label` if another string comes first.
 //!
 //! The property of a field is its name in one vocabulary, the same in every object. Values at the same position in
 //! the samples are examined together. If their types differ, the mapping has the most frequent one, and a note says

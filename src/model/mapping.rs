@@ -7,7 +7,7 @@
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and
 //! `fields`. `prefixes` (`ex: http://example.com/`) is optional and shortens IRIs. Well-known prefixes such as `rdf`
-//! and `xsd` need no declaration.
+//! and `xsd` need no declaration. `label: name` is optional and names the field by which people recognise an object.
 //! Every field is a definition:
 //!
 //! | `type` | in JSON | in the graph | other keys |
@@ -67,6 +67,8 @@ pub struct Mapping {
     pub prefixes: Prefixes,
     /// What happens with fields of an object that the mapping does not have.
     pub unknown_fields: UnknownFields,
+    /// The name of the field that `label` names: a single string of the root.
+    pub label: Option<String>,
     /// Warnings about what is valid in the text but probably unintended, each with line and column.
     pub warnings: Vec<Finding>,
 }
@@ -142,6 +144,24 @@ impl Field {
     pub fn contains_objects(&self) -> bool {
         matches!(&self.kind, FieldKind::Property(Property { value: Value::Object(_), .. }))
     }
+
+    /// Returns whether the field contains one string, of any datatype or language: `type: string`.
+    pub fn is_single_string(&self) -> bool {
+        use Literal::{Language, String, Typed};
+        matches!(
+            &self.kind,
+            FieldKind::Property(Property {
+                is_array: false,
+                value: Value::Literal(String | Typed(_) | Language(_)),
+                ..
+            })
+        )
+    }
+
+    /// Returns whether an object without a value in this field is refused.
+    pub fn is_required(&self) -> bool {
+        matches!(&self.kind, FieldKind::Property(Property { required: true, .. }))
+    }
 }
 
 /// What a field contains.
@@ -205,7 +225,19 @@ impl Mapping {
             root,
             prefixes: Prefixes::default(),
             unknown_fields: UnknownFields::default(),
+            label: None,
             warnings: Vec::new(),
+        }
+    }
+
+    /// Returns the field whose text people see in lists and titles, and its index: the one that `label` names,
+    /// otherwise the first required string, otherwise the first string. Without one, people see the URI.
+    pub fn find_label_field(&self) -> Option<(usize, &Field)> {
+        let strings =
+            || self.root.fields.iter().enumerate().filter(|(_, field)| field.is_single_string());
+        match &self.label {
+            Some(name) => strings().find(|(_, field)| field.name == *name),
+            None => strings().find(|(_, field)| field.is_required()).or_else(|| strings().next()),
         }
     }
 

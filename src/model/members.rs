@@ -3,7 +3,9 @@ use super::namespace;
 use super::resource::Compiled;
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Error, ListedSubject, Pattern, Read, ReadStore, SubjectFilter, SubjectQuads};
+use penstock_store::{
+    Error, ListedSubject, Pattern, Read, ReadStore, Reader, SubjectFilter, SubjectQuads,
+};
 use std::fmt;
 
 /// The number of lost objects from which a loss is always large.
@@ -43,6 +45,25 @@ pub fn list_members_to_read(
 ) -> Result<(Vec<ListedSubject>, u64), GatewayError> {
     let filter = build_member_filter(&store.read(), business_object)?;
     Ok(store.list_with_ids(&filter, after, limit)?)
+}
+
+/// Calls `visit` with each page of members and a reader of the store, until it returns false. Commits continue
+/// meanwhile. Blocking.
+pub fn for_each_page(
+    store: &ReadStore,
+    business_object: &Compiled,
+    mut visit: impl FnMut(&Reader<'_>, &[NamedNode]) -> Result<bool, GatewayError>,
+) -> Result<(), GatewayError> {
+    let mut after: Option<NamedNode> = None;
+    loop {
+        let read = store.read();
+        let from = after.as_ref().map(NamedNode::as_str);
+        let page = list_members(&read, business_object, from, OBJECTS_PER_READ)?;
+        if page.is_empty() || !visit(&read, &page)? {
+            return Ok(());
+        }
+        after = page.into_iter().last();
+    }
 }
 
 /// Returns the filter that the members satisfy.
@@ -89,6 +110,20 @@ pub(super) fn satisfies_filter(
         }
     }
     Ok(true)
+}
+
+/// Returns whether this object satisfies one of these filters.
+pub(super) fn satisfies_any(
+    read: &impl Read,
+    filters: &[SubjectFilter],
+    uri: &NamedNode,
+) -> Result<bool, Error> {
+    for filter in filters {
+        if satisfies_filter(read, filter, uri)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The number of objects that would no longer belong to a Business Object with another definition.

@@ -129,12 +129,31 @@ pub struct BusinessObject {
     /// Whether its last change changed the `types` of the mapping, so that objects stored before lack some or have others.
     #[serde(default, skip_serializing_if = "is_false")]
     pub changed_types: bool,
+    /// The progress of its deletion, while it is being deleted together with its objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deleting: Option<Deletion>,
 }
 
 /// Returns whether a member can be left out.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+/// The progress of the deletion of a Business Object together with its objects. The deletion passes through all members
+/// in the order of their URIs, and ends with a pass that finds none to delete.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deletion {
+    /// The number of members that the first pass has not reached yet.
+    pub remaining: u64,
+    /// The number of members that were deleted.
+    pub deleted: u64,
+    /// The last URI that the current pass has reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Whether the current pass has deleted a member.
+    pub has_deleted: bool,
 }
 
 impl Compiled {

@@ -62,6 +62,7 @@ pub fn compile_object(id: &str, name: &str, mapping: Mapping) -> Compiled {
         updated_by: None,
         created_namespaces: Vec::new(),
         changed_types: false,
+        deleting: None,
     };
     Compiled { object, mapping, conditions: Vec::new() }
 }

@@ -6,6 +6,7 @@
 
 mod belonging;
 mod budget;
+mod label;
 mod number;
 mod object;
 mod shown;
@@ -14,6 +15,7 @@ mod tests;
 mod values;
 
 pub(crate) use belonging::find_owning_field;
+pub use label::find_label;
 pub(crate) use number::NumberKey as Number;
 pub use object::NestingPath;
 pub use values::{FieldValues, ShownValues};

@@ -14,6 +14,7 @@ pub use usage::{
 
 use crate::audit::change_event;
 use crate::blocking::run_blocking;
+use crate::deletions::beginning_event;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::IfMatch;
@@ -153,7 +154,8 @@ pub async fn redefine_business_object(
 /// Deletes the Business Object with this id or name. Its objects stay.
 ///
 /// # Errors
-/// `ErrorClass::NotFound`, `ErrorClass::PreconditionFailed`, and `ErrorClass::Forbidden` without the role Admin.
+/// - `ErrorClass::NotFound`, `ErrorClass::PreconditionFailed`, and `ErrorClass::Forbidden` without the role Admin
+/// - `ErrorClass::Conflict` while it is being deleted with its objects
 pub async fn delete_business_object(
     gateway: &Gateway,
     by: &Authorized,
@@ -168,7 +170,7 @@ pub async fn delete_business_object(
 }
 
 /// Runs a change of the catalogue for an Admin. Its audit events are in its commit.
-async fn change_catalogue<T: Send + 'static>(
+pub(crate) async fn change_catalogue<T: Send + 'static>(
     gateway: &Gateway,
     by: &Authorized,
     force: bool,
@@ -210,7 +212,10 @@ fn add_audit_events(
     let what = match change.action {
         Action::Created => "business-object.created",
         Action::Replaced => "business-object.replaced",
-        Action::Deleted => "business-object.deleted",
+        Action::Deleted | Action::DeletedWithObjects(_) => "business-object.deleted",
+        Action::DeletionBegun(members) => {
+            return audit.add_event(transaction, &beginning_event(by, change, members));
+        }
     };
     let forced = change
         .forced

@@ -6,7 +6,9 @@ mod resolve;
 mod search;
 
 pub use resolve::{ObjectForm, Resolution, resolve_uri};
-pub use search::{FoundPage, ObjectDetails, describe_object, search_objects};
+pub use search::{
+    FoundPage, ObjectDetails, ObjectView, ReferringObjects, describe_object, search_objects,
+};
 
 use crate::blocking::{run_blocking, run_in_place};
 use crate::gateway::Gateway;

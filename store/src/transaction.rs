@@ -188,6 +188,11 @@ impl<'a> Transaction<'a> {
         self.format = self.format.max(format);
     }
 
+    /// Returns the number of quads that this change removes.
+    pub fn removed_quads(&self) -> u64 {
+        self.removed
+    }
+
     /// Returns the sequence of the frame that this change will become.
     pub fn sequence(&self) -> u64 {
         self.index.sequence() + 1

@@ -10,7 +10,7 @@ export const pages = [
   { path: (ids) => `/admin/business-objects/${ids.pump}/delete`, heading: 'Delete Pump?', least: 'Admin' },
   { path: (ids) => `/admin/objects/${ids.pump}`, heading: 'Objects of Pump', least: 'User' },
   { path: (ids) => `/admin/objects/${ids.pump}?field=%2Fname&test=contains&text=nothing`, heading: 'Objects of Pump', least: 'User' },
-  { path: (ids) => `/admin/object?uri=${encodeURIComponent(ids.object)}`, heading: (ids) => ids.object, least: 'User' },
+  { path: (ids) => `/admin/object?uri=${encodeURIComponent(ids.object)}`, heading: /^P-[12]$/, least: 'User' },
   { path: '/admin/exports', heading: 'Exports', least: 'User' },
   { path: '/admin/exports?state=queue', heading: 'Exports', least: 'User' },
   { path: (ids) => `/admin/exports/${ids.export}`, heading: 'Export 1 of Pump', least: 'User' },

@@ -15,6 +15,7 @@ mod bad_input;
 mod client;
 mod clockless;
 mod countries;
+mod deletions;
 mod demo;
 mod earlier_version;
 mod events;

@@ -11,6 +11,7 @@ mod business_objects;
 mod credentials;
 mod csrf;
 mod definitions;
+mod deletions;
 mod documentation;
 mod events;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
@@ -27,6 +28,7 @@ mod in_process;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]
 mod issuer;
+mod labels;
 mod lifecycle;
 mod main_job;
 mod mapping_docs;

@@ -1,6 +1,7 @@
 //! Business Objects, and objects in their view.
 use super::namespace::Generator;
 use penstock_base::error::{Finding, Place};
+use penstock_model::catalogue;
 use penstock_model::namespace::NamespaceDefinition;
 use penstock_model::resource;
 use penstock_service::business_objects::CheckedBusinessObject;
@@ -58,8 +59,30 @@ pub(crate) struct BusinessObject {
     pub(crate) updated_by: Option<String>,
     /// Namespaces that its last change created.
     pub(crate) created_namespaces: Vec<String>,
+    /// The progress of its deletion; only while it is being deleted with its objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false))]
+    pub(crate) deleting: Option<Deleting>,
     /// Valid parts of the definition that are probably mistakes.
     pub(crate) warnings: Vec<Warning>,
+}
+
+/// The progress of the deletion of a Business Object with its objects.
+#[derive(Serialize, ToSchema)]
+#[salvo(schema(name = "Deleting"))]
+pub(crate) struct Deleting {
+    /// The number of its objects that the deletion has not reached yet.
+    pub(crate) remaining: u64,
+}
+
+/// What the deletion of a Business Object with its objects would do.
+#[derive(Serialize, ToSchema)]
+#[salvo(schema(name = "DeletionCount"))]
+pub(crate) struct DeletionCount {
+    /// The number of its objects that it would delete, without the objects nested in them.
+    pub(crate) objects: u64,
+    /// The number of its objects that it would keep, because they also belong to another Business Object.
+    pub(crate) kept: u64,
 }
 
 /// A namespace that is defined with a Business Object.
@@ -175,8 +198,15 @@ impl From<CheckedBusinessObject> for BusinessObject {
             updated_at: object.updated_at,
             updated_by: object.updated_by,
             created_namespaces: object.created_namespaces,
+            deleting: object.deleting.map(|deletion| Deleting { remaining: deletion.remaining }),
             warnings: warnings.into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<catalogue::DeletionCount> for DeletionCount {
+    fn from(catalogue::DeletionCount { objects, kept }: catalogue::DeletionCount) -> Self {
+        Self { objects, kept }
     }
 }
 

@@ -3,7 +3,7 @@ use super::COLLECTION;
 use crate::mapping;
 use crate::resource::{BusinessObject, Compiled, Condition, Definition};
 use oxrdf::{NamedNode, Term};
-use penstock_store::{DocumentRange, Error, Read};
+use penstock_store::{DocumentRange, Error, Read, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -154,6 +154,11 @@ impl Entries {
         self.by_name.insert(entry.name.clone(), entry);
     }
 
+    /// Replaces an entry by one that differs only in the progress of its deletion, which nothing is derived from.
+    pub(super) fn update_progress(&mut self, entry: Entry) {
+        self.by_name.insert(entry.name.clone(), entry);
+    }
+
     pub(super) fn remove(&mut self, id: &str) {
         self.version += 1;
         if let Some(name) = self.names_by_id.remove(id) {
@@ -203,6 +208,15 @@ pub(crate) fn list_stored(
         ControlFlow::Continue(())
     })?;
     Ok(all)
+}
+
+/// Stores a definition.
+pub(crate) fn store_definition(
+    transaction: &mut Transaction<'_>,
+    compiled: &Compiled,
+) -> Result<(), Error> {
+    let document = StoredDefinition::from_compiled(compiled).encode();
+    transaction.put_document(COLLECTION, compiled.object.id.as_bytes(), &document)
 }
 
 /// Returns the stored version of a definition, or `None` if there is no readable one.

@@ -1,4 +1,5 @@
 //! The requester of a change of the catalogue, and the hook that adds to the commit of the change.
+use super::entry::Entry;
 use crate::members::Loss;
 use crate::namespace::Namespace;
 use penstock_base::commit::CommitCheck;
@@ -48,6 +49,18 @@ pub enum Action {
     Replaced,
     /// The Business Object is deleted.
     Deleted,
+    /// The deletion of the Business Object with this number of members begins.
+    DeletionBegun(u64),
+    /// The Business Object is deleted, and before it this number of members.
+    DeletedWithObjects(u64),
+}
+
+impl<'a> Change<'a> {
+    /// Creates a change of a stored Business Object that concerns no namespace.
+    pub(super) fn of_entry(action: Action, entry: &'a Entry) -> Self {
+        let Entry { id, name, version, .. } = entry;
+        Self { action, id, name, version: *version, namespaces: &[], forced: None }
+    }
 }
 
 impl<'a> Requester<'a> {

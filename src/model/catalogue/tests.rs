@@ -1,3 +1,4 @@
+use super::entry::StoredDefinition;
 use super::*;
 use crate::namespace::Generator;
 use crate::resource::NewDefinition;

@@ -287,9 +287,10 @@ pub(crate) fn stop_watching(transaction: &mut Transaction<'_>, id: &str) -> Resu
 }
 
 /// Returns whether changes are recorded for a Business Object. A disabled one is watched too: its objects can change
-/// in other ways, and those changes are exported once it is enabled.
+/// in other ways, and those changes are exported once it is enabled. One that is being deleted is not.
 pub(super) fn is_watched(object: &BusinessObject) -> bool {
-    object.definition.export_on_change || object.definition.retention.is_some()
+    let definition = &object.definition;
+    object.deleting.is_none() && (definition.export_on_change || definition.retention.is_some())
 }
 
 /// Reads the number of the stored definitions. Each change of one gives them another number; it is 0 before the first

@@ -1,6 +1,7 @@
 //! What the stored definitions say about a change of the graph, and the notification of the exporter.
 use super::cursor::{is_watched, read_watched_number};
 use super::holders::HolderLinks;
+use crate::catalogue::being_deleted_error;
 use crate::natural_key::{self, KeyBuild, NaturalKey};
 use crate::resource::{BusinessObject, Compiled};
 use crate::{catalogue, members, namespace};
@@ -8,7 +9,7 @@ use oxrdf::NamedNode;
 use penstock_base::clock::{Clock, Stamp};
 use penstock_base::error::GatewayError;
 use penstock_store::{Error, Read, SubjectFilter};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
@@ -37,6 +38,8 @@ struct Inner {
     marks: Mutex<HashMap<String, ChangeMark>>,
     marked: Notify,
     version: AtomicU64,
+    /// The ids of the Business Objects whose objects this process has begun to delete.
+    closed: RwLock<HashSet<String>>,
 }
 
 /// What the stored definitions say about a change of the graph.
@@ -144,6 +147,28 @@ impl Watch {
         }
         drop(marks);
         self.inner.marked.notify_one();
+    }
+
+    /// Closes a Business Object, before its objects are deleted: no commit after this adds objects to it or queues an
+    /// export of it.
+    pub(crate) fn close(&self, id: &str) {
+        let mut closed = self.inner.closed.write().unwrap_or_else(PoisonError::into_inner);
+        closed.insert(id.to_owned());
+    }
+
+    /// Checks that a Business Object is neither being deleted nor closed. A request may have read its definition before.
+    /// The caller is inside the transaction that stores the objects or queues the export: it either ends before the
+    /// first object is deleted, or sees here that the Business Object is closed.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict`.
+    pub fn check_not_closed(&self, object: &BusinessObject) -> Result<(), GatewayError> {
+        let closed = self.inner.closed.read().unwrap_or_else(PoisonError::into_inner);
+        if object.deleting.is_some() || closed.contains(&object.id) {
+            Err(being_deleted_error(object))
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the monotonic milliseconds in which ages are counted.

@@ -77,6 +77,20 @@ fields:
 }
 
 #[test]
+fn the_obvious_name_is_the_label_unless_it_is_the_first_string() {
+    let label = |text: &str| {
+        let config = of(text).config;
+        let label = config.lines().find_map(|line| line.strip_prefix("label: "));
+        label.map(str::to_owned)
+    };
+    assert_eq!(label(r#"{"serial": "S-1", "Name": "Feed pump"}"#).as_deref(), Some("Name"));
+    assert_eq!(label(r#"{"serial": "S-1", "title": "a", "name": "b"}"#).as_deref(), Some("name"));
+    assert_eq!(label(r#"{"uri": "urn:pump:1", "name": "Feed pump", "serial": "S-1"}"#), None);
+    assert_eq!(label(r#"{"serial": "S-1", "name": {"en": "Feed pump"}}"#), None);
+    assert_eq!(label(r#"{"serial": "S-1", "name": ["Feed pump"]}"#), None);
+}
+
+#[test]
 fn samples_are_examined_together() {
     let merged =
         of(r#"[{"a": 1, "d": "2026-01-01"}, {"a": 1.5, "d": "soon", "b": [null, {"c": true}]}]"#);

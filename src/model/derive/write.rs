@@ -12,6 +12,8 @@ const MAX_FIELD_NAME_CHARACTERS: usize = 256;
 const MAX_DERIVED_NAMESPACE_CHARACTERS: usize = 48;
 /// The maximum number of derived namespaces. All further objects share the namespace `Part`.
 const MAX_DERIVED_NAMESPACES: usize = 900;
+/// The names of fields that hold the name of an object, the most obvious one first.
+const LABEL_NAMES: [&str; 4] = ["label", "name", "displayName", "title"];
 /// The maximum number of notes.
 const MAX_NOTES: usize = 100;
 
@@ -41,6 +43,9 @@ impl<'v> MappingWriter<'v> {
         self.write_line(2, &format!("v: {vocabulary}"));
         self.write_line(0, "type: object");
         self.write_line(0, &format!("path: {space}:."));
+        if let Some(label) = find_label(seen) {
+            self.write_line(0, &format!("label: {}", yaml_key(label)));
+        }
         if let Some(key) = key {
             self.write_line(0, &format!("key: {}", yaml_key(key)));
             self.add_note(
@@ -235,6 +240,23 @@ impl<'v> MappingWriter<'v> {
             self.notes.push(DerivationNote { field: field.to_owned(), message, misfit });
         }
     }
+}
+
+/// Returns the field that is obviously the name of the objects, unless it is their label without being named.
+fn find_label<'j>(seen: &SeenValues<'j>) -> Option<&'j str> {
+    let id = seen.id_member();
+    let is_string = |seen: &SeenValues<'_>| {
+        matches!(seen.guess_type(), None | Some(GuessedType::Single("string")))
+    };
+    let strings = seen.members.iter().filter(|(name, seen)| {
+        id != Some(name) && find_name_problem(name).is_none() && is_string(seen)
+    });
+    let (first, _) = strings.clone().next()?;
+    let is_named = |wanted: &str| {
+        strings.clone().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(name, _)| *name)
+    };
+    let label = LABEL_NAMES.into_iter().find_map(is_named)?;
+    (label != *first).then_some(label)
 }
 
 /// Returns why a mapping cannot have a field of this name.

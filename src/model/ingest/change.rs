@@ -15,7 +15,7 @@ use crate::resource::Compiled;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Json};
-use penstock_store::Transaction;
+use penstock_store::{SubjectFilter, Transaction};
 use std::collections::{HashMap, HashSet};
 
 /// Applies the request to the transaction without committing it. Returns the answer, and the nested objects that were
@@ -106,14 +106,15 @@ fn condition_error() -> GatewayError {
     )
 }
 
-/// Removes these objects, and the objects nested in them that nothing refers to any more. Returns how many were
-/// removed.
+/// Removes these objects, and the objects nested in them that nothing refers to any more, except nested objects that
+/// satisfy one of the filters `kept`. Returns how many were removed.
 pub(super) fn remove_objects<'a>(
     transaction: &mut Transaction<'_>,
     business_object: &Compiled,
     uris: impl IntoIterator<Item = &'a NamedNode>,
+    kept: &[SubjectFilter],
 ) -> Result<u64, GatewayError> {
-    let mut orphans = Orphans::default();
+    let mut orphans = Orphans::keeping(kept);
     let mut warnings = Warnings::default();
     let mut deleted = 0;
     for uri in uris {

@@ -44,7 +44,7 @@ pub fn remove_expired(
             return Ok(None);
         }
         let mut answer = Answer::new(Mode::Delete);
-        answer.deleted = remove_objects(transaction, request.business_object, &over)?;
+        answer.deleted = remove_objects(transaction, request.business_object, &over, &[])?;
         let id = &object.id;
         change_feed::record_changes_except(transaction, request.watch, id, &over)?;
         for uri in &over {

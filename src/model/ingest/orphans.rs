@@ -7,10 +7,11 @@
 use super::write_scope::WriteScope;
 use crate::change_feed::WatchedDefinitions;
 use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::members::satisfies_any;
 use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::GatewayError;
-use penstock_store::{Pattern, Read, Transaction};
+use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
@@ -19,9 +20,16 @@ use std::ops::ControlFlow;
 pub(super) struct Orphans<'m> {
     suspects: Vec<(NamedNode, &'m Shape)>,
     named: HashSet<NamedNode>,
+    /// The filters of the objects that stay even if nothing refers to them.
+    kept: &'m [SubjectFilter],
 }
 
 impl<'m> Orphans<'m> {
+    /// Creates an empty set. Objects that satisfy one of these filters are no orphans.
+    pub(super) fn keeping(kept: &'m [SubjectFilter]) -> Self {
+        Self { kept, ..Self::default() }
+    }
+
     /// Records that a nested object lost a link.
     pub(super) fn suspect(&mut self, uri: NamedNode, shape: &'m Shape) {
         self.suspects.push((uri, shape));
@@ -55,7 +63,7 @@ impl<'m> Orphans<'m> {
         scope: &WriteScope<'_>,
         members: Option<&WatchedDefinitions>,
     ) -> Result<Vec<NamedNode>, GatewayError> {
-        let Self { suspects, named } = self;
+        let Self { suspects, named, kept } = self;
         if suspects.is_empty() {
             return Ok(Vec::new());
         }
@@ -65,6 +73,7 @@ impl<'m> Orphans<'m> {
             if named.contains(uri)
                 || is_referred_from_outside(transaction, uri, &reached, scope)?
                 || scope.is_foreign(transaction, uri)?
+                || satisfies_any(transaction, kept, uri)?
                 || match members {
                     Some(definitions) => definitions.may_be_member(transaction, uri)?,
                     None => false,

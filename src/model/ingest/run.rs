@@ -87,13 +87,14 @@ fn run_ingestion(
                 return Ok(Completion::Replayed(answer));
             }
             let object = &request.business_object.object;
+            request.watch.check_not_closed(object)?;
             let stored = request.watch.current_definitions(transaction)?.version_of(&object.id);
             if stored.is_some_and(|version| version != object.version) {
                 return Err(outdated_error(&object.definition.name).into());
             }
-            let definition = &object.definition;
-            if !definition.enabled {
-                let message = format!("the Business Object {:?} is disabled", definition.name);
+            if !object.definition.enabled {
+                let message =
+                    format!("the Business Object {:?} is disabled", object.definition.name);
                 return Err(GatewayError::new(ErrorClass::Conflict, message).into());
             }
             let (mut answer, orphans) = apply_request(transaction, limits, request)?;

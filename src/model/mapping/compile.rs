@@ -1,12 +1,13 @@
 //! Compiles YAML nodes into the tree of shapes.
 //!
 //! `definition` reads the entries of one definition, `field` a field by its type, `key` what identifies an object and its
-//! types. `share` checks that each value of a shared property belongs to one field. An error is reported where it is found, and reading continues, so one run
+//! types. `share` checks that each value of a shared property belongs to one field, and `label` checks the root's `label`. An error is reported where it is found, and reading continues, so one run
 //! reports all errors.
 
 mod definition;
 mod field;
 mod key;
+mod label;
 mod share;
 
 use super::path;
@@ -44,13 +45,14 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
                 prefixes: Prefixes::default(),
                 findings,
                 warnings: Vec::new(),
+                label: None,
                 root_namespace: None,
                 level: 0,
             };
             let root = compiler.compile_root(&node).ok();
-            let Compiler { prefixes, warnings, .. } = compiler;
+            let Compiler { prefixes, label, warnings, .. } = compiler;
             findings = compiler.findings;
-            root.map(|(root, unknown_fields)| Mapping { root, prefixes, unknown_fields, warnings })
+            root.map(|(root, unknown_fields)| Mapping { root, prefixes, unknown_fields, label, warnings })
         }
         Err(finding) => {
             findings.push(finding);
@@ -86,6 +88,8 @@ struct Compiler {
     prefixes: Prefixes,
     findings: Vec<Finding>,
     warnings: Vec<Finding>,
+    /// The field that the root's `label` names.
+    label: Option<String>,
     /// The namespace of the root, after its path has been read.
     root_namespace: Option<String>,
     /// The number of nested objects that are being read.
@@ -112,7 +116,7 @@ impl Compiler {
         self.read_prefixes(&definition);
         self.check_keys(
             &definition,
-            &["type", "path", "fields", "key", "types", "unknownFields", "prefixes"],
+            &["type", "path", "fields", "key", "types", "label", "unknownFields", "prefixes"],
             &place,
         );
         let is_object = match self.read_text(&definition, "type", &place) {
@@ -143,6 +147,9 @@ impl Compiler {
         self.root_namespace = namespace.as_ref().ok().cloned();
         let unknown_fields = self.read_unknown_fields(&definition, &place);
         let root = self.compile_shape(&definition, namespace, &place);
+        if let Ok(root) = &root {
+            self.read_label(&definition, &root.fields);
+        }
         is_object?;
         let (root, unknown_fields) = (root?, unknown_fields?);
         let mapping = Mapping::new(root);

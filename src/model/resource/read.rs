@@ -6,8 +6,16 @@ use penstock_base::json::{self, Json, MAX_NESTING, Members, push_pointer};
 
 /// The members of an answer that are not part of the definition. A request may contain them, so that an answer can be
 /// changed and sent back; they have no effect.
-const ANSWER_MEMBERS: &[&str] =
-    &["id", "version", "createdAt", "updatedAt", "updatedBy", "createdNamespaces", "warnings"];
+const ANSWER_MEMBERS: &[&str] = &[
+    "id",
+    "version",
+    "createdAt",
+    "updatedAt",
+    "updatedBy",
+    "createdNamespaces",
+    "deleting",
+    "warnings",
+];
 
 impl NewDefinition {
     /// Reads a request body. `config` may also be a JSON object, which is stored as its text. The body may contain the

@@ -3,6 +3,7 @@ use super::belonging::find_owning_field;
 use super::shown::ShownLiteral;
 use crate::mapping::{Property, Shape, Value};
 use oxrdf::{NamedNodeRef, Quad, TermRef};
+use penstock_store::SubjectQuads;
 
 /// The values of one object, grouped by the field that they belong to.
 #[derive(Debug)]
@@ -43,6 +44,11 @@ impl<'q> FieldValues<'q> {
     /// As [`Self::new`], from the quads about an object.
     pub fn from_quads(shape: &Shape, quads: &'q [Quad]) -> Self {
         Self::new(shape, quads.iter().map(|quad| (quad.predicate.as_ref(), quad.object.as_ref())))
+    }
+
+    /// As [`Self::new`], from the stored quads of an object.
+    pub fn from_subject(shape: &Shape, about: &'q SubjectQuads) -> Self {
+        Self::new(shape, about.iter())
     }
 
     /// Returns the values of the field at this index, unordered.

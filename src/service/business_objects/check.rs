@@ -96,6 +96,7 @@ fn compile_unsaved(id: String, mut definition: Definition, mapping: Mapping) -> 
         updated_at: String::new(),
         updated_by: None,
         created_namespaces: Vec::new(),
+        deleting: None,
     };
     Compiled { object, mapping, conditions }
 }

@@ -4,23 +4,22 @@ use crate::gateway::Gateway;
 use penstock_auth::Caller;
 use penstock_base::error::GatewayError;
 use penstock_export::{ExportEntry, Status};
-use penstock_model::members;
+use penstock_model::catalogue::DeletionCount;
 use penstock_model::resource::Compiled;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The maximum number of exports that are read, the newest first.
 const MAX_READ_EXPORTS: usize = 1000;
-/// The number of objects per read.
-const OBJECTS_PER_READ: usize = 1000;
 /// The maximum number of objects that are counted before a deletion.
-pub const MAX_COUNTED_OBJECTS: usize = 10_000;
+pub const MAX_COUNTED_OBJECTS: u64 = 200_000;
 
 /// What the deletion of a Business Object affects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletionEffects {
-    /// The number of its objects, which stay; more than [`MAX_COUNTED_OBJECTS`] if there are more.
-    pub object_count: usize,
+    /// The numbers of its objects, together more than [`MAX_COUNTED_OBJECTS`] if there are more; or why they are
+    /// unknown, so that the objects cannot be deleted.
+    pub objects: Result<DeletionCount, GatewayError>,
     /// The number of its exports that are not delivered yet; they still are.
     pub waiting_export_count: usize,
     /// The number of API keys for it that the caller may manage; they become useless.
@@ -47,7 +46,7 @@ pub async fn collect_deletion_effects(
         }
         let keys = gateway.auth.keys.list(&by, None, usize::MAX);
         Ok(DeletionEffects {
-            object_count: count_objects(&gateway, &compiled)?,
+            objects: gateway.catalogue.count_deletion(&compiled, MAX_COUNTED_OBJECTS),
             waiting_export_count,
             key_count: keys.iter().filter(|key| key.business_object.as_ref() == Some(id)).count(),
         })
@@ -72,20 +71,4 @@ pub async fn list_last_exports(
         Ok(last)
     })
     .await
-}
-
-/// Counts the objects that belong to a Business Object. Stops after more than [`MAX_COUNTED_OBJECTS`].
-fn count_objects(gateway: &Gateway, compiled: &Compiled) -> Result<usize, GatewayError> {
-    let mut count = 0;
-    let mut after: Option<String> = None;
-    while count <= MAX_COUNTED_OBJECTS {
-        let read = gateway.store.read();
-        let page = members::list_members(&read, compiled, after.as_deref(), OBJECTS_PER_READ)?;
-        count += page.len();
-        match page.last() {
-            Some(last) => after = Some(last.as_str().to_owned()),
-            None => break,
-        }
-    }
-    Ok(count)
 }

@@ -7,13 +7,15 @@ use crate::gateway::Gateway;
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::ingest::{WriteHistory, find_write_history};
+use penstock_model::members;
 use penstock_model::rdf::{self, Format};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{
-    self, Filter, ReferenceFilter, ReferrersPage, Search, SearchBudget, SearchPage,
+    self, Filter, FoundObject, ReferenceFilter, Referrer, ReferrersPage, Search, SearchBudget,
+    SearchPage,
 };
-use penstock_model::{members, view};
-use penstock_store::Read as _;
+use penstock_model::view::{self, FieldValues};
+use penstock_store::{Read as _, SubjectQuads};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -30,8 +32,17 @@ const MAX_REFERRERS: usize = 50;
 pub struct FoundPage {
     /// The objects, in the order of their URIs.
     pub page: SearchPage,
-    /// Each of them in the view, as JSON; an error if one of them cannot be shown.
-    pub views: Result<Vec<Vec<u8>>, GatewayError>,
+    /// Each of them in the view; an error if one of them cannot be shown.
+    pub views: Result<Vec<ObjectView>, GatewayError>,
+}
+
+/// An object in the view of a Business Object.
+#[derive(Debug)]
+pub struct ObjectView {
+    /// Its JSON.
+    pub json: Vec<u8>,
+    /// Its label, if it has one.
+    pub label: Option<String>,
 }
 
 /// Finds the objects of a Business Object that pass the filter, beginning after the cursor `after`. Without a filter,
@@ -56,12 +67,17 @@ pub async fn search_objects(
         let search =
             Search { filter: filter.as_ref(), after: after.as_deref(), limit, ..Search::default() };
         let page = search::find_page(&store, &business_object, &search, &new_budget())?;
-        let shape = &business_object.mapping.root;
-        let views = page.found.iter().map(|found| {
-            let mut json = Vec::new();
+        let mapping = &business_object.mapping;
+        let mut quads = SubjectQuads::default();
+        let views = page.found.iter().map(|FoundObject { uri, .. }| {
             // A new reader for each object, so that commits do not wait for the page.
-            view::render_object(&store.read(), shape, &found.uri, &mut json, &mut Vec::new())?;
-            Ok(json)
+            let read = store.read();
+            read.read_subject(uri.as_ref().into(), &mut quads)?;
+            let mut json = Vec::new();
+            view::render_subject(&read, &mapping.root, uri, &quads, &mut json, &mut Vec::new())?;
+            let label =
+                view::find_label(mapping, &FieldValues::from_subject(&mapping.root, &quads));
+            Ok(ObjectView { json, label })
         });
         Ok(FoundPage { views: views.collect(), page })
     })
@@ -73,6 +89,8 @@ pub async fn search_objects(
 pub struct ObjectDetails {
     /// Its URI.
     pub uri: NamedNode,
+    /// Its label in the first Business Object that it belongs to and that has one for it.
+    pub label: Option<String>,
     /// The Business Objects that it belongs to.
     pub business_objects: Vec<Arc<Compiled>>,
     /// Its JSON, if a Business Object shows it.
@@ -83,9 +101,18 @@ pub struct ObjectDetails {
     pub turtle: String,
     /// The first other objects that refer to it. `ErrorClass::TooLarge` if finding them would read too many objects or
     /// take too long.
-    pub referrers: Result<ReferrersPage, GatewayError>,
+    pub referrers: Result<ReferringObjects, GatewayError>,
     /// The recorded ingestions that wrote it.
     pub history: WriteHistory,
+}
+
+/// The first objects that refer to an object.
+#[derive(Debug)]
+pub struct ReferringObjects {
+    /// The objects, each with its label, if it has one.
+    pub found: Vec<(Referrer, Option<String>)>,
+    /// Whether there are more.
+    pub more: bool,
 }
 
 /// Collects everything that is known about an object.
@@ -109,6 +136,7 @@ pub async fn describe_object(gateway: &Gateway, uri: &str) -> Result<ObjectDetai
 fn collect_details(gateway: &Gateway, uri: NamedNode) -> Result<ObjectDetails, GatewayError> {
     let all = gateway.catalogue.list();
     let (mut business_objects, mut json, mut warnings) = (Vec::new(), None, Vec::new());
+    let mut label = None;
     let turtle = {
         let read = gateway.store.read();
         let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
@@ -120,6 +148,9 @@ fn collect_details(gateway: &Gateway, uri: NamedNode) -> Result<ObjectDetails, G
         }
         for compiled in &all {
             if members::is_member(&read, compiled, &uri)? {
+                let Compiled { mapping, .. } = &**compiled;
+                let values = FieldValues::from_quads(&mapping.root, &quads);
+                label = label.or_else(|| view::find_label(mapping, &values));
                 business_objects.push(Arc::clone(compiled));
             }
         }
@@ -141,6 +172,7 @@ fn collect_details(gateway: &Gateway, uri: NamedNode) -> Result<ObjectDetails, G
         warnings,
         // The serializer writes UTF-8.
         turtle: String::from_utf8_lossy(&turtle).into_owned(),
+        label,
         uri,
     })
 }
@@ -150,13 +182,20 @@ fn find_referrers(
     gateway: &Gateway,
     all: &[Arc<Compiled>],
     uri: &NamedNode,
-) -> Result<ReferrersPage, GatewayError> {
+) -> Result<ReferringObjects, GatewayError> {
     let (filter, budget) = (ReferenceFilter::default(), new_budget());
-    let mut page =
+    let ReferrersPage { found, more } =
         search::find_referrers(&gateway.store, all, uri, filter, None, MAX_REFERRERS, &budget)?;
+    let mut quads = SubjectQuads::default();
     // The object's own view contains its URI, which is not a reference.
-    page.found.retain(|referrer| referrer.uri != *uri);
-    Ok(page)
+    let others = found.into_iter().filter(|referrer| referrer.uri != *uri);
+    let found = others.map(|referrer| {
+        let mapping = &referrer.business_object.mapping;
+        gateway.store.read().read_subject(referrer.uri.as_ref().into(), &mut quads)?;
+        let label = view::find_label(mapping, &FieldValues::from_subject(&mapping.root, &quads));
+        Ok((referrer, label))
+    });
+    Ok(ReferringObjects { found: found.collect::<Result<_, GatewayError>>()?, more })
 }
 
 fn new_budget() -> SearchBudget {

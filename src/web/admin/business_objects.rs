@@ -12,10 +12,12 @@ use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
 use penstock_http::service::{origin, trace};
 use penstock_http::state::{gateway, state};
+use penstock_model::catalogue::DeletionCount;
 use penstock_model::resource::{BusinessObject, Compiled, Definition};
 use penstock_service::business_objects::{
     self, DeletionEffects, MAX_COUNTED_OBJECTS, find_business_object,
 };
+use penstock_service::deletions;
 use penstock_service::exports;
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
@@ -26,6 +28,8 @@ use std::sync::Arc;
 struct List {
     frame: Frame,
     rows: Vec<Row>,
+    /// Whether a Business Object is being deleted with its objects.
+    is_deleting: bool,
 }
 
 /// One row of the list.
@@ -34,6 +38,8 @@ struct Row {
     name: String,
     description: String,
     enabled: bool,
+    /// The number of objects that its deletion has not reached yet, while it is being deleted with them.
+    deleting: Option<String>,
     schedule: String,
     targets: Vec<String>,
     last: Option<Last>,
@@ -58,6 +64,8 @@ struct One {
     namespaces: Vec<String>,
     /// Valid parts of its definition that are probably mistakes.
     warnings: Vec<String>,
+    /// As in [`Row::deleting`].
+    deleting: Option<String>,
     /// The URL for sending data.
     address: String,
     last: Option<Last>,
@@ -70,7 +78,12 @@ struct Delete {
     id: String,
     name: String,
     version: u64,
+    /// All its objects.
     objects: String,
+    /// Those that are deleted with it, if that is chosen; or why that is not possible.
+    deletable: Result<String, String>,
+    /// Those that stay in any case, if there are any.
+    shared: Option<String>,
     waiting: String,
     keys: String,
 }
@@ -85,6 +98,7 @@ pub(crate) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
     let row = |compiled: &Arc<Compiled>| {
         let BusinessObject { id, definition, .. } = &compiled.object;
         Row {
+            deleting: describe_progress(&compiled.object),
             last: last.remove(id).map(|entry| Last::from_entry(&entry)),
             id: id.clone(),
             name: definition.name.clone(),
@@ -94,8 +108,9 @@ pub(crate) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
             targets: target_names(definition),
         }
     };
-    let rows = gateway.catalogue.list().iter().map(row).collect();
-    Ok(PageReply::show(&List { frame, rows }))
+    let rows: Vec<Row> = gateway.catalogue.list().iter().map(row).collect();
+    let is_deleting = rows.iter().any(|row| row.deleting.is_some());
+    Ok(PageReply::show(&List { frame, rows, is_deleting }))
 }
 
 /// Shows one Business Object.
@@ -118,6 +133,7 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
         at: words::format_utc(&object.updated_at),
         namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
         warnings: checked.warnings.into_iter().map(describe_warning).collect(),
+        deleting: describe_progress(&object),
         address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
         last: last.remove(&object.id).map(|entry| Last::from_entry(&entry)),
         object,
@@ -165,16 +181,26 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     let BusinessObject { id, definition, version, .. } = compiled.object.clone();
     let effects =
         business_objects::collect_deletion_effects(&gateway, caller(depot), compiled).await?;
-    let DeletionEffects { object_count, waiting_export_count, key_count } = effects;
-    let more = if object_count > MAX_COUNTED_OBJECTS { "more than " } else { "" };
+    let DeletionEffects { objects, waiting_export_count, key_count } = effects;
     let count = |count: usize, one, more| words::format_count(count as u64, one, more);
-    let objects = count(object_count.min(MAX_COUNTED_OBJECTS), "object", "objects");
+    let (all, deletable, shared) = match objects {
+        Ok(DeletionCount { objects, kept }) => {
+            let more = if objects + kept > MAX_COUNTED_OBJECTS { "at least " } else { "" };
+            let format =
+                |count: u64| format!("{more}{}", words::format_count(count, "object", "objects"));
+            let shared = (kept > 0).then(|| format(kept));
+            (format(objects + kept), Ok(format(objects)), shared)
+        }
+        Err(error) => ("its objects".to_owned(), Err(error.detail), None),
+    };
     let page = Delete {
         frame,
         id,
         name: definition.name,
         version,
-        objects: format!("{more}{objects}"),
+        objects: all,
+        deletable,
+        shared,
         waiting: count(waiting_export_count, "export", "exports"),
         keys: count(key_count, "API key", "API keys"),
     };
@@ -188,14 +214,16 @@ pub(crate) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
     let gateway = gateway(depot)?;
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let BusinessObject { id, definition, .. } = &compiled.object;
-    let deleted =
-        business_objects::delete_business_object(&gateway, caller(depot), id, form.if_match())
-            .await;
+    let (by, if_match, name) = (caller(depot), form.if_match(), &definition.name);
+    let deleted = if form.text("data") == "true" {
+        let begun = deletions::begin_deletion(&gateway, by, id, if_match).await;
+        begun.map(|_| format!("{name} is being deleted with its objects."))
+    } else {
+        let deleted = business_objects::delete_business_object(&gateway, by, id, if_match).await;
+        deleted.map(|()| format!("{name} was deleted; its objects are still stored."))
+    };
     Ok(match deleted {
-        Ok(()) => {
-            let words = format!("{} was deleted; its objects are still stored.", definition.name);
-            PageReply::redirect("/admin/business-objects", words)
-        }
+        Ok(words) => PageReply::redirect("/admin/business-objects", words),
         Err(error) => PageReply::redirect_with_error(
             format!("/admin/business-objects/{id}/delete"),
             format!("It was not deleted: {}", error.detail),
@@ -231,6 +259,11 @@ fn describe_warning(finding: Finding) -> String {
 
 fn target_names(definition: &Definition) -> Vec<String> {
     definition.push_targets.iter().map(|target| target.bucket_name.clone()).collect()
+}
+
+/// Returns the number of objects that the deletion of a Business Object has not reached yet, while it is being deleted.
+fn describe_progress(object: &BusinessObject) -> Option<String> {
+    object.deleting.as_ref().map(|deletion| words::format_number(deletion.remaining))
 }
 
 /// Describes when a Business Object is exported automatically.

@@ -1,7 +1,7 @@
 //! The page of one object: its JSON and Turtle, what refers to it, and the ingestions that wrote it.
 use super::check::format_json;
 use super::frame::{Frame, PageReply, PageResult, Section};
-use super::words;
+use super::words::{self, shorten_text};
 use askama::Template;
 use penstock_base::Role;
 use penstock_http::path::encode_segment;
@@ -17,6 +17,8 @@ use salvo::{Depot, Request, handler};
 struct Page {
     frame: Frame,
     uri: String,
+    /// Its label; the URI without one.
+    label: String,
     /// The Business Objects that it belongs to: address and name.
     belongs: Vec<(String, String)>,
     /// Its JSON in the view of a Business Object, if one shows it.
@@ -40,6 +42,7 @@ struct Line {
 /// An object that refers to another one.
 struct Referrer {
     uri: String,
+    label: Option<String>,
     link: String,
     business_object: String,
     path: String,
@@ -98,7 +101,8 @@ impl Page {
             Ok(page) => (page.found, page.more, None),
             Err(error) => (Vec::new(), false, Some(error.detail)),
         };
-        let referrers = referrers.into_iter().map(|referrer| Referrer {
+        let referrers = referrers.into_iter().map(|(referrer, label)| Referrer {
+            label: label.as_deref().map(shorten_text),
             link: object_link(&frame, referrer.uri.as_str()),
             uri: referrer.uri.into_string(),
             business_object: referrer.business_object.object.definition.name.clone(),
@@ -106,6 +110,7 @@ impl Page {
         });
         Self {
             belongs: belongs.collect(),
+            label: details.label.as_deref().map_or_else(|| uri.clone(), shorten_text),
             json: json.lines().map(|line| link_line(line, &uri, &frame)).collect(),
             warnings: details.warnings.iter().map(ToString::to_string).collect(),
             turtle: details.turtle,

@@ -2,18 +2,19 @@
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::object::object_link;
 use super::pager::Pager;
+use super::words::shorten_text;
 use askama::Template;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Json, push_pointer};
 use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
-use penstock_model::mapping::{FieldKind, Property, Shape, Value};
+use penstock_model::mapping::{FieldKind, Mapping, Property, Shape, Value};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{Filter, ValueTest};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
-use penstock_service::objects::{FoundPage, search_objects};
+use penstock_service::objects::{FoundPage, ObjectView, search_objects};
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
 use std::sync::Arc;
@@ -24,8 +25,6 @@ const ROWS_PER_PAGE: usize = 50;
 const MAX_COLUMNS: usize = 4;
 /// The maximum number of fields that can be searched.
 const MAX_SEARCH_FIELDS: usize = 200;
-/// The maximum number of characters of a value in a list.
-const MAX_VALUE_CHARS: usize = 80;
 
 /// The search operators: the name in the address, and the label.
 const OPERATORS: [(&str, &str); 5] = [
@@ -46,6 +45,8 @@ struct List {
     tests: Vec<Choice>,
     text: String,
     is_searched: bool,
+    /// The name of the field with the labels.
+    label: Option<String>,
     columns: Vec<String>,
     rows: Vec<Row>,
     pager: Pager,
@@ -62,6 +63,7 @@ struct Choice {
 /// One object in a list.
 struct Row {
     uri: String,
+    label: Option<String>,
     link: String,
     /// The name and the value of each column.
     values: Vec<(String, String)>,
@@ -82,16 +84,22 @@ type SearchField = (String, Vec<String>);
 #[handler]
 pub(crate) async fn list_objects(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["field", "test", "text", "cursor"])?;
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
+    let gateway = gateway(depot)?;
+    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let parameter = |name: &str| query.get(name).unwrap_or_default();
+    let is_searched = ["field", "test", "text"].iter().any(|name| query.get(name).is_some());
     let request = SearchRequest {
-        field: parameter("field").to_owned(),
+        // People search by the label, unless they choose another field.
+        field: if is_searched {
+            parameter("field").to_owned()
+        } else {
+            label_pointer(&compiled.mapping)
+        },
         test: parameter("test").to_owned(),
         text: parameter("text").trim().to_owned(),
         after: query.get("cursor").map(str::to_owned),
     };
-    let frame = Frame::new(req, depot, Section::BusinessObjects);
-    let gateway = gateway(depot)?;
-    let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let mut fields = Vec::new();
     collect_search_fields(&compiled.mapping.root, &mut Vec::new(), &mut fields);
     let found = match find_page(&gateway, &compiled, &request, &fields).await {
@@ -178,12 +186,13 @@ impl List {
         found: Result<FoundPage, String>,
         nesting: usize,
     ) -> Result<Self, GatewayError> {
-        let columns = list_columns(&compiled.mapping.root);
+        let label = compiled.mapping.find_label_field().map(|(_, field)| field.name.clone());
+        let columns = list_columns(&compiled.mapping.root, label.as_deref());
         let (mut rows, mut next, mut fault) = (Vec::new(), None, None);
         match found {
             Ok(FoundPage { page, views }) => {
                 for (found, view) in page.found.iter().zip(views?) {
-                    rows.push(Row::from_view(nesting, found.uri.as_str(), &view, &columns, &frame));
+                    rows.push(Row::from_view(nesting, found.uri.as_str(), view, &columns, &frame));
                 }
                 next = page.found.into_iter().next_back().filter(|_| page.more);
             }
@@ -220,6 +229,7 @@ impl List {
             frame,
             id,
             is_searched,
+            label,
             columns,
             rows,
             pager,
@@ -246,10 +256,20 @@ fn collect_search_fields(shape: &Shape, path: &mut Vec<String>, found: &mut Vec<
     }
 }
 
-/// Returns the fields that a list shows: the first ones that have values.
-fn list_columns(shape: &Shape) -> Vec<String> {
+/// Returns the JSON Pointer of the field with the labels; empty, as for the URI, without one.
+fn label_pointer(mapping: &Mapping) -> String {
+    let mut pointer = String::new();
+    if let Some((_, field)) = mapping.find_label_field() {
+        push_pointer(&mut pointer, &field.name);
+    }
+    pointer
+}
+
+/// Returns the fields that a list shows beside the label: the first ones that have values.
+fn list_columns(shape: &Shape, label: Option<&str>) -> Vec<String> {
     let values = shape.fields.iter().filter(|field| {
-        matches!(&field.kind, FieldKind::Property(property) if !matches!(property.value, Value::Object(_)))
+        label != Some(&field.name)
+            && matches!(&field.kind, FieldKind::Property(property) if !matches!(property.value, Value::Object(_)))
     });
     values.take(MAX_COLUMNS).map(|field| field.name.clone()).collect()
 }
@@ -258,11 +278,11 @@ impl Row {
     fn from_view(
         nesting: usize,
         uri: &str,
-        view: &[u8],
+        ObjectView { json, label }: ObjectView,
         columns: &[String],
         frame: &Frame,
     ) -> Self {
-        let shown = match json::parse(view, nesting.saturating_add(2)) {
+        let shown = match json::parse(&json, nesting.saturating_add(2)) {
             Ok(Json::Object(members)) => members,
             _ => Vec::new(),
         };
@@ -272,6 +292,7 @@ impl Row {
         };
         Self {
             uri: uri.to_owned(),
+            label: label.as_deref().map(shorten_text),
             link: object_link(frame, uri),
             values: columns.iter().map(value).collect(),
         }
@@ -285,8 +306,5 @@ fn shorten_value(value: &Json) -> String {
         Json::Array(elements) => elements.iter().map(shorten_value).collect::<Vec<_>>().join(", "),
         other => other.to_string(),
     };
-    match text.char_indices().nth(MAX_VALUE_CHARS) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    shorten_text(&text)
 }

@@ -9,6 +9,17 @@ pub(super) fn display_name(account: &Account) -> String {
     if name.is_empty() { account.email.clone() } else { name }
 }
 
+/// The maximum number of characters of a stored text in a list or a title.
+const MAX_TEXT_CHARS: usize = 80;
+
+/// Shortens a stored text for a list or a title.
+pub(super) fn shorten_text(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}
+
 /// Formats a whole number with thousands separators: `12,345`.
 pub(super) fn format_number(number: u64) -> String {
     let digits = number.to_string();

@@ -80,6 +80,7 @@ const KEYS: &[&str] = &[
     "key",
     "keyScope",
     "types",
+    "label",
     "unknownFields",
     "prefixes",
 ];

@@ -18,7 +18,7 @@ function refreshOnEvents(elements) {
     try {
       const answer = await fetch(location.href, { headers: { Accept: 'text/html', 'X-Penstock-Live': 'true' } });
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-      if (answer.redirected || answer.status === 401) return location.reload();
+      if (answer.redirected || [401, 404].includes(answer.status)) return location.reload();
       if (!answer.ok) return;
       for (const id of elements) replaceContent(document.getElementById(id), page.getElementById(id));
       document.body.classList.remove('stale');

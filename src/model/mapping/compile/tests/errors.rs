@@ -57,6 +57,36 @@ fields:
 }
 
 #[test]
+fn the_label_is_a_single_string_of_the_root() {
+    let with_label = |label: &str| {
+        format!(
+            "type: object\npath: Plant:.\nlabel: {label}\nfields:\n  name: {{type: string, path: <http://e/n>}}\n\
+             \x20 tags: {{type: array, path: <http://e/t>}}\n  size: {{type: number, path: <http://e/s>}}\n\
+             \x20 uri: {{type: id}}\n"
+        )
+    };
+    assert_eq!(compile(&with_label("name")).unwrap().label.as_deref(), Some("name"));
+    for (label, why) in [
+        (
+            "nam",
+            "`label` names the field `nam`, which the root does not have; did you mean `name`?",
+        ),
+        ("colour", "the root does not have; it can be `name`"),
+        (
+            "tags",
+            "`label` names the field `tags`, which is not a single text; name a field of `type: string`",
+        ),
+        ("size", "which is not a single text"),
+        ("uri", "which is not a single text"),
+    ] {
+        assert_errors(&with_label(label), &[(3, 8, why)]);
+    }
+    assert_errors(&with_label("[name]"), &[(3, 8, "root: `label` must be a text, not a list")]);
+    let nested = "a: {type: object, path: <http://e/a>/A:., label: b, fields: {b: {type: string, path: <http://e/b>}}}";
+    assert_errors(&with_fields(nested), &[(4, 45, "`label` has no meaning here")]);
+}
+
+#[test]
 fn the_root_is_checked() {
     assert_errors("[]", &[(1, 1, "root: a definition must be a mapping")]);
     assert_errors("hello", &[(1, 1, "not a text")]);

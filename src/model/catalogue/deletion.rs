@@ -1,0 +1,266 @@
+//! Deletes a Business Object together with its objects, in commits of bounded size.
+//!
+//! The commit that begins the deletion disables the Business Object and marks it. Each further commit deletes some
+//! members and records how far it is, so that the deletion continues after a crash. It ends with a pass through all
+//! members that finds none to delete; the commit after it removes the definition.
+//!
+//! Invariant: an object that belongs to another Business Object stays, and so does one that is nested in a member and
+//! belongs to another. A Business Object that is being deleted with its objects keeps none. Each commit holds the lock
+//! of the catalogue's changes, so the definitions in memory are those in the store.
+use super::entry::{Entry, store_definition};
+use super::{Action, COLLECTION, Catalogue, Change, CommitHook, IfMatch, Requester, check_version};
+use crate::change_feed;
+use crate::ingest::{self, Body, Mode, RemovedMembers, Request};
+use crate::members::{self, satisfies_any};
+use crate::resource::{BusinessObject, Compiled, Deletion};
+use penstock_base::commit::{NoClient, commit};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::events::{EventBus, EventKind};
+use penstock_store::SubjectFilter;
+use std::sync::Arc;
+
+/// The caller in the ingestion records of a deletion if the requester is not known.
+const UNKNOWN_CALLER: &str = "local";
+
+/// What the deletion of a Business Object with its objects would do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DeletionCount {
+    /// The number of members that it would delete.
+    pub objects: u64,
+    /// The number of members that it would keep, because they also belong to another Business Object.
+    pub kept: u64,
+}
+
+/// Returns the error of a request for a Business Object that is being deleted with its objects.
+pub(crate) fn being_deleted_error(object: &BusinessObject) -> GatewayError {
+    let name = &object.definition.name;
+    let message = format!("the Business Object {name:?} is being deleted with its objects");
+    GatewayError::new(ErrorClass::Conflict, message)
+}
+
+/// Checks that a Business Object is not being deleted with its objects.
+///
+/// # Errors
+/// `ErrorClass::Conflict`.
+pub(super) fn check_not_deleting(object: &BusinessObject) -> Result<(), GatewayError> {
+    if object.deleting.is_some() { Err(being_deleted_error(object)) } else { Ok(()) }
+}
+
+impl Catalogue {
+    /// Counts what the deletion of a Business Object with its objects would do. Stops after more than `limit` members.
+    /// Ingestion continues meanwhile. Blocking.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` if the members of another Business Object are unknown, because it does not compile.
+    pub fn count_deletion(
+        &self,
+        business_object: &Compiled,
+        limit: u64,
+    ) -> Result<DeletionCount, GatewayError> {
+        let others = self.list_other_filters(&business_object.object.id)?;
+        let mut count = DeletionCount::default();
+        members::for_each_page(&self.store, business_object, |read, page| {
+            for uri in page {
+                if satisfies_any(read, &others, uri)? {
+                    count.kept += 1;
+                } else {
+                    count.objects += 1;
+                }
+            }
+            Ok(count.objects + count.kept <= limit)
+        })?;
+        Ok(count)
+    }
+
+    /// Begins to delete the Business Object together with its objects, and disables it. If that has begun already,
+    /// nothing changes. [`Self::continue_deletion`] deletes the objects.
+    ///
+    /// # Errors
+    /// - `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`
+    /// - `ErrorClass::Conflict` if the definition does not compile, or that of another Business Object, so that it is
+    ///   not known which objects belong
+    pub fn begin_deletion(
+        &self,
+        by: Requester<'_>,
+        id_or_name: &str,
+        if_match: IfMatch,
+    ) -> Result<Arc<Compiled>, GatewayError> {
+        let _writer = self.lock_writer();
+        let entry = self.find_entry(id_or_name)?;
+        let compiled = require_compiled(&entry)?;
+        if compiled.object.deleting.is_some() {
+            commit::<_, GatewayError>(&self.store, by.check, |_| Ok(()))?;
+            return Ok(compiled);
+        }
+        check_version(Some(&entry), if_match)?;
+        self.list_other_filters(&entry.id)?;
+        let mut remaining = 0;
+        members::for_each_page(&self.store, &compiled, |_, page| {
+            remaining += page.len() as u64;
+            Ok(true)
+        })?;
+        let Compiled { mut object, mapping, conditions } = (*compiled).clone();
+        object.deleting = Some(Deletion { remaining, ..Deletion::default() });
+        object.definition.enabled = false;
+        object.version += 1;
+        object.updated_at = penstock_base::time::now_rfc3339();
+        object.updated_by = Some(by.id.to_owned());
+        let entry = Entry::from_compiled(Arc::new(Compiled { object, mapping, conditions }));
+        let compiled = require_compiled(&entry)?;
+        commit::<_, GatewayError>(&self.store, by.check, |t| {
+            change_feed::stop_watching(t, &entry.id)?;
+            store_definition(t, &compiled)?;
+            by.add_to_commit(t, &Change::of_entry(Action::DeletionBegun(remaining), &entry))
+        })?;
+        self.watch.close(&entry.id);
+        tracing::info!(
+            business_object = entry.name,
+            id = entry.id,
+            objects = remaining,
+            by = by.id,
+            "The deletion of a Business Object with its objects began."
+        );
+        self.write_entries().insert(entry);
+        self.watch.wake();
+        self.deletion_begun.notify_one();
+        Ok(compiled)
+    }
+
+    /// Waits until a deletion begins.
+    pub async fn wait_for_deletion(&self) {
+        self.deletion_begun.notified().await;
+    }
+
+    /// Returns the ids of the Business Objects that are being deleted with their objects, ordered by name.
+    pub fn list_deletions(&self) -> Vec<String> {
+        let all = self.list().into_iter().filter(|compiled| compiled.object.deleting.is_some());
+        all.map(|compiled| compiled.object.id.clone()).collect()
+    }
+
+    /// Makes the next commit of the deletion of this Business Object. Returns whether there is more to do. Each commit
+    /// that deletes objects has an ingestion record, which is published; `max_records` is the maximum number of
+    /// records. `on_commit` runs in the last commit, which removes the definition. Blocking.
+    ///
+    /// # Errors
+    /// The errors of the store. The commit is then undone, and the next call repeats it.
+    pub fn continue_deletion(
+        &self,
+        id: &str,
+        max_records: usize,
+        events: &EventBus,
+        on_commit: CommitHook<'_>,
+    ) -> Result<bool, GatewayError> {
+        let _writer = self.lock_writer();
+        let Some(compiled) = self.get(id).filter(|found| found.object.id == id) else {
+            return Ok(false);
+        };
+        let Some(deletion) = compiled.object.deleting.clone() else { return Ok(false) };
+        let others = self.list_other_filters(id)?;
+        let request = Request {
+            business_object: &compiled,
+            mode: Mode::Delete,
+            check: &NoClient,
+            caller: compiled.object.updated_by.as_deref().unwrap_or(UNKNOWN_CALLER),
+            api_key: None,
+            traceparent: None,
+            idempotency_key: None,
+            lists_objects: false,
+            watch: &self.watch,
+            events: None,
+            body: Body::Json(b""),
+        };
+        let ((next, record), _) = commit::<_, GatewayError>(&self.store, &NoClient, |t| {
+            let step = ingest::remove_next_members(
+                t,
+                &request,
+                max_records,
+                deletion.after.clone(),
+                &others,
+            )?;
+            let next = deletion.advance(&step);
+            if let Some(next) = &next {
+                store_definition(t, &compiled.with_deletion(next.clone()))?;
+            } else {
+                t.delete_document(COLLECTION, id.as_bytes())?;
+                let entry = Entry::from_compiled(Arc::clone(&compiled));
+                let action = Action::DeletedWithObjects(deletion.deleted);
+                on_commit(t, &Change::of_entry(action, &entry))?;
+            }
+            Ok((next, step.record))
+        })?;
+        if let Some(record) = record {
+            events.publish(EventKind::Ingestion, &record.id, &record);
+        }
+        if let Some(next) = next {
+            let updated = Arc::new(compiled.with_deletion(next));
+            self.write_entries().update_progress(Entry::from_compiled(updated));
+            return Ok(true);
+        }
+        self.write_entries().remove(id);
+        tracing::info!(
+            business_object = compiled.object.definition.name,
+            id,
+            deleted = deletion.deleted,
+            "A Business Object was deleted with its objects."
+        );
+        self.watch.wake();
+        Ok(false)
+    }
+
+    /// Returns the filters of the members of all other Business Objects, except those that are being deleted with their
+    /// objects.
+    fn list_other_filters(&self, id: &str) -> Result<Vec<SubjectFilter>, GatewayError> {
+        let others: Vec<Entry> =
+            self.read_entries().iter_by_name().filter(|entry| entry.id != id).cloned().collect();
+        let read = self.store.read();
+        let mut filters = Vec::new();
+        for entry in &others {
+            let compiled = require_compiled(entry)?;
+            if compiled.object.deleting.is_none() {
+                filters.push(members::build_member_filter(&read, &compiled)?);
+            }
+        }
+        Ok(filters)
+    }
+}
+
+impl Deletion {
+    /// Returns the progress after a commit that removes these members, or `None` if it was the last one.
+    fn advance(&self, step: &RemovedMembers) -> Option<Self> {
+        let has_deleted = self.has_deleted || step.removed > 0;
+        let is_pass_over = step.after.is_none();
+        if is_pass_over && !has_deleted {
+            return None;
+        }
+        Some(Self {
+            remaining: if is_pass_over { 0 } else { self.remaining.saturating_sub(step.visited) },
+            deleted: self.deleted + step.removed,
+            after: step.after.clone(),
+            has_deleted: has_deleted && !is_pass_over,
+        })
+    }
+}
+
+impl Compiled {
+    /// Returns the same Business Object with this progress of its deletion.
+    fn with_deletion(&self, deletion: Deletion) -> Self {
+        let mut compiled = self.clone();
+        compiled.object.deleting = Some(deletion);
+        compiled
+    }
+}
+
+/// Returns the compiled form of an entry.
+fn require_compiled(entry: &Entry) -> Result<Arc<Compiled>, GatewayError> {
+    entry.compiled.clone().ok_or_else(|| {
+        let message = format!(
+            "the stored Business Object {:?} does not compile, so it is not known which objects belong to it; replace \
+             its definition or delete it first",
+            entry.name
+        );
+        GatewayError::new(ErrorClass::Conflict, message)
+    })
+}
+
+#[cfg(test)]
+mod tests;

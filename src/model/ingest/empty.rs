@@ -1,0 +1,82 @@
+//! Empties a Business Object that is deleted with its objects, as DELETEs that no client sent.
+use super::change::remove_objects;
+use super::write_history::WrittenObjects;
+use super::{Answer, Mode, Record, Request, record};
+use crate::change_feed;
+use crate::members::{list_members, satisfies_any};
+use oxrdf::NamedNode;
+use penstock_base::error::GatewayError;
+use penstock_store::{SubjectFilter, Transaction};
+
+/// The number of URIs that are listed at a time, and the maximum number of members removed in one commit.
+const MAX_REMOVED_MEMBERS: usize = 200;
+/// The maximum number of members that are looked at in one commit.
+const MAX_VISITED_MEMBERS: u64 = 2000;
+/// The number of removed quads after which a commit ends. The last object may exceed it.
+const MAX_REMOVED_QUADS: u64 = 10_000;
+
+/// What one commit removes.
+#[derive(Debug, Default)]
+pub(crate) struct RemovedMembers {
+    /// The number of members that were looked at.
+    pub(crate) visited: u64,
+    /// The number of members that were removed.
+    pub(crate) removed: u64,
+    /// The last URI that was looked at; `None` if there are no members after it.
+    pub(crate) after: Option<String>,
+    /// The record, if something was removed.
+    pub(crate) record: Option<Record>,
+}
+
+/// Removes the next members after a URI, and the objects nested in them that nothing else refers to. Objects that satisfy
+/// one of the filters `kept` stay. `request` names the caller; its body is ignored. The number of members and quads is
+/// bounded, so that a commit takes a bounded time.
+///
+/// # Errors
+/// Returns the errors of the store.
+pub(crate) fn remove_next_members(
+    transaction: &mut Transaction<'_>,
+    request: &Request<'_>,
+    max_records: usize,
+    mut after: Option<String>,
+    kept: &[SubjectFilter],
+) -> Result<RemovedMembers, GatewayError> {
+    let business_object = request.business_object;
+    let mut answer = Answer::new(Mode::Delete);
+    let (mut visited, mut removed) = (0, Vec::new());
+    let is_full = |transaction: &Transaction<'_>, visited, removed: &[NamedNode]| {
+        visited >= MAX_VISITED_MEMBERS
+            || removed.len() >= MAX_REMOVED_MEMBERS
+            || transaction.removed_quads() >= MAX_REMOVED_QUADS
+    };
+    while !is_full(transaction, visited, &removed) {
+        let page =
+            list_members(transaction, business_object, after.as_deref(), MAX_REMOVED_MEMBERS)?;
+        after = None;
+        for uri in page {
+            visited += 1;
+            after = Some(uri.as_str().to_owned());
+            if !satisfies_any(transaction, kept, &uri)? {
+                let deleted = remove_objects(transaction, business_object, [&uri], kept)?;
+                answer.deleted += deleted;
+                // It may be nested in a member before it, and removed with that.
+                if deleted > 0 {
+                    removed.push(uri);
+                }
+            }
+            if is_full(transaction, visited, &removed) {
+                break;
+            }
+        }
+        if after.is_none() {
+            break;
+        }
+    }
+    let mut record = None;
+    if !removed.is_empty() {
+        change_feed::record_changes(transaction, request.watch)?;
+        let wrote = WrittenObjects::from_uris(removed.iter().map(NamedNode::as_str));
+        record = Some(record::store_record(transaction, request, &answer, &wrote, max_records)?);
+    }
+    Ok(RemovedMembers { visited, removed: removed.len() as u64, after, record })
+}

@@ -1,0 +1,144 @@
+//! Deletes Business Objects together with their objects, in the background. A deletion continues after a restart, and
+//! while the disk is full it uses the reserve.
+use crate::audit::change_event;
+use crate::blocking::run_blocking;
+use crate::business_objects::change_catalogue;
+use crate::gateway::Gateway;
+use penstock_auth::audit::Event;
+use penstock_auth::{Authorized, Caller, Role};
+use penstock_base::IfMatch;
+use penstock_base::error::GatewayError;
+use penstock_model::catalogue::{Action, Change, DeletionCount};
+use penstock_model::resource::Compiled;
+use penstock_store::Transaction;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The delay after the first commit of a deletion that failed. It doubles with each failure.
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
+/// The maximum delay after a commit that failed.
+const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
+
+/// Counts what the deletion of a Business Object with its objects would do. Stops after more than `limit` members.
+///
+/// # Errors
+/// - `ErrorClass::Forbidden` without the role Admin
+/// - `ErrorClass::Conflict` if the members of another Business Object are unknown
+pub async fn count_deletion(
+    gateway: &Gateway,
+    by: &Authorized,
+    compiled: Arc<Compiled>,
+    limit: u64,
+) -> Result<DeletionCount, GatewayError> {
+    by.require_role(Role::Admin)?;
+    let catalogue = gateway.catalogue.clone();
+    run_blocking(move || catalogue.count_deletion(&compiled, limit)).await
+}
+
+/// Begins to delete the Business Object with this id or name together with its objects. If that has begun already,
+/// nothing changes.
+///
+/// # Errors
+/// - `ErrorClass::NotFound`, `ErrorClass::PreconditionFailed`, and `ErrorClass::Forbidden` without the role Admin
+/// - `ErrorClass::Conflict` if the members of this or another Business Object are unknown
+pub async fn begin_deletion(
+    gateway: &Gateway,
+    by: &Authorized,
+    id_or_name: &str,
+    if_match: IfMatch,
+) -> Result<Arc<Compiled>, GatewayError> {
+    let id_or_name = id_or_name.to_owned();
+    change_catalogue(gateway, by, false, move |gateway, by| {
+        gateway.catalogue.begin_deletion(by, &id_or_name, if_match)
+    })
+    .await
+}
+
+/// Continues all deletions until `stop` becomes true. A commit that fails is repeated.
+pub async fn run_deletions(gateway: Gateway, mut stop: watch::Receiver<bool>) {
+    let mut failures: u32 = 0;
+    while !*stop.borrow_and_update() {
+        let round = {
+            let gateway = gateway.clone();
+            run_blocking(move || continue_deletions(&gateway)).await
+        };
+        let delay = match round {
+            Ok(true) => {
+                failures = 0;
+                continue;
+            }
+            Ok(false) => None,
+            Err(error) => {
+                failures = failures.saturating_add(1);
+                if failures.is_power_of_two() {
+                    tracing::warn!(
+                        failures,
+                        cause = %error,
+                        "Deleting the objects of a Business Object failed; the gateway retries it."
+                    );
+                }
+                let doublings = (failures - 1).min(16);
+                Some(FIRST_RETRY_DELAY.saturating_mul(1 << doublings).min(MAX_RETRY_DELAY))
+            }
+        };
+        tokio::select! {
+            () = gateway.catalogue.wait_for_deletion() => {}
+            () = sleep(delay) => {}
+            _ = stop.wait_for(|stop| *stop) => return,
+        }
+    }
+}
+
+async fn sleep(delay: Option<Duration>) {
+    match delay {
+        Some(delay) => tokio::time::sleep(delay).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Makes one commit of each deletion. Returns whether there were any. A deletion that fails does not stop the others: its
+/// error is returned if none of them made a commit.
+fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError> {
+    let history = gateway.settings.limits.history;
+    let mut results = Vec::new();
+    for id in gateway.catalogue.list_deletions() {
+        let add_event = |transaction: &mut Transaction<'_>, change: &Change<'_>| {
+            let event = completion_event(gateway, change);
+            gateway.auth.audit.add_event(transaction, &event)
+        };
+        results.push(gateway.catalogue.continue_deletion(
+            &id,
+            history,
+            &gateway.events,
+            &add_event,
+        ));
+    }
+    if results.iter().any(Result::is_ok) {
+        return Ok(true);
+    }
+    results.into_iter().next().unwrap_or(Ok(false))
+}
+
+/// Builds the audit event of the beginning of a deletion.
+pub(crate) fn beginning_event(by: &Caller, change: &Change<'_>, members: u64) -> Event {
+    let Change { name, id, version, .. } = change;
+    let detail = format!("{name:?} ({id}), version {version}, with {members} objects");
+    change_event(by, "business-object.deletion-begun", detail)
+}
+
+/// Builds the audit event of the end of a deletion. It names the account that has begun it.
+fn completion_event(gateway: &Gateway, change: &Change<'_>) -> Event {
+    let Change { name, id, version, action, .. } = change;
+    let deleted = match action {
+        Action::DeletedWithObjects(deleted) => *deleted,
+        _ => 0,
+    };
+    let compiled = gateway.catalogue.get(id);
+    let by = compiled.and_then(|compiled| compiled.object.updated_by.clone());
+    let detail = format!("{name:?} ({id}), version {version}, with {deleted} objects");
+    Event { what: "business-object.deleted", account: None, by, from: None, detail }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+use super::*;
+use penstock_auth::audit::Filter;
+use penstock_model::ingest::Mode;
+use penstock_model::testing::{ingest_body, list_members, put_definition};
+use penstock_store::faults::{Failure, Faults};
+
+fn open_gateway(dir: &std::path::Path) -> Gateway {
+    let arguments = vec![format!("--service.data-dir={}", dir.display())];
+    let sources = penstock_config::Sources { arguments, ..Default::default() };
+    let settings = penstock_config::load(&sources).unwrap().settings;
+    Gateway::open(Arc::new(settings), &mut |_| {}).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deletion_continues_when_the_disk_has_space_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path());
+    let (stop, stopped) = watch::channel(false);
+    let worker = tokio::spawn(run_deletions(gateway.clone(), stopped));
+    let definition = serde_json::json!({
+        "name": "Pump",
+        "config": "type: object\npath: Pump:.\nfields: {name: {type: string, path: <urn:name>}}",
+    });
+    let pumps = put_definition(&gateway.catalogue, &definition);
+    let data: Vec<_> =
+        (0..1000).map(|name| serde_json::json!({"name": name.to_string()})).collect();
+    let body = serde_json::json!({ "data": data }).to_string();
+    let watch = gateway.catalogue.watch();
+    ingest_body(&gateway.store, watch, &pumps, Mode::Add, &body).unwrap();
+    let faults = Faults::inject_below(dir.path());
+    // The commit that begins the deletion takes some of these operations.
+    faults.fail_nth(7, Failure::DiskFull, true);
+    let begun = begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any).await;
+    begun.unwrap();
+    while faults.first_failure().is_none() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(gateway.catalogue.get("Pump").unwrap().object.deleting.is_some());
+    faults.clear_plan();
+    while gateway.catalogue.get("Pump").is_some() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        // The gateway does this every few seconds.
+        if gateway.store.poison_cause().is_some() {
+            gateway.store.reopen(&mut |_| {}).unwrap();
+        }
+    }
+    assert_eq!(list_members(&gateway.store.read(), &pumps), Vec::<String>::new());
+    let kinds = gateway.auth.audit.list(&Filter::default(), None, 2).unwrap();
+    let kinds: Vec<_> = kinds.iter().map(|event| event.what.as_str()).collect();
+    assert_eq!(kinds, ["business-object.deleted", "business-object.deletion-begun"]);
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+}

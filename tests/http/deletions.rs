@@ -1,0 +1,203 @@
+//! Business Objects that are deleted with their objects.
+use crate::server::{Server, definition, escaped};
+use penstock_auth::Role;
+use penstock_base::IfMatch;
+use penstock_base::commit::NoClient;
+use penstock_model::catalogue::{COLLECTION, Catalogue, Requester};
+use penstock_model::testing::catalogue_settings;
+use penstock_store::{Error, Options, Read, Store};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const ALL: &str = "/api/v1/business-objects";
+const PUMP: &str = "/api/v1/business-objects/Pump";
+
+/// Defines a Business Object of the pumps with the name `shared`, so that they belong to two.
+async fn define_shared(server: &Server) {
+    let config = "type: object\npath: Pump:.\nfields:\n  kind: {type: resource, path: <https://plant.example/kind>}\n";
+    let definition = json!({
+        "name": "Shared", "config": config,
+        "conditions": [{"predicate": "https://plant.example/kind", "value": "https://plant.example/shared"}],
+    });
+    server.json("PUT", ALL, &definition).await.expect(201);
+}
+
+async fn wait_until_gone(server: &Server, path: &str) {
+    let end = Instant::now() + Duration::from_mins(5);
+    while server.get(path).await.status != 404 {
+        assert!(Instant::now() < end, "gave up waiting until {path} is gone");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_objects_are_deleted_except_those_of_other_business_objects() {
+    let server = Server::start(&[]).await;
+    server.define_with(&json!({"exportOnChange": true, "debounce": "0s"})).await;
+    define_shared(&server).await;
+    let pump = |number: usize| json!({"uri": format!("https://plant.example/p/{number}"), "name": "n", "parts": [{"label": "seal"}]});
+    let pumps: Vec<Value> = (0..450).map(pump).collect();
+    server.ingest("ADD", &json!(pumps)).await.expect(200);
+    let shared = json!({"data": [{"uri": "https://plant.example/p/7", "kind": "https://plant.example/shared"}]});
+    server.json("POST", &format!("{ALL}/Shared"), &shared).await.expect(200);
+
+    let delete = async |parameters: &str| {
+        server.send("DELETE", &format!("{PUMP}{parameters}"), &[], "").await
+    };
+    let count = delete("?data=true&dryRun=true").await.expect(200).json();
+    assert_eq!(count, json!({"objects": 449, "kept": 1}));
+    for bad in ["?dryRun=true", "?data=false&dryRun=true", "?data=yes", "?objects=true"] {
+        delete(bad).await.problem(400);
+    }
+    for role in [Role::User, Role::Contributor] {
+        let key = format!("Bearer {}", server.make_key(role, None));
+        for parameters in ["?data=true", "?data=true&dryRun=true"] {
+            let path = format!("{PUMP}{parameters}");
+            server.send("DELETE", &path, &[("Authorization", &key)], "").await.problem(403);
+        }
+    }
+    let stale = [("If-Match", "\"7\"")];
+    server.send("DELETE", &format!("{PUMP}?data=true"), &stale, "").await.problem(412);
+    assert_eq!(server.get(PUMP).await.json()["enabled"], true);
+
+    let exports = async || server.get("/api/v1/exports").await.json()["items"].clone();
+    let begun = delete("?data=true").await.expect(202);
+    assert_eq!(begun.header("etag"), "\"2\"");
+    let object = begun.json();
+    assert_eq!(object["enabled"], false);
+    assert_eq!(object["deleting"], json!({"remaining": 450}));
+    let exports_before = exports().await;
+    wait_until_gone(&server, PUMP).await;
+    delete("?data=true").await.problem(404);
+
+    let left = server.get(&format!("{ALL}/Shared/objects")).await.expect(200).json();
+    assert_eq!(left["items"].as_array().unwrap().len(), 1);
+    // The kept pump with its part.
+    assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 4);
+    assert_eq!(exports().await.as_array().unwrap().len(), exports_before.as_array().unwrap().len());
+    let records = server.get("/api/v1/ingestions?limit=1000").await.json();
+    let records = records["items"].as_array().unwrap().iter();
+    let deleted: u64 =
+        records.filter(|r| r["mode"] == "DELETE").map(|r| r["deleted"].as_u64().unwrap()).sum();
+    assert_eq!(deleted, 449 * 2);
+    let audit = server.get("/api/v1/audit?what=business-object").await.json();
+    let last = |at: usize| {
+        (
+            audit["items"][at]["what"].clone(),
+            audit["items"][at]["detail"].as_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(last(0).0, "business-object.deleted");
+    assert!(last(0).1.ends_with("version 2, with 449 objects"), "{}", last(0).1);
+    assert_eq!(last(1).0, "business-object.deletion-begun");
+    assert!(last(1).1.ends_with("version 2, with 450 objects"), "{}", last(1).1);
+
+    // The name is free again, and its exports continue their sequence.
+    server.define().await;
+    server.stop().await;
+}
+
+/// Makes the definition of a Business Object unreadable for this version, as a newer one may leave it. It is then not
+/// known which objects belong to it, so a deletion makes no progress.
+fn break_definition(store: &Store, id: &str) {
+    let change = store.transact::<_, Error>(|t| {
+        let document = t.read_document(COLLECTION, id.as_bytes())?.unwrap();
+        let text = String::from_utf8(document).unwrap().replace("path: Pump:.", "path: Pump");
+        t.put_document(COLLECTION, id.as_bytes(), text.as_bytes())
+    });
+    change.unwrap();
+}
+
+/// Begins the deletion of `Pump` in a stopped gateway's data, and keeps it from making progress.
+fn begin_without_progress(dir: &Path, other: &str) {
+    let store = Store::open(&dir.join("data/store"), Options::default(), &mut |_| {}).unwrap();
+    let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
+    catalogue.begin_deletion(Requester::new(&NoClient, "local"), "Pump", IfMatch::Any).unwrap();
+    break_definition(&store, other);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn meanwhile_it_is_disabled_and_cannot_be_changed() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    define_shared(&server).await;
+    let other =
+        server.get(&format!("{ALL}/Shared")).await.json()["id"].as_str().unwrap().to_owned();
+    let uri = "https://plant.example/p/1";
+    server.ingest("ADD", &json!([{"uri": uri, "name": "one"}])).await.expect(200);
+    let dir = server.stop().await.unwrap();
+    begin_without_progress(dir.path(), &other);
+
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let object = server.get(PUMP).await.expect(200).json();
+    assert_eq!(
+        (&object["enabled"], &object["deleting"]),
+        (&json!(false), &json!({"remaining": 1}))
+    );
+    let listed = server.get(ALL).await.json();
+    assert_eq!(listed["items"][0]["deleting"], json!({"remaining": 1}));
+    let id = object["id"].as_str().unwrap();
+    for (method, path, body) in [
+        ("PUT", ALL.to_owned(), definition()),
+        ("PUT", format!("{ALL}/{id}?force=true"), object.clone()),
+        ("POST", format!("{PUMP}?mode=ADD"), json!({"data": [{"name": "two"}]})),
+        ("POST", format!("{PUMP}?mode=VALIDATE"), json!({"data": [{"name": "two"}]})),
+        ("POST", format!("{PUMP}/push"), json!({})),
+        ("DELETE", PUMP.to_owned(), json!({})),
+    ] {
+        let problem = server.json(method, &path, &body).await.problem(409);
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("is being deleted with its objects"), "{method} {path}: {detail}");
+    }
+    // Reading continues, and the same request again changes nothing.
+    server.get(&format!("{PUMP}/objects/{}", escaped(uri))).await.expect(200);
+    let query = json!({"query": "{ pump(uri: \"https://plant.example/p/1\") { name } }"});
+    let answer = server.json("POST", "/graphql", &query).await.expect(200).json();
+    assert_eq!(answer["data"]["pump"]["name"], "one", "{answer}");
+    for headers in [&[][..], &[("If-Match", "\"1\"")]] {
+        let again =
+            server.send("DELETE", &format!("{PUMP}?data=true"), headers, "").await.expect(202);
+        assert_eq!(again.json(), server.get(PUMP).await.json());
+    }
+    let page = server.get(&format!("/admin/business-objects/{id}")).await.expect(200).text();
+    assert!(
+        page.contains("It is being deleted with its objects.") && !page.contains("/edit"),
+        "{page}"
+    );
+    let list = server.get("/admin/business-objects").await.expect(200).text();
+    assert!(list.contains("being deleted") && list.contains("1 left"), "{list}");
+
+    // Without the definition that keeps it from continuing, it ends after its next retry.
+    server.send("DELETE", &format!("{ALL}/Shared"), &[], "").await.expect(204);
+    wait_until_gone(&server, PUMP).await;
+    assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 0);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_shows_what_is_deleted_before_it_is_confirmed() {
+    let server = Server::start(&[]).await;
+    let id = server.define().await["id"].as_str().unwrap().to_owned();
+    define_shared(&server).await;
+    let pumps: Vec<Value> = (0..3)
+        .map(|n| json!({"uri": format!("https://plant.example/p/{n}"), "name": "n"}))
+        .collect();
+    server.ingest("ADD", &json!(pumps)).await.expect(200);
+    let shared = json!({"data": [{"uri": "https://plant.example/p/1", "kind": "https://plant.example/shared"}]});
+    server.json("POST", &format!("{ALL}/Shared"), &shared).await.expect(200);
+    let path = format!("/admin/business-objects/{id}/delete");
+    let page = server.get(&path).await.expect(200).text();
+    for words in [
+        "<li>3 objects: they stay in the store, unless you also delete them.",
+        "Also delete its objects: 2 objects",
+        "What also belongs to another Business Object stays: 1 object.",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let answer = server.send("POST", &path, &form, "version=1&data=true").await;
+    assert_eq!(answer.header("location"), "/admin/business-objects");
+    wait_until_gone(&server, PUMP).await;
+    assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 2);
+}

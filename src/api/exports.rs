@@ -51,7 +51,8 @@ pub(super) async fn get_export(req: &mut Request, depot: &mut Depot) -> ReplyRes
     Reply::json(&shapes::Export::from(entry))
 }
 
-/// Returns the file of an export, byte for byte as the target gets it.
+/// Returns the file of an export, byte for byte as the target gets it. In the format `jsonl` that is one object a line
+/// (`application/x-ndjson`).
 #[endpoint(
     operation_id = "getExportContent",
     tags("Exports"),
@@ -64,14 +65,16 @@ pub(super) async fn get_export_content(req: &mut Request, depot: &mut Depot) -> 
     Query::read(req, &[])?;
     let OpenedExport { entry, file, length } =
         exports::open_export(&gateway(depot)?, path_parameter(req, "id")).await?;
-    let name = entry.key.rsplit('/').next().unwrap_or_default().to_owned();
+    // A key may have any character, a quoted file name may not.
+    let name = entry.key.rsplit('/').next().unwrap_or_default();
+    let name = name.replace(|c: char| !c.is_ascii_graphic() || matches!(c, '"' | '\\'), "_");
     let pieces = stream::try_unfold(File::from_std(file), |mut file: File| async move {
         let mut piece = vec![0; PIECE_BYTES];
         let read = file.read(&mut piece).await?;
         piece.truncate(read);
         Ok::<_, std::io::Error>((read > 0).then(|| (Bytes::from(piece), file)))
     });
-    Ok(Reply::stream("application/json", ResBody::stream(pieces))
+    Ok(Reply::stream(entry.media_type(), ResBody::stream(pieces))
         .with_header(CONTENT_LENGTH, &length.to_string())
         .with_header(ETAG, &format!("\"{}\"", entry.sha256))
         .with_header(CONTENT_DISPOSITION, &format!("attachment; filename=\"{name}\"")))

@@ -2,6 +2,7 @@
 use super::{data_dir, output};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_config::KeyTemplate;
 use penstock_export::verify;
 use penstock_export::walk::{self, BucketFinding, BucketLocation, ReadCredentials, WalkSummary};
 use serde_json::json;
@@ -15,7 +16,7 @@ pub(super) fn build_command() -> Command {
         .about("Check export files, or a whole bucket for missing, duplicate, damaged and foreign objects")
         .override_usage(
             "penstock verify-export [--json] FILE...\n       \
-             penstock verify-export --bucket NAME|URL|DIRECTORY... [--keys-only] [--json] [--name=value]...",
+             penstock verify-export --bucket NAME|URL|DIRECTORY... [--key TEMPLATE]... [--keys-only] [--json] [--name=value]...",
         )
         .arg(output::files_argument("Export files").required(false).required_unless_present("bucket").conflicts_with("bucket"))
         .arg(
@@ -26,17 +27,30 @@ pub(super) fn build_command() -> Command {
                 .action(ArgAction::Append)
                 .help("A bucketName of the configuration, https://HOST/BUCKET[/PREFIX], or a directory with a / in its name"),
         )
+        .arg(
+            Arg::new("key")
+                .long("key")
+                .value_name("TEMPLATE")
+                .action(ArgAction::Append)
+                .value_parser(|text: &str| text.parse::<KeyTemplate>())
+                .requires("bucket")
+                .help("Also accept keys of this template, as in service.export.targets.<bucketName>.key"),
+        )
         .arg(output::flag_argument("keys-only", "Check only the keys for gaps and duplicates, without reading objects").requires("bucket"))
         .arg(output::json_flag().help("Print JSON, one object on a line"))
         .after_help(
-            "For a bucket given by its URL, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment. \
+            "Keys of the default template are always accepted, with a kind and without one as earlier versions wrote them, \
+             and for a bucketName of the configuration those of its template. A file with the ending .jsonl is checked \
+             together with the .meta.json beside it.\n\n\
+             For a bucket given by its URL, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment. \
              A bucket does not show whether exports after the last sequence are missing: see /api/v1/targets of the \
              gateway for the exports that still wait. docs/exports.md has the same check in a few lines of Python.\n\n\
              Exit status: 0 everything is complete and whole, 1 there are findings, or reading failed.\n\nExamples:\n  \
              penstock verify-export data/buckets/operations/Pumps/*.json\n  \
              penstock verify-export --json export.json\n  \
              penstock verify-export --bucket operations --service.data-dir=data\n  \
-             penstock verify-export --bucket https://s3.example/plant-exports/edge-1 --json",
+             penstock verify-export --bucket https://s3.example/plant-exports/edge-1 --json\n  \
+             penstock verify-export --bucket /mnt/exports/operations --key '{prefix}{kind}/{name}/{sequence}.json'",
         )
 }
 
@@ -51,6 +65,8 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
         return output::check_each_file(given, check_file);
     };
     let (json, keys_only) = (given.get_flag("json"), given.get_flag("keys-only"));
+    let templates: Vec<KeyTemplate> =
+        given.get_many("key").into_iter().flatten().cloned().collect();
     let mut status = ExitCode::SUCCESS;
     let mut loaded = None;
     for name in places {
@@ -68,6 +84,7 @@ pub(super) fn run(given: &ArgMatches, settings: &[String]) -> ExitCode {
             };
             BucketLocation::of_target(&settings.targets, &settings.data_dir, name)
         };
+        let place = place.map(|place| place.with_templates(templates.clone()));
         match place.and_then(|place| check_bucket(name, &place, keys_only, json)) {
             Ok(Some(walked)) if walked.findings == 0 => {}
             Ok(Some(_)) => status = output::STATUS_FAILED.into(),
@@ -202,7 +219,9 @@ fn describe_finding(finding: &BucketFinding) -> String {
         }
         BucketFinding::Damaged { key, cause } => format!("damaged: {key}: {cause}"),
         BucketFinding::Foreign { key } => {
-            format!("foreign: {key}: this is not the key of an export")
+            format!(
+                "foreign: {key}: this is not the key of an export; --key accepts keys of other templates"
+            )
         }
         BucketFinding::Mixed { key, gateway, expected } => format!(
             "mixed: {key}: it comes from the gateway {gateway}, but others in this folder from {expected}"

@@ -1,4 +1,5 @@
 //! The kinds of values, and how their text is parsed.
+use super::key_template::KeyTemplate;
 use super::window::Window;
 use penstock_base::bucket_name::{BUCKET_NAME_RULE, check_bucket_name};
 use std::fmt;
@@ -58,6 +59,8 @@ pub enum SettingKind {
     Bucket,
     /// The prefix of keys.
     Prefix,
+    /// A template of keys.
+    KeyTemplate,
     /// The URL of an identity provider. It is kept unchanged, because issuers are compared exactly.
     Endpoint,
     /// A redirect URI, with `{baseUrl}` and `{registrationId}`.
@@ -126,7 +129,13 @@ impl SettingKind {
     /// # Errors
     /// Describes the expected value, to follow "expected ".
     pub(super) fn parse(self, raw: &RawValue) -> Result<ParsedValue, String> {
-        self.try_parse(raw).ok_or_else(|| self.to_string())
+        match (self, raw) {
+            (Self::KeyTemplate, RawValue::Text(text)) => match text.trim().parse::<KeyTemplate>() {
+                Ok(template) => Ok(ParsedValue::Text(template.to_string())),
+                Err(error) => Err(format!("{self}; in this one, {error}")),
+            },
+            _ => self.try_parse(raw).ok_or_else(|| self.to_string()),
+        }
     }
 
     /// Whether a text is a valid value of this kind.
@@ -197,6 +206,7 @@ impl SettingKind {
                     || !text.contains(|c: char| c.is_control()),
             ),
             Self::Flag
+            | Self::KeyTemplate
             | Self::List
             | Self::Choices(_)
             | Self::Profiles
@@ -244,6 +254,7 @@ impl fmt::Display for SettingKind {
             Self::Prefix => f.write_str(
                 "a prefix of keys: at most 512 bytes, no / at its beginning, no part of it empty, . or .., no control characters",
             ),
+            Self::KeyTemplate => write!(f, "a template of keys, such as {}", KeyTemplate::default()),
             Self::Endpoint => f.write_str(
                 "an https URL (http only on loopback) without user and fragment, such as https://login.example/realms/plant",
             ),

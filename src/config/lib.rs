@@ -6,7 +6,8 @@
 //! - `load` merges and checks the values.
 //! - `typed` builds [`Settings`], which the rest of the program uses; `security` builds the part for authentication and
 //!   authorization.
-//! - `window` parses times of day; `document` generates docs/configuration.md.
+//! - `key_template` parses the templates of export keys, `window` times of day; `document` generates
+//!   docs/configuration.md.
 //!
 //! The sources, from the lowest to the highest precedence:
 //! 1. the default;
@@ -21,6 +22,7 @@
 #[cfg(test)]
 mod document;
 mod error;
+mod key_template;
 mod kind;
 mod load;
 mod name;
@@ -34,12 +36,13 @@ mod window;
 mod yaml;
 
 pub use error::ConfigError;
+pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
 pub use kind::SettingKind;
 pub use load::{Loaded, check_file, load};
 pub use settings::{
-    Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ForwardHeaders,
-    GraphqlLimits, Limits, Oidc, ResourceServer, RoleValues, Security, Server, SessionLimits,
-    Settings, Target, TargetKind, Targets, Tls,
+    Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
+    ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, RoleValues, Security, Server,
+    SessionLimits, Settings, Target, TargetKind, Targets, Tls,
 };
 pub use sources::Sources;
 pub use table::{SETTINGS, Setting};

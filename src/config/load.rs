@@ -111,6 +111,7 @@ pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigError>, Vec<
     let merged = merge_values(found, &Sources::default(), &mut errors, &mut warnings);
     let typed = parse_values(merged, &mut errors);
     typed::check_ids(&typed, &mut errors);
+    typed::warn_about_keys(&typed, &mut warnings);
     (errors, warnings)
 }
 

@@ -1,4 +1,5 @@
 //! The typed, checked and complete settings that the rest of the program uses.
+use super::key_template::KeyTemplate;
 use super::window::Window;
 use penstock_base::Role;
 use penstock_base::telemetry::LogFormat;
@@ -360,6 +361,8 @@ pub struct Targets {
     pub delivery_window: Option<DeliveryWindow>,
     /// `service.export.spool`: the maximum bytes of files that wait for their targets.
     pub spool_bytes: u64,
+    /// `service.export.metadata`: whether the metadata of an export also has its kind, its sequence and its origin.
+    pub has_extended_metadata: bool,
 }
 
 /// The times of day at which exports are delivered.
@@ -383,6 +386,16 @@ pub enum Compression {
     Zstd,
 }
 
+/// The format of an exported file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExportFormat {
+    /// `json`: one document with the metadata and the objects.
+    #[default]
+    Json,
+    /// `jsonl`: one object a line. The metadata is an object of its own.
+    JsonLines,
+}
+
 /// An export target.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {
@@ -390,6 +403,10 @@ pub struct Target {
     pub kind: TargetKind,
     /// `prefix`: the prefix of every key.
     pub prefix: String,
+    /// `key`: the template of the keys.
+    pub key: KeyTemplate,
+    /// `format`
+    pub format: ExportFormat,
 }
 
 /// The kind of a target and its properties.

@@ -1,11 +1,12 @@
 //! Builds [`Settings`] from the values, and checks what depends on several values.
 use super::error::ConfigError;
-use super::kind::ParsedValue;
+use super::key_template::KeyTemplate;
+use super::kind::{ParsedValue, SettingKind};
 use super::load::{ParsedSetting, default_of};
 use super::security;
 use super::settings::{
-    Compression, DeliveryWindow, EventLimits, ForwardHeaders, GraphqlLimits, Limits, Server,
-    Settings, Target, TargetKind, Targets, Tls,
+    Compression, DeliveryWindow, EventLimits, ExportFormat, ForwardHeaders, GraphqlLimits, Limits,
+    Server, Settings, Target, TargetKind, Targets, Tls,
 };
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
@@ -85,6 +86,21 @@ pub(super) fn check_ids(typed: &BTreeMap<String, ParsedSetting>, errors: &mut Ve
     }
 }
 
+/// Warns about templates of keys that do not tell the kind of an export.
+pub(super) fn warn_about_keys(typed: &BTreeMap<String, ParsedSetting>, warnings: &mut Vec<String>) {
+    for (name, ParsedSetting { entry, value }) in typed {
+        if entry.setting.kind == SettingKind::KeyTemplate
+            && let ParsedValue::Text(text) = value
+            && text.parse::<KeyTemplate>().is_ok_and(|template| !template.tells_kind())
+        {
+            warnings.push(format!(
+                "{name} has neither {{kind}} nor {{suffix}}, so a consumer cannot tell incremental and deleted \
+                 exports from full ones by their keys; add one of them"
+            ));
+        }
+    }
+}
+
 fn check_together(
     settings: &Settings,
     values: &Values<'_>,
@@ -92,6 +108,7 @@ fn check_together(
     warnings: &mut Vec<String>,
 ) {
     check_ids(values.0, errors);
+    warn_about_keys(values.0, warnings);
     let mut report = |name: &str, message: String| {
         if let Some(ParsedSetting { entry, .. }) = values.0.get(name) {
             errors.push(entry.to_error(name, message));
@@ -233,6 +250,8 @@ fn build_targets(
         spool_bytes: values.get_number("service.export.spool"),
         bandwidth: Some(values.get_number("service.export.bandwidth")).filter(|bytes| *bytes > 0),
         delivery_window: build_times(values),
+        has_extended_metadata: values.get_text("service.export.metadata").as_deref()
+            == Some("extended"),
     }
 }
 
@@ -312,7 +331,15 @@ fn build_target(
         },
         _ => TargetKind::Directory { path: text("path").map(Into::into) },
     };
-    Some(Target { kind, prefix: text("prefix").unwrap_or_default() })
+    Some(Target {
+        kind,
+        prefix: text("prefix").unwrap_or_default(),
+        key: text("key").and_then(|key| key.parse().ok()).unwrap_or_default(),
+        format: match text("format").as_deref() {
+            Some("jsonl") => ExportFormat::JsonLines,
+            _ => ExportFormat::Json,
+        },
+    })
 }
 
 /// Reports a missing value, unless there is already an error about the name.

@@ -2,7 +2,7 @@
 //! retries until that succeeds.
 use super::backoff::FailureLogLimit;
 use super::cause::{DeliveryFailure, FailureClass};
-use super::delivery::Delivery;
+use super::delivery::{Delivery, MetadataObject};
 use super::entry::ExportEntry;
 use super::queue::DeliveryJob;
 use super::target::{self, OpenTarget};
@@ -160,6 +160,7 @@ impl DeliveryWorker {
             self.inner.queue.spool.open_file(&super::record::file_name(&entry.id), entry.bytes);
         let delivery = Delivery {
             entry,
+            metadata: MetadataObject::of_export(entry, job.metadata.clone()),
             file,
             may_be_stored: job.may_be_stored,
             unclear_since: job.unclear_since,

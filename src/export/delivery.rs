@@ -5,6 +5,7 @@ use super::file;
 use super::uplink::Uplink;
 use super::uploads::{self, UploadFolder};
 use penstock_config::Compression;
+use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom};
 use std::sync::Arc;
@@ -18,6 +19,8 @@ const ZSTD_LEVEL: i32 = 3;
 #[derive(Debug)]
 pub(super) struct Delivery<'a> {
     pub(super) entry: &'a ExportEntry,
+    /// The metadata as an object of its own. The target stores it before the file.
+    pub(super) metadata: Option<MetadataObject>,
     /// The spool file, or the reason why it is not usable.
     pub(super) file: Result<File, String>,
     /// Whether an earlier attempt may have stored the object ([`super::queue::DeliveryJob::unclear`]).
@@ -26,6 +29,23 @@ pub(super) struct Delivery<'a> {
     pub(super) unclear_since: Option<Instant>,
     pub(super) uploads: &'a UploadFolder,
     pub(super) uplink: &'a Arc<Uplink>,
+}
+
+/// The metadata of an export in the format `jsonl`, as an object of its own.
+#[derive(Debug)]
+pub(super) struct MetadataObject {
+    /// The export, with the key, the length and the checksum of this object.
+    pub(super) entry: ExportEntry,
+    pub(super) text: String,
+}
+
+impl MetadataObject {
+    /// Returns the metadata of an export. Returns `None` in the format `json`.
+    pub(super) fn of_export(entry: &ExportEntry, text: Option<String>) -> Option<Self> {
+        let (text, key) = (text?, entry.metadata_key()?);
+        let (bytes, sha256) = (text.len() as u64, file::to_hex(&Sha256::digest(&text)));
+        Some(Self { entry: ExportEntry { bytes, sha256, key, ..entry.clone() }, text })
+    }
 }
 
 /// The content of an object in the bucket.

@@ -1,6 +1,7 @@
 //! A directory as a target. Files appear atomically: complete or not at all.
 use super::cause::{DeliveryFailure, FailureClass};
-use super::delivery::{self, Delivery};
+use super::delivery::{self, Delivery, MetadataObject};
+use super::entry::ExportEntry;
 use super::file;
 use super::uplink::Uplink;
 use nix::unistd::{AccessFlags, access};
@@ -42,7 +43,8 @@ impl Directory {
         Ok((!exists).then_some("the directory does not exist yet; the first delivery creates it"))
     }
 
-    /// Copies the file under a temporary name, syncs it, and renames it. Dropping the future cancels the copy.
+    /// Copies the file under a temporary name, syncs it, and renames it. Metadata in a file of its own comes first.
+    /// Dropping the future cancels the copy.
     pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
         let entry = delivery.entry;
         if Path::new(&entry.key).components().any(|part| !matches!(part, Component::Normal(_))) {
@@ -53,15 +55,23 @@ impl Directory {
         }
         let cancelled = Arc::new(AtomicBool::new(false));
         let _guard = CancelOnDrop(Arc::clone(&cancelled));
-        let copying = FileCopy {
+        let copy_of = |entry: &ExportEntry| FileCopy {
             path: self.root.join(&entry.key),
             id: entry.id.clone(),
             sha256: entry.sha256.clone(),
             uplink: Arc::clone(delivery.uplink),
-            cancelled,
+            cancelled: Arc::clone(&cancelled),
         };
+        let copying = copy_of(entry);
+        let metadata =
+            delivery.metadata.map(|MetadataObject { entry, text }| (copy_of(&entry), text));
         let file = delivery.file;
-        let task = tokio::task::spawn_blocking(move || copying.copy_unless_stored(file));
+        let task = tokio::task::spawn_blocking(move || {
+            if let Some((copying, text)) = metadata {
+                copying.copy_unless_stored(Ok(text.as_bytes()))?;
+            }
+            copying.copy_unless_stored(file)
+        });
         task.await.unwrap_or_else(|error| Err(to_failure(&io::Error::other(error))))
     }
 }
@@ -104,7 +114,7 @@ struct FileCopy {
 }
 
 impl FileCopy {
-    fn copy_unless_stored(self, source: Result<File, String>) -> Result<(), DeliveryFailure> {
+    fn copy_unless_stored(self, source: Result<impl Read, String>) -> Result<(), DeliveryFailure> {
         match self.find_existing().map_err(|error| to_failure(&error))? {
             Some(true) => return Ok(()),
             Some(false) => {
@@ -141,7 +151,7 @@ impl FileCopy {
         Ok(Some(same))
     }
 
-    fn copy_file(&self, source: File) -> Result<(), CopyError> {
+    fn copy_file(&self, source: impl Read) -> Result<(), CopyError> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         files::create_folders(folder)?;
         // The name starts with a dot and does not end in `.json`, so that no consumer reads it as an export.
@@ -155,7 +165,7 @@ impl FileCopy {
         copied
     }
 
-    fn write_temporary(&self, mut source: File, temporary: &Path) -> Result<(), CopyError> {
+    fn write_temporary(&self, mut source: impl Read, temporary: &Path) -> Result<(), CopyError> {
         let mut target = File::create(temporary)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; self.uplink.chunk_bytes()];

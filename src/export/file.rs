@@ -1,8 +1,11 @@
-//! The export file of the specification (2.4), written as a stream.
+//! The export file of the specification (2.4), written as a stream, and its form with one object a line.
 //!
-//! `metadata` comes first in the file, but contains the count and the checksum of the data after it. So the writer
-//! reserves space for it, fills it at the end, and pads it with white space after its last field. The data is
-//! written only once.
+//! In the format `json`, `metadata` comes first in the file, but contains the count and the checksum of the data after
+//! it. So the writer reserves space for it, fills it at the end, and pads it with white space after its last field. The
+//! data is written only once. In the format `jsonl`, the file has only the data, and the metadata is a document of its
+//! own.
+use super::entry::Kind;
+use penstock_config::ExportFormat;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
@@ -11,22 +14,73 @@ use std::path::{Path, PathBuf};
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Writes an export file.
+/// The metadata of an export, with the names of its members in the specification.
+#[derive(Debug, Clone)]
+pub(super) struct Metadata<'a> {
+    pub(super) export_date: &'a str,
+    pub(super) object_type: &'a str,
+    pub(super) object_count: u64,
+    pub(super) data_checksum: &'a str,
+    /// The further members of `service.export.metadata=extended`.
+    pub(super) extended: Option<ExtendedMetadata<'a>>,
+}
+
+/// The members that only extended metadata has.
+#[derive(Debug, Clone)]
+pub(super) struct ExtendedMetadata<'a> {
+    pub(super) kind: Kind,
+    pub(super) sequence: u64,
+    pub(super) gateway_id: &'a str,
+    pub(super) export_id: &'a str,
+    /// The version of the Business Object.
+    pub(super) schema_version: u64,
+    /// The journal sequence of the last commit before the export was rendered.
+    pub(super) commit: u64,
+}
+
+/// What the metadata of the files that are rendered together has in common.
+#[derive(Debug, Clone)]
+pub(super) struct MetadataSource<'a> {
+    pub(super) export_date: String,
+    pub(super) object_type: &'a str,
+    pub(super) gateway_id: &'a str,
+    /// The version of the Business Object.
+    pub(super) schema_version: u64,
+    /// The journal sequence of the last commit before rendering began.
+    pub(super) commit: u64,
+    /// Whether the metadata is extended.
+    pub(super) is_extended: bool,
+}
+
+/// Writes the data of an export file.
 #[derive(Debug)]
 pub(super) struct FileWriter {
     path: PathBuf,
     file: File,
+    format: ExportFormat,
     /// Buffered data that is not written yet.
     buffered: Vec<u8>,
-    export_date: String,
-    object_type: String,
     header_length: usize,
     objects: u64,
     data_bytes: u64,
     data: Sha256,
 }
 
-/// The metadata of a finished file.
+/// A file with all its data, but without its metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct DataFile {
+    pub(super) path: PathBuf,
+    pub(super) format: ExportFormat,
+    /// `metadata.object_count`
+    pub(super) objects: u64,
+    /// The size of the whole file in bytes.
+    pub(super) bytes: u64,
+    /// `metadata.data_checksum`
+    pub(super) data_checksum: String,
+    header_length: usize,
+}
+
+/// A file that is complete and on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FinishedFile {
     /// `metadata.object_count`
@@ -39,34 +93,116 @@ pub(super) struct FinishedFile {
     pub(super) sha256: String,
 }
 
+impl MetadataSource<'_> {
+    /// Returns the metadata of the export with this id.
+    pub(super) fn metadata_of<'a>(
+        &'a self,
+        export_id: &'a str,
+        kind: Kind,
+        sequence: u64,
+        object_count: u64,
+        data_checksum: &'a str,
+    ) -> Metadata<'a> {
+        let Self { ref export_date, object_type, gateway_id, schema_version, commit, .. } = *self;
+        let extended =
+            ExtendedMetadata { kind, sequence, gateway_id, export_id, schema_version, commit };
+        let extended = self.is_extended.then_some(extended);
+        Metadata { export_date, object_type, object_count, data_checksum, extended }
+    }
+}
+
+impl Metadata<'_> {
+    /// Returns the document with only the metadata, as it is beside a file in the format `jsonl`.
+    pub(super) fn to_document(&self) -> String {
+        format!("{{{}}}}}", self.render())
+    }
+
+    /// Returns the metadata up to its last member.
+    fn render(&self) -> String {
+        let object_type = serde_json::Value::from(self.object_type);
+        let Self { export_date, object_count, data_checksum, .. } = self;
+        let mut text = format!(
+            "\"metadata\":{{\"export_date\":\"{export_date}\",\"object_type\":{object_type},\
+             \"object_count\":{object_count},\"data_checksum\":\"{data_checksum}\",\
+             \"checksum_algorithm\":\"SHA-256\""
+        );
+        if let Some(extended) = &self.extended {
+            let ExtendedMetadata { sequence, schema_version, commit, .. } = extended;
+            let kind = extended.kind.name();
+            let gateway_id = serde_json::Value::from(extended.gateway_id);
+            let export_id = serde_json::Value::from(extended.export_id);
+            let _ = write!(
+                text,
+                ",\"kind\":\"{kind}\",\"sequence\":{sequence},\"gateway_id\":{gateway_id},\
+                 \"export_id\":{export_id},\"schema_version\":{schema_version},\"commit\":{commit}"
+            );
+        }
+        text
+    }
+
+    /// Returns the start of a file up to its data, padded to at least `length` bytes.
+    fn render_header(&self, length: usize) -> String {
+        let (start, end) = (format!("{{{}", self.render()), "},\"data\":");
+        let padding = length.saturating_sub(start.len() + end.len());
+        format!("{start}{:padding$}{end}", "")
+    }
+
+    /// Returns the length of the longest header that this metadata can have once the numbers and the checksum are
+    /// known.
+    fn max_header_length(&self) -> usize {
+        let extended = self.extended.clone().map(|extended| ExtendedMetadata {
+            kind: Kind::Incremental,
+            sequence: u64::MAX,
+            ..extended
+        });
+        let checksum = to_hex(&[0; 32]);
+        Metadata { object_count: u64::MAX, data_checksum: &checksum, extended, ..*self }
+            .render_header(0)
+            .len()
+    }
+}
+
 impl FileWriter {
-    /// Creates a file at `path`, which must not exist.
-    pub(super) fn create(path: &Path, object_type: &str, export_date: &str) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
-        let longest = render_header(export_date, object_type, u64::MAX, &to_hex(&[0; 32]), 0);
+    /// Creates a file at `path`, which must not exist. [`DataFile::complete`] writes the metadata, in which the numbers,
+    /// the checksum and the kind may differ from `metadata`.
+    pub(super) fn create(
+        path: &Path,
+        format: ExportFormat,
+        metadata: &Metadata<'_>,
+    ) -> io::Result<Self> {
+        let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+        let header_length = match format {
+            ExportFormat::Json => metadata.max_header_length(),
+            ExportFormat::JsonLines => 0,
+        };
         let mut writer = Self {
             path: path.to_owned(),
             file,
+            format,
             buffered: Vec::with_capacity(BUFFER_BYTES),
-            export_date: export_date.to_owned(),
-            object_type: object_type.to_owned(),
-            header_length: longest.len(),
+            header_length,
             objects: 0,
             data_bytes: 0,
             data: Sha256::new(),
         };
-        writer.file.write_all(&vec![b' '; longest.len()])?;
-        writer.buffer_data(b"[")?;
+        if format == ExportFormat::Json {
+            writer.file.write_all(&vec![b' '; header_length])?;
+            writer.buffer_data(b"[")?;
+        }
         Ok(writer)
     }
 
     /// Appends one object as JSON.
     pub(super) fn append_object(&mut self, json: &[u8]) -> io::Result<()> {
-        if self.objects > 0 {
+        if self.format == ExportFormat::Json && self.objects > 0 {
             self.buffer_data(b",")?;
         }
         self.objects += 1;
-        self.buffer_data(json)
+        self.buffer_data(json)?;
+        match self.format {
+            ExportFormat::Json => Ok(()),
+            ExportFormat::JsonLines => self.buffer_data(b"\n"),
+        }
     }
 
     /// Returns the bytes of data written so far.
@@ -74,33 +210,30 @@ impl FileWriter {
         self.data_bytes
     }
 
-    /// Writes the metadata, syncs the file, and reads it back to compute the checksum of the whole file.
-    pub(super) fn finish(mut self) -> io::Result<FinishedFile> {
-        self.buffer_data(b"]")?;
-        self.flush_buffer()?;
-        self.file.write_all(b"}")?;
-        let data_checksum = to_hex(&self.data.finalize());
-        let header = render_header(
-            &self.export_date,
-            &self.object_type,
-            self.objects,
-            &data_checksum,
-            self.header_length,
-        );
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(header.as_bytes())?;
-        let mut file = self.file;
-        file.sync_all()?;
-        file.seek(SeekFrom::Start(0))?;
-        let (bytes, sha256) = digest_to_end(&mut file)?;
-        let expected = self.header_length as u64 + self.data_bytes + 1;
-        if bytes != expected {
-            return Err(io::Error::other(format!(
-                "{} has {bytes} bytes, but {expected} were written",
-                self.path.display()
-            )));
+    /// Returns the path of the file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes the end of the data.
+    pub(super) fn finish(mut self) -> io::Result<DataFile> {
+        let mut bytes = self.header_length as u64;
+        if self.format == ExportFormat::Json {
+            self.buffer_data(b"]")?;
+            self.flush_buffer()?;
+            self.file.write_all(b"}")?;
+            bytes += 1;
+        } else {
+            self.flush_buffer()?;
         }
-        Ok(FinishedFile { objects: self.objects, bytes, data_checksum, sha256 })
+        Ok(DataFile {
+            path: self.path,
+            format: self.format,
+            objects: self.objects,
+            bytes: bytes + self.data_bytes,
+            data_checksum: to_hex(&self.data.finalize()),
+            header_length: self.header_length,
+        })
     }
 
     fn buffer_data(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -129,25 +262,35 @@ impl FileWriter {
     }
 }
 
-/// Returns the start of the file up to its data, padded to at least `length` bytes.
-fn render_header(
-    date: &str,
-    object_type: &str,
-    objects: u64,
-    checksum: &str,
-    length: usize,
-) -> String {
-    let object_type = serde_json::Value::from(object_type);
-    let start = format!(
-        "{{\"metadata\":{{\"export_date\":\"{date}\",\"object_type\":{object_type},\"object_count\":{objects},\
-         \"data_checksum\":\"{checksum}\",\"checksum_algorithm\":\"SHA-256\""
-    );
-    let end = "},\"data\":";
-    let width = length.saturating_sub(end.len());
-    format!(
-        "{start:<width$}{end}",
-        width = width.saturating_sub(start.len() - start.chars().count())
-    )
+impl DataFile {
+    /// Completes `path`, which is this file or a copy of it: writes the metadata into it if the format has a place for
+    /// it, syncs the file, and reads it back to compute the checksum of the whole.
+    pub(super) fn complete(
+        &self,
+        path: &Path,
+        metadata: &Metadata<'_>,
+    ) -> io::Result<FinishedFile> {
+        let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+        if self.format == ExportFormat::Json {
+            let header = metadata.render_header(self.header_length);
+            if header.len() != self.header_length {
+                return Err(io::Error::other("the metadata is longer than the space for it"));
+            }
+            file.write_all(header.as_bytes())?;
+        }
+        file.sync_all()?;
+        file.seek(SeekFrom::Start(0))?;
+        let (bytes, sha256) = digest_to_end(&mut file)?;
+        if bytes != self.bytes {
+            return Err(io::Error::other(format!(
+                "{} has {bytes} bytes, but {} were written",
+                path.display(),
+                self.bytes
+            )));
+        }
+        let (objects, data_checksum) = (self.objects, self.data_checksum.clone());
+        Ok(FinishedFile { objects, bytes, data_checksum, sha256 })
+    }
 }
 
 /// Reads to the end and returns the number of bytes and their SHA-256.
@@ -181,6 +324,24 @@ pub(super) fn to_hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn metadata<'a>(name: &'a str, file: Option<&'a DataFile>) -> Metadata<'a> {
+        Metadata {
+            export_date: "20260301T120000Z",
+            object_type: name,
+            object_count: file.map_or(0, |file| file.objects),
+            data_checksum: file.map_or("", |file| &file.data_checksum),
+            extended: None,
+        }
+    }
+
+    fn write_file(path: &Path, format: ExportFormat, name: &str, objects: &[&str]) -> DataFile {
+        let mut writer = FileWriter::create(path, format, &metadata(name, None)).unwrap();
+        for object in objects {
+            writer.append_object(object.as_bytes()).unwrap();
+        }
+        writer.finish().unwrap()
+    }
+
     #[test]
     fn a_file_matches_the_specification_byte_for_byte() {
         for (name, objects) in
@@ -188,11 +349,8 @@ mod tests {
         {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("x.json");
-            let mut writer = FileWriter::create(&path, name, "20260301T120000Z").unwrap();
-            for object in &objects {
-                writer.append_object(object.as_bytes()).unwrap();
-            }
-            let finished = writer.finish().unwrap();
+            let written = write_file(&path, ExportFormat::Json, name, &objects);
+            let finished = written.complete(&path, &metadata(name, Some(&written))).unwrap();
             let bytes = std::fs::read(&path).unwrap();
             let text = std::str::from_utf8(&bytes).unwrap();
             let data = format!("[{}]", objects.join(","));
@@ -221,6 +379,73 @@ mod tests {
                     "checksum_algorithm"
                 ]
             );
+        }
+    }
+
+    #[test]
+    fn lines_have_their_metadata_in_a_document_of_its_own() {
+        for objects in [vec![], vec!["{\"uri\":\"urn:a\"}", "{}"]] {
+            let dir = tempfile::tempdir().unwrap();
+            let path = dir.path().join("x.json");
+            let written = write_file(&path, ExportFormat::JsonLines, "Pump", &objects);
+            let metadata = metadata("Pump", Some(&written));
+            let finished = written.complete(&path, &metadata).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let lines: Vec<_> = objects.iter().flat_map(|object| [object, "\n"]).collect();
+            assert_eq!(text, lines.concat());
+            assert_eq!(finished.data_checksum, to_hex(&Sha256::digest(&text)));
+            assert_eq!(finished.sha256, finished.data_checksum);
+            assert_eq!(finished.bytes, text.len() as u64);
+            assert_eq!(
+                metadata.to_document(),
+                format!(
+                    "{{\"metadata\":{{\"export_date\":\"20260301T120000Z\",\"object_type\":\"Pump\",\
+                     \"object_count\":{},\"data_checksum\":\"{}\",\"checksum_algorithm\":\"SHA-256\"}}}}",
+                    objects.len(),
+                    finished.data_checksum
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn extended_metadata_fits_into_the_reserved_space_for_every_target() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, copy) = (dir.path().join("x.json"), dir.path().join("y.json"));
+        let extended = |sequence, export_id| ExtendedMetadata {
+            kind: Kind::Deleted,
+            sequence,
+            gateway_id: "gw-\"1",
+            export_id,
+            schema_version: 3,
+            commit: 77,
+        };
+        let start = Metadata { extended: Some(extended(0, "aa")), ..metadata("Pump", None) };
+        let mut writer = FileWriter::create(&path, ExportFormat::Json, &start).unwrap();
+        writer.append_object(b"{}").unwrap();
+        let written = writer.finish().unwrap();
+        std::fs::copy(&path, &copy).unwrap();
+        for (path, sequence, id) in [(&path, 1, "aa"), (&copy, u64::MAX, "bb")] {
+            let extended = Some(extended(sequence, id));
+            let metadata = Metadata { extended, ..metadata("Pump", Some(&written)) };
+            let finished = written.complete(path, &metadata).unwrap();
+            let bytes = std::fs::read(path).unwrap();
+            assert_eq!(finished.sha256, to_hex(&Sha256::digest(&bytes)));
+            let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+            let found = &value["metadata"];
+            assert_eq!(
+                (found["sequence"].as_u64(), &found["export_id"]),
+                (Some(sequence), &id.into())
+            );
+            assert_eq!(
+                (&found["kind"], &found["gateway_id"]),
+                (&"deleted".into(), &"gw-\"1".into())
+            );
+            assert_eq!(
+                (found["schema_version"].as_u64(), found["commit"].as_u64()),
+                (Some(3), Some(77))
+            );
+            assert_eq!(found.as_object().unwrap().len(), 11);
         }
     }
 }

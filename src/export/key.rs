@@ -1,59 +1,408 @@
-//! The key of an export: `<prefix><name>/<name>-<export_date>-<sequence>.json`. Exports are created with it, and the check
-//! of a bucket parses it.
+//! The keys of exports. Exports are created with a key from the template of their target, and the check of a bucket
+//! parses it back.
+use super::entry::{ExportEntry, Kind};
 use super::file::to_hex;
+use penstock_config::{ExportFormat, KeyPart, KeyTemplate, Placeholder};
 use percent_encoding::percent_decode_str;
 
-/// The parts of a key.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct ExportKey<'a> {
-    /// The prefix and the name as in the key.
-    pub(super) folder: &'a str,
+/// The ending of a key in the format `json`, which is that of every template.
+const JSON_ENDING: &str = ".json";
+/// The ending of a key in the format `jsonl`.
+const LINES_ENDING: &str = ".jsonl";
+/// The ending of the metadata of an export in the format `jsonl`.
+const METADATA_ENDING: &str = ".meta.json";
+
+/// The number of digits that a sequence has at least.
+const MIN_SEQUENCE_DIGITS: usize = 12;
+/// The maximum length of a part of the path in bytes, so that it fits into a directory.
+const MAX_PATH_PART_BYTES: usize = 255;
+/// The maximum length of a key in bytes (S3).
+const MAX_KEY_BYTES: usize = 1024;
+/// The maximum number of readings of one key.
+const MAX_READINGS: usize = 16;
+
+/// The values of an export's key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct KeyValues<'a> {
+    /// The prefix of the target.
+    pub(super) prefix: &'a str,
     /// The name of the Business Object.
-    pub(super) name: String,
+    pub(super) name: &'a str,
+    pub(super) kind: Kind,
+    /// `metadata.export_date`
     pub(super) date: &'a str,
     pub(super) sequence: u64,
+    /// The id of the gateway.
+    pub(super) gateway: &'a str,
 }
 
-impl<'a> ExportKey<'a> {
-    pub(super) fn parse(path: &'a str) -> Option<Self> {
-        let (folder, file) = path.rsplit_once('/')?;
-        let mut parts = file.strip_suffix(".json")?.rsplitn(3, '-');
-        let (digits, date, name) = (parts.next()?, parts.next()?, parts.next()?);
-        let whole = digits.len() >= 12 && digits.bytes().all(|byte| byte.is_ascii_digit());
-        let dated = date.len() == 16
-            && date.bytes().enumerate().all(|(at, byte)| match at {
-                8 => byte == b'T',
-                15 => byte == b'Z',
-                _ => byte.is_ascii_digit(),
-            });
-        if !whole || !dated || name.is_empty() || !folder.ends_with(name) {
-            return None;
+impl KeyValues<'_> {
+    /// Returns the key of the export in this format.
+    pub(super) fn build_key(&self, template: &KeyTemplate, format: ExportFormat) -> String {
+        let mut key = String::new();
+        for part in template.parts() {
+            match part {
+                KeyPart::Text(text) => key.push_str(text),
+                KeyPart::Placeholder(placeholder) => key.push_str(&self.render(*placeholder)),
+            }
         }
-        let sequence = digits.parse().ok().filter(|sequence| *sequence > 0)?;
-        let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
-        Some(Self { folder, name, date, sequence })
+        match format {
+            ExportFormat::Json => key,
+            ExportFormat::JsonLines => replace_ending(&key, JSON_ENDING, LINES_ENDING),
+        }
+    }
+
+    fn render(&self, placeholder: Placeholder) -> String {
+        match placeholder {
+            Placeholder::Prefix => self.prefix.to_owned(),
+            Placeholder::Name => percent_encode(self.name),
+            Placeholder::Kind => self.kind.name().to_owned(),
+            Placeholder::Suffix => kind_suffix(self.kind).to_owned(),
+            Placeholder::Date => self.date.to_owned(),
+            Placeholder::Sequence => format!("{:01$}", self.sequence, MIN_SEQUENCE_DIGITS),
+            Placeholder::Gateway => percent_encode(self.gateway),
+            Placeholder::Year => date_part(self.date, 0..4),
+            Placeholder::Month => date_part(self.date, 4..6),
+            Placeholder::Day => date_part(self.date, 6..8),
+        }
     }
 }
 
-/// Checks that the longest possible file name of a key fits into a directory (255 bytes).
-pub(super) fn check_name_length(name: &str) -> Result<(), String> {
-    let file_name =
-        build_key("", name, "20260301T120000Z", u64::MAX).len() - percent_encode(name).len() - 1;
-    if file_name <= 255 {
+/// Returns the key of the metadata of an export in the format `jsonl`. In the format `json` the metadata is in the file.
+pub(super) fn metadata_key(key: &str) -> Option<String> {
+    key.ends_with(LINES_ENDING).then(|| replace_ending(key, LINES_ENDING, METADATA_ENDING))
+}
+
+/// Returns the key of the lines that this is the metadata of.
+pub(super) fn lines_key(metadata_key: &str) -> Option<String> {
+    metadata_key
+        .ends_with(METADATA_ENDING)
+        .then(|| replace_ending(metadata_key, METADATA_ENDING, LINES_ENDING))
+}
+
+impl ExportEntry {
+    /// Returns the format of the file. Only keys in the format `jsonl` have the ending `.jsonl`.
+    pub fn format(&self) -> ExportFormat {
+        if self.key.ends_with(LINES_ENDING) { ExportFormat::JsonLines } else { ExportFormat::Json }
+    }
+
+    /// Returns the media type of the file.
+    pub fn media_type(&self) -> &'static str {
+        match self.format() {
+            ExportFormat::Json => "application/json",
+            ExportFormat::JsonLines => "application/x-ndjson",
+        }
+    }
+
+    /// Returns the key of the metadata, if it is an object of its own.
+    pub fn metadata_key(&self) -> Option<String> {
+        metadata_key(&self.key)
+    }
+}
+
+/// Checks that the longest key of a Business Object's exports fits into a directory and a bucket.
+///
+/// # Errors
+/// The name and the number of bytes that it has too many.
+pub(super) fn check_key_length(
+    template: &KeyTemplate,
+    format: ExportFormat,
+    prefix: &str,
+    name: &str,
+    gateway: &str,
+) -> Result<(), String> {
+    let (date, sequence) = ("20260301T120000Z", 10_u64.pow(12) - 1);
+    let values = KeyValues { prefix, name, kind: Kind::Incremental, date, sequence, gateway };
+    let key = values.build_key(template, format);
+    let key = metadata_key(&key).unwrap_or(key);
+    let longest_part = key.split('/').map(str::len).max().unwrap_or_default();
+    let excess = longest_part
+        .saturating_sub(MAX_PATH_PART_BYTES)
+        .max(key.len().saturating_sub(MAX_KEY_BYTES));
+    if excess == 0 {
         return Ok(());
     }
     Err(format!(
         "the name of the Business Object is too long for the key of an export: it has {} percent-encoded \
-         bytes, {} too many; shorten it",
+         bytes, {excess} too many; shorten it",
         percent_encode(name).len(),
-        file_name - 255
     ))
 }
 
-/// Returns the key of an export.
-pub(super) fn build_key(prefix: &str, name: &str, export_date: &str, sequence: u64) -> String {
-    let name = percent_encode(name);
-    format!("{prefix}{name}/{name}-{export_date}-{sequence:012}.json")
+/// What an object of a bucket is, by its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ObjectRole {
+    /// The file of an export in the format `json`.
+    Document,
+    /// The file of an export in the format `jsonl`.
+    Lines,
+    /// The metadata of an export in the format `jsonl`.
+    Metadata,
+}
+
+/// The values in the key of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ExportKey {
+    pub(super) role: ObjectRole,
+    /// The prefix and the name, as in the key. The keys of all templates agree on it, even where it is unclear which of
+    /// the two a character belongs to.
+    pub(super) folder: String,
+    /// The length of the prefix in `folder`.
+    prefix_length: usize,
+    /// The name of the Business Object.
+    pub(super) name: String,
+    pub(super) sequence: u64,
+    /// The kind, if the key has one. Without `{kind}`, a key of an earlier version has none.
+    pub(super) kind: Option<Kind>,
+    /// `{date}`
+    date: Option<String>,
+    /// `{yyyy}`, `{mm}` and `{dd}`
+    date_parts: [Option<String>; 3],
+    /// `{gateway}`
+    pub(super) gateway: Option<String>,
+}
+
+impl ExportKey {
+    /// Returns every reading of a key by these templates, at most [`MAX_READINGS`]. A key has several readings if
+    /// several templates match it, or if the end of the prefix or of the name is unclear. If readings with the known
+    /// `prefix` of the target exist, there are no others.
+    pub(super) fn parse_all(
+        path: &str,
+        templates: &[KeyTemplate],
+        prefix: Option<&str>,
+    ) -> Vec<Self> {
+        let (role, path) = if path.ends_with(LINES_ENDING) {
+            (ObjectRole::Lines, replace_ending(path, LINES_ENDING, JSON_ENDING))
+        } else if path.ends_with(METADATA_ENDING) {
+            (ObjectRole::Metadata, replace_ending(path, METADATA_ENDING, JSON_ENDING))
+        } else {
+            (ObjectRole::Document, path.to_owned())
+        };
+        let read = |prefix| {
+            let found = KeyTexts::default();
+            let mut reader = KeyReader { role, prefix, found, keys: Vec::new() };
+            for template in templates {
+                reader.read_parts(template.parts(), &path);
+            }
+            reader.keys
+        };
+        let with_prefix = prefix.map(|prefix| read(Some(prefix))).unwrap_or_default();
+        if with_prefix.is_empty() { read(None) } else { with_prefix }
+    }
+
+    /// Returns whether the date in the key, if there is one, is this `metadata.export_date`.
+    pub(super) fn has_date(&self, export_date: &str) -> bool {
+        let parts = [0..4, 4..6, 6..8].map(|range| date_part(export_date, range));
+        self.date.as_deref().is_none_or(|date| date == export_date)
+            && self
+                .date_parts
+                .iter()
+                .zip(parts)
+                .all(|(found, expected)| found.as_ref().is_none_or(|found| *found == expected))
+    }
+
+    /// Returns the prefix, the gateway if it is in the key, and the name.
+    pub(super) fn folder_label(&self) -> String {
+        match (&self.gateway, self.folder.split_at_checked(self.prefix_length)) {
+            (Some(gateway), Some((prefix, name))) => {
+                format!("{prefix}{}/{name}", percent_encode(gateway))
+            }
+            _ => self.folder.clone(),
+        }
+    }
+
+    /// Returns the date as it is in the key.
+    pub(super) fn date_text(&self) -> String {
+        let parts = self.date_parts.iter().flatten().map(String::as_str);
+        self.date.as_deref().into_iter().chain(parts).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Selects the text of a placeholder.
+type TextSlot = fn(&mut KeyTexts) -> &mut Option<String>;
+
+/// The texts of the placeholders that are known so far.
+#[derive(Debug, Clone, Default)]
+struct KeyTexts {
+    name: Option<String>,
+    kind: Option<Kind>,
+    /// Whether `kind` is the absence of a suffix, which says nothing for keys of earlier versions.
+    is_without_suffix: bool,
+    date: Option<String>,
+    year: Option<String>,
+    month: Option<String>,
+    day: Option<String>,
+    sequence: Option<String>,
+    gateway: Option<String>,
+}
+
+/// Reads keys from their end to their beginning, because most placeholders have a fixed form and the prefix has none.
+struct KeyReader<'a> {
+    role: ObjectRole,
+    prefix: Option<&'a str>,
+    found: KeyTexts,
+    keys: Vec<ExportKey>,
+}
+
+impl KeyReader<'_> {
+    /// Reads the text by these parts, and adds each reading.
+    fn read_parts(&mut self, parts: &[KeyPart], text: &str) {
+        if self.keys.len() == MAX_READINGS {
+            return;
+        }
+        let Some((part, before)) = parts.split_last() else { return };
+        let placeholder = match part {
+            KeyPart::Text(expected) => {
+                if let Some(rest) = text.strip_suffix(expected.as_str()) {
+                    self.read_parts(before, rest);
+                }
+                return;
+            }
+            KeyPart::Placeholder(placeholder) => *placeholder,
+        };
+        match placeholder {
+            Placeholder::Prefix => self.add_key(text),
+            Placeholder::Name => self.read_encoded(before, text, |found| &mut found.name),
+            Placeholder::Gateway => self.read_encoded(before, text, |found| &mut found.gateway),
+            Placeholder::Sequence => self.read_sequence(before, text),
+            Placeholder::Kind | Placeholder::Suffix => self.read_kind(placeholder, before, text),
+            Placeholder::Date => self.read_fixed(before, text, 16, |f| &mut f.date, is_date),
+            Placeholder::Year => self.read_fixed(before, text, 4, |f| &mut f.year, is_digits),
+            Placeholder::Month => self.read_fixed(before, text, 2, |f| &mut f.month, is_digits),
+            Placeholder::Day => self.read_fixed(before, text, 2, |f| &mut f.day, is_digits),
+        }
+    }
+
+    /// Reads a percent-encoded value of any length, the longest first. It has no slash.
+    fn read_encoded(&mut self, before: &[KeyPart], text: &str, slot: TextSlot) {
+        if let Some(known) = slot(&mut self.found).clone() {
+            if let Some(rest) = text.strip_suffix(known.as_str()) {
+                self.read_parts(before, rest);
+            }
+            return;
+        }
+        let from = text.rfind('/').map_or(0, |slash| slash + 1);
+        for (at, _) in text.char_indices().filter(|(at, _)| *at >= from) {
+            let (rest, value) = text.split_at(at);
+            if decode(value).is_some_and(|decoded| percent_encode(&decoded) == value) {
+                *slot(&mut self.found) = Some(value.to_owned());
+                self.read_parts(before, rest);
+                *slot(&mut self.found) = None;
+            }
+        }
+    }
+
+    /// Reads a value of a fixed length.
+    fn read_fixed(
+        &mut self,
+        before: &[KeyPart],
+        text: &str,
+        length: usize,
+        slot: TextSlot,
+        is_valid: impl Fn(&str) -> bool,
+    ) {
+        let Some((rest, value)) =
+            text.len().checked_sub(length).and_then(|at| text.split_at_checked(at))
+        else {
+            return;
+        };
+        let known = slot(&mut self.found).clone();
+        if is_valid(value) && known.as_deref().is_none_or(|known| known == value) {
+            *slot(&mut self.found) = Some(value.to_owned());
+            self.read_parts(before, rest);
+            *slot(&mut self.found) = known;
+        }
+    }
+
+    /// Reads a sequence, the shortest first: the digits before it may belong to the prefix.
+    fn read_sequence(&mut self, before: &[KeyPart], text: &str) {
+        let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
+        for length in MIN_SEQUENCE_DIGITS..=digits.min(u64::MAX.to_string().len()) {
+            self.read_fixed(
+                before,
+                text,
+                length,
+                |found| &mut found.sequence,
+                |digits| {
+                    let is_whole = digits.len() == MIN_SEQUENCE_DIGITS || !digits.starts_with('0');
+                    is_whole && digits.parse::<u64>().is_ok_and(|sequence| sequence > 0)
+                },
+            );
+        }
+    }
+
+    fn read_kind(&mut self, placeholder: Placeholder, before: &[KeyPart], text: &str) {
+        let known = (self.found.kind, self.found.is_without_suffix);
+        for kind in [Kind::Incremental, Kind::Deleted, Kind::Full] {
+            let is_suffix = placeholder == Placeholder::Suffix;
+            let value = if is_suffix { kind_suffix(kind) } else { kind.name() };
+            let Some(rest) = text.strip_suffix(value) else { continue };
+            if known.0.is_none_or(|known| known == kind) {
+                self.found.kind = Some(kind);
+                self.found.is_without_suffix =
+                    is_suffix && kind == Kind::Full && (known.0.is_none() || known.1);
+                self.read_parts(before, rest);
+                (self.found.kind, self.found.is_without_suffix) = known;
+            }
+        }
+    }
+
+    /// Adds the reading whose prefix is this rest of the key.
+    fn add_key(&mut self, prefix: &str) {
+        if self.prefix.is_some_and(|known| known != prefix) || prefix.starts_with('/') {
+            return;
+        }
+        let found = &self.found;
+        let (Some(name), Some(sequence)) = (&found.name, &found.sequence) else { return };
+        let (Some(decoded), Ok(sequence)) = (decode(name), sequence.parse()) else { return };
+        let key = ExportKey {
+            role: self.role,
+            folder: format!("{prefix}{name}"),
+            prefix_length: prefix.len(),
+            name: decoded,
+            sequence,
+            kind: found.kind.filter(|_| !found.is_without_suffix),
+            date: found.date.clone(),
+            date_parts: [&found.year, &found.month, &found.day].map(Clone::clone),
+            gateway: found.gateway.as_deref().and_then(decode),
+        };
+        if !self.keys.contains(&key) {
+            self.keys.push(key);
+        }
+    }
+}
+
+fn is_date(text: &str) -> bool {
+    text.bytes().enumerate().all(|(at, byte)| match at {
+        8 => byte == b'T',
+        15 => byte == b'Z',
+        _ => byte.is_ascii_digit(),
+    })
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn decode(text: &str) -> Option<String> {
+    let decoded = percent_decode_str(text).decode_utf8().ok()?;
+    (!decoded.is_empty()).then(|| decoded.into_owned())
+}
+
+fn date_part(date: &str, range: std::ops::Range<usize>) -> String {
+    date.get(range).unwrap_or_default().to_owned()
+}
+
+fn kind_suffix(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Full => "",
+        Kind::Incremental => ".incremental",
+        Kind::Deleted => ".deleted",
+    }
+}
+
+fn replace_ending(key: &str, ending: &str, new: &str) -> String {
+    format!("{}{new}", key.strip_suffix(ending).unwrap_or(key))
 }
 
 /// Percent-encodes all bytes except `A-Za-z0-9._-`. A name that consists only of dots is encoded completely,
@@ -75,20 +424,32 @@ fn percent_encode(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn template(text: &str) -> KeyTemplate {
+        text.parse().unwrap()
+    }
+
+    /// Returns the first reading of a key by the default template.
+    fn parse(path: &str) -> Option<ExportKey> {
+        ExportKey::parse_all(path, &[KeyTemplate::default()], None).into_iter().next()
+    }
+
+    fn full_export(name: &str, sequence: u64) -> KeyValues<'_> {
+        let date = "20260301T120000Z";
+        KeyValues { prefix: "plant/", name, kind: Kind::Full, date, sequence, gateway: "gw-1" }
+    }
 
     #[test]
     fn export_keys_are_parsed_and_others_are_foreign() {
         let key =
-            ExportKey::parse("edge 1/a-b%20%C3%BC/a-b%20%C3%BC-20260301T120000Z-000000000007.json");
-        let expected = ExportKey {
-            folder: "edge 1/a-b%20%C3%BC",
-            name: "a-b ü".to_owned(),
-            date: "20260301T120000Z",
-            sequence: 7,
-        };
-        assert_eq!(key, Some(expected));
+            parse("edge 1/a-b%20%C3%BC/a-b%20%C3%BC-20260301T120000Z-000000000007.json").unwrap();
+        assert_eq!(key.folder, "edge 1/a-b%20%C3%BC");
+        assert_eq!((key.name.as_str(), key.sequence), ("a-b ü", 7));
+        assert!(key.has_date("20260301T120000Z") && !key.has_date("20260301T120001Z"));
+        assert_eq!(key.role, ObjectRole::Document);
         assert_eq!(
-            ExportKey::parse("gw1-Pump/Pump-20260301T120000Z-1000000000000.json").unwrap().sequence,
+            parse("gw1-Pump/Pump-20260301T120000Z-1000000000000.json").unwrap().sequence,
             1_000_000_000_000
         );
         for path in [
@@ -98,24 +459,203 @@ mod tests {
             "Pump/Pump-20260301T120000Z-000000000000.json",
             "Pump/Pump-20260301-000000000007.json",
             "Pump/Pump-20260301T120000Z-000000000007.json.gz",
+            "Pump/Pump-20260301T120000Z-000000000007.full.json",
+            "Pump/Pump-20260301T120000Z-000000000007.incremental.incremental.json",
             "Pump/-20260301T120000Z-000000000007.json",
+            "/Pump/Pump-20260301T120000Z-000000000007.json",
             "Pump/readme.txt",
+            "ü",
             "",
         ] {
-            assert_eq!(ExportKey::parse(path), None, "{path}");
+            assert_eq!(parse(path), None, "{path}");
         }
     }
 
     #[test]
+    fn the_kind_and_the_format_are_in_the_key() {
+        let stem = "Pump/Pump-20260301T120000Z-000000000007";
+        for (ending, kind, role) in [
+            (".json", None, ObjectRole::Document),
+            (".incremental.json", Some(Kind::Incremental), ObjectRole::Document),
+            (".deleted.json", Some(Kind::Deleted), ObjectRole::Document),
+            (".jsonl", None, ObjectRole::Lines),
+            (".meta.json", None, ObjectRole::Metadata),
+            (".deleted.jsonl", Some(Kind::Deleted), ObjectRole::Lines),
+            (".incremental.meta.json", Some(Kind::Incremental), ObjectRole::Metadata),
+        ] {
+            let key = parse(&format!("{stem}{ending}")).unwrap();
+            assert_eq!((key.kind, key.role, key.folder.as_str()), (kind, role, "Pump"), "{ending}");
+        }
+        let by_kind = [template("{prefix}{kind}/{name}/{sequence}.json")];
+        let keys = ExportKey::parse_all("edge/full/Pump/000000000007.json", &by_kind, None);
+        assert_eq!((keys[0].kind, keys[0].folder.as_str()), (Some(Kind::Full), "edge/Pump"));
+        assert!(ExportKey::parse_all("edge/all/Pump/000000000007.json", &by_kind, None).is_empty());
+    }
+
+    #[test]
+    fn a_known_prefix_decides_where_the_name_begins() {
+        let templates = [template("{prefix}{name}/{sequence}.json")];
+        let path = "edge-Pump/000000000007.json";
+        let known = ExportKey::parse_all(path, &templates, Some("edge-"));
+        assert_eq!(known.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["Pump"]);
+        // The bucket may have exports of a gateway with another prefix.
+        for other in ["", "plant/"] {
+            let by_default = ExportKey::parse_all(
+                "edge/Pump/Pump-20260301T120000Z-000000000007.json",
+                &[KeyTemplate::default()],
+                Some(other),
+            );
+            assert_eq!(by_default[0].folder, "edge/Pump");
+        }
+        let unknown = ExportKey::parse_all(path, &templates, None);
+        assert_eq!(unknown[0].name, "edge-Pump");
+        assert!(unknown.iter().any(|key| key.name == "Pump"));
+        assert!(unknown.iter().all(|key| key.folder == "edge-Pump"));
+    }
+
+    #[test]
     fn keys_contain_no_path_characters() {
+        let default = KeyTemplate::default();
+        let key = |values: KeyValues<'_>| values.build_key(&default, ExportFormat::Json);
         assert_eq!(
-            build_key("plant/", "Pump", "20260301T120000Z", 7),
+            key(full_export("Pump", 7)),
             "plant/Pump/Pump-20260301T120000Z-000000000007.json"
+        );
+        let deleted = KeyValues { kind: Kind::Deleted, ..full_export("Pump", 8) };
+        assert_eq!(
+            deleted.build_key(&default, ExportFormat::JsonLines),
+            "plant/Pump/Pump-20260301T120000Z-000000000008.deleted.jsonl"
+        );
+        let by_gateway =
+            template("{prefix}{gateway}/{name}/{yyyy}/{mm}/{dd}/{sequence}-{kind}.json");
+        let lost = KeyValues { gateway: "..", ..full_export("..", 7) };
+        assert_eq!(
+            lost.build_key(&by_gateway, ExportFormat::Json),
+            "plant/%2E%2E/%2E%2E/2026/03/01/000000000007-full.json"
         );
         assert_eq!(percent_encode("a b/ü..c"), "a%20b%2F%C3%BC..c");
         assert_eq!(percent_encode("."), "%2E");
         assert_eq!(percent_encode(".."), "%2E%2E");
-        assert_eq!(check_name_length(&"n".repeat(200)), Ok(()));
-        assert!(check_name_length(&"ü".repeat(100)).is_err());
+    }
+
+    #[test]
+    fn metadata_is_beside_its_lines() {
+        assert_eq!(
+            metadata_key("Pump/1.deleted.jsonl").as_deref(),
+            Some("Pump/1.deleted.meta.json")
+        );
+        assert_eq!(lines_key("Pump/1.deleted.meta.json").as_deref(), Some("Pump/1.deleted.jsonl"));
+        assert_eq!((metadata_key("Pump/1.json"), lines_key("Pump/1.json")), (None, None));
+    }
+
+    #[test]
+    fn names_that_are_too_long_for_a_key_are_refused() {
+        let check = |template: &KeyTemplate, prefix: &str, name: &str| {
+            check_key_length(template, ExportFormat::Json, prefix, name, "gw-1")
+        };
+        let default = KeyTemplate::default();
+        assert_eq!(check(&default, "", &"n".repeat(200)), Ok(()));
+        let error = check(&default, "", &"ü".repeat(100)).unwrap_err();
+        assert!(error.contains("600 percent-encoded bytes, 392 too many"), "{error}");
+        let flat = template("{prefix}{name}/{sequence}-{kind}.json");
+        assert_eq!(check(&flat, "", &"n".repeat(255)), Ok(()));
+        assert!(check(&flat, "", &"n".repeat(256)).unwrap_err().contains("1 too many"));
+        assert!(check(&default, &"p/".repeat(400), &"n".repeat(200)).is_err());
+    }
+
+    /// Generates templates from placeholders in any order with separators between them.
+    fn arbitrary_template() -> impl Strategy<Value = KeyTemplate> {
+        let middle = prop::sample::subsequence(
+            vec![
+                "{name}",
+                "{kind}",
+                "{date}",
+                "{gateway}",
+                "{yyyy}",
+                "{mm}",
+                "{dd}",
+                "x",
+                "part-7",
+            ],
+            0..8,
+        )
+        .prop_shuffle();
+        let separators =
+            prop::collection::vec(prop::sample::select(vec!["/", "-", "-a/", "/.b-"]), 12);
+        (middle, separators, any::<bool>(), any::<bool>()).prop_map(
+            |(middle, separators, has_suffix, is_name_first)| {
+                let mut text = "{prefix}".to_owned();
+                let name = if is_name_first { "{name}" } else { "all" };
+                for (part, separator) in [name].into_iter().chain(middle).zip(&separators) {
+                    text.push_str(part);
+                    text.push_str(separator);
+                }
+                text.push_str(if is_name_first { "{sequence}" } else { "{name}/{sequence}" });
+                text.push_str(if has_suffix { "{suffix}.json" } else { ".json" });
+                text.parse().unwrap()
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_rendered_key_is_parsed_back(
+            template in arbitrary_template(),
+            prefix in prop::sample::select(vec!["", "edge 1/", "a/b/", "gw1-", "7/"]),
+            name in "[a-b.ü/ _-]{1,6}|full|20260301T120000Z",
+            gateway in "[a-b._-]{1,4}",
+            kind in prop::sample::select(vec![Kind::Full, Kind::Incremental, Kind::Deleted]),
+            sequence in prop_oneof![1..20_u64, 999_999_999_990..1_000_000_000_010_u64, Just(u64::MAX)],
+            is_prefix_known in any::<bool>(),
+        ) {
+            let date = "20260301T120000Z";
+            let values = KeyValues { prefix, name: &name, kind, date, sequence, gateway: &gateway };
+            for format in [ExportFormat::Json, ExportFormat::JsonLines] {
+                let key = values.build_key(&template, format);
+                prop_assert!(key.starts_with(prefix));
+                prop_assert!(key.split('/').all(|part| !matches!(part, "" | "." | "..")), "{}", key);
+                let known = is_prefix_known.then_some(prefix);
+                let keys = ExportKey::parse_all(&key, std::slice::from_ref(&template), known);
+                let is_right = |found: &ExportKey| {
+                    found.name == name
+                        && found.sequence == sequence
+                        && found.folder == format!("{prefix}{}", percent_encode(&name))
+                        && found.has_date(date)
+                        && found.kind.is_none_or(|found| found == kind)
+                        && found.gateway.as_ref().is_none_or(|found| *found == gateway)
+                };
+                prop_assert!(keys.iter().any(is_right), "{} by {}: {:?}", key, template, keys);
+                // Only a name beside a gateway can end in two places.
+                if is_prefix_known && !template.has(Placeholder::Gateway) {
+                    prop_assert_eq!(keys.len(), 1, "{} by {}: {:?}", key, template, keys);
+                }
+                if template.has(Placeholder::Kind) || kind != Kind::Full && template.tells_kind() {
+                    prop_assert!(keys.iter().all(|found| found.kind == Some(kind)));
+                }
+            }
+        }
+
+        #[test]
+        fn exports_of_one_gateway_have_different_keys(
+            template in arbitrary_template(),
+            exports in prop::collection::btree_set(("[a-b.-]{1,4}", 1..4_u64), 2..6),
+        ) {
+            let keys: std::collections::BTreeSet<String> = exports
+                .iter()
+                .map(|(name, sequence)| {
+                    full_export(name, *sequence).build_key(&template, ExportFormat::Json)
+                })
+                .collect();
+            prop_assert_eq!(keys.len(), exports.len());
+        }
+
+        #[test]
+        fn any_text_is_parsed_without_a_panic(
+            path in "([a-z0-9/.%ü-]|full|incremental|20260301T120000Z|000000000001|\\.meta\\.json|\\.jsonl?){0,12}",
+            template in arbitrary_template(),
+        ) {
+            let keys = ExportKey::parse_all(&path, &[template, KeyTemplate::default()], None);
+            prop_assert!(keys.len() <= MAX_READINGS);
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Creates an export: renders it into the spool, syncs it, and queues it. The same commit records how far the
 //! changes are exported.
 use super::entry::{ExportEntry, Kind};
+use super::file::{DataFile, FinishedFile, MetadataSource};
 use super::key;
-use super::queue::{self, EnqueueError, NewExports, NewFile, QueueTarget};
-use super::render::{self, Rendered, Rendering};
+use super::queue::{self, EnqueueError, NewExports, NewFile, QueueTarget, TargetFile};
+use super::render::{self, RenderOutput, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{ExportRequester, Inner, PushResult, record, target};
 use penstock_base::clock::Stamp;
@@ -11,11 +12,12 @@ use penstock_base::commit::{CommitCheck, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_base::time;
+use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_store::{Error, Read, Transaction};
 use sha2::{Digest, Sha256};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 use uuid::Uuid;
 
@@ -36,9 +38,13 @@ pub(super) fn check_exportable(
     if !definition.enabled {
         return Err(conflict("is disabled; enable it to export it"));
     }
-    key::check_name_length(name).map_err(|cause| GatewayError::new(ErrorClass::Invalid, cause))?;
+    let options = &inner.options;
     for push_target in &definition.push_targets {
-        target::check_target(&inner.options, &push_target.bucket_name)
+        let bucket_name = &push_target.bucket_name;
+        let files = target::file_settings(&options.targets, bucket_name);
+        let (key, prefix, gateway) = (&files.key, &files.prefix, &options.gateway_id);
+        target::check_target(options, bucket_name)
+            .and_then(|()| key::check_key_length(key, files.format, prefix, name, gateway))
             .map_err(|cause| GatewayError::new(ErrorClass::Invalid, cause))?;
     }
     if definition.push_targets.is_empty() {
@@ -135,8 +141,8 @@ pub(super) fn create_full_export(
     };
     let mut builder = ExportBuilder::new(inner, business_object, targets, instance);
     builder.by = by;
-    let path = builder.add_file();
-    let rendered = builder.new_rendering().render_full(&path)?;
+    let outputs = builder.add_file();
+    let rendered = builder.new_rendering().render_full(&outputs)?;
     let mut queued = |t: &mut Transaction<'_>, _: &[ExportEntry]| {
         hook(t)?;
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
@@ -155,7 +161,7 @@ pub(super) fn create_full_export(
         Some(cursor) if !is_for_all => change_feed::has_changes(&store.read(), id, cursor)?,
         _ => false,
     };
-    if rendered.0.objects == 0
+    if rendered.objects == 0
         && !has_pending_changes
         && !inner.queue.may_have_objects(targets, name)?
     {
@@ -268,12 +274,12 @@ pub(super) struct ExportBuilder<'a> {
     /// The instance of the store's index that the export is rendered from.
     instance: u64,
     business_object: &'a Compiled,
-    targets: &'a [String],
+    targets: Vec<QueueTarget>,
     started_at: Stamp,
-    export_date: String,
+    source: MetadataSource<'a>,
     by: ExportRequester<'a>,
-    /// The ids of the first target's entries, one for each file. The rendered files are named after them.
-    ids: Vec<String>,
+    /// The ids of the entries of each file, one for each target. The files are named after them.
+    ids: Vec<Vec<String>>,
     files: UnqueuedFiles<'a>,
 }
 
@@ -281,18 +287,32 @@ impl<'a> ExportBuilder<'a> {
     pub(super) fn new(
         inner: &'a Inner,
         business_object: &'a Compiled,
-        targets: &'a [String],
+        targets: &[String],
         instance: u64,
     ) -> Self {
-        let files = UnqueuedFiles { spool: &inner.queue.spool, names: Vec::new() };
         let started_at = inner.current_stamp();
+        let files = UnqueuedFiles { spool: &inner.queue.spool, names: Vec::new() };
+        let configured = &inner.options.targets;
+        let to = |name: &String| QueueTarget {
+            name: name.clone(),
+            files: target::file_settings(configured, name),
+            place: target::describe_place(configured, name),
+        };
+        let source = MetadataSource {
+            export_date: time::format_compact(started_at.at),
+            object_type: &business_object.object.definition.name,
+            gateway_id: &inner.options.gateway_id,
+            schema_version: business_object.object.version,
+            commit: inner.queue.store.read().sequence(),
+            is_extended: configured.has_extended_metadata,
+        };
         Self {
             inner,
             instance,
             business_object,
-            targets,
+            targets: targets.iter().map(to).collect(),
             started_at,
-            export_date: time::format_compact(started_at.at),
+            source,
             by: ExportRequester::gateway(),
             ids: Vec::new(),
             files,
@@ -303,29 +323,39 @@ impl<'a> ExportBuilder<'a> {
         Rendering {
             store: &self.inner.queue.store,
             business_object: self.business_object,
-            export_date: &self.export_date,
+            source: &self.source,
             stop: &self.inner.stopping,
             disk: &self.inner.options.disk,
         }
     }
 
-    /// Adds a file and returns its path.
-    pub(super) fn add_file(&mut self) -> PathBuf {
-        let id = Uuid::now_v7().to_string();
-        let path = self.files.add_file_name(&id);
-        self.ids.push(id);
-        path
+    /// Adds a file, and returns where to render it in each format of the targets.
+    pub(super) fn add_file(&mut self) -> Vec<RenderOutput> {
+        let mut outputs: Vec<RenderOutput> = Vec::new();
+        let mut ids = Vec::with_capacity(self.targets.len());
+        for target in &self.targets {
+            let export_id = Uuid::now_v7().to_string();
+            let path = self.files.add_file_name(&export_id);
+            ids.push(export_id.clone());
+            let format = target.files.format;
+            if outputs.iter().all(|output| output.format != format) {
+                outputs.push(RenderOutput { export_id, path, format });
+            }
+        }
+        self.ids.push(ids);
+        outputs
     }
 
     /// Removes the files for which `keep` is false, because they would be empty.
     fn drop_empty_files(&mut self, keep: [bool; 2]) {
         let mut keep = keep.into_iter();
-        let ids = std::mem::take(&mut self.ids);
-        for id in ids {
+        for ids in std::mem::take(&mut self.ids) {
             if keep.next().unwrap_or(true) {
-                self.ids.push(id);
+                self.ids.push(ids);
             } else {
-                self.files.spool.remove(&record::file_name(&id));
+                for id in ids {
+                    self.files.spool.remove(&record::file_name(&id));
+                }
             }
         }
     }
@@ -344,24 +374,15 @@ impl<'a> ExportBuilder<'a> {
         hook: queue::EntriesCommitHook<'_>,
         started: Instant,
     ) -> Result<Vec<ExportEntry>, GatewayError> {
-        let files = self.link_files(rendered)?;
+        let files = self.complete_files(rendered)?;
         let queue = &self.inner.queue;
         queue.spool.sync_folder()?;
-        let configured = &self.inner.options.targets;
-        let to = |name: &String| QueueTarget {
-            name: name.clone(),
-            prefix: target::key_prefix(configured, name),
-            place: target::describe_place(configured, name),
-        };
-        let targets: Vec<QueueTarget> = self.targets.iter().map(to).collect();
-        let name = self.business_object.object.definition.name.as_str();
         let stamp = self.inner.current_stamp();
         let new = NewExports {
             business_object: &self.business_object.object.id,
-            name,
-            export_date: &self.export_date,
+            source: &self.source,
             files: &files,
-            targets: &targets,
+            targets: &self.targets,
             covers,
             by: self.by,
             created_at: Stamp { doubt: stamp.doubt.or(self.started_at.doubt), ..stamp },
@@ -381,29 +402,90 @@ impl<'a> ExportBuilder<'a> {
             self.files.names.clear();
         }
         let entries = added?;
-        report_queued_exports(name, &files, &entries, started);
+        report_queued_exports(self.source.object_type, &files, &entries, started);
         Ok(entries)
     }
 
-    /// Links each file to one file for each further target, and gives every file the id of its entry.
-    fn link_files(
-        &mut self,
+    /// Completes the files, and gives each target its own.
+    fn complete_files(
+        &self,
         rendered: Vec<(Kind, Rendered)>,
     ) -> Result<Vec<NewFile>, GatewayError> {
         let mut files = Vec::with_capacity(rendered.len());
-        for (id, (kind, (finished, warnings))) in self.ids.iter().zip(rendered) {
-            let path = self.inner.queue.spool.path(&record::file_name(id));
-            let mut ids = vec![id.clone()];
-            for _ in self.targets.iter().skip(1) {
-                let id = Uuid::now_v7().to_string();
-                let link = self.files.add_file_name(&id);
-                link_or_copy(&path, &link)
-                    .map_err(|error| spool::spool_error("linking", &link, &error))?;
-                ids.push(id);
+        for (added_before, (ids, (kind, rendered))) in (0..).zip(self.ids.iter().zip(rendered)) {
+            let mut shared: Vec<(ExportFormat, FinishedFile)> = Vec::new();
+            let mut of_targets = Vec::with_capacity(ids.len());
+            for (id, to) in ids.iter().zip(&self.targets) {
+                let data = rendered.file_of(to.files.format)?;
+                of_targets.push(if self.source.is_extended && data.format == ExportFormat::Json {
+                    let sequence = self.read_last_sequence(to)? + 1 + added_before;
+                    self.create_own_file(data, id, kind, sequence)?
+                } else {
+                    self.share_file(data, id, kind, &mut shared)?
+                });
             }
-            files.push(NewFile { kind, finished, warnings, ids });
+            let Rendered { objects, warnings, .. } = rendered;
+            files.push(NewFile { kind, objects, warnings, of_targets });
         }
         Ok(files)
+    }
+
+    /// Returns the last sequence of a target. The queue refuses the export if another one takes the next sequence.
+    fn read_last_sequence(&self, to: &QueueTarget) -> Result<u64, Error> {
+        let key = record::sequence_key(&to.name, self.source.object_type);
+        let read = self.inner.queue.store.read();
+        Ok(record::read_number(&read, record::EXPORT_SEQUENCES, &key)?.unwrap_or(0))
+    }
+
+    /// Gives a target a file of its own, because the metadata in it is extended.
+    fn create_own_file(
+        &self,
+        data: &DataFile,
+        id: &str,
+        kind: Kind,
+        sequence: u64,
+    ) -> Result<TargetFile, GatewayError> {
+        let path = self.inner.queue.spool.path(&record::file_name(id));
+        if path != data.path {
+            render::copy_file(&data.path, &path, &self.inner.options.disk)?;
+        }
+        let finished = self.complete_file(data, &path, id, kind, sequence)?;
+        Ok(TargetFile { id: id.to_owned(), finished, sequence: Some(sequence) })
+    }
+
+    /// Gives a target a link to the file that all targets of its format share.
+    fn share_file(
+        &self,
+        data: &DataFile,
+        id: &str,
+        kind: Kind,
+        shared: &mut Vec<(ExportFormat, FinishedFile)>,
+    ) -> Result<TargetFile, GatewayError> {
+        let path = self.inner.queue.spool.path(&record::file_name(id));
+        let completed = shared.iter().find(|(format, _)| *format == data.format);
+        let finished = if let Some((_, finished)) = completed {
+            link_or_copy(&data.path, &path)
+                .map_err(|error| spool::spool_error("linking", &path, &error))?;
+            finished.clone()
+        } else {
+            let finished = self.complete_file(data, &path, id, kind, 0)?;
+            shared.push((data.format, finished.clone()));
+            finished
+        };
+        Ok(TargetFile { id: id.to_owned(), finished, sequence: None })
+    }
+
+    fn complete_file(
+        &self,
+        data: &DataFile,
+        path: &Path,
+        id: &str,
+        kind: Kind,
+        sequence: u64,
+    ) -> Result<FinishedFile, GatewayError> {
+        let DataFile { objects, data_checksum, .. } = data;
+        let metadata = self.source.metadata_of(id, kind, sequence, *objects, data_checksum);
+        data.complete(path, &metadata).map_err(|error| spool::spool_error("writing", path, &error))
     }
 
     /// Returns whether this error means that nothing was committed. After any other error, the next start may find the
@@ -423,7 +505,8 @@ impl<'a> ExportBuilder<'a> {
 fn report_queued_exports(name: &str, files: &[NewFile], entries: &[ExportEntry], started: Instant) {
     let seconds = started.elapsed().as_secs_f64();
     for file in files {
-        metrics::count_queued_export(file.finished.objects, file.finished.bytes, seconds);
+        let bytes = file.of_targets.first().map_or(0, |of_target| of_target.finished.bytes);
+        metrics::count_queued_export(file.objects, bytes, seconds);
     }
     for entry in entries {
         let kind = entry.kind.name();
@@ -442,7 +525,7 @@ fn report_queued_exports(name: &str, files: &[NewFile], entries: &[ExportEntry],
     }
 }
 
-fn link_or_copy(path: &std::path::Path, link: &std::path::Path) -> std::io::Result<()> {
+fn link_or_copy(path: &Path, link: &Path) -> std::io::Result<()> {
     std::fs::hard_link(path, link)
         .or_else(|_| std::fs::copy(path, link).and_then(|_| std::fs::File::open(link)?.sync_all()))
 }

@@ -3,10 +3,11 @@
 use super::ExportRequester;
 use super::cause::{DeliveryFailure, FailureClass};
 use super::entry::{Kind, Status};
-use super::file::FinishedFile;
-use super::queue::{ExportQueue, HistoryLimits, NewExports, NewFile, QueueTarget};
+use super::file::{FinishedFile, MetadataSource};
+use super::queue::{ExportQueue, HistoryLimits, NewExports, NewFile, QueueTarget, TargetFile};
 use super::record::file_name;
 use super::spool::Spool;
+use super::target::FileSettings;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::NoClient;
 use penstock_store::Store;
@@ -158,29 +159,38 @@ proptest! {
                     let first = model.next;
                     let targets: Vec<_> = (first..)
                         .zip(targets)
-                        .map(|(order, target)| (format!("id-{order}"), format!("target-{target}"), String::new()))
+                        .map(|(order, target)| (format!("id-{order}"), format!("target-{target}")))
                         .collect();
-                    let ids: Vec<String> = targets.iter().map(|(id, ..)| id.clone()).collect();
+                    let of_targets = targets
+                        .iter()
+                        .map(|(id, _)| TargetFile { id: id.clone(), finished: finished.clone(), sequence: None })
+                        .collect();
                     let queue_targets: Vec<_> = targets
                         .iter()
-                        .map(|(_, name, prefix)| QueueTarget { name: name.clone(), prefix: prefix.clone(), place: None })
+                        .map(|(_, name)| QueueTarget { name: name.clone(), files: FileSettings::default(), place: None })
                         .collect();
-                    let file =
-                        NewFile { kind: Kind::Full, finished: finished.clone(), warnings: Vec::new(), ids };
-                    for (id, ..) in &targets {
+                    let file = NewFile { kind: Kind::Full, objects: 1, warnings: Vec::new(), of_targets };
+                    let source = MetadataSource {
+                        export_date: "20260301T120000Z".to_owned(),
+                        object_type: &name,
+                        gateway_id: "gateway-1",
+                        schema_version: 1,
+                        commit: 1,
+                        is_extended: false,
+                    };
+                    for (id, _) in &targets {
                         std::fs::write(queue.spool.path(&file_name(id)), vec![b' '; 10]).unwrap();
                     }
                     let added = queue.enqueue_files(&NewExports {
                         business_object: "id",
-                        name: &name,
-                        export_date: "20260301T120000Z",
+                        source: &source,
                         files: &[file],
                         targets: &queue_targets,
                         covers: None,
                         by: ExportRequester::gateway(),
                         created_at: Stamp::of_system(),
                     }, &mut |_, _| Ok(())).unwrap();
-                    for ((order, entry), (id, target, _)) in (first..).zip(added).zip(targets) {
+                    for ((order, entry), (id, target)) in (first..).zip(added).zip(targets) {
                         let sequence = model.sequences.entry((target.clone(), name.clone())).or_default();
                         *sequence += 1;
                         prop_assert_eq!(entry.sequence, *sequence);

@@ -11,18 +11,20 @@
 use super::ExportRequester;
 use super::cause::DeliveryFailure;
 use super::entry::{ExportEntry, Kind, Status};
-use super::file::FinishedFile;
+use super::file::{FinishedFile, MetadataSource};
 use super::history::HistoryRemovals;
-use super::key::build_key;
+use super::key::KeyValues;
 use super::published::PublishedExport;
 use super::record::{self, Record};
 use super::spool::Spool;
 use super::state::{FailingEntry, QueueState};
+use super::target::FileSettings;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::commit;
 use penstock_base::error::{self, GatewayError};
 use penstock_base::events::{self, EventBus};
 use penstock_base::time;
+use penstock_config::ExportFormat;
 use penstock_store::{Error, Store, Transaction};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,8 +58,8 @@ pub(super) struct HistoryLimits {
 #[derive(Debug)]
 pub(super) struct NewExports<'a> {
     pub(super) business_object: &'a str,
-    pub(super) name: &'a str,
-    pub(super) export_date: &'a str,
+    /// What the metadata of the files has in common, with the name of the Business Object.
+    pub(super) source: &'a MetadataSource<'a>,
     /// In sequence order.
     pub(super) files: &'a [NewFile],
     pub(super) targets: &'a [QueueTarget],
@@ -72,8 +74,8 @@ pub(super) struct NewExports<'a> {
 #[derive(Debug)]
 pub(super) struct QueueTarget {
     pub(super) name: String,
-    /// The prefix of its keys.
-    pub(super) prefix: String,
+    /// How it names and writes its files.
+    pub(super) files: FileSettings,
     /// The configured target as text ([`Record::made_for`]).
     pub(super) place: Option<String>,
 }
@@ -82,14 +84,25 @@ pub(super) struct QueueTarget {
 pub(super) type EntriesCommitHook<'a> =
     &'a mut dyn FnMut(&mut Transaction<'_>, &[ExportEntry]) -> Result<(), Error>;
 
-/// One rendered file to queue.
+/// The rendered objects to queue.
 #[derive(Debug)]
 pub(super) struct NewFile {
     pub(super) kind: Kind,
-    pub(super) finished: FinishedFile,
+    /// The number of objects.
+    pub(super) objects: u64,
     pub(super) warnings: Vec<String>,
-    /// The ids of its entries, one for each target.
-    pub(super) ids: Vec<String>,
+    /// The files, one for each target.
+    pub(super) of_targets: Vec<TargetFile>,
+}
+
+/// A file of one target.
+#[derive(Debug)]
+pub(super) struct TargetFile {
+    /// The id of its entry.
+    pub(super) id: String,
+    pub(super) finished: FinishedFile,
+    /// The sequence in the file, if its metadata is extended.
+    pub(super) sequence: Option<u64>,
 }
 
 /// An entry to deliver.
@@ -99,6 +112,8 @@ pub(super) struct DeliveryJob {
     pub(super) entry: ExportEntry,
     /// The configured target when the export was created ([`Record::made_for`]).
     pub(super) made_for: Option<String>,
+    /// The metadata as a document of its own ([`Record::metadata`]).
+    pub(super) metadata: Option<String>,
     /// Whether an earlier attempt may have stored the object although no delivery is recorded. The target may not
     /// have answered, the gateway may have crashed during the attempt, or the entry was parked or replayed after an
     /// attempt.
@@ -149,21 +164,22 @@ impl ExportQueue {
         let (records, _) = commit::<_, EnqueueError>(&self.store, new.by.check, |t| {
             let mut records = Vec::with_capacity(new.files.len() * new.targets.len());
             for file in new.files {
-                for (id, to) in file.ids.iter().zip(new.targets) {
+                for (target_file, to) in file.of_targets.iter().zip(new.targets) {
                     let order = first + records.len() as u64;
-                    let record = new.create_record(t, file, id, to, order)?;
-                    t.put_document(record::EXPORT_IDS, id.as_bytes(), &order.to_be_bytes())?;
+                    let record = new.create_record(t, file, target_file, to, order)?;
+                    let id = target_file.id.as_bytes();
+                    t.put_document(record::EXPORT_IDS, id, &order.to_be_bytes())?;
                     record::put_record(t, order, &record)?;
                     records.push((order, record));
                     let count = match file.kind {
-                        Kind::Full => file.finished.objects,
+                        Kind::Full => file.objects,
                         Kind::Incremental => {
-                            record::read_object_count(t, &to.name, new.name)?
-                                + file.finished.objects
+                            record::read_object_count(t, &to.name, new.source.object_type)?
+                                + file.objects
                         }
                         Kind::Deleted => continue,
                     };
-                    let key = record::sequence_key(&to.name, new.name);
+                    let key = record::sequence_key(&to.name, new.source.object_type);
                     t.put_document(record::EXPORT_OBJECT_COUNTS, &key, &count.to_be_bytes())?;
                 }
             }
@@ -298,6 +314,7 @@ impl ExportQueue {
             order,
             entry,
             made_for: record.made_for,
+            metadata: record.metadata,
             may_be_stored: unclear,
             unclear_since: unanswered,
         }))
@@ -511,28 +528,49 @@ impl NewExports<'_> {
         &self,
         t: &mut Transaction<'_>,
         file: &NewFile,
-        id: &str,
+        TargetFile { id, finished, sequence: sequence_in_file }: &TargetFile,
         to: &QueueTarget,
         order: u64,
-    ) -> Result<Record, Error> {
-        let sequence_key = record::sequence_key(&to.name, self.name);
+    ) -> Result<Record, EnqueueError> {
+        let source = self.source;
+        let name = source.object_type;
+        let sequence_key = record::sequence_key(&to.name, name);
         let sequence =
             record::read_number(t, record::EXPORT_SEQUENCES, &sequence_key)?.unwrap_or(0) + 1;
+        if sequence_in_file.is_some_and(|in_file| in_file != sequence) {
+            return Err(EnqueueError::Refused(GatewayError::new(
+                error::ErrorClass::Unavailable(Duration::from_secs(1)),
+                format!("another export of `{name}` was queued at the same time; try again"),
+            )));
+        }
         t.put_document(record::EXPORT_SEQUENCES, &sequence_key, &sequence.to_be_bytes())?;
+        let FinishedFile { objects, bytes, ref data_checksum, ref sha256 } = *finished;
+        let key = KeyValues {
+            prefix: &to.files.prefix,
+            name,
+            kind: file.kind,
+            date: &source.export_date,
+            sequence,
+            gateway: source.gateway_id,
+        };
+        let key = key.build_key(&to.files.key, to.files.format);
+        let metadata = (to.files.format == ExportFormat::JsonLines).then(|| {
+            source.metadata_of(id, file.kind, sequence, objects, data_checksum).to_document()
+        });
         Ok(Record {
             entry: ExportEntry {
-                id: id.to_owned(),
+                id: id.clone(),
                 business_object: self.business_object.to_owned(),
-                business_object_name: self.name.to_owned(),
+                business_object_name: name.to_owned(),
                 target: to.name.clone(),
                 sequence,
                 kind: file.kind,
                 status: Status::Queued,
-                object_count: file.finished.objects,
-                bytes: file.finished.bytes,
-                data_checksum: file.finished.data_checksum.clone(),
-                sha256: file.finished.sha256.clone(),
-                key: build_key(&to.prefix, self.name, self.export_date, sequence),
+                object_count: objects,
+                bytes,
+                data_checksum: data_checksum.clone(),
+                sha256: sha256.clone(),
+                key,
                 created_at: self.created_at.to_rfc3339(),
                 clock: self.created_at.doubt,
                 delivered_at: None,
@@ -546,6 +584,7 @@ impl NewExports<'_> {
             kept: true,
             covers: self.covers,
             made_for: to.place.clone(),
+            metadata,
         })
     }
 }

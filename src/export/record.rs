@@ -42,6 +42,10 @@ pub(super) struct Record {
     /// The configured target when the export was created, as text. Absent for the embedded default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made_for: Option<String>,
+    /// The metadata as a document of its own, which is delivered before the file. Absent if the metadata is in the file
+    /// (`json`). It is stored, so that a repeated delivery has the same bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) metadata: Option<String>,
 }
 
 impl Record {
@@ -51,7 +55,7 @@ impl Record {
     }
 }
 
-/// Returns the name of an export's file in the spool.
+/// Returns the name of an export's file in the spool, which is the same for every format.
 pub(super) fn file_name(id: &str) -> String {
     format!("{id}.json")
 }

@@ -2,15 +2,19 @@
 //!
 //! A reader of the store is held only for one page or one object, so that commits can continue. An object is always
 //! rendered completely, in its state at one moment.
-use super::file::{FileWriter, FinishedFile};
+use super::entry::Kind;
+use super::file::{DataFile, FileWriter, MetadataSource};
 use super::spool;
 use oxrdf::NamedNode;
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
 use penstock_store::{ListedSubject, Pattern, Read, Store, SubjectQuads};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,7 +32,8 @@ const SPACE_CHECK_BYTES: u64 = 4 << 20;
 pub(super) struct Rendering<'a> {
     pub(super) store: &'a Store,
     pub(super) business_object: &'a Compiled,
-    pub(super) export_date: &'a str,
+    /// What the metadata of the files has in common.
+    pub(super) source: &'a MetadataSource<'a>,
     pub(super) stop: &'a AtomicBool,
     /// The disk that the file is written to.
     pub(super) disk: &'a Disk,
@@ -43,11 +48,19 @@ enum RenderItem<'a> {
     Changed(&'a NamedNode),
 }
 
-/// A file that is being written, with the warnings of the view.
+/// A file to render.
+#[derive(Debug, Clone)]
+pub(super) struct RenderOutput {
+    /// The id of the export, which names the file.
+    pub(super) export_id: String,
+    pub(super) path: PathBuf,
+    pub(super) format: ExportFormat,
+}
+
+/// The files with the same objects that are being written, one for each format, with the warnings of the view.
 struct RenderedFile {
-    path: PathBuf,
-    writer: FileWriter,
-    /// Its length in bytes at the last check of the disk space.
+    writers: Vec<FileWriter>,
+    /// Their length in bytes at the last check of the disk space.
     checked_at_bytes: u64,
     object: Vec<u8>,
     quads: SubjectQuads,
@@ -55,14 +68,32 @@ struct RenderedFile {
     omitted_warnings: u64,
 }
 
-/// A finished file with the warnings of the view.
-pub(super) type Rendered = (FinishedFile, Vec<String>);
+/// The rendered objects.
+#[derive(Debug)]
+pub(super) struct Rendered {
+    /// One file for each format.
+    pub(super) files: Vec<DataFile>,
+    /// The number of objects in each file.
+    pub(super) objects: u64,
+    /// The warnings of the view.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Rendered {
+    /// Returns the file in this format.
+    pub(super) fn file_of(&self, format: ExportFormat) -> Result<&DataFile, GatewayError> {
+        self.files.iter().find(|file| file.format == format).ok_or_else(|| {
+            let text = format!("the export was not rendered in the format {format:?}");
+            GatewayError::new(ErrorClass::Internal, text)
+        })
+    }
+}
 
 impl Rendering<'_> {
     /// Writes the export file of all members in URI order. It leaves out objects that are no longer members when
     /// they are rendered.
-    pub(super) fn render_full(&self, path: &Path) -> Result<Rendered, GatewayError> {
-        let mut file = RenderedFile::create(path.to_owned(), self)?;
+    pub(super) fn render_full(&self, outputs: &[RenderOutput]) -> Result<Rendered, GatewayError> {
+        let mut file = RenderedFile::create(outputs, self)?;
         let mut after: Option<NamedNode> = None;
         loop {
             self.check_not_stopping()?;
@@ -90,8 +121,8 @@ impl Rendering<'_> {
         &self,
         generation: u64,
         exports: u64,
-        objects: &Path,
-        removed: &Path,
+        objects: &[RenderOutput],
+        removed: &[RenderOutput],
     ) -> Result<(Option<Rendered>, Option<Rendered>), GatewayError> {
         let id = self.business_object.object.id.as_str();
         let (mut changed_file, mut removed_file): (Option<RenderedFile>, Option<RenderedFile>) =
@@ -111,7 +142,7 @@ impl Rendering<'_> {
                 let file = match &mut changed_file {
                     Some(file) => file,
                     // If no object is written to the file, it is removed later.
-                    none => none.insert(RenderedFile::create(objects.to_owned(), self)?),
+                    none => none.insert(RenderedFile::create(objects, self)?),
                 };
                 if self.render_object(file, RenderItem::Changed(&uri))? || *new_at == Some(exports)
                 {
@@ -119,7 +150,7 @@ impl Rendering<'_> {
                 }
                 let file = match &mut removed_file {
                     Some(file) => file,
-                    none => none.insert(RenderedFile::create(removed.to_owned(), self)?),
+                    none => none.insert(RenderedFile::create(removed, self)?),
                 };
                 file.append_removed(&uri)?;
             }
@@ -130,7 +161,7 @@ impl Rendering<'_> {
         }
         let changed_file = changed_file.map(RenderedFile::finish).transpose()?;
         let removed_file = removed_file.map(RenderedFile::finish).transpose()?;
-        Ok((changed_file.filter(|(finished, _)| finished.objects > 0), removed_file))
+        Ok((changed_file.filter(|rendered| rendered.objects > 0), removed_file))
     }
 
     /// Writes one object if it is a member. Returns whether it is.
@@ -176,25 +207,48 @@ impl Rendering<'_> {
         check_not_stopping(self.stop)
     }
 
-    /// Fails if the export would use more than half of the disk reserve. The other half stays for commits and
-    /// for operations that free space.
     fn check_disk_space(&self, file: &mut RenderedFile) -> Result<(), GatewayError> {
-        let length = file.writer.written_bytes();
+        let length = file.writers.iter().map(FileWriter::written_bytes).sum();
         if length < file.checked_at_bytes + SPACE_CHECK_BYTES {
             return Ok(());
         }
         file.checked_at_bytes = length;
-        if !self.disk.is_half_used() {
+        check_disk_space(self.disk, length)
+    }
+}
+
+/// Fails if an export of this length would use more than half of the disk reserve. The other half stays for commits and
+/// for operations that free space.
+fn check_disk_space(disk: &Disk, length: u64) -> Result<(), GatewayError> {
+    if !disk.is_half_used() {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::InsufficientStorage,
+        format!(
+            "the export was cancelled after {} MiB, when half of the disk reserve of the gateway was used \
+             up (service.limits.disk-reserve); free disk space",
+            length >> 20
+        ),
+    ))
+}
+
+/// Copies a rendered file for a target whose file has other metadata. Fails if the copy would use more than half of the
+/// disk reserve.
+pub(super) fn copy_file(from: &Path, to: &Path, disk: &Disk) -> Result<(), GatewayError> {
+    let failed = |error: &io::Error| spool::spool_error("copying", to, error);
+    let mut source = File::open(from).map_err(|error| failed(&error))?;
+    let created = OpenOptions::new().write(true).create_new(true).open(to);
+    let mut target = created.map_err(|error| failed(&error))?;
+    let mut length = 0;
+    loop {
+        let copied = io::copy(&mut source.by_ref().take(SPACE_CHECK_BYTES), &mut target)
+            .map_err(|error| failed(&error))?;
+        length += copied;
+        if copied < SPACE_CHECK_BYTES {
             return Ok(());
         }
-        Err(GatewayError::new(
-            ErrorClass::InsufficientStorage,
-            format!(
-                "the export was cancelled after {} MiB, when half of the disk reserve of the gateway was used \
-                 up (service.limits.disk-reserve); free disk space",
-                length >> 20
-            ),
-        ))
+        check_disk_space(disk, length)?;
     }
 }
 
@@ -210,15 +264,17 @@ pub(super) fn check_not_stopping(stop: &AtomicBool) -> Result<(), GatewayError> 
 }
 
 impl RenderedFile {
-    fn create(path: PathBuf, rendering: &Rendering<'_>) -> Result<Self, GatewayError> {
-        let name = &rendering.business_object.object.definition.name;
-        let writer = FileWriter::create(&path, name, rendering.export_date)
-            .map_err(|error| spool::spool_error("writing", &path, &error))?;
+    fn create(outputs: &[RenderOutput], rendering: &Rendering<'_>) -> Result<Self, GatewayError> {
+        let writers = outputs.iter().map(|RenderOutput { export_id, path, format }| {
+            let metadata = rendering.source.metadata_of(export_id, Kind::Full, 0, 0, "");
+            FileWriter::create(path, *format, &metadata)
+                .map_err(|error| spool::spool_error("writing", path, &error))
+        });
+        let writers = writers.collect::<Result<_, _>>()?;
         let (object, about) = (Vec::new(), SubjectQuads::default());
         let (warnings, more_warnings) = (Vec::new(), 0);
         Ok(Self {
-            path,
-            writer,
+            writers,
             checked_at_bytes: 0,
             object,
             quads: about,
@@ -229,8 +285,11 @@ impl RenderedFile {
 
     /// Appends the rendered object in the field `object`.
     fn append_object(&mut self) -> Result<(), GatewayError> {
-        let written = self.writer.append_object(&self.object);
-        written.map_err(|error| spool::spool_error("writing", &self.path, &error))
+        self.writers.iter_mut().try_for_each(|writer| {
+            writer
+                .append_object(&self.object)
+                .map_err(|error| spool::spool_error("writing", writer.path(), &error))
+        })
     }
 
     /// Appends an object that consists only of its URI.
@@ -252,10 +311,13 @@ impl RenderedFile {
         if self.omitted_warnings > 0 {
             self.warnings.push(format!("and {} more", self.omitted_warnings));
         }
-        let finished = self.writer.finish();
-        let finished =
-            finished.map_err(|error| spool::spool_error("writing", &self.path, &error))?;
-        Ok((finished, self.warnings))
+        let files = self.writers.into_iter().map(|writer| {
+            let path = writer.path().to_owned();
+            writer.finish().map_err(|error| spool::spool_error("writing", &path, &error))
+        });
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let objects = files.first().map_or(0, |file| file.objects);
+        Ok(Rendered { files, objects, warnings: self.warnings })
     }
 }
 

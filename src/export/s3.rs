@@ -5,7 +5,8 @@
 //! whatever the result of an earlier attempt. An export that is already there is not sent again, and a foreign object is
 //! never overwritten. `If-None-Match: *` covers the time between the query and the PUT, if the server supports
 //! it. Afterwards the gateway checks that the bucket has the file. Write-only credentials are sufficient: if they do
-//! not permit the queries, the gateway delivers without them.
+//! not permit the queries, the gateway delivers without them. Metadata that is an object of its own is stored in the
+//! same way before the file.
 
 mod explain;
 pub(super) mod list;
@@ -16,20 +17,18 @@ mod request;
 
 use super::backoff::DeliveryTimings;
 use super::cause::{DeliveryFailure, FailureClass};
-use super::delivery::{Delivery, ObjectContent};
+use super::delivery::{Delivery, MetadataObject};
 use super::entry::ExportEntry;
 use penstock_config::{Compression, TargetKind};
 use progress::RequestTimeouts;
 use request::{LostRequest, RequestBody, S3Client, S3Request, S3Response};
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Files longer than this are sent in parts.
 const MULTIPART_THRESHOLD_BYTES: u64 = 8 << 20;
-const JSON_MEDIA_TYPE: &str = "application/json";
 
 /// An S3 bucket.
 pub(super) struct Bucket {
@@ -117,6 +116,9 @@ impl Bucket {
 
     /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
     pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
+        if let Some(metadata) = &delivery.metadata {
+            self.deliver_metadata(metadata, delivery.unclear_since).await?;
+        }
         let (entry, unclear) = (delivery.entry, delivery.may_be_stored);
         let (uploads, uplink) = (delivery.uploads, delivery.uplink);
         let before = self.query_until_settled(entry, delivery.unclear_since).await?;
@@ -132,7 +134,11 @@ impl Bucket {
         let stored = if content.length > MULTIPART_THRESHOLD_BYTES {
             self.put_in_parts(&content, entry, before, uploads, uplink).await?
         } else {
-            self.put_object(&content, entry, before == StoredObject::Damaged, uplink).await?
+            let whole = 0..content.length;
+            let body =
+                || RequestBody::File(&content.file, whole.clone(), content.sha256.clone(), uplink);
+            let overwrite = before == StoredObject::Damaged;
+            self.put_object(entry, content.encoding, body, overwrite).await?
         };
         // The object may be stored even if this check gets no answer.
         let unconfirmed = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
@@ -151,30 +157,48 @@ impl Bucket {
             StoredObject::Unreadable => {
                 Err(self.conflict_failure(entry, "an object that these credentials may not read"))
             }
-            StoredObject::Missing | StoredObject::Damaged => Err(DeliveryFailure::new(
-                FailureClass::Broken,
-                format!(
-                    "the bucket `{}` accepted the file but does not have it as it was sent",
-                    self.name
-                ),
-            )),
+            StoredObject::Missing | StoredObject::Damaged => Err(self.not_stored_failure()),
         }
     }
 
-    /// Sends the file in one request. Returns false if the key already has an object.
-    async fn put_object(
+    /// Stores the metadata of an export unless it is already there.
+    async fn deliver_metadata(
         &self,
-        content: &ObjectContent,
+        MetadataObject { entry, text }: &MetadataObject,
+        unclear_since: Option<Instant>,
+    ) -> Result<(), DeliveryFailure> {
+        let before = self.query_until_settled(entry, unclear_since).await?;
+        let overwrite = match &before {
+            StoredObject::SameExport => return Ok(()),
+            StoredObject::Foreign(whose) => return Err(self.conflict_failure(entry, whose)),
+            StoredObject::Damaged => true,
+            StoredObject::Missing | StoredObject::Unreadable => false,
+        };
+        let body = || RequestBody::Text(text.clone());
+        let stored = self.put_object(entry, None, body, overwrite).await?;
+        let unconfirmed = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
+        match self.query_object(entry).await.map_err(unconfirmed)? {
+            // If an object exists that may not be read, an earlier attempt has stored it. If another gateway has, the
+            // file is a conflict too.
+            StoredObject::SameExport | StoredObject::Unreadable => Ok(()),
+            StoredObject::Foreign(whose) => Err(self.conflict_failure(entry, &whose)),
+            StoredObject::Missing | StoredObject::Damaged => Err(self.not_stored_failure()),
+        }
+    }
+
+    /// Sends an object in one request. Returns false if the key already has an object.
+    async fn put_object<'a>(
+        &self,
         entry: &ExportEntry,
+        encoding: Option<&'static str>,
+        body: impl Fn() -> RequestBody<'a>,
         overwrite: bool,
-        uplink: &Arc<super::uplink::Uplink>,
     ) -> Result<bool, DeliveryFailure> {
         loop {
             let mut request = S3Request::new(Method::PUT, &entry.key);
-            request.headers = self.build_headers(entry, content)?;
+            request.headers = self.build_headers(entry, encoding)?;
             let conditional = self.add_precondition(&mut request.headers, overwrite);
-            let whole = 0..content.length;
-            request.body = RequestBody::File(&content.file, whole, content.sha256.clone(), uplink);
+            request.body = body();
             let answer = self.send_storing_request(request).await?;
             match answer.status {
                 200..=299 => return Ok(true),
@@ -204,7 +228,7 @@ impl Bucket {
     fn build_headers(
         &self,
         entry: &ExportEntry,
-        content: &ObjectContent,
+        encoding: Option<&'static str>,
     ) -> Result<HeaderMap, DeliveryFailure> {
         let kind = entry.kind.name();
         let sequence = entry.sequence.to_string();
@@ -216,12 +240,12 @@ impl Bucket {
             ("x-amz-meta-sha256", &entry.sha256),
         ];
         let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON_MEDIA_TYPE));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(entry.media_type()));
         if let Some(doubt) = entry.clock {
             let doubt = HeaderValue::from_static(doubt.name());
             headers.insert(HeaderName::from_static("x-amz-meta-clock"), doubt);
         }
-        if let Some(encoding) = content.encoding {
+        if let Some(encoding) = encoding {
             headers.insert(
                 HeaderName::from_static("content-encoding"),
                 HeaderValue::from_static(encoding),
@@ -319,6 +343,16 @@ impl Bucket {
 
     fn refused_failure(&self, answer: &S3Response) -> DeliveryFailure {
         explain::explain_answer(answer, &self.name, &self.endpoint)
+    }
+
+    fn not_stored_failure(&self) -> DeliveryFailure {
+        DeliveryFailure::new(
+            FailureClass::Broken,
+            format!(
+                "the bucket `{}` accepted the file but does not have it as it was sent",
+                self.name
+            ),
+        )
     }
 
     fn conflict_failure(&self, entry: &ExportEntry, whose: &str) -> DeliveryFailure {

@@ -5,7 +5,7 @@ use super::delivery::Delivery;
 use super::directory::Directory;
 use super::s3::Bucket;
 use penstock_base::bucket_name::check_bucket_name;
-use penstock_config::{TargetKind, Targets};
+use penstock_config::{ExportFormat, KeyTemplate, TargetKind, Targets};
 use std::path::{Path, PathBuf};
 
 /// An opened target.
@@ -101,10 +101,29 @@ pub(super) fn check_target(options: &ExportOptions, bucket_name: &str) -> Result
     resolve_kind(&options.targets, bucket_name).map(|_| ())
 }
 
+/// How a target names and writes its files.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileSettings {
+    /// The prefix of the keys.
+    pub(super) prefix: String,
+    /// The template of the keys.
+    pub(super) key: KeyTemplate,
+    pub(super) format: ExportFormat,
+}
+
+/// Returns how a target names and writes its files. The embedded default has the default settings.
+pub(super) fn file_settings(targets: &Targets, bucket_name: &str) -> FileSettings {
+    let target = targets.named.get(bucket_name).or(targets.default.as_ref());
+    target.map_or_else(FileSettings::default, |target| FileSettings {
+        prefix: target.prefix.clone(),
+        key: target.key.clone(),
+        format: target.format,
+    })
+}
+
 /// Returns the key prefix of a target.
 pub(super) fn key_prefix(targets: &Targets, bucket_name: &str) -> String {
-    let target = targets.named.get(bucket_name).or(targets.default.as_ref());
-    target.map_or_else(String::new, |target| target.prefix.clone())
+    file_settings(targets, bucket_name).prefix
 }
 
 /// Returns the type of a target, as the configuration calls it.

@@ -48,11 +48,25 @@ pub(super) struct Tokenizer<R> {
     /// The offset of the buffer in the stream.
     buffer_offset: u64,
     hash: Option<(Sha256, usize)>,
+    /// Whether a line break is white space.
+    skips_line_breaks: bool,
 }
 
 impl<R: Read> Tokenizer<R> {
     pub(super) fn new(source: R) -> Self {
-        Self { source, buffer: Vec::new(), position: 0, buffer_offset: 0, hash: None }
+        Self {
+            source,
+            buffer: Vec::new(),
+            position: 0,
+            buffer_offset: 0,
+            hash: None,
+            skips_line_breaks: true,
+        }
+    }
+
+    /// Returns a tokenizer of values on lines, none of which contains a line break.
+    pub(super) fn of_lines(source: R) -> Self {
+        Self { skips_line_breaks: false, ..Self::new(source) }
     }
 
     /// Returns the offset of the next byte.
@@ -62,10 +76,13 @@ impl<R: Read> Tokenizer<R> {
 
     /// Skips white space and returns the next byte without consuming it.
     pub(super) fn peek(&mut self) -> Result<Option<u8>, ParseError> {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek_byte()? {
-            self.position += 1;
+        loop {
+            match self.peek_byte()? {
+                Some(b' ' | b'\t' | b'\r') => self.position += 1,
+                Some(b'\n') if self.skips_line_breaks => self.position += 1,
+                next => return Ok(next),
+            }
         }
-        self.peek_byte()
     }
 
     /// Consumes this byte without skipping white space before it.
@@ -129,6 +146,11 @@ impl<R: Read> Tokenizer<R> {
             }
         })?;
         Ok(digits)
+    }
+
+    /// Returns whether the stream ends here, without white space.
+    pub(super) fn is_at_end(&mut self) -> Result<bool, ParseError> {
+        Ok(self.peek_byte()?.is_none())
     }
 
     /// Checks that the stream ends here, without trailing white space.

@@ -1,5 +1,6 @@
 //! Verifies export files: form, count and checksum, in one pass and bounded memory.
 use super::file::to_hex;
+use super::key;
 pub(super) use super::tokens::ParseError;
 use super::tokens::Tokenizer;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
@@ -15,30 +16,70 @@ pub struct VerifiedFile {
     pub object_type: String,
     /// `metadata.object_count`, which is the number of objects in `data`.
     pub object_count: u64,
-    /// `metadata.data_checksum`, which is the SHA-256 of the bytes of `data`.
+    /// `metadata.data_checksum`, which is the SHA-256 of the bytes of `data`, or of the lines.
     pub data_checksum: String,
+    /// The further members of extended metadata.
+    pub extended: Option<ExtendedFields>,
 }
 
-/// Reads an export file as a stream and checks its form, count and checksum.
+/// The further members of extended metadata (`service.export.metadata=extended`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtendedFields {
+    /// `metadata.kind`
+    pub kind: String,
+    /// `metadata.sequence`
+    pub sequence: u64,
+    /// `metadata.gateway_id`
+    pub gateway_id: String,
+    /// `metadata.export_id`
+    pub export_id: String,
+    /// `metadata.schema_version`
+    pub schema_version: u64,
+    /// `metadata.commit`
+    pub commit: u64,
+}
+
+/// Reads an export file as a stream and checks its form, count and checksum. A file with the ending `.jsonl` is checked
+/// together with the `.meta.json` beside it, whichever of the two `path` is.
 ///
 /// # Errors
 /// `ErrorClass::Invalid` with the expected and found values. `ErrorClass::NotFound` if the file does not exist,
 /// `ErrorClass::Internal` if it cannot be read.
 pub fn verify_file(path: &Path) -> Result<VerifiedFile, GatewayError> {
-    let file = File::open(path).map_err(|error| {
+    let text = path.to_str().unwrap_or_default();
+    let (metadata_path, lines_path) = match (key::metadata_key(text), key::lines_key(text)) {
+        (Some(metadata), _) => (metadata.into(), path.to_owned()),
+        (None, Some(lines)) => (path.to_owned(), lines.into()),
+        (None, None) => {
+            return read_file(open_file(path)?).map_err(|error| to_file_error(path, error));
+        }
+    };
+    let metadata = read_metadata_document(open_file(&metadata_path)?).map_err(|error| {
+        let error = to_file_error(&metadata_path, error);
+        let name = metadata_path.file_name().unwrap_or_default().to_string_lossy();
+        GatewayError { detail: format!("its metadata {name}: {}", error.detail), ..error }
+    })?;
+    read_lines(metadata, open_file(&lines_path)?).map_err(|error| to_file_error(&lines_path, error))
+}
+
+fn open_file(path: &Path) -> Result<File, GatewayError> {
+    File::open(path).map_err(|error| {
         let kind = match error.kind() {
             std::io::ErrorKind::NotFound => ErrorClass::NotFound,
             _ => ErrorClass::Internal,
         };
         GatewayError::new(kind, format!("{} cannot be read: {error}", path.display()))
-    })?;
-    read_file(file).map_err(|error| match error {
+    })
+}
+
+fn to_file_error(path: &Path, error: ParseError) -> GatewayError {
+    match error {
         ParseError::Unreadable(error) => GatewayError::new(
             ErrorClass::Internal,
             format!("{} cannot be read: {error}", path.display()),
         ),
         error => to_gateway_error(error),
-    })
+    }
 }
 
 /// Converts the reason why a file is not valid into an error for the user.
@@ -68,7 +109,33 @@ pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseE
     let (objects, digest) = tokens.read_hashed(count_objects)?;
     tokens.expect_token(b'}')?;
     tokens.expect_end()?;
+    compare_with_data(expected, objects, &digest)
+}
 
+/// Reads a document that has only the metadata.
+pub(super) fn read_metadata_document(file: impl std::io::Read) -> Result<VerifiedFile, ParseError> {
+    let mut tokens = Tokenizer::new(file);
+    let metadata = read_metadata(&mut tokens)?;
+    tokens.expect_token(b'}')?;
+    tokens.expect_end()?;
+    Ok(metadata)
+}
+
+/// Reads lines with one object each to their end, and compares them with their metadata.
+pub(super) fn read_lines(
+    expected: VerifiedFile,
+    file: impl std::io::Read,
+) -> Result<VerifiedFile, ParseError> {
+    let mut tokens = Tokenizer::of_lines(file);
+    let (objects, digest) = tokens.read_hashed(count_lines)?;
+    compare_with_data(expected, objects, &digest)
+}
+
+fn compare_with_data(
+    expected: VerifiedFile,
+    objects: u64,
+    digest: &[u8],
+) -> Result<VerifiedFile, ParseError> {
     let mut findings = Vec::new();
     let mut compare = |pointer: &str, said: &str, found: &str| {
         if said != found {
@@ -79,7 +146,7 @@ pub(super) fn read_file(file: impl std::io::Read) -> Result<VerifiedFile, ParseE
         }
     };
     compare("/metadata/object_count", &expected.object_count.to_string(), &objects.to_string());
-    compare("/metadata/data_checksum", &expected.data_checksum, &to_hex(&digest));
+    compare("/metadata/data_checksum", &expected.data_checksum, &to_hex(digest));
     if findings.is_empty() { Ok(expected) } else { Err(ParseError::Mismatch(findings)) }
 }
 
@@ -97,15 +164,8 @@ fn read_metadata<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<Verified
             &export_date,
         ));
     }
-    tokens.expect_token(b',')?;
-    tokens.expect_member("object_type")?;
-    let object_type = tokens.read_string()?;
-    tokens.expect_token(b',')?;
-    tokens.expect_member("object_count")?;
-    let (at, digits) = (tokens.offset(), tokens.read_number()?);
-    let object_count = digits.parse().map_err(|_| {
-        ParseError::unexpected_value(at, "a whole number as `object_count`", &digits)
-    })?;
+    let object_type = read_string_member(tokens, "object_type")?;
+    let object_count = read_number_member(tokens, "object_count")?;
     tokens.expect_token(b',')?;
     tokens.expect_member("data_checksum")?;
     let (at, data_checksum) = (tokens.offset(), tokens.read_string()?);
@@ -124,8 +184,50 @@ fn read_metadata<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<Verified
     if algorithm != "SHA-256" {
         return Err(ParseError::unexpected_value(at, "`SHA-256`", &algorithm));
     }
+    let extended = if tokens.peek()? == Some(b',') { Some(read_extended(tokens)?) } else { None };
     tokens.expect_token(b'}')?;
-    Ok(VerifiedFile { export_date, object_type, object_count, data_checksum })
+    Ok(VerifiedFile { export_date, object_type, object_count, data_checksum, extended })
+}
+
+/// Reads the further members of extended metadata.
+fn read_extended<R: std::io::Read>(
+    tokens: &mut Tokenizer<R>,
+) -> Result<ExtendedFields, ParseError> {
+    tokens.expect_token(b',')?;
+    tokens.expect_member("kind")?;
+    let (at, kind) = (tokens.offset(), tokens.read_string()?);
+    if !matches!(kind.as_str(), "full" | "incremental" | "deleted") {
+        let expected = "`full`, `incremental` or `deleted`";
+        return Err(ParseError::unexpected_value(at, expected, &kind));
+    }
+    Ok(ExtendedFields {
+        kind,
+        sequence: read_number_member(tokens, "sequence")?,
+        gateway_id: read_string_member(tokens, "gateway_id")?,
+        export_id: read_string_member(tokens, "export_id")?,
+        schema_version: read_number_member(tokens, "schema_version")?,
+        commit: read_number_member(tokens, "commit")?,
+    })
+}
+
+fn read_string_member<R: std::io::Read>(
+    tokens: &mut Tokenizer<R>,
+    name: &str,
+) -> Result<String, ParseError> {
+    tokens.expect_token(b',')?;
+    tokens.expect_member(name)?;
+    tokens.read_string()
+}
+
+fn read_number_member<R: std::io::Read>(
+    tokens: &mut Tokenizer<R>,
+    name: &str,
+) -> Result<u64, ParseError> {
+    tokens.expect_token(b',')?;
+    tokens.expect_member(name)?;
+    let (at, digits) = (tokens.offset(), tokens.read_number()?);
+    let expected = format!("a whole number as `{name}`");
+    digits.parse().map_err(|_| ParseError::unexpected_value(at, &expected, &digits))
 }
 
 /// Reads the array of objects and counts them.
@@ -148,6 +250,20 @@ fn count_objects<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<u64, Par
         }
         tokens.expect_token(b',')?;
     }
+}
+
+/// Reads the lines and counts their objects.
+fn count_lines<R: std::io::Read>(tokens: &mut Tokenizer<R>) -> Result<u64, ParseError> {
+    let mut count = 0;
+    while !tokens.is_at_end()? {
+        if tokens.peek()? != Some(b'{') {
+            return Err(tokens.unexpected_token("an object on each line")?);
+        }
+        tokens.skip_value()?;
+        tokens.expect_exact(b'\n', "a line has one object and ends after it")?;
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// Returns whether this is a date and time of the form `20260301T120000Z`.
@@ -216,6 +332,85 @@ mod tests {
         assert!(said(&valid_file("[{\"a\":1,}]", "1")).contains("expected"));
         assert!(said(&valid_file("[{\"a\":01}]", "1")).contains("expected"));
         assert!(said(&valid_file("[{\"a\":\"\\x\"}]", "1")).contains("escape"));
+    }
+
+    const EXTENDED: &str = concat!(
+        r#","kind":"deleted","sequence":7,"gateway_id":"gw-1","export_id":"e-1","schema_version":3,"#,
+        r#""commit":77"#
+    );
+
+    /// Returns the metadata of lines as a document.
+    fn metadata_of(lines: &str, count: u64, extended: &str) -> String {
+        format!(
+            "{{\"metadata\":{{\"export_date\":\"20260301T120000Z\",\"object_type\":\"Pump\",\
+             \"object_count\":{count},\"data_checksum\":\"{}\",\"checksum_algorithm\":\"SHA-256\"{extended}}}}}",
+            to_hex(&Sha256::digest(lines))
+        )
+    }
+
+    fn read_pair(metadata: &str, lines: &str) -> Result<VerifiedFile, ParseError> {
+        read_lines(read_metadata_document(metadata.as_bytes())?, lines.as_bytes())
+    }
+
+    #[test]
+    fn lines_are_checked_with_their_metadata() {
+        for (lines, count) in [("", 0), ("{}\n", 1), ("{\"a\":[1,{}]}\n{\"uri\":\"urn:ü\"}\n", 2)]
+        {
+            let metadata = metadata_of(lines, count, "");
+            assert_eq!(read_pair(&metadata, lines).unwrap().object_count, count);
+            for cut in 0..lines.len() {
+                assert!(
+                    read_lines(
+                        read_metadata_document(metadata.as_bytes()).unwrap(),
+                        &lines.as_bytes()[..cut]
+                    )
+                    .is_err(),
+                    "cut at {cut}"
+                );
+            }
+            assert!(read_pair(&metadata_of(lines, count + 1, ""), lines).is_err());
+        }
+        for lines in
+            ["{}", "{}\n\n", "\n{}\n", "{}{}\n", "{\n}\n", "1\n", "[{}]\n", "{} \n", "{}\r\n"]
+        {
+            assert!(read_pair(&metadata_of(lines, 1, ""), lines).is_err(), "{lines:?}");
+        }
+        assert!(read_pair(&format!("{}\n", metadata_of("", 0, "")), "").is_err());
+    }
+
+    #[test]
+    fn extended_metadata_has_all_its_members_or_none() {
+        let good = valid_file("[{}]", "1").replace("   }", &format!("{EXTENDED} }}"));
+        let extended = read_file(good.as_bytes()).unwrap().extended.unwrap();
+        assert_eq!(
+            (extended.kind.as_str(), extended.sequence, extended.commit),
+            ("deleted", 7, 77)
+        );
+        assert_eq!((extended.gateway_id.as_str(), extended.export_id.as_str()), ("gw-1", "e-1"));
+        assert_eq!(read_pair(&metadata_of("", 0, EXTENDED), "").unwrap().extended, Some(extended));
+        for broken in [
+            good.replace(",\"commit\":77", ""),
+            good.replace("\"deleted\"", "\"all\""),
+            good.replace("\"sequence\":7", "\"sequence\":-7"),
+            good.replace("\"commit\":77", "\"commit\":77,\"more\":1"),
+        ] {
+            assert!(read_file(broken.as_bytes()).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_file_of_lines_is_found_by_either_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let (lines, metadata) = (dir.path().join("x.jsonl"), dir.path().join("x.meta.json"));
+        std::fs::write(&lines, "{}\n").unwrap();
+        assert_eq!(verify_file(&lines).unwrap_err().class, ErrorClass::NotFound);
+        std::fs::write(&metadata, metadata_of("{}\n", 1, "")).unwrap();
+        for path in [&lines, &metadata] {
+            assert_eq!(verify_file(path).unwrap().object_count, 1);
+        }
+        std::fs::write(&metadata, "{").unwrap();
+        let error = verify_file(&lines).unwrap_err();
+        assert!(error.to_string().contains("its metadata x.meta.json"), "{error}");
     }
 
     #[test]

@@ -9,11 +9,12 @@ mod sequences;
 
 pub use place::{BucketLocation, ReadCredentials};
 
+use super::entry::Kind;
 use super::file::to_hex;
-use super::key::ExportKey;
-use super::verify::{self, ParseError};
+use super::key::{self, ExportKey, ObjectRole};
+use super::verify::{self, ParseError, VerifiedFile};
 use penstock_base::error::{ErrorClass, GatewayError};
-use place::ObjectReader;
+use place::{ObjectHeaders, ObjectReader};
 use sequences::Sequences;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ use std::io::{self, Read};
 pub enum BucketFinding {
     /// Missing sequences: never delivered, parked at the gateway, or removed.
     Gap {
-        /// The prefix of the keys and the name of the Business Object.
+        /// As in [`FolderSummary`].
         folder: String,
         /// The first missing sequence.
         from: u64,
@@ -33,7 +34,7 @@ pub enum BucketFinding {
     },
     /// A sequence that already exists under another key.
     Double {
-        /// The key that comes later in the bucket's order.
+        /// The key that comes later in the bucket's order, or the folder if the keys have different templates.
         key: String,
         /// The sequence.
         sequence: u64,
@@ -64,7 +65,7 @@ pub enum BucketFinding {
 /// The exports of one Business Object in one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FolderSummary {
-    /// The prefix of the keys and the name of the Business Object.
+    /// The prefix of the keys, the gateway if it is in the key, and the name of the Business Object.
     pub folder: String,
     /// The number of exports.
     pub exports: u64,
@@ -101,7 +102,7 @@ pub fn walk_bucket(
     progress: ProgressCallback<'_>,
     found: &mut dyn FnMut(&BucketFinding),
 ) -> Result<WalkSummary, GatewayError> {
-    let mut folders: BTreeMap<String, FolderState> = BTreeMap::new();
+    let mut folders = Folders::default();
     let mut summary = WalkSummary::default();
     let mut findings = 0;
     let mut report = |finding: &BucketFinding| {
@@ -110,46 +111,116 @@ pub fn walk_bucket(
     };
     place.for_each_key(&mut |path| {
         summary.objects += 1;
-        let Some(key) = ExportKey::parse(path) else {
+        let mut readings = place.parse_key(path);
+        let Some(first) = readings.first() else {
             report(&BucketFinding::Foreign { key: path.to_owned() });
             return Ok(());
         };
-        let state = folders.entry(key.folder.to_owned()).or_default();
-        if !state.sequences.insert(key.sequence) {
+        let (mut chosen, mut object) = (0, None);
+        // The metadata of lines is read together with them.
+        if !keys_only && first.role != ObjectRole::Metadata {
+            let read = read_export(place, path, first.role)?;
+            chosen = readings.iter().position(|key| read.find_mismatch(key).is_none()).unwrap_or(0);
+            object = Some(read);
+        }
+        let key = readings.swap_remove(chosen);
+        let state = folders.state_of(&key);
+        if !state.sequences_of(key.role).insert(key.sequence) {
             report(&BucketFinding::Double { key: path.to_owned(), sequence: key.sequence });
         }
-        if !keys_only {
-            let CheckedObject { gateway, contents } = check_object(place, path, &key)?;
-            match contents {
+        if let Some(object) = object {
+            match object.check(&key) {
                 Ok(bytes) => summary.bytes += bytes,
                 Err(cause) => report(&BucketFinding::Damaged { key: path.to_owned(), cause }),
             }
-            if let Some(finding) = state.check_gateway(path, gateway) {
+            if let Some(finding) = state.check_gateway(path, object.headers.gateway) {
                 report(&finding);
             }
         }
         progress(summary.objects, summary.bytes);
         Ok(())
     })?;
-    for (folder, state) in folders {
-        for (from, to) in state.sequences.missing_ranges() {
+    for state in folders.merge_earlier_keys(&mut report) {
+        let FolderState { label: folder, sequences, gateway, .. } = state;
+        for (from, to) in sequences.missing_ranges() {
             report(&BucketFinding::Gap { folder: folder.clone(), from, to });
         }
-        let (exports, last) = (state.sequences.len(), state.sequences.last());
-        summary.folders.push(FolderSummary { folder, exports, last, gateway: state.gateway });
+        let (exports, last) = (sequences.len(), sequences.last());
+        if exports > 0 {
+            summary.folders.push(FolderSummary { folder, exports, last, gateway });
+        }
     }
     summary.findings = findings;
     Ok(summary)
 }
 
-/// The state for the exports of one Business Object.
+/// The exports by prefix and name, and by the gateway in the key, if there is one.
 #[derive(Default)]
+struct Folders(BTreeMap<(String, Option<String>), FolderState>);
+
+/// The state for the exports of one Business Object.
 struct FolderState {
+    label: String,
     sequences: Sequences,
+    /// The sequences of metadata objects.
+    metadata: Sequences,
     gateway: Option<String>,
 }
 
+impl Folders {
+    fn state_of(&mut self, key: &ExportKey) -> &mut FolderState {
+        let (folder, gateway) = (key.folder.clone(), key.gateway.clone());
+        self.0.entry((folder, gateway.clone())).or_insert_with(|| FolderState {
+            label: key.folder_label(),
+            sequences: Sequences::default(),
+            metadata: Sequences::default(),
+            gateway,
+        })
+    }
+
+    /// Joins keys without a gateway, which an earlier template has made, with those of the gateway that continued
+    /// their sequences. Returns the states.
+    fn merge_earlier_keys(
+        mut self,
+        report: &mut dyn FnMut(&BucketFinding),
+    ) -> impl Iterator<Item = FolderState> + use<> {
+        let earlier: Vec<String> = self
+            .0
+            .keys()
+            .filter(|(_, gateway)| gateway.is_none())
+            .map(|(f, _)| f.clone())
+            .collect();
+        for folder in earlier {
+            let Some(earlier) = self.0.remove(&(folder.clone(), None)) else { continue };
+            let mut later = self.0.iter_mut().filter(|((same, gateway), _)| {
+                *same == folder && (earlier.gateway.is_none() || *gateway == earlier.gateway)
+            });
+            match (later.next(), later.next()) {
+                (Some((_, later)), None) => {
+                    for sequence in earlier.sequences.iter() {
+                        if !later.sequences.insert(sequence) {
+                            let key = later.label.clone();
+                            report(&BucketFinding::Double { key, sequence });
+                        }
+                    }
+                }
+                _ => {
+                    self.0.insert((folder, None), earlier);
+                }
+            }
+        }
+        self.0.into_values()
+    }
+}
+
 impl FolderState {
+    fn sequences_of(&mut self, role: ObjectRole) -> &mut Sequences {
+        match role {
+            ObjectRole::Document | ObjectRole::Lines => &mut self.sequences,
+            ObjectRole::Metadata => &mut self.metadata,
+        }
+    }
+
     fn check_gateway(&mut self, path: &str, gateway: Option<String>) -> Option<BucketFinding> {
         let gateway = gateway?;
         let expected = self.gateway.get_or_insert_with(|| gateway.clone());
@@ -162,58 +233,176 @@ impl FolderState {
     }
 }
 
-struct CheckedObject {
-    gateway: Option<String>,
-    /// The bytes of the file, or why it is damaged.
-    contents: Result<u64, String>,
+/// An export that was read from the bucket.
+struct ReadExport {
+    headers: ObjectHeaders,
+    /// The metadata in the file and the bytes of the file, or why it is damaged.
+    contents: Result<(VerifiedFile, u64), String>,
+}
+
+impl ReadExport {
+    /// Returns the bytes of a valid file that fits its key, or why it is damaged.
+    fn check(&self, key: &ExportKey) -> Result<u64, String> {
+        let (_, bytes) = self.contents.as_ref().map_err(Clone::clone)?;
+        self.find_mismatch(key).map_or(Ok(*bytes), Err)
+    }
+
+    /// Returns how a reading of the key differs from the object, if that is valid.
+    fn find_mismatch(&self, key: &ExportKey) -> Option<String> {
+        let Ok((file, _)) = &self.contents else { return None };
+        let headers = &self.headers;
+        let (sequence, kind) = (key.sequence.to_string(), key.kind.map(Kind::name));
+        let extended = file.extended.as_ref();
+        let said = extended.map(|extended| extended.sequence.to_string());
+        let date =
+            if key.has_date(&file.export_date) { &file.export_date } else { &key.date_text() };
+        let pairs = [
+            (
+                "the sequence of its key and that of its metadata",
+                Some(sequence.as_str()),
+                headers.sequence.as_deref(),
+            ),
+            ("the sequence of its key and `sequence`", Some(sequence.as_str()), said.as_deref()),
+            (
+                "the name in its key and `object_type`",
+                Some(key.name.as_str()),
+                Some(file.object_type.as_str()),
+            ),
+            (
+                "the date in its key and `export_date`",
+                Some(date.as_str()),
+                Some(file.export_date.as_str()),
+            ),
+            ("the kind in its key and that of its metadata", kind, headers.kind.as_deref()),
+            (
+                "the kind in its key and `kind`",
+                kind,
+                extended.map(|extended| extended.kind.as_str()),
+            ),
+            (
+                "the gateway in its key and that of its metadata",
+                key.gateway.as_deref(),
+                headers.gateway.as_deref(),
+            ),
+        ];
+        pairs.into_iter().find_map(|(what, one, other)| match (one, other) {
+            (Some(one), Some(other)) if one != other => {
+                Some(format!("{what} differ: {one}, {other}"))
+            }
+            _ => None,
+        })
+    }
 }
 
 /// The maximum number of attempts to read one object when the connection breaks.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Reads and checks one object. Retries if the connection breaks.
-fn check_object(
-    place: &BucketLocation,
-    path: &str,
-    key: &ExportKey<'_>,
-) -> Result<CheckedObject, GatewayError> {
-    let mut attempts = 0;
-    loop {
-        attempts += 1;
-        let Some(mut object) = place.open_object(path)? else {
-            let contents = Err("it was listed but no longer exists".to_owned());
-            return Ok(CheckedObject { gateway: None, contents });
-        };
-        let gateway = object.gateway.take();
-        let read_error = match check_contents(object, key) {
-            Ok(contents) => return Ok(CheckedObject { gateway, contents }),
-            Err(ParseError::Unreadable(error)) => error,
-            Err(error) => {
-                let contents = Err(verify::to_gateway_error(error).to_string());
-                return Ok(CheckedObject { gateway, contents });
-            }
-        };
-        // An error of the decoder is no connection error, so a retry would not help.
-        if matches!(read_error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) {
-            let contents =
-                Err(format!("it cannot be decoded as its Content-Encoding says: {read_error}"));
-            return Ok(CheckedObject { gateway, contents });
-        }
-        if attempts == MAX_ATTEMPTS {
-            let text = format!("{path} could not be read: {read_error}");
-            return Err(GatewayError::new(ErrorClass::Internal, text));
-        }
-        std::thread::sleep(std::time::Duration::from_secs(1 << attempts));
+/// Why an object could not be read, or is not valid.
+enum ObjectError {
+    /// The bucket cannot be read.
+    Failed(GatewayError),
+    /// The connection broke.
+    Broken(io::Error),
+    /// The object is damaged.
+    Damaged(String),
+}
+
+impl From<GatewayError> for ObjectError {
+    fn from(error: GatewayError) -> Self {
+        Self::Failed(error)
     }
 }
 
-/// Returns the bytes of a valid object, or why it is damaged.
-fn check_contents(
+impl From<ParseError> for ObjectError {
+    fn from(error: ParseError) -> Self {
+        match error {
+            // An error of the decoder is no connection error, so a retry would not help.
+            ParseError::Unreadable(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+                ) =>
+            {
+                Self::Damaged(format!("it cannot be decoded as its Content-Encoding says: {error}"))
+            }
+            ParseError::Unreadable(error) => Self::Broken(error),
+            error => Self::Damaged(verify::to_gateway_error(error).to_string()),
+        }
+    }
+}
+
+impl From<io::Error> for ObjectError {
+    fn from(error: io::Error) -> Self {
+        ParseError::from(error).into()
+    }
+}
+
+/// Reads and checks one export. Retries if the connection breaks.
+fn read_export(
+    place: &BucketLocation,
+    path: &str,
+    role: ObjectRole,
+) -> Result<ReadExport, GatewayError> {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut headers = ObjectHeaders::default();
+        let contents = match read_contents(place, path, role, &mut headers) {
+            Ok(contents) => Ok(contents),
+            Err(ObjectError::Damaged(cause)) => Err(cause),
+            Err(ObjectError::Failed(error)) => return Err(error),
+            Err(ObjectError::Broken(error)) if attempts == MAX_ATTEMPTS => {
+                let text = format!("{path} could not be read: {error}");
+                return Err(GatewayError::new(ErrorClass::Internal, text));
+            }
+            Err(ObjectError::Broken(_)) => {
+                std::thread::sleep(std::time::Duration::from_secs(1 << attempts));
+                continue;
+            }
+        };
+        return Ok(ReadExport { headers, contents });
+    }
+}
+
+/// Returns the metadata and the bytes of a valid file. `headers` are set even if the file is damaged.
+fn read_contents(
+    place: &BucketLocation,
+    path: &str,
+    role: ObjectRole,
+    headers: &mut ObjectHeaders,
+) -> Result<(VerifiedFile, u64), ObjectError> {
+    let open = |key: &str, missing: &str| {
+        place.open_object(key)?.ok_or_else(|| ObjectError::Damaged(missing.to_owned()))
+    };
+    let object = open(path, "it was listed but no longer exists")?;
+    *headers = object.headers.clone();
+    let (file, bytes) = match key::metadata_key(path).filter(|_| role == ObjectRole::Lines) {
+        None => read_object(object, |body| verify::read_file(body))?,
+        Some(key) => {
+            let metadata = open(&key, &format!("its metadata {key} does not exist"))?;
+            let metadata = read_object(metadata, |body| verify::read_metadata_document(body));
+            let (metadata, _) = metadata.map_err(|error| match error {
+                ObjectError::Damaged(why) => {
+                    ObjectError::Damaged(format!("its metadata {key}: {why}"))
+                }
+                error => error,
+            })?;
+            read_object(object, |body| verify::read_lines(metadata, body))?
+        }
+    };
+    if headers.gateway.is_none() {
+        headers.gateway = file.extended.as_ref().map(|extended| extended.gateway_id.clone());
+    }
+    Ok((file, bytes))
+}
+
+/// Reads an object, and checks its SHA-256. Returns what was read and the number of bytes.
+fn read_object<T>(
     object: ObjectReader,
-    key: &ExportKey<'_>,
-) -> Result<Result<u64, String>, ParseError> {
-    let ObjectReader { body, encoding, sha256, sequence, .. } = object;
-    let body: Box<dyn Read> = match encoding.as_deref() {
+    read: impl FnOnce(&mut HashingReader) -> Result<T, ParseError>,
+) -> Result<(T, u64), ObjectError> {
+    let ObjectReader { body, headers } = object;
+    let body: Box<dyn Read> = match headers.encoding.as_deref() {
         None | Some("" | "identity") => body,
         Some("gzip") => Box::new(flate2::read::MultiGzDecoder::new(body)),
         Some("zstd") => {
@@ -221,37 +410,20 @@ fn check_contents(
             decoder.window_log_max(24)?;
             Box::new(decoder)
         }
-        Some(other) => return Ok(Err(format!("its Content-Encoding `{other}` is not supported"))),
+        Some(other) => {
+            let cause = format!("its Content-Encoding `{other}` is not supported");
+            return Err(ObjectError::Damaged(cause));
+        }
     };
     let mut hashed = HashingReader { body, hash: Sha256::new(), bytes: 0 };
-    let verified = verify::read_file(&mut hashed)?;
+    let value = read(&mut hashed)?;
     let found = to_hex(&hashed.hash.finalize());
-    let pairs = [
-        ("the SHA-256 of the file and `sha256` of its metadata", Some(found), sha256),
-        (
-            "the sequence of its key and that of its metadata",
-            Some(key.sequence.to_string()),
-            sequence,
-        ),
-        (
-            "the name in its key and `object_type`",
-            Some(key.name.clone()),
-            Some(verified.object_type),
-        ),
-        (
-            "the date in its key and `export_date`",
-            Some(key.date.to_owned()),
-            Some(verified.export_date),
-        ),
-    ];
-    for (what, one, other) in pairs {
-        if let (Some(one), Some(other)) = (one, other)
-            && one != other
-        {
-            return Ok(Err(format!("{what} differ: {one}, {other}")));
-        }
+    match headers.sha256 {
+        Some(said) if said != found => Err(ObjectError::Damaged(format!(
+            "the SHA-256 of the file and `sha256` of its metadata differ: {found}, {said}"
+        ))),
+        _ => Ok((value, hashed.bytes)),
     }
-    Ok(Ok(hashed.bytes))
 }
 
 /// A reader that hashes what it reads.

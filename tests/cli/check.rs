@@ -90,6 +90,20 @@ fn a_probable_mistake_is_a_warning() {
 }
 
 #[test]
+fn a_template_of_keys_without_a_kind_is_a_warning() {
+    let template =
+        |key: &str| format!("service.export.targets.plant:\n  type: directory\n  key: '{key}'\n");
+    let earlier = "{prefix}{name}/{name}-{date}-{sequence}.json";
+    let (status, answer) = check("application.yaml", &template(earlier));
+    assert_eq!(status, Some(0), "{answer}");
+    let expected = "service.export.targets.plant.key has neither {kind} nor {suffix}";
+    assert!(answer.contains(expected), "{answer}");
+    let (status, answer) = check("application.yaml", &template("{prefix}{name}.json"));
+    assert_eq!(status, Some(1), "{answer}");
+    assert!(answer.contains("it has no `{sequence}`"), "{answer}");
+}
+
+#[test]
 fn the_json_output_has_a_line_for_each_file() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("right.yaml"), MAPPING).unwrap();

@@ -114,3 +114,28 @@ fn a_profile_cannot_activate_profiles() {
     let found = load_errors(&in_dir(dir.path()));
     assert!(found.iter().any(|f| f.contains("application-a.yaml")), "{found:#?}");
 }
+
+#[test]
+fn a_template_of_keys_that_is_not_valid_is_refused_with_its_cause() {
+    for (template, cause) in [
+        ("{name}/{sequence}.json", "it does not begin with `{prefix}`"),
+        ("{prefix}{name}/{date}.json", "it has no `{sequence}`"),
+        (
+            "{prefix}{name}{sequence}.json",
+            "there is neither `/` nor `-` between `{name}` and `{sequence}`",
+        ),
+        ("{prefix}{name}/{sequence}", "it does not end in `.json`"),
+        ("{prefix}{name}/{sequense}.json", "`{sequense}` is not a placeholder"),
+    ] {
+        for property in ["service.export.targets.plant.key", "service.export.default.key"] {
+            let found = load_errors(&with_arguments(&[
+                &format!("--{}type=directory", property.trim_end_matches("key")),
+                &format!("--{property}={template}"),
+            ]));
+            assert_eq!(found.len(), 1, "{found:#?}");
+            assert!(found[0].starts_with(&format!("{property} = \"{template}\"")), "{found:#?}");
+            assert!(found[0].contains("expected a template of keys, such as {prefix}{name}/"));
+            assert!(found[0].contains(cause), "{found:#?}");
+        }
+    }
+}

@@ -1,6 +1,8 @@
 //! The sources of settings, the spellings of names there, and their precedence.
 use crate::loaded;
-use penstock_config::{Compression, Loaded, Sources, Target, TargetKind};
+use penstock_config::{
+    Compression, ExportFormat, KeyTemplate, Loaded, Sources, Target, TargetKind,
+};
 use std::fs::set_permissions;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
@@ -186,12 +188,36 @@ fn targets_are_merged_from_several_sources() {
             compression: Compression::None,
         },
         prefix: "gw1/".into(),
+        key: KeyTemplate::default(),
+        format: ExportFormat::Json,
     };
     assert_eq!(targets.named["plant.exports"], expected);
     let directory = TargetKind::Directory { path: Some("/mnt/out".into()) };
     assert!(targets.named["dir.one"].kind == directory);
     assert!(targets.default.as_ref().unwrap().kind == TargetKind::Directory { path: None });
     assert!(!format!("{loaded:?}{:?}", machine.sources).contains("very secret"));
+}
+
+#[test]
+fn targets_have_templates_of_keys_and_formats() {
+    let machine = Machine::new().etc(
+        "application.yaml",
+        "service.export:\n  metadata: extended\n  targets:\n    plant: {type: directory, key: '{prefix}{name}/{sequence}-{kind}.json', format: jsonl}\n    site: {type: directory}\n  default: {type: directory, key: '{prefix}{name}/{name}-{date}-{sequence}.json'}\n",
+    );
+    let loaded = machine.load();
+    let targets = &loaded.settings.targets;
+    let plant = &targets.named["plant"];
+    assert_eq!(plant.key.as_str(), "{prefix}{name}/{sequence}-{kind}.json");
+    assert_eq!(plant.format, ExportFormat::JsonLines);
+    let site = &targets.named["site"];
+    assert_eq!(site.key.as_str(), "{prefix}{name}/{name}-{date}-{sequence}{suffix}.json");
+    assert_eq!(site.format, ExportFormat::Json);
+    assert!(targets.has_extended_metadata);
+    assert!(!Machine::new().load().settings.targets.has_extended_metadata);
+    let warnings: Vec<_> =
+        loaded.warnings.iter().filter(|warning| warning.contains("{suffix}")).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].starts_with("service.export.default.key has neither {kind} nor {suffix}"));
 }
 
 #[test]

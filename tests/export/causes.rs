@@ -367,6 +367,36 @@ async fn a_lost_answer_with_write_only_credentials() {
     user.object(&bucket, &second.key).await;
 }
 
+/// With write-only credentials, the metadata that an attempt stored does not block the next attempt.
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_follow_their_metadata_with_write_only_credentials() {
+    let server = ceph();
+    let (id, user) = Server::user();
+    let bucket = create_write_only_bucket(&server, &id).await;
+    // An attempt sends HEAD, PUT and HEAD for the metadata and then for the lines. The link denies each HEAD, and is
+    // too busy for the first PUT of the lines.
+    let mut requests = 0;
+    let link = Link::to(&server.endpoint, move || {
+        requests += 1;
+        match requests {
+            1 | 3 | 4 | 6 | 8 | 9 | 11 => Fault::Deny,
+            5 => Fault::SlowDown,
+            _ => Fault::Pass,
+        }
+    })
+    .await;
+    let plant = Plant::new();
+    plant.pumps(0..1, 10);
+    let exporter = plant.quick(user.at(&link.endpoint).lines_target(&bucket));
+    let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+    let running = run(&exporter);
+    let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+    running.stop().await;
+    assert_eq!(entry.attempts, 2);
+    server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
+    user.check(&bucket, &[entry]).await;
+}
+
 /// With write-only credentials, the gateway cannot see whose object exists. It must not assume that the failed attempt
 /// stored it.
 #[tokio::test(flavor = "multi_thread")]

@@ -11,6 +11,7 @@
 use crate::support::link::{Fault, Link};
 use crate::support::s3::{Server, ceph, new_name, swift};
 use crate::support::{Plant, embedded, pump, push_one, run, until_status};
+use penstock_config::{ExportFormat, Target};
 use penstock_export::{ExportEntry, ExportRequester, Status};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -60,7 +61,10 @@ async fn everything_arrives(server: Server, deliveries: u64) {
             Link::to(&server.endpoint, random_faults(seed.wrapping_add(number), Arc::clone(&seen)))
                 .await;
         let name = format!("plant-{number}");
-        targets.named.insert(name.clone(), server.at(&link.endpoint).one(&bucket));
+        // Half of the targets have two objects for each export.
+        let format = if number % 2 == 0 { ExportFormat::Json } else { ExportFormat::JsonLines };
+        let target = Target { format, ..server.at(&link.endpoint).one(&bucket) };
+        targets.named.insert(name.clone(), target);
         links.push(link);
         names.push((name, bucket));
     }

@@ -5,6 +5,7 @@
 
 mod causes;
 mod directory;
+mod keys;
 mod killed;
 mod link;
 mod operate;

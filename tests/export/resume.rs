@@ -7,7 +7,7 @@ use crate::support::{
     Plant, embedded, files, find_target, pump, push_one, run, until, until_status,
 };
 use penstock_base::commit::NoClient;
-use penstock_config::{Compression, TargetKind, Targets};
+use penstock_config::{Compression, ExportFormat, TargetKind, Targets};
 use penstock_export::Status;
 use rand::rngs::StdRng;
 use rand::{RngCore as _, SeedableRng as _};
@@ -44,9 +44,15 @@ async fn until_no_uploads(server: &Server, bucket: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
-    for server in [ceph(), swift()] {
+    for (server, format) in [
+        (ceph(), ExportFormat::Json),
+        (ceph(), ExportFormat::JsonLines),
+        (swift(), ExportFormat::Json),
+        (swift(), ExportFormat::JsonLines),
+    ] {
         let bucket = new_name();
-        let (plant, link, targets) = plant_with_long_export(&server, &bucket).await;
+        let (plant, link, mut targets) = plant_with_long_export(&server, &bucket).await;
+        targets.named.values_mut().for_each(|target| target.format = format);
         let exporter = plant.quick(targets.clone());
         let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
         assert!(entry.bytes > 5 * PART);
@@ -56,6 +62,8 @@ async fn an_upload_continues_after_a_restart_with_the_missing_parts() {
         until_status(&exporter, &entry.id, Status::Blocked).await;
         running.stop().await;
         drop(exporter);
+        // The metadata is stored before the first part.
+        assert_eq!(server.keys(&bucket).await, Vec::from_iter(entry.metadata_key()));
         let before = link.sent();
 
         let plant = plant.restart();

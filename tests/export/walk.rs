@@ -4,7 +4,7 @@
 
 use crate::support::s3::{ceph, new_name};
 use crate::support::{Plant, embedded, files, pump, push_one, run, until_status};
-use penstock_config::{Compression, TargetKind, Targets};
+use penstock_config::{Compression, ExportFormat, TargetKind, Targets};
 use penstock_export::walk::{
     BucketFinding, BucketLocation, ReadCredentials, WalkSummary, walk_bucket,
 };
@@ -119,6 +119,79 @@ async fn a_complete_directory_passes_and_each_damage_is_found() {
         assert!(text.contains(words), "{words}: {text}");
     }
     assert_eq!(files(&root).len(), 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_with_keys_of_several_templates_and_formats_is_complete() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create(&bucket).await;
+    let plant = Plant::new();
+    let by_kind = "{prefix}{kind}/{gateway}/{name}/{yyyy}/{sequence}.json";
+    let mut entries = Vec::new();
+    let mut last = embedded();
+    for (key, format, compression) in [
+        ("{prefix}{name}/{name}-{date}-{sequence}.json", ExportFormat::Json, Compression::None),
+        (
+            "{prefix}{name}/{name}-{date}-{sequence}{suffix}.json",
+            ExportFormat::JsonLines,
+            Compression::Gzip,
+        ),
+        (by_kind, ExportFormat::JsonLines, Compression::None),
+        (by_kind, ExportFormat::Json, Compression::Zstd),
+    ] {
+        let mut targets = server.target(&bucket);
+        targets.has_extended_metadata = format == ExportFormat::Json;
+        for target in targets.named.values_mut() {
+            (target.key, target.format) = (key.parse().unwrap(), format);
+            if let TargetKind::S3 { compression: chosen, .. } = &mut target.kind {
+                *chosen = compression;
+            }
+        }
+        entries.extend(deliver(&plant, targets.clone(), 2).await);
+        last = targets;
+    }
+    assert_eq!(entries[7].key, entries[6].key.replace("000000000007", "000000000008"));
+    let dir = plant.dir.path().to_owned();
+    let check = move |keys_only: bool, targets: Targets| {
+        let place = BucketLocation::of_target(&targets, &dir, "plant-a").unwrap();
+        let mut found = Vec::new();
+        let report = &mut |finding: &BucketFinding| found.push(finding.clone());
+        let summary = walk_bucket(&place, keys_only, &mut |_, _| {}, report).unwrap();
+        (summary, found)
+    };
+    for keys_only in [false, true] {
+        let (check, targets) = (check.clone(), last.clone());
+        let (summary, found) =
+            tokio::task::spawn_blocking(move || check(keys_only, targets)).await.unwrap();
+        assert!(found.is_empty(), "{found:?}");
+        // Four exports have their metadata in objects of their own.
+        assert_eq!((summary.objects, summary.folders.len()), (12, 1), "{summary:?}");
+        assert_eq!((summary.folders[0].exports, summary.folders[0].last), (8, 8));
+    }
+
+    // The object's metadata contradicts the kind in the key, and the metadata of lines is damaged.
+    let (_, body) = server.object(&bucket, &entries[4].key).await;
+    let body = String::from_utf8(body).unwrap();
+    let more = [
+        ("x-amz-meta-kind", "deleted"),
+        ("x-amz-meta-gateway-id", "gateway-1"),
+        ("x-amz-meta-sha256", entries[4].sha256.as_str()),
+    ];
+    server.put(&bucket, &entries[4].key, &body, &more).await;
+    server.put(&bucket, &entries[5].metadata_key().unwrap(), "{}", &[]).await;
+    let (_, found) = tokio::task::spawn_blocking(move || check(false, last)).await.unwrap();
+    let causes: Vec<_> = found
+        .iter()
+        .map(|finding| match finding {
+            BucketFinding::Damaged { cause, .. } => cause.as_str(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(causes.len(), 2, "{causes:?}");
+    assert!(
+        causes[0].contains("the kind in its key and that of its metadata differ: full, deleted")
+    );
+    assert!(causes[1].contains("its metadata edge 1/full/gateway-1/"), "{causes:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

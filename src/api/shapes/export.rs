@@ -162,10 +162,28 @@ pub(crate) struct ExportMetadata {
     pub(crate) object_type: String,
     /// Objects in `data`.
     pub(crate) object_count: u64,
-    /// SHA-256 of the bytes of `data`, lowercase hex.
+    /// SHA-256 of the bytes of `data`, or of the lines, lowercase hex.
     pub(crate) data_checksum: String,
     /// `SHA-256`
     pub(crate) checksum_algorithm: String,
+    /// As in the export. This and the members after it are only in extended metadata (`service.export.metadata`).
+    #[salvo(schema(required = false, nullable = false))]
+    pub(crate) kind: Option<ExportKind>,
+    /// As in the export.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(crate) sequence: Option<u64>,
+    /// The id of the gateway.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(crate) gateway_id: Option<String>,
+    /// The id of the export.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(crate) export_id: Option<String>,
+    /// The version of the Business Object.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(crate) schema_version: Option<u64>,
+    /// The journal sequence of the last commit before the export was rendered. The export has every change up to it.
+    #[salvo(schema(required = false, nullable = false))]
+    pub(crate) commit: Option<u64>,
 }
 
 /// A target and its state.

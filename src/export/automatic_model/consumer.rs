@@ -1,6 +1,9 @@
 //! A model of a consumer, which applies the files of each target in sequence order.
 use crate::Exporter;
 use crate::entry::{ExportEntry, Kind, Status};
+use crate::record;
+use crate::verify;
+use penstock_config::ExportFormat;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -22,11 +25,9 @@ impl Consumer {
             let ExportEntry { target, business_object_name: name, .. } = &entry;
             let files = self.files.entry((target.clone(), name.clone())).or_default();
             files.entry(entry.sequence).or_insert_with(|| {
-                let content = exporter.open_content(&entry.id).unwrap();
-                let file: Value = serde_json::from_reader(content.file).unwrap();
-                let data = file["data"].as_array().unwrap().clone();
+                let data = read_data(exporter, &entry);
                 assert_eq!(data.len() as u64, entry.object_count);
-                (entry.kind, data)
+                (kind_in_key(&entry), data)
             });
         }
     }
@@ -58,4 +59,48 @@ impl Consumer {
         }
         held
     }
+}
+
+/// Returns the kind that the key of an export tells.
+fn kind_in_key(entry: &ExportEntry) -> Kind {
+    let key = entry.key.as_str();
+    let is_kind =
+        |kind: &str| key.contains(&format!(".{kind}.json")) || key.starts_with(&format!("{kind}/"));
+    let kind = match (is_kind("incremental"), is_kind("deleted")) {
+        (true, _) => Kind::Incremental,
+        (_, true) => Kind::Deleted,
+        _ => Kind::Full,
+    };
+    assert_eq!(kind, entry.kind, "{key}");
+    kind
+}
+
+/// Reads the objects of an export, and checks its metadata.
+fn read_data(exporter: &Exporter, entry: &ExportEntry) -> Vec<Value> {
+    let text = std::io::read_to_string(exporter.open_content(&entry.id).unwrap().file).unwrap();
+    let (verified, data) = match entry.format() {
+        ExportFormat::Json => {
+            let file: Value = serde_json::from_str(&text).unwrap();
+            let data = file["data"].as_array().unwrap().clone();
+            (verify::read_file(text.as_bytes()).unwrap(), data)
+        }
+        ExportFormat::JsonLines => {
+            let queue = &exporter.inner.queue;
+            let order = record::read_order(&queue.store.read(), &entry.id).unwrap().unwrap();
+            let record = record::read_by_order(&queue.store.read(), order).unwrap().unwrap();
+            let metadata = record.metadata.unwrap();
+            let metadata = verify::read_metadata_document(metadata.as_bytes()).unwrap();
+            let data = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+            (verify::read_lines(metadata, text.as_bytes()).unwrap(), data)
+        }
+    };
+    let extended = verified.extended.unwrap();
+    assert_eq!(extended.kind, entry.kind.name());
+    assert_eq!((extended.sequence, &extended.export_id), (entry.sequence, &entry.id));
+    assert!(extended.schema_version > 0 && extended.commit > 0);
+    assert_eq!(
+        (&verified.data_checksum, verified.object_count),
+        (&entry.data_checksum, entry.object_count)
+    );
+    data
 }

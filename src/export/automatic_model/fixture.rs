@@ -10,7 +10,7 @@ use penstock_base::commit::NoClient;
 use penstock_base::disk::Disk;
 use penstock_base::error::GatewayError;
 use penstock_base::events::EventBus;
-use penstock_config::Targets;
+use penstock_config::{ExportFormat, KeyTemplate, Target, TargetKind, Targets};
 use penstock_model::catalogue::{Catalogue, IfMatch, Requester};
 use penstock_model::change_feed;
 use penstock_model::ingest::Mode;
@@ -46,6 +46,27 @@ pub(super) struct Fixture {
     pub(super) max_holders: usize,
 }
 
+/// Returns targets that differ in the format and the keys of their files.
+fn configured_targets() -> Targets {
+    let target = |key: KeyTemplate, format| Target {
+        kind: TargetKind::Directory { path: None },
+        prefix: String::new(),
+        key,
+        format,
+    };
+    let by_kind = "{prefix}{kind}/{name}/{sequence}.json".parse().unwrap();
+    let targets = [
+        target(KeyTemplate::default(), ExportFormat::Json),
+        target(by_kind, ExportFormat::JsonLines),
+    ];
+    Targets {
+        named: TARGETS.map(str::to_owned).into_iter().zip(targets).collect(),
+        history_bytes: 1 << 30,
+        has_extended_metadata: true,
+        ..Targets::default()
+    }
+}
+
 fn open_exporter(
     dir: &Path,
     elapsed: &Arc<AtomicU64>,
@@ -59,7 +80,7 @@ fn open_exporter(
         .with_elapsed(move || elapsed.load(Ordering::Relaxed))
         .with_max_holders(most_holders);
     let options = ExportOptions {
-        targets: Targets { history_bytes: 1 << 30, ..Targets::default() },
+        targets: configured_targets(),
         gateway_id: "gateway-1".to_owned(),
         data_dir: dir.to_owned(),
         history: 10_000,

@@ -91,6 +91,7 @@ mod tests {
             kept: true,
             covers: None,
             made_for: None,
+            metadata: None,
         }
     }
 
@@ -154,6 +155,7 @@ mod tests {
         record.kept = false;
         record.covers = Some((4, 5));
         record.made_for = Some("https://s3.example/plant".to_owned());
+        record.metadata = Some("{\"metadata\":{}}".to_owned());
         let text = [
             BEFORE_KIND,
             r#""kind":"full","status":"delivered","#,
@@ -161,7 +163,7 @@ mod tests {
             r#""clock":"behind","deliveredAt":"2026-03-01T12:00:01.000Z","attempts":2,"#,
             r#""lastError":"connection refused","pushedBy":"an account","traceparent":"00-a-b-01","#,
             r#""warnings":["a \"warning\""]},"place":9,"kept":false,"covers":[4,5],"#,
-            r#""made_for":"https://s3.example/plant"}"#,
+            r#""made_for":"https://s3.example/plant","metadata":"{\"metadata\":{}}"}"#,
         ];
         assert_stored_form(&text.concat(), &record);
     }

@@ -114,7 +114,7 @@ impl Bucket {
     ) -> Result<UploadRecord, DeliveryFailure> {
         let mut request = S3Request::new(Method::POST, &entry.key);
         request.query = &[("uploads", "")];
-        request.headers = self.build_headers(entry, content)?;
+        request.headers = self.build_headers(entry, content.encoding)?;
         let answer = self.send(request).await?;
         let upload = first_element(&answer.body, "UploadId");
         let (200..=299, Some(upload)) = (answer.status, upload) else {

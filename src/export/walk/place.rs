@@ -1,10 +1,11 @@
 //! The location of the objects to check: a directory or a bucket.
 use crate::backoff::DeliveryTimings;
 use crate::cause::DeliveryFailure;
+use crate::key::ExportKey;
 use crate::s3::Bucket;
-use crate::target;
+use crate::target::{self, FileSettings};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_config::{Compression, TargetKind, Targets};
+use penstock_config::{Compression, KeyTemplate, TargetKind, Targets};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,13 @@ const MAX_ATTEMPTS: u32 = 4;
 
 /// The location of the objects.
 #[derive(Debug)]
-pub struct BucketLocation(LocationKind);
+pub struct BucketLocation {
+    kind: LocationKind,
+    /// The templates of the keys, those with the most placeholders first: they match the fewest keys.
+    templates: Vec<KeyTemplate>,
+    /// The prefix of the target, if it is known.
+    prefix: Option<String>,
+}
 
 #[derive(Debug)]
 enum LocationKind {
@@ -40,12 +47,20 @@ pub struct ReadCredentials {
 /// An object to read.
 pub(super) struct ObjectReader {
     pub(super) body: Box<dyn Read>,
+    pub(super) headers: ObjectHeaders,
+}
+
+/// The headers of an object in a bucket. A file in a directory has none.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ObjectHeaders {
     /// The value of the `Content-Encoding` header.
     pub(super) encoding: Option<String>,
     /// `sha256` of its metadata.
     pub(super) sha256: Option<String>,
     /// `sequence` of its metadata.
     pub(super) sequence: Option<String>,
+    /// `kind` of its metadata.
+    pub(super) kind: Option<String>,
     /// `gateway-id` of its metadata.
     pub(super) gateway: Option<String>,
 }
@@ -53,7 +68,25 @@ pub(super) struct ObjectReader {
 impl BucketLocation {
     /// Returns the location of a directory.
     pub fn of_directory(path: PathBuf) -> Self {
-        Self(LocationKind::Directory(path))
+        Self::of_kind(LocationKind::Directory(path))
+    }
+
+    fn of_kind(kind: LocationKind) -> Self {
+        Self { kind, templates: vec![KeyTemplate::default()], prefix: None }
+    }
+
+    /// Reads keys by these templates too, besides the default and the target's own.
+    #[must_use]
+    pub fn with_templates(mut self, templates: impl IntoIterator<Item = KeyTemplate>) -> Self {
+        self.templates.extend(templates);
+        self.templates.sort_by_key(|template| std::cmp::Reverse(template.placeholder_count()));
+        self.templates.dedup();
+        self
+    }
+
+    /// Returns every reading of a key.
+    pub(super) fn parse_key(&self, path: &str) -> Vec<ExportKey> {
+        ExportKey::parse_all(path, &self.templates, self.prefix.as_deref())
     }
 
     /// Returns the location of a configured target.
@@ -66,12 +99,14 @@ impl BucketLocation {
         bucket_name: &str,
     ) -> Result<Self, GatewayError> {
         let invalid = |cause: String| GatewayError::new(ErrorClass::Invalid, cause);
-        match target::resolve_kind(targets, bucket_name).map_err(invalid)? {
+        let FileSettings { prefix, key, .. } = target::file_settings(targets, bucket_name);
+        let place = match target::resolve_kind(targets, bucket_name).map_err(invalid)? {
             Some(kind @ TargetKind::S3 { .. }) => {
-                Self::of_bucket(kind, bucket_name, target::key_prefix(targets, bucket_name))
+                Self::of_bucket(kind, bucket_name, prefix.clone())?
             }
-            kind => Ok(Self::of_directory(target::directory_path(data_dir, kind, bucket_name))),
-        }
+            kind => Self::of_directory(target::directory_path(data_dir, kind, bucket_name)),
+        };
+        Ok(Self { prefix: Some(prefix), ..place }.with_templates([key]))
     }
 
     /// Returns the location of the bucket at `https://HOST[:PORT]/BUCKET[/PREFIX]`.
@@ -111,7 +146,7 @@ impl BucketLocation {
         let runtime = std::sync::Arc::new(runtime.map_err(internal)?);
         let bucket =
             Bucket::open(kind, name, "", &DeliveryTimings::default()).map_err(to_gateway_error)?;
-        Ok(Self(LocationKind::Bucket { runtime, bucket: Box::new(bucket), prefix }))
+        Ok(Self::of_kind(LocationKind::Bucket { runtime, bucket: Box::new(bucket), prefix }))
     }
 
     /// Passes every key in the bucket to `each`, including the prefix.
@@ -119,7 +154,7 @@ impl BucketLocation {
         &self,
         each: &mut dyn FnMut(&str) -> Result<(), GatewayError>,
     ) -> Result<(), GatewayError> {
-        match &self.0 {
+        match &self.kind {
             LocationKind::Directory(root) => for_each_file(root, root, each),
             LocationKind::Bucket { runtime, bucket, prefix } => {
                 let mut after: Option<String> = None;
@@ -139,14 +174,11 @@ impl BucketLocation {
 
     /// Opens an object. Returns `None` if it does not exist.
     pub(super) fn open_object(&self, key: &str) -> Result<Option<ObjectReader>, GatewayError> {
-        match &self.0 {
+        match &self.kind {
             LocationKind::Directory(root) => match File::open(root.join(key)) {
                 Ok(file) => Ok(Some(ObjectReader {
                     body: Box::new(file),
-                    encoding: None,
-                    sha256: None,
-                    sequence: None,
-                    gateway: None,
+                    headers: ObjectHeaders::default(),
                 })),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(unreadable_error(&root.join(key), &error)),
@@ -156,11 +188,15 @@ impl BucketLocation {
                 let Some(response) = response else { return Ok(None) };
                 let header =
                     |name: &str| Some(response.headers().get(name)?.to_str().ok()?.to_owned());
-                Ok(Some(ObjectReader {
+                let headers = ObjectHeaders {
                     encoding: header("content-encoding"),
                     sha256: header("x-amz-meta-sha256"),
                     sequence: header("x-amz-meta-sequence"),
+                    kind: header("x-amz-meta-kind"),
                     gateway: header("x-amz-meta-gateway-id"),
+                };
+                Ok(Some(ObjectReader {
+                    headers,
                     body: Box::new(ResponseReader {
                         runtime: std::sync::Arc::clone(runtime),
                         response,

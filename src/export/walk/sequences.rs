@@ -39,23 +39,26 @@ impl Sequences {
         self.last
     }
 
+    /// Returns the sequences in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = u64> {
+        self.blocks.iter().flat_map(|(block, words)| {
+            (0..).zip(words.iter()).flat_map(move |(at, word)| {
+                (0..64)
+                    .filter(move |bit| word & (1 << bit) != 0)
+                    .map(move |bit| block * SEQUENCES_PER_BLOCK + at * 64 + bit)
+            })
+        })
+    }
+
     /// Returns the missing ranges below the highest sequence, both ends included.
     pub(super) fn missing_ranges(&self) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut next = 1;
-        for (block, words) in &self.blocks {
-            for (at, word) in (0..).zip(words.iter()) {
-                for bit in 0..64 {
-                    let sequence = block * SEQUENCES_PER_BLOCK + at * 64 + bit;
-                    if word & (1 << bit) == 0 {
-                        continue;
-                    }
-                    if sequence > next {
-                        gaps.push((next, sequence - 1));
-                    }
-                    next = sequence + 1;
-                }
+        for sequence in self.iter() {
+            if sequence > next {
+                gaps.push((next, sequence - 1));
             }
+            next = sequence + 1;
         }
         gaps
     }
@@ -75,6 +78,7 @@ mod tests {
             for sequence in seen {
                 prop_assert_eq!(sequences.insert(sequence), model.insert(sequence));
             }
+            prop_assert!(sequences.iter().eq(model.iter().copied()));
             let last = model.last().copied().unwrap_or(0);
             prop_assert_eq!((sequences.len(), sequences.last()), (model.len() as u64, last));
             let missing: Vec<u64> = (1..=last).filter(|sequence| !model.contains(sequence)).collect();

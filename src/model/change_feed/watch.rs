@@ -49,9 +49,11 @@ pub(crate) struct WatchedDefinitions {
     pub(super) views: Vec<WatchedView>,
     /// The natural keys, each namespace once.
     pub(crate) keys: Vec<NaturalKey>,
-    /// For each Business Object its id, its version, and the filter that its members satisfy; `None` if this version of
-    /// the gateway cannot determine them.
-    objects: Vec<(String, u64, Option<SubjectFilter>)>,
+    /// The filters that members of the Business Objects satisfy. If this version of the gateway cannot determine the
+    /// members of one, its filter has no condition.
+    pub(crate) members: Vec<SubjectFilter>,
+    /// The version of each Business Object, by its id.
+    versions: HashMap<String, u64>,
 }
 
 /// Marks a Business Object whose objects changed since its last export on change.
@@ -238,25 +240,15 @@ impl WatchedDefinitions {
             if is_watched(&object) {
                 definitions.views.push(WatchedView::new(&object, compiled.as_ref(), filter.clone()));
             }
-            definitions.objects.push((object.id, object.version, filter));
+            definitions.members.push(filter.unwrap_or_default());
+            definitions.versions.insert(object.id, object.version);
         }
         Ok(definitions)
     }
 
     /// Returns the version of a Business Object; `None` if it is not stored.
     pub(crate) fn version_of(&self, id: &str) -> Option<u64> {
-        self.objects.iter().find(|(other, ..)| other == id).map(|(_, version, _)| *version)
-    }
-
-    /// Returns whether an object may be a member of a Business Object.
-    pub(crate) fn may_be_member(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
-        for (.., filter) in &self.objects {
-            match filter {
-                Some(filter) if !members::satisfies_filter(read, filter, uri)? => {}
-                _ => return Ok(true),
-            }
-        }
-        Ok(false)
+        self.versions.get(id).copied()
     }
 }
 

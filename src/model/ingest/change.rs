@@ -42,7 +42,8 @@ pub(super) fn apply_request(
         condition: request.condition,
         findings: Findings::default(),
         warnings: Warnings::default(),
-        orphans: Orphans::default(),
+        // What a MERGE unlinks may be an object of its own.
+        orphans: Orphans::keeping(if request.mode == Mode::Merge { &definitions.members } else { &[] }),
         repeats: RepeatedObjects::default(),
         minted: HashSet::new(),
         claimed: HashSet::new(),
@@ -88,8 +89,7 @@ pub(super) fn apply_request(
         return Err(condition_error());
     }
     let RequestWriter { transaction, orphans, mut warnings, unlinked, .. } = writer;
-    let members = (request.mode == Mode::Merge).then_some(&*definitions);
-    let removed = orphans.remove_orphans(transaction, &scope, members)?;
+    let removed = orphans.remove_orphans(transaction, &scope)?;
     warn_of_unlinked(&unlinked, &removed, &mut warnings);
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
@@ -128,7 +128,7 @@ pub(super) fn remove_objects<'a>(
         let outcome = deletion.delete(shape, 0, uri.clone())?;
         deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
     }
-    Ok(deleted + orphans.remove_orphans(transaction, &WriteScope::ALL, None)?.len() as u64)
+    Ok(deleted + orphans.remove_orphans(transaction, &WriteScope::ALL)?.len() as u64)
 }
 
 /// Applies one object of the request. Returns `None` if the object has an error.

@@ -5,7 +5,6 @@
 //! collects everything that is reachable from the suspects through the mapping. An object of this set is alive if
 //! something outside the set, or another live object, refers to it. The others are removed.
 use super::write_scope::WriteScope;
-use crate::change_feed::WatchedDefinitions;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::members::satisfies_any;
 use crate::view::find_owning_field;
@@ -55,13 +54,12 @@ impl<'m> Orphans<'m> {
         self.named.insert(uri);
     }
 
-    /// Removes the quads of the write scope about the orphans, except those of foreign objects, and, with `members`, of the
-    /// members of a Business Object. Returns the objects that lost quads.
+    /// Removes the quads of the write scope about the orphans, except those of foreign and of kept objects. Returns the
+    /// objects that lost quads.
     pub(super) fn remove_orphans(
         self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,
-        members: Option<&WatchedDefinitions>,
     ) -> Result<Vec<NamedNode>, GatewayError> {
         let Self { suspects, named, kept } = self;
         if suspects.is_empty() {
@@ -74,10 +72,6 @@ impl<'m> Orphans<'m> {
                 || is_referred_from_outside(transaction, uri, &reached, scope)?
                 || scope.is_foreign(transaction, uri)?
                 || satisfies_any(transaction, kept, uri)?
-                || match members {
-                    Some(definitions) => definitions.may_be_member(transaction, uri)?,
-                    None => false,
-                }
             {
                 living.push(uri.clone());
             }

@@ -7,7 +7,7 @@ pub(crate) mod s3;
 
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::error::GatewayError;
-use penstock_config::{Target, TargetKind, Targets};
+use penstock_config::{ExportFormat, KeyTemplate, Target, TargetKind, Targets};
 use penstock_export::{ExportEntry, ExportOptions, ExportRequester, Exporter, Status, TargetState};
 use penstock_model::catalogue::Catalogue;
 use penstock_model::mapping::{self, Field, FieldKind, Mapping, Property, Shape};
@@ -232,7 +232,12 @@ pub(crate) fn embedded() -> Targets {
 }
 
 pub(crate) fn directory(path: &Path) -> Target {
-    Target { kind: TargetKind::Directory { path: Some(path.to_owned()) }, prefix: String::new() }
+    Target {
+        kind: TargetKind::Directory { path: Some(path.to_owned()) },
+        prefix: String::new(),
+        key: KeyTemplate::default(),
+        format: ExportFormat::Json,
+    }
 }
 
 /// Starts the exporter.

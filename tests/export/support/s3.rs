@@ -1,6 +1,6 @@
 //! The real S3 servers: checks the content of their buckets, and sets permissions.
 use super::{Plant, embedded};
-use penstock_config::{Compression, Target, TargetKind, Targets};
+use penstock_config::{Compression, ExportFormat, KeyTemplate, Target, TargetKind, Targets};
 use penstock_export::{DeliveryTimings, ExportEntry, Exporter, FailureClass};
 use s3::region::Region;
 use s3::signing;
@@ -86,6 +86,15 @@ impl Server {
         targets
     }
 
+    /// Returns targets with `plant-a`, whose files have one object a line.
+    pub(crate) fn lines_target(&self, bucket: &str) -> Targets {
+        let mut targets = self.target(bucket);
+        for target in targets.named.values_mut() {
+            target.format = ExportFormat::JsonLines;
+        }
+        targets
+    }
+
     pub(crate) fn one(&self, bucket: &str) -> Target {
         let kind = TargetKind::S3 {
             endpoint: self.endpoint.clone(),
@@ -97,7 +106,12 @@ impl Server {
             ca_file: None,
             compression: Compression::None,
         };
-        Target { kind, prefix: "edge 1/".to_owned() }
+        Target {
+            kind,
+            prefix: "edge 1/".to_owned(),
+            key: KeyTemplate::default(),
+            format: ExportFormat::Json,
+        }
     }
 
     /// Sends a signed request to `/PATH?QUERY`, both encoded. Returns status, headers and body of the answer.
@@ -249,7 +263,8 @@ impl Server {
     /// Checks that the bucket has exactly these exports, each once and byte for byte.
     pub(crate) async fn check(&self, bucket: &str, entries: &[ExportEntry]) {
         use sha2::{Digest as _, Sha256};
-        let mut expected: Vec<_> = entries.iter().map(|entry| entry.key.clone()).collect();
+        let keys_of = |entry: &ExportEntry| [Some(entry.key.clone()), entry.metadata_key()];
+        let mut expected: Vec<_> = entries.iter().flat_map(keys_of).flatten().collect();
         expected.sort();
         assert_eq!(self.keys(bucket).await, expected);
         for entry in entries {
@@ -260,6 +275,17 @@ impl Server {
             assert_eq!(said("x-amz-meta-sha256"), Some(entry.sha256.clone()));
             assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.clone()));
             assert_eq!(said("x-amz-meta-sequence"), Some(entry.sequence.to_string()));
+            assert_eq!(said("content-type").as_deref(), Some(entry.media_type()));
+            let Some(key) = entry.metadata_key() else { continue };
+            let (headers, body) = self.object(bucket, &key).await;
+            let metadata: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let checksum = metadata.pointer("/metadata/data_checksum");
+            assert_eq!(checksum, Some(&entry.data_checksum.clone().into()));
+            let said =
+                |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!(said("x-amz-meta-sha256"), Some(format!("{:x}", Sha256::digest(&body))));
+            assert_eq!(said("x-amz-meta-export-id"), Some(entry.id.clone()));
+            assert_eq!(said("content-type").as_deref(), Some("application/json"));
         }
     }
 }

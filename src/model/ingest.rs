@@ -5,6 +5,9 @@
 //! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
+//! With `onError=skip`, `partial` leaves out the objects with errors (`rejections`) and those that need them
+//! (`dependents`), and stores them as dead letters.
+//!
 //! Only one object of the request is in memory at a time. `dry_run` shows what sample data would become with a
 //! definition that is not stored yet.
 //!
@@ -25,6 +28,7 @@ mod bounded;
 mod change;
 mod convert;
 mod delete;
+mod dependents;
 mod dry_run;
 mod expire;
 mod findings;
@@ -32,12 +36,18 @@ mod idempotency;
 mod lines;
 mod literal;
 mod mapping_namespaces;
+mod minted;
 mod mode;
 mod node;
+mod objects;
+mod on_error;
 mod orphans;
+mod partial;
 mod record;
+mod rejections;
 mod repeats;
 mod request;
+mod retry;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -46,11 +56,13 @@ mod write;
 mod write_history;
 mod write_scope;
 
-pub use answer::{Answer, Nested, Outcome, Status, Warning};
+pub use answer::{Answer, Nested, Outcome, RejectedObject, Status, Warning};
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub use expire::remove_expired;
 pub use mode::Mode;
+pub use on_error::OnError;
 pub use record::{Record, list_records, read_record};
 pub use request::{ApiKey, Body, Limits, Request};
+pub use retry::missing_letter_error;
 pub use run::ingest;
 pub use write_history::{WriteHistory, find_write_history};

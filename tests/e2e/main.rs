@@ -26,6 +26,7 @@ mod notify;
 mod process;
 mod readme;
 mod rebuild;
+mod rejected;
 mod restored;
 mod s3;
 mod s3_clock;

@@ -35,6 +35,7 @@ mod opening;
 mod poisoned;
 mod problems;
 mod pushes;
+mod rejected;
 mod revoked;
 mod roles;
 mod server;

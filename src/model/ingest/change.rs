@@ -4,27 +4,43 @@ use super::convert::{Converter, format_value};
 use super::delete::Deletion;
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
+use super::minted::MintedUris;
+use super::objects::{ReadObject, read_objects};
 use super::orphans::Orphans;
+use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
-use super::{Answer, Body, Limits, Mode, Request, lines};
+use super::{Answer, Limits, Mode, Request};
+use crate::dead_letters::ObjectError;
 use crate::mapping::Shape;
 use crate::members;
 use crate::resource::Compiled;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::json::{self, Json};
+use penstock_base::json::Json;
 use penstock_store::Transaction;
 use std::collections::HashSet;
 
-/// Applies the request to the transaction without committing it. Returns the answer, and the nested objects that were
-/// removed because nothing refers to them any more.
-pub(super) fn apply_request(
+/// What a request changed in its transaction.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) answer: Answer,
+    /// The nested objects that were removed because nothing refers to them any more.
+    pub(super) removed: Vec<NamedNode>,
+}
+
+/// Applies the objects of the request to the transaction without committing it. With `rejections`, it leaves out these
+/// objects, and adds those that have errors.
+///
+/// # Errors
+/// Returns the errors that concern the whole request. Without `rejections` also the errors of the objects, together.
+pub(super) fn apply_objects(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
-) -> Result<(Answer, Vec<NamedNode>), GatewayError> {
+    mut rejections: Option<&mut Rejections>,
+) -> Result<Applied, GatewayError> {
     let mapping = &request.business_object.mapping;
     let spaces = MappingNamespaces::read(transaction, mapping)?;
     let business_objects = [request.business_object];
@@ -42,14 +58,18 @@ pub(super) fn apply_request(
         warnings: Warnings::default(),
         orphans: Orphans::default(),
         repeats: RepeatedObjects::default(),
-        minted: HashSet::new(),
+        minted: MintedUris::default(),
         claimed: HashSet::new(),
         created_nested: HashSet::new(),
         nested: Vec::new(),
     };
     let mut answer = Answer::new(request.mode);
-    let mut each = |index, json| {
-        if let Some(outcome) = apply_object(&mut writer, &mapping.root, index, json)? {
+    let read = read_objects(request.body, limits, &mut |object| {
+        let outcome = match rejections.as_deref_mut() {
+            Some(rejections) => apply_or_reject(&mut writer, &mapping.root, object, rejections)?,
+            None => apply_object(&mut writer, &mapping.root, object.index, object.json?)?,
+        };
+        if let Some(outcome) = outcome {
             answer.push(outcome);
         }
         if writer.findings.is_full() {
@@ -57,11 +77,7 @@ pub(super) fn apply_request(
         } else {
             Ok(())
         }
-    };
-    let read = match request.body {
-        Body::Json(text) => json::parse_data(text, limits.nesting, limits.objects, &mut each),
-        Body::Lines { text, first } => lines::parse_lines(text, limits.nesting, first, &mut each),
-    };
+    });
     if let Err(error) = read {
         if error.class != ErrorClass::Invalid {
             return Err(error);
@@ -74,13 +90,42 @@ pub(super) fn apply_request(
         return Err(error);
     }
     let RequestWriter { transaction, orphans, mut warnings, .. } = writer;
+    transaction.release_savepoint();
     let removed = orphans.remove_orphans(transaction, &scope)?;
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
         warn_of_non_members(transaction, request.business_object, &answer, &mut warnings)?;
     }
     answer.warnings = warnings.into_vec();
-    Ok((answer, removed))
+    Ok(Applied { answer, removed })
+}
+
+/// Applies one object of the request if it is not rejected yet. An object with an error changes nothing and is rejected.
+fn apply_or_reject<'m>(
+    writer: &mut RequestWriter<'_, '_, 'm>,
+    shape: &'m Shape,
+    object: ReadObject,
+    rejections: &mut Rejections,
+) -> Result<Option<Outcome>, GatewayError> {
+    let ReadObject { index, line, range, json } = object;
+    if rejections.contains(index) {
+        return Ok(None);
+    }
+    writer.set_savepoint();
+    let errors = match json {
+        Err(error) => ObjectError::list_first(&error),
+        Ok(json) => {
+            let outcome = apply_object(writer, shape, index, json)?;
+            let findings = writer.findings.take_all();
+            if findings.is_empty() {
+                return Ok(outcome);
+            }
+            findings.into_iter().take(ObjectError::MAX_LISTED).map(ObjectError::from).collect()
+        }
+    };
+    writer.roll_back_to_savepoint()?;
+    rejections.add(index, Rejection { line, range, errors });
+    Ok(None)
 }
 
 /// Removes these objects, and the objects nested in them that nothing refers to any more. Returns how many were

@@ -7,6 +7,7 @@ use super::answer::{Nested, Outcome, Status, Warnings};
 use super::convert::{format_both, format_value};
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
+use super::minted::MintedUris;
 use super::node::{GivenField, GivenObject, GivenValue};
 use super::orphans::Orphans;
 use super::repeats::{Mention, RepeatedObjects};
@@ -30,8 +31,7 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
     pub(super) repeats: RepeatedObjects,
-    /// The URIs that counters minted for this request. A URI given later must not equal one of them.
-    pub(super) minted: HashSet<NamedNode>,
+    pub(super) minted: MintedUris,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
     pub(super) claimed: HashSet<NamedNode>,
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
@@ -67,6 +67,20 @@ struct ObjectChange {
 }
 
 impl<'m> RequestWriter<'_, '_, 'm> {
+    /// Sets a savepoint before an object that may be rejected.
+    pub(super) fn set_savepoint(&mut self) {
+        self.transaction.set_savepoint();
+        self.repeats.set_savepoint();
+        self.minted.set_savepoint();
+    }
+
+    /// Undoes what the rejected object changed, as far as it affects later objects.
+    pub(super) fn roll_back_to_savepoint(&mut self) -> Result<(), GatewayError> {
+        self.repeats.roll_back_to_savepoint();
+        self.minted.roll_back_to_savepoint();
+        Ok(self.transaction.roll_back_to_savepoint()?)
+    }
+
     /// Writes one object of the request. Returns `None` if the object has an error.
     pub(super) fn write_root(
         &mut self,

@@ -123,6 +123,7 @@ fn run_dry_run(
         idempotency_keys: 0,
         idempotency_bytes: 0,
         history: 0,
+        rejected_bytes: 0,
     };
     let ((bases, tried), warnings) = gateway.catalogue.dry_run(compiled, |transaction| {
         let bases = list_bases(transaction, &compiled.mapping)?;

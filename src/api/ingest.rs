@@ -11,7 +11,7 @@ use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::trace;
 use penstock_http::state::{State, gateway, run_blocking, state};
-use penstock_model::ingest::{Answer, Body, Mode, ObjectCondition};
+use penstock_model::ingest::{Answer, Body, Mode, ObjectCondition, OnError};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
 use penstock_service::ingestions::{self, IngestionRequest};
@@ -44,6 +44,9 @@ impl Job {
 
 /// Ingests objects, all or nothing.
 ///
+/// With `onError=skip`, the valid objects are stored. The response lists the others as `rejected`. Their texts are kept
+/// as dead letters: see `/api/v1/ingestions/{id}/rejected`. An object that refers to a rejected one is rejected too.
+///
 /// With `application/x-ndjson`, one object per line, the body is ingested in chunks of up to 1,000 objects or
 /// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the response, which is
 /// NDJSON too.
@@ -58,6 +61,7 @@ impl Job {
     parameters(
         ("id" = String, Path, description = "The Business Object's id or name."),
         ("mode" = Option<shapes::Mode>, Query, description = "How stored data is changed; `ADD` when absent."),
+        ("onError" = Option<shapes::OnError>, Query, description = "What to do if an object has an error: store nothing (`abort`), or leave it out (`skip`); `abort` when absent."),
         ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON."),
         ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON."),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
@@ -85,7 +89,8 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
                 let answer = job.ingest_body(Body::Json(body.bytes()))?;
                 // The answer may be as large as the body, so both are not kept at once.
                 drop(body);
-                Reply::json(&shapes::Ingestion::from_answer(answer, job.request.lists_objects))
+                let IngestionRequest { lists_objects, on_error, .. } = job.request;
+                Reply::json(&shapes::Ingestion::from_answer(answer, lists_objects, on_error))
             })
             .await
         }
@@ -94,8 +99,9 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
 
 /// Reads everything about the ingestion except its body.
 fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem> {
-    let query = Query::read(req, &["mode", "objects"])?;
+    let query = Query::read(req, &["mode", "objects", "onError"])?;
     let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
+    let on_error = query.get("onError").map_or(Ok(OnError::default()), str::parse)?;
     let (state, gateway) = (state(depot), gateway(depot)?);
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson])?;
@@ -107,6 +113,7 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         business_object: compiled.object.id.clone(),
         business_object_name: compiled.object.definition.name.clone(),
         mode,
+        on_error,
         idempotency_key: read_idempotency_key(req)?,
         condition: read_condition(req, media_type)?,
         lists_objects,
@@ -126,11 +133,7 @@ fn read_condition(
             "If-Match is the state of one object; send it as application/json",
         ));
     }
-    Ok(Some(if tags.is_empty() {
-        ObjectCondition::Exists
-    } else {
-        ObjectCondition::HasTag(tags)
-    }))
+    Ok(Some(if tags.is_empty() { ObjectCondition::Exists } else { ObjectCondition::HasTag(tags) }))
 }
 
 fn read_idempotency_key(req: &Request) -> Result<Option<String>, Problem> {

@@ -25,6 +25,7 @@ mod objects;
 mod openapi;
 mod push;
 mod rdf;
+mod rejected;
 mod routes;
 mod schema;
 pub mod shapes;

@@ -14,16 +14,19 @@ use penstock_service::blocking::task_ended_error;
 use salvo::http::{ReqBody, ResBody};
 use serde::Serialize;
 use std::convert::Infallible;
-use tokio::sync::{Semaphore, mpsc};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 const MEDIA_TYPE: &str = "application/x-ndjson";
 /// The maximum number of objects of a chunk.
 const MAX_CHUNK_OBJECTS: usize = 1000;
 /// A chunk ends with the line in which it reaches this number of bytes.
 const CHUNK_END_BYTES: usize = 1 << 20;
-/// The maximum number of response lines that wait for the client, if it requested the result of each object.
-/// Otherwise the lines are small and their number is not limited, so that a client may send the whole stream
-/// before it reads.
+/// The size from which a response line counts as large.
+const LARGE_LINE_BYTES: usize = 4 << 10;
+/// The maximum number of large response lines that wait for the client. A line is large if the client requested the
+/// result of each object, or if many objects were rejected. The number of small lines is not limited, so that a client
+/// may send the whole stream before it reads.
 const MAX_PENDING_LARGE_LINES: usize = 4;
 
 /// Ingests the stream. The result of the first chunk determines the status, so the response begins after it.
@@ -43,23 +46,18 @@ pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
             return Err(failed.problem);
         }
     };
-    let capacity = if chunks.job.request.lists_objects {
-        MAX_PENDING_LARGE_LINES
-    } else {
-        Semaphore::MAX_PERMITS
-    };
-    let (lines, answer) = mpsc::channel::<Bytes>(capacity);
+    let (lines, answer) = LineSender::new();
     tokio::spawn(async move {
         let mut line = first;
         loop {
             // The client no longer reads the response, so it would not learn the result of further chunks.
-            if lines.send(line).await.is_err() {
+            if !lines.send(line).await {
                 return;
             }
             line = match chunks.ingest_next().await {
                 Some(Ok(line)) => line,
                 Some(Err(failed)) => {
-                    let _ = lines.send(failed.into_line()).await;
+                    lines.send(failed.into_line()).await;
                     body::discard_body(chunks.body);
                     return;
                 }
@@ -68,9 +66,42 @@ pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
         }
     });
     let answer = stream::unfold(answer, |mut answer| async move {
-        answer.recv().await.map(|line| (Ok::<_, Infallible>(line), answer))
+        answer.recv().await.map(|line| (Ok::<_, Infallible>(line.bytes), answer))
     });
     Ok(Reply::stream(MEDIA_TYPE, ResBody::stream(answer)))
+}
+
+/// A line of the response that waits for the client.
+struct PendingLine {
+    bytes: Bytes,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Sends lines of the response. Waits while too many large ones are unread.
+struct LineSender {
+    lines: mpsc::UnboundedSender<PendingLine>,
+    large: Arc<Semaphore>,
+}
+
+impl LineSender {
+    fn new() -> (Self, mpsc::UnboundedReceiver<PendingLine>) {
+        let (lines, receiver) = mpsc::unbounded_channel();
+        let large = Arc::new(Semaphore::new(MAX_PENDING_LARGE_LINES));
+        (Self { lines, large }, receiver)
+    }
+
+    /// Sends a line. Returns false if the client no longer reads the response.
+    async fn send(&self, bytes: Bytes) -> bool {
+        let permit = if bytes.len() < LARGE_LINE_BYTES {
+            None
+        } else {
+            tokio::select! {
+                permit = self.large.clone().acquire_owned() => permit.ok(),
+                () = self.lines.closed() => return false,
+            }
+        };
+        self.lines.send(PendingLine { bytes, _permit: permit }).is_ok()
+    }
 }
 
 /// A chunk that failed, and its place in the stream.
@@ -124,17 +155,19 @@ impl Chunks {
             Ok(chunk) => chunk?,
             Err(problem) => {
                 self.job.log_refusal(&problem);
-                let place = self.place_of(self.chunker.objects + 1);
+                let place = self.place_of(self.chunker.line_numbers.len() + 1);
                 return Some(Err(FailedChunk { problem, place }));
             }
         };
-        let (place, job) = (self.place_of(chunk.objects), self.job.clone());
+        let (place, job) = (self.place_of(chunk.line_numbers.len()), self.job.clone());
         let done = run_blocking(move || {
             // Chunks depend only on the bytes. So if the same stream is sent again with its `Idempotency-Key`, it
             // has the same chunks.
+            let Chunk { text, line_numbers } = &chunk;
             let answer =
-                job.ingest_body(Body::Lines { text: &chunk.text, first: place.first_index })?;
-            let ingestion = Ingestion::from_answer(answer, job.request.lists_objects);
+                job.ingest_body(Body::Lines { text, first: place.first_index, line_numbers })?;
+            let (lists_objects, on_error) = (job.request.lists_objects, job.request.on_error);
+            let ingestion = Ingestion::from_answer(answer, lists_objects, on_error);
             Ok(json_line(&ingestion.with_place(place)))
         });
         match done.await {
@@ -187,7 +220,8 @@ impl Chunks {
 #[derive(Debug, PartialEq, Eq)]
 struct Chunk {
     text: Vec<u8>,
-    objects: usize,
+    /// The number of each line in the stream, from 1. Each line is an object.
+    line_numbers: Vec<u64>,
 }
 
 /// Splits a text into chunks of whole lines. The split depends only on the text, never on the pieces in which
@@ -195,12 +229,14 @@ struct Chunk {
 #[derive(Debug, Default)]
 struct LineChunker {
     text: Vec<u8>,
-    /// The start of the first line that is not in `objects` yet.
+    /// The start of the first line that is not in `line_numbers` yet.
     line_start: usize,
     /// The position up to which that line was searched for its end.
     searched: usize,
-    /// The number of lines before it, each of which is an object.
-    objects: usize,
+    /// The numbers of the lines before it, each of which is an object.
+    line_numbers: Vec<u64>,
+    /// The number of all lines before it in the stream, with blank ones.
+    closed_lines: u64,
 }
 
 impl LineChunker {
@@ -209,7 +245,7 @@ impl LineChunker {
         while let Some(length) = self.text.get(self.searched..)?.iter().position(|b| *b == b'\n') {
             let end = self.searched + length + 1;
             self.close_line(end);
-            if self.objects == MAX_CHUNK_OBJECTS || self.line_start >= CHUNK_END_BYTES {
+            if self.line_numbers.len() == MAX_CHUNK_OBJECTS || self.line_start >= CHUNK_END_BYTES {
                 return Some(self.take_chunk());
             }
         }
@@ -218,16 +254,17 @@ impl LineChunker {
             return None;
         }
         self.close_line(self.text.len());
-        (self.objects > 0).then(|| self.take_chunk())
+        (!self.line_numbers.is_empty()).then(|| self.take_chunk())
     }
 
     /// Counts the line that ends before `end`, or removes it if it is blank.
     fn close_line(&mut self, end: usize) {
+        self.closed_lines += 1;
         if self.text.get(self.line_start..end).is_some_and(|line| line.trim_ascii().is_empty()) {
             self.text.drain(self.line_start..end);
             self.searched = self.line_start;
         } else {
-            self.objects += 1;
+            self.line_numbers.push(self.closed_lines);
             self.line_start = end;
             self.searched = end;
         }
@@ -236,10 +273,10 @@ impl LineChunker {
     fn take_chunk(&mut self) -> Chunk {
         let rest = self.text.split_off(self.line_start);
         let text = std::mem::replace(&mut self.text, rest);
-        let objects = std::mem::take(&mut self.objects);
+        let line_numbers = std::mem::take(&mut self.line_numbers);
         self.line_start = 0;
         self.searched = 0;
-        Chunk { text, objects }
+        Chunk { text, line_numbers }
     }
 
     /// Returns the bytes of the line that has no end yet.
@@ -277,7 +314,13 @@ mod tests {
         }
         text.extend_from_slice(br#"{"n":"last"}"#);
         let whole = chunks([text.clone()]);
-        assert_eq!(whole.iter().map(|c| c.objects).collect::<Vec<_>>(), [1000, 1000, 501]);
+        let counts: Vec<_> = whole.iter().map(|chunk| chunk.line_numbers.len()).collect();
+        assert_eq!(counts, [1000, 1000, 501]);
+        let numbers = whole.iter().flat_map(|chunk| chunk.line_numbers.iter().copied());
+        let has_object = |line: &[u8]| !line.trim_ascii().is_empty();
+        let lines = (1..).zip(text.split(|byte| *byte == b'\n'));
+        let expected = lines.filter(|(_, line)| has_object(line)).map(|(number, _)| number);
+        assert!(numbers.eq(expected), "blank lines count");
         for size in [1, 7, 4096] {
             assert_eq!(chunks(text.chunks(size).map(<[u8]>::to_vec)), whole, "{size}");
         }
@@ -293,7 +336,8 @@ mod tests {
     fn a_chunk_ends_with_the_line_that_fills_it() {
         let line = [vec![b'x'; 400_000], vec![b'\n']].concat();
         let text = line.repeat(4);
-        let found: Vec<_> = chunks([text]).iter().map(|c| (c.objects, c.text.len())).collect();
+        let found: Vec<_> =
+            chunks([text]).iter().map(|c| (c.line_numbers.len(), c.text.len())).collect();
         assert_eq!(found, [(3, 1_200_003), (1, 400_001)]);
     }
 

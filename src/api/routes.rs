@@ -2,8 +2,8 @@
 //! besides those that every route can have (see `openapi`). `access` enforces the roles.
 use crate::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, schema,
-    status, targets, users,
+    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, rejected,
+    schema, status, targets, users,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -31,6 +31,9 @@ pub fn api_routes() -> Vec<Route> {
         route(&get,    "/api/v1/business-objects/{id}/schema",        User,        schema::get_schema,                        &[400, 404]),
         route(&get,    "/api/v1/ingestions",                          User,        ingestions::list_ingestions,               &[400]),
         route(&get,    "/api/v1/ingestions/{id}",                     User,        ingestions::get_ingestion,                 &[400, 404]),
+        route(&get,    "/api/v1/ingestions/{id}/rejected",            Contributor, rejected::list_rejected,                   &[400, 404]),
+        route(&post,   "/api/v1/ingestions/{id}/rejected/{letter}/retry", Contributor, rejected::retry_rejected,              &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&delete, "/api/v1/ingestions/{id}/rejected/{letter}",   Contributor, rejected::delete_rejected,                 &[400, 404, 507]),
         route(&get,    "/api/v1/namespaces",                          User,        namespaces::list_namespaces,               &[400]),
         route(&get,    "/api/v1/namespaces/{name}",                   User,        namespaces::get_namespace,                 &[400, 404]),
         route(&put,    "/api/v1/namespaces/{name}",                   Contributor, namespaces::put_namespace,                 &[400, 408, 409, 413, 415, 422, 507]),

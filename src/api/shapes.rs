@@ -7,6 +7,7 @@
 mod account;
 mod api_key;
 mod business_object;
+mod dead_letter;
 mod event;
 mod export;
 mod gateway;
@@ -21,11 +22,14 @@ pub(super) use account::Accounts;
 pub use api_key::{ApiKey, MadeApiKey};
 pub(super) use api_key::{ApiKeys, AuditEvent, AuditEvents};
 pub(super) use business_object::{BusinessObject, BusinessObjects, DeletionCount, JsonSchema};
+pub(super) use dead_letter::DeadLetter;
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, Targets};
 pub(super) use gateway::{ClockStatus, Health, Limits, Status};
 pub(super) use graphql::GraphqlResponse;
-pub(super) use ingestion::{ChunkPlace, Ingestion, IngestionRecord, Ingestions, Mode};
+pub(super) use ingestion::{
+    ChunkPlace, Ingestion, IngestionRecord, Ingestions, Mode, OnErrorName as OnError,
+};
 pub(super) use namespace::{Namespace, Namespaces};
 pub(super) use object::{ObjectsOrObject, ViewedObject};
 pub(super) use requests::{

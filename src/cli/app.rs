@@ -16,6 +16,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
 use penstock_http::state::State;
+use penstock_service::dead_letters;
 use penstock_service::deletions::run_deletions;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
@@ -146,6 +147,7 @@ async fn serve_opened(
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_workers, stopped) = watch::channel(false);
     let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
+    let expiry = tokio::spawn(dead_letters::expire_dead_letters(gateway.clone()));
     let key_refresh = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
     let clock_updates = tokio::spawn(gateway.clock.clone().run_updates());
     let memory_relief =
@@ -162,6 +164,7 @@ async fn serve_opened(
     state.stop();
     gateway.exporter.stop_rendering();
     reopening.abort();
+    expiry.abort();
     clock_updates.abort();
     memory_relief.abort();
     if let Some(key_refresh) = key_refresh {

@@ -158,6 +158,10 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// `history`: the number of records kept, of ingestions and of delivered exports.
     pub history: usize,
+    /// `rejected.bytes`: the maximum bytes of all dead letters.
+    pub rejected_bytes: u64,
+    /// `rejected.age`: how long dead letters are kept.
+    pub rejected_age: Duration,
     /// `audit`: the number of events kept in the audit trail.
     pub audit: usize,
     /// `graphql.*`: the limits of one GraphQL request.

@@ -43,6 +43,8 @@ pub(super) fn build_settings(
             idempotency_keys: values.get_count("service.limits.idempotency-keys"),
             idempotency_bytes: values.get_number("service.limits.idempotency-bytes"),
             history: values.get_count("service.limits.history"),
+            rejected_bytes: values.get_number("service.limits.rejected.bytes"),
+            rejected_age: values.get_duration("service.limits.rejected.age"),
             audit: values.get_count("service.limits.audit"),
             graphql: GraphqlLimits {
                 depth: values.get_count("service.limits.graphql.depth"),

@@ -25,7 +25,7 @@ use penstock_base::error::{self, GatewayError};
 use penstock_base::events::{self, EventBus};
 use penstock_base::time;
 use penstock_config::ExportFormat;
-use penstock_store::{Error, Store, Transaction};
+use penstock_store::{Error, Format, Store, Transaction};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -167,6 +167,10 @@ impl ExportQueue {
                 for (target_file, to) in file.of_targets.iter().zip(new.targets) {
                     let order = first + records.len() as u64;
                     let record = new.create_record(t, file, target_file, to, order)?;
+                    if record.metadata.is_some() {
+                        // An older version would deliver the lines without their metadata.
+                        t.require_format(Format::V3);
+                    }
                     let id = target_file.id.as_bytes();
                     t.put_document(record::EXPORT_IDS, id, &order.to_be_bytes())?;
                     record::put_record(t, order, &record)?;

@@ -15,7 +15,7 @@ use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
 use penstock_model::change_feed::{self, ExportCursor};
-use penstock_model::ingest::{Body, Limits, Mode, Request};
+use penstock_model::ingest::{Body, Limits, Mode, OnError, Request};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_store::Error;
@@ -116,15 +116,19 @@ pub(super) fn remove_objects(
         idempotency_keys: 0,
         idempotency_bytes: 0,
         history: inner.options.history,
+        rejected_bytes: 0,
     };
     let request = Request {
         business_object,
         mode: Mode::Delete,
+        on_error: OnError::Abort,
+        retried_letter: None,
         check: &NoClient,
         caller: RETENTION_CALLER,
         api_key: None,
         traceparent: None,
         idempotency_key: None,
+        condition: None,
         lists_objects: false,
         watch,
         events: Some(&inner.options.events),

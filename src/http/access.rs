@@ -46,8 +46,9 @@ enum BoundKeyAccess {
     Ingestion,
     /// `{id}` names an export of it.
     Export,
-    /// GraphQL, which shows such a key only its Business Object.
-    Graphql,
+    /// The use case shows such a key only its own: GraphQL its Business Object, the routes of dead letters those that it
+    /// sent.
+    Limited,
 }
 
 impl BoundKeyAccess {
@@ -56,13 +57,14 @@ impl BoundKeyAccess {
     fn for_route(method: &Method, path: &str) -> Self {
         let reads = matches!(*method, Method::GET | Method::HEAD);
         if matches!(path, "/graphql" | "/graphql/schema.graphql") {
-            return Self::Graphql;
+            return Self::Limited;
         }
         match path.strip_prefix("/api/v1/") {
             Some("business-objects/{id}") if reads || *method == Method::POST => {
                 Self::BusinessObject
             }
             Some(path) if path.starts_with("business-objects/{id}/") => Self::BusinessObject,
+            Some(path) if path.starts_with("ingestions/{id}/rejected") => Self::Limited,
             Some("ingestions/{id}") if reads => Self::Ingestion,
             Some("exports/{id}" | "exports/{id}/content") if reads => Self::Export,
             _ => Self::Never,
@@ -218,7 +220,7 @@ impl Allow {
         let gateway = state.gateway()?.clone();
         let id = path_parameter(req, "id").to_owned();
         let requested = match self.bound_key_access {
-            BoundKeyAccess::Graphql => return Ok(()),
+            BoundKeyAccess::Limited => return Ok(()),
             BoundKeyAccess::Never => None,
             BoundKeyAccess::BusinessObject => {
                 gateway.catalogue.get(&id).map(|compiled| compiled.object.id.clone())
@@ -403,7 +405,7 @@ mod tests {
             BoundKeyAccess::BusinessObject
         );
         assert_eq!(of(&Method::GET, "/api/v1/exports/{id}/content"), BoundKeyAccess::Export);
-        assert_eq!(of(&Method::POST, "/graphql"), BoundKeyAccess::Graphql);
+        assert_eq!(of(&Method::POST, "/graphql"), BoundKeyAccess::Limited);
         for (method, path) in [
             (Method::PUT, one),
             (Method::DELETE, one),

@@ -2,7 +2,7 @@
 
 mod document;
 
-pub use document::ProblemDocument;
+pub use document::{FindingDocument, ProblemDocument};
 
 use super::accept::accepts_html;
 use super::origin::Origin;

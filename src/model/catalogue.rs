@@ -27,7 +27,7 @@ pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_store::{Read, Store, Transaction};
+use penstock_store::{Format, Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::Notify;
 
@@ -278,6 +278,9 @@ impl Catalogue {
             };
             let there = there.map(|there| &there.object);
             change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;
+            if mapping.needs_newer_format() {
+                transaction.require_format(Format::V3);
+            }
             let compiled = Compiled { object, mapping, conditions };
             let id = compiled.object.id.as_str();
             store_definition(transaction, &compiled)?;

@@ -6,6 +6,9 @@
 //! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
+//! With `onError=skip`, `partial` leaves out the objects with errors (`rejections`) and those that need them
+//! (`dependents`), and stores them as dead letters.
+//!
 //! Only one object of the request is in memory at a time. `dry_run` shows what sample data would become with a
 //! definition that is not stored yet.
 //!
@@ -29,6 +32,7 @@ mod change;
 mod condition;
 mod convert;
 mod delete;
+mod dependents;
 mod dry_run;
 mod empty;
 mod expire;
@@ -39,11 +43,17 @@ mod literal;
 mod mapping_namespaces;
 mod mode;
 mod node;
+mod objects;
+mod on_error;
 mod orphans;
+mod partial;
 mod record;
+mod rejections;
 mod repeats;
 mod request;
+mod request_uris;
 mod resolve;
+mod retry;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -52,13 +62,15 @@ mod write;
 mod write_history;
 mod write_scope;
 
-pub use answer::{Answer, Nested, Outcome, Status, Warning};
+pub use answer::{Answer, Nested, Outcome, RejectedObject, Status, Warning};
 pub use condition::ObjectCondition;
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub(super) use empty::{RemovedMembers, remove_next_members};
 pub use expire::remove_expired;
 pub use mode::Mode;
+pub use on_error::OnError;
 pub use record::{Record, list_records, read_record};
 pub use request::{ApiKey, Body, Limits, Request};
+pub use retry::missing_letter_error;
 pub use run::ingest;
 pub use write_history::{WriteHistory, find_write_history};

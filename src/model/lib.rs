@@ -10,6 +10,7 @@
 //! - `view` converts quads into JSON
 //! - `members` decides which objects belong to a Business Object
 //! - `search` finds members by their values, and the objects that refer to an object
+//! - `dead_letters` keeps the objects that ingestions rejected
 //! - `change_feed` records changes for automatic exports
 //! - `warnings` finds what is probably unintended in a definition
 //! - `rdf` dumps and loads the whole graph
@@ -17,6 +18,7 @@
 
 pub mod catalogue;
 pub mod change_feed;
+pub mod dead_letters;
 pub mod derive;
 pub mod ingest;
 pub mod mapping;

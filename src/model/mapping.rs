@@ -230,6 +230,19 @@ impl Mapping {
         }
     }
 
+    /// Returns whether versions that know only the first formats of a store would misread the mapping, or ignore what it
+    /// protects.
+    pub(super) fn needs_newer_format(&self) -> bool {
+        fn has_key_or_types(shape: &Shape) -> bool {
+            shape.key != KeyDefinition::Omitted
+                || !shape.types.is_empty()
+                || shape.iter_nested().any(|(_, _, nested)| has_key_or_types(nested))
+        }
+        self.label.is_some()
+            || self.unknown_fields != UnknownFields::default()
+            || has_key_or_types(&self.root)
+    }
+
     /// Returns the field whose text people see in lists and titles, and its index: the one that `label` names,
     /// otherwise the first required string, otherwise the first string. Without one, people see the URI.
     pub fn find_label_field(&self) -> Option<(usize, &Field)> {

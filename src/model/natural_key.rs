@@ -67,11 +67,6 @@ impl NaturalKey {
         &self.namespace
     }
 
-    /// Returns whether the key is unique only in the parent.
-    pub(super) fn has_parent_scope(&self) -> bool {
-        self.parent.is_some()
-    }
-
     /// Returns the URI of the key with these texts of values, and, if the key needs one, this parent.
     pub(super) fn build_uri<T: AsRef<str>>(
         &self,
@@ -130,7 +125,8 @@ impl NaturalKey {
         Ok(Some(texts))
     }
 
-    /// Returns the URIs of the key of a stored object: one, or with [`Self::has_parent_scope`] one for each parent.
+    /// Returns the URIs of the key of a stored object: one, or one for each parent if the key is
+    /// unique only in the parent.
     fn read_key_uris(
         &self,
         read: &impl Read,

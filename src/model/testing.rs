@@ -4,7 +4,7 @@
 
 use crate::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
 use crate::change_feed::Watch;
-use crate::ingest::{Answer, Body, Limits, Mode, Request, ingest};
+use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request, ingest};
 use crate::mapping::{Mapping, Shape};
 use crate::namespace::{self, Generator, Namespace};
 use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Definition};
@@ -25,6 +25,7 @@ pub const LIMITS: Limits = Limits {
     idempotency_keys: 1000,
     idempotency_bytes: 16 << 20,
     history: 10_000,
+    rejected_bytes: 64 << 20,
 };
 
 /// Opens a new store in a temporary folder, which must outlive it.
@@ -132,6 +133,8 @@ pub fn local_request<'a>(
     Request {
         business_object,
         mode,
+        on_error: OnError::Abort,
+        retried_letter: None,
         check: &NoClient,
         caller: "local",
         api_key: None,
@@ -171,7 +174,7 @@ pub struct Fixture {
     pub limits: Limits,
     /// Records the changes of requests.
     pub watch: Watch,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Fixture {
@@ -189,7 +192,7 @@ impl Fixture {
         }
         mapping.resolve_namespaces(&store.read()).unwrap();
         let business_object = compile_object("bo-1", "Machine", mapping);
-        Self { store, business_object, limits: LIMITS, watch: Watch::default(), _dir: dir }
+        Self { store, business_object, limits: LIMITS, watch: Watch::default(), dir }
     }
 
     /// Creates a fixture with the Business Object of this definition.
@@ -198,7 +201,12 @@ impl Fixture {
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let business_object = (*put_definition(&catalogue, definition)).clone();
         let watch = catalogue.watch().clone();
-        Self { store, business_object, limits: LIMITS, watch, _dir: dir }
+        Self { store, business_object, limits: LIMITS, watch, dir }
+    }
+
+    /// Returns the folder of the store.
+    pub fn dir(&self) -> &std::path::Path {
+        self.dir.path()
     }
 
     /// Returns a request to the Business Object.

@@ -5,7 +5,7 @@ use penstock_auth::{Authorized, Caller, Credential, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::ingest::{
-    self, Answer, ApiKey, Body, Limits, Mode, ObjectCondition, Record, Request,
+    self, Answer, ApiKey, Body, Limits, Mode, ObjectCondition, OnError, Record, Request,
 };
 use penstock_model::resource::Compiled;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct IngestionRequest {
     pub business_object_name: String,
     /// How stored data is changed.
     pub mode: Mode,
+    /// What to do if an object has an error.
+    pub on_error: OnError,
     /// The key under which a repeated request gets the first answer.
     pub idempotency_key: Option<String>,
     /// The state that the only object of the request must have.
@@ -42,7 +44,7 @@ pub fn log_refusal(business_object: &str, mode: &str, by: &Caller, cause: &str, 
     tracing::warn!(business_object, mode, cause, status, caller, "An ingestion was refused.");
 }
 
-/// Ingests this body, all or nothing, if the caller still may. Uses the Business Object as it is now, not as it was when
+/// Ingests this body, if the caller still may. Uses the Business Object as it is now, not as it was when
 /// the request began: a body may take minutes to arrive, and a stream any time. Returns once the data is synced to disk.
 /// Blocking.
 ///
@@ -57,6 +59,17 @@ pub fn ingest_objects(
     request: &IngestionRequest,
     body: Body<'_>,
 ) -> Result<Answer, GatewayError> {
+    ingest_body(gateway, by, request, body, None)
+}
+
+/// Ingests as [`ingest_objects`] does. `retried_letter` is the id of the dead letter that this retries.
+pub(super) fn ingest_body(
+    gateway: &Gateway,
+    by: &Authorized,
+    request: &IngestionRequest,
+    body: Body<'_>,
+    retried_letter: Option<&str>,
+) -> Result<Answer, GatewayError> {
     let admitted = check_admission(gateway, by, request);
     let business_object = admitted.inspect_err(|error| {
         request.log_refusal(by, &error.detail, error.class.http_status());
@@ -69,11 +82,14 @@ pub fn ingest_objects(
         idempotency_keys: limits.idempotency_keys,
         idempotency_bytes: limits.idempotency_bytes,
         history: limits.history,
+        rejected_bytes: limits.rejected_bytes,
     };
     let traceparent = request.trace.to_string();
     let request = Request {
         business_object: &business_object,
         mode: request.mode,
+        on_error: request.on_error,
+        retried_letter,
         check: by,
         caller: by.id(),
         api_key: find_api_key(by),
@@ -100,14 +116,20 @@ fn check_admission(
     let business_object = found.ok_or_else(|| {
         GatewayError::new(ErrorClass::NotFound, "the Business Object has been deleted meanwhile")
     })?;
-    if !matches!(request.mode, Mode::Delete | Mode::Validate) {
+    let takes_space = match request.mode {
+        Mode::Validate => false,
+        // Dead letters take space too.
+        Mode::Delete => request.on_error == OnError::Skip,
+        _ => true,
+    };
+    if takes_space {
         gateway.disk.check_reserve()?;
     }
     Ok(business_object)
 }
 
 /// Returns the API key of the caller, if it has one.
-fn find_api_key(caller: &Caller) -> Option<ApiKey<'_>> {
+pub(super) fn find_api_key(caller: &Caller) -> Option<ApiKey<'_>> {
     match &caller.credential {
         Credential::ApiKey { id, business_object } => {
             Some(ApiKey { id, is_bound: business_object.is_some() })

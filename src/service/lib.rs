@@ -11,6 +11,7 @@ pub mod backup;
 pub mod blocking;
 pub mod business_objects;
 pub mod clock;
+pub mod dead_letters;
 pub mod deletions;
 pub mod exports;
 pub mod gateway;

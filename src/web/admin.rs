@@ -17,6 +17,7 @@
 //!   check with a sample, and deriving a mapping
 //! - `objects`, `object`: search, and the page of one object
 //! - `exports`, `targets`, `query`: the queue and its files; the targets; GraphQL
+//! - `rejected`: dead letters, their correction and retry
 //! - `users`, `profile`, `keys`, `audit`: accounts, API keys and the audit trail
 //! - `namespaces`, `settings`: namespaces, and the configuration in force
 
@@ -40,6 +41,7 @@ mod pager;
 mod plot;
 pub(super) mod profile;
 pub(super) mod query;
+pub(super) mod rejected;
 pub(super) mod samples;
 pub(super) mod settings;
 pub(super) mod targets;

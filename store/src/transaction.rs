@@ -1,4 +1,5 @@
 //! An uncommitted change of the store.
+use crate::frame::QuadNumbers;
 use crate::index::{Code, Index, Row};
 use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
@@ -21,8 +22,23 @@ pub struct Transaction<'a> {
     added: u64,
     removed: u64,
     format: Format,
+    /// What undoes the changes since the savepoint, the last first to be undone; `None` without a savepoint.
+    undo_log: Option<Vec<Undo>>,
     /// See [`crate::ReadStore::step_count`].
     steps: &'a WriterSteps,
+}
+
+/// Undoes one change.
+#[derive(Debug)]
+enum Undo {
+    /// Inserts a quad that was removed.
+    Insert(QuadNumbers),
+    /// Removes a quad that was inserted.
+    Remove(QuadNumbers),
+    /// Restores the earlier change of a document.
+    RestoreDocument((String, Vec<u8>), Option<Vec<u8>>),
+    /// Removes the only change of a document.
+    RemoveDocument((String, Vec<u8>)),
 }
 
 /// The changes of a transaction, without the lock on the store.
@@ -62,7 +78,48 @@ impl<'a> Transaction<'a> {
             added: 0,
             removed: 0,
             format: Format::default(),
+            undo_log: None,
             steps,
+        }
+    }
+
+    /// Sets a savepoint, to which [`Self::roll_back_to_savepoint`] returns. It replaces an earlier one.
+    pub fn set_savepoint(&mut self) {
+        self.undo_log.get_or_insert_default().clear();
+    }
+
+    /// Removes the savepoint and keeps the changes.
+    pub fn release_savepoint(&mut self) {
+        self.undo_log = None;
+    }
+
+    /// Undoes all changes since the savepoint, and removes it. Without a savepoint it does nothing.
+    pub fn roll_back_to_savepoint(&mut self) -> Result<(), Error> {
+        for undo in self.undo_log.take().into_iter().flatten().rev() {
+            self.steps.count_step();
+            match undo {
+                Undo::Insert(quad) => drop(self.insert_numbered(quad)?),
+                Undo::Remove(quad) => drop(self.remove_numbered(quad)?),
+                Undo::RestoreDocument(place, value) => drop(self.documents.insert(place, value)),
+                Undo::RemoveDocument(place) => drop(self.documents.remove(&place)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Discards all changes, as if the transaction had just begun. The savepoint is removed.
+    pub fn discard_changes(&mut self) {
+        self.terms = Terms::new();
+        self.quads = ChangedQuads::default();
+        self.removed_keys.clear();
+        self.documents.clear();
+        (self.added, self.removed) = (0, 0);
+        self.undo_log = None;
+    }
+
+    fn log_undo(&mut self, undo: Undo) {
+        if let Some(log) = &mut self.undo_log {
+            log.push(undo);
         }
     }
 
@@ -118,6 +175,14 @@ impl<'a> Transaction<'a> {
     pub fn insert(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
         self.steps.count_step();
         let quad = self.terms.add_quad_terms(quad)?;
+        let is_changed = self.insert_numbered(quad)?;
+        if is_changed {
+            self.log_undo(Undo::Remove(quad));
+        }
+        Ok(is_changed)
+    }
+
+    fn insert_numbered(&mut self, quad: QuadNumbers) -> Result<bool, Error> {
         match self.quads.changes.get(&quad) {
             Some(true) => return Ok(false),
             Some(false) => {
@@ -142,6 +207,14 @@ impl<'a> Transaction<'a> {
     pub fn remove(&mut self, quad: QuadRef<'_>) -> Result<bool, Error> {
         self.steps.count_step();
         let quad = self.terms.add_quad_terms(quad)?;
+        let is_changed = self.remove_numbered(quad)?;
+        if is_changed {
+            self.log_undo(Undo::Insert(quad));
+        }
+        Ok(is_changed)
+    }
+
+    fn remove_numbered(&mut self, quad: QuadNumbers) -> Result<bool, Error> {
         match self.quads.changes.get(&quad) {
             Some(false) => return Ok(false),
             Some(true) => {
@@ -168,14 +241,14 @@ impl<'a> Transaction<'a> {
         self.steps.count_step();
         term::check_length(collection.as_bytes())?;
         term::check_length(key)?;
-        self.documents.insert((collection.to_owned(), key.to_vec()), Some(value.to_vec()));
+        self.change_document((collection.to_owned(), key.to_vec()), Some(value.to_vec()));
         Ok(())
     }
 
     /// Deletes a document if it exists.
     pub fn delete_document(&mut self, collection: &str, key: &[u8]) -> Result<(), Error> {
         self.steps.count_step();
-        self.documents.insert((collection.to_owned(), key.to_vec()), None);
+        self.change_document((collection.to_owned(), key.to_vec()), None);
         Ok(())
     }
 
@@ -191,6 +264,18 @@ impl<'a> Transaction<'a> {
     /// Returns the number of quads that this change removes.
     pub fn removed_quads(&self) -> u64 {
         self.removed
+    }
+
+    fn change_document(&mut self, place: (String, Vec<u8>), value: Option<Vec<u8>>) {
+        if self.undo_log.is_none() {
+            self.documents.insert(place, value);
+            return;
+        }
+        let undo = match self.documents.insert(place.clone(), value) {
+            Some(before) => Undo::RestoreDocument(place, before),
+            None => Undo::RemoveDocument(place),
+        };
+        self.log_undo(undo);
     }
 
     /// Returns the sequence of the frame that this change will become.

@@ -11,6 +11,7 @@ export const pages = [
   { path: (ids) => `/admin/objects/${ids.pump}`, heading: 'Objects of Pump', least: 'User' },
   { path: (ids) => `/admin/objects/${ids.pump}?field=%2Fname&test=contains&text=nothing`, heading: 'Objects of Pump', least: 'User' },
   { path: (ids) => `/admin/object?uri=${encodeURIComponent(ids.object)}`, heading: /^P-[12]$/, least: 'User' },
+  { path: '/admin/rejected', heading: 'Dead letters', least: 'Contributor' },
   { path: '/admin/exports', heading: 'Exports', least: 'User' },
   { path: '/admin/exports?state=queue', heading: 'Exports', least: 'User' },
   { path: (ids) => `/admin/exports/${ids.export}`, heading: 'Export 1 of Pump', least: 'User' },

@@ -28,6 +28,7 @@ mod notify;
 mod process;
 mod readme;
 mod rebuild;
+mod rejected;
 mod restored;
 mod s3;
 mod s3_clock;

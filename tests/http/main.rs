@@ -37,6 +37,7 @@ mod opening;
 mod poisoned;
 mod problems;
 mod pushes;
+mod rejected;
 mod revoked;
 mod roles;
 mod server;

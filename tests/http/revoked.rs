@@ -207,6 +207,16 @@ impl Fixture {
             let pairs = fields.iter().map(|(name, value)| format!("{name}={}", escaped(value)));
             pairs.collect::<Vec<_>>().join("&")
         };
+        let skipping = "/api/v1/business-objects/Pump?onError=skip";
+        let rejected = server.json("POST", skipping, &json!({"data": [1, 2, 3, 4]})).await;
+        let rejected = rejected.expect(200).json();
+        let letter = |n: usize| rejected["rejected"][n]["id"].as_str().unwrap().to_owned();
+        let letter_path = |n: usize, rest: &str| {
+            let ingestion = rejected["ingestionId"].as_str().unwrap();
+            format!("/api/v1/ingestions/{ingestion}/rejected/{}{rest}", letter(n))
+        };
+        let letter_page = |n: usize, rest: &str| format!("/admin/rejected/{}{rest}", letter(n));
+        let corrected = form(&[("text", r#"{"name": "six"}"#)]);
         let config = definition()["config"].as_str().unwrap().to_owned();
         let draft = |name: &str| {
             let description = ("description", "by somebody who may not");
@@ -271,6 +281,15 @@ impl Fixture {
             ),
             api("POST", "/api/v1/business-objects/{id}", pump(), object),
             sample("POST", "/api/v1/business-objects/{id}", &pump(), LINES, line),
+            api(
+                "POST",
+                "/api/v1/ingestions/{id}/rejected/{letter}/retry",
+                letter_path(0, "/retry"),
+                r#"{"name": "five"}"#,
+            ),
+            api("DELETE", "/api/v1/ingestions/{id}/rejected/{letter}", letter_path(1, ""), ""),
+            page("/admin/rejected/{id}/retry", letter_page(2, "/retry"), &corrected),
+            page("/admin/rejected/{id}/delete", letter_page(3, "/delete"), "x=1"),
             api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),
             api("DELETE", "/api/v1/namespaces/{name}", "/api/v1/namespaces/Gone".to_owned(), ""),
             api("POST", "/api/v1/exports/{id}/park", export(waiting, "park"), ""),
@@ -360,6 +379,7 @@ impl Fixture {
             "exports",
             "export-sequences",
             "ingestion-ids",
+            "dead-letters",
         ] {
             let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
             for (key, document) in store.read().read_documents(collection, range).unwrap() {

@@ -17,6 +17,9 @@ DELETE /api/v1/business-objects/{id}               Admin
 POST   /api/v1/business-objects/{id}               Contributor
 GET    /api/v1/ingestions                          User
 GET    /api/v1/ingestions/{id}                     User
+GET    /api/v1/ingestions/{id}/rejected            Contributor
+POST   /api/v1/ingestions/{id}/rejected/{letter}/retry Contributor
+DELETE /api/v1/ingestions/{id}/rejected/{letter}   Contributor
 GET    /api/v1/business-objects/{id}/push          Contributor
 POST   /api/v1/business-objects/{id}/push          Contributor
 GET    /api/v1/business-objects/{id}/objects       User
@@ -88,6 +91,10 @@ GET    /admin/exports/{id}                         User
 POST   /admin/exports/{id}/retry                   Admin
 POST   /admin/exports/{id}/park                    Admin
 POST   /admin/exports/{id}/replay                  Admin
+GET    /admin/rejected                             Contributor
+GET    /admin/rejected/{id}                        Contributor
+POST   /admin/rejected/{id}/retry                  Contributor
+POST   /admin/rejected/{id}/delete                 Contributor
 GET    /admin/targets                              User
 POST   /admin/targets/{bucketName}/test            Admin
 GET    /admin/query                                User

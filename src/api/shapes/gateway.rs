@@ -32,6 +32,10 @@ pub(crate) struct Limits {
     pub(crate) idempotency_bytes: u64,
     /// Records of ingestions and of delivered exports that are kept.
     pub(crate) history: usize,
+    /// Bytes of all dead letters.
+    pub(crate) rejected_bytes: u64,
+    /// Seconds for which dead letters are kept.
+    pub(crate) rejected_age_seconds: u64,
     /// The limits of one GraphQL request.
     pub(crate) graphql: GraphqlLimits,
 }
@@ -76,6 +80,8 @@ pub(crate) struct Status {
     pub(crate) queue: QueueStatus,
     /// Each target, ordered by name.
     pub(crate) targets: Vec<Target>,
+    /// The dead letters.
+    pub(crate) rejected: RejectedStatus,
     /// The disk of the data directory, and its use.
     pub(crate) disk: DiskStatus,
     /// The memory of the process.
@@ -242,6 +248,23 @@ pub(crate) struct LoggedError {
     pub(crate) fields: BTreeMap<&'static str, String>,
 }
 
+/// The dead letters: objects that ingestions rejected, and that wait for a retry.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "RejectedStatus"))]
+pub(crate) struct RejectedStatus {
+    /// Their number.
+    pub(crate) dead_letters: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// The maximum bytes (`service.limits.rejected.bytes`).
+    pub(crate) limit_bytes: u64,
+    /// Dead letters that this limit has removed.
+    pub(crate) evicted: u64,
+    /// Dead letters that `service.limits.rejected.age` has removed.
+    pub(crate) expired: u64,
+}
+
 /// Whether the process runs, or is ready.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Health"))]
@@ -262,6 +285,8 @@ impl From<&config::Limits> for Limits {
             idempotency_keys: limits.idempotency_keys,
             idempotency_bytes: limits.idempotency_bytes,
             history: limits.history,
+            rejected_bytes: limits.rejected_bytes,
+            rejected_age_seconds: limits.rejected_age.as_secs(),
             graphql: GraphqlLimits {
                 depth: limits.graphql.depth,
                 complexity: limits.graphql.complexity,
@@ -299,6 +324,13 @@ impl From<status::Status> for Status {
                 waiting: status.queue.waiting,
             },
             targets: status.targets.into_iter().map(Target::from).collect(),
+            rejected: RejectedStatus {
+                dead_letters: status.rejected.totals.letters,
+                bytes: status.rejected.totals.bytes,
+                limit_bytes: status.rejected.limit_bytes,
+                evicted: status.rejected.totals.evicted,
+                expired: status.rejected.totals.expired,
+            },
             disk: DiskStatus {
                 free_bytes: status.disk.free_bytes,
                 reserve_bytes: status.disk.reserve_bytes,

@@ -1,6 +1,7 @@
 //! Ingestions: their responses and records.
+use super::dead_letter::RejectedObject;
 use super::export::Doubt;
-use penstock_model::ingest::{self, Answer, Nested, Outcome, Record, Status};
+use penstock_model::ingest::{self, Answer, Nested, OnError, Outcome, Record, Status};
 use salvo::oapi::ToSchema;
 use serde::Serialize;
 
@@ -33,6 +34,10 @@ pub(crate) struct Ingestion {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     objects: Option<Vec<IngestedObject>>,
+    /// The objects that were left out because of errors, in the order of the request; only with `onError=skip`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    rejected: Option<Vec<RejectedObject>>,
     /// What the caller should know; nothing was dropped.
     warnings: Vec<Warning>,
 }
@@ -40,8 +45,10 @@ pub(crate) struct Ingestion {
 impl Ingestion {
     /// Converts an answer, without the result of each object unless `lists_objects`. There may be a hundred thousand of
     /// these, so their texts are moved.
-    pub(crate) fn from_answer(answer: Answer, lists_objects: bool) -> Self {
-        let objects = answer.objects;
+    pub(crate) fn from_answer(answer: Answer, lists_objects: bool, on_error: OnError) -> Self {
+        let (objects, rejected) = (answer.objects, answer.rejected);
+        // A repeated request gets the first answer, whatever its `onError` is now.
+        let lists_rejected = on_error == OnError::Skip || !rejected.is_empty();
         Self {
             ingestion_id: answer.ingestion_id,
             mode: answer.mode.into(),
@@ -52,6 +59,7 @@ impl Ingestion {
             unchanged: answer.unchanged,
             deleted: answer.deleted,
             objects: lists_objects.then(|| objects.into_iter().map(Into::into).collect()),
+            rejected: lists_rejected.then(|| rejected.into_iter().map(Into::into).collect()),
             warnings: answer.warnings.into_iter().map(Into::into).collect(),
         }
     }
@@ -94,6 +102,17 @@ impl From<ingest::Mode> for Mode {
             ingest::Mode::Validate => Self::Validate,
         }
     }
+}
+
+/// What an ingestion does if an object has an error.
+#[derive(ToSchema)]
+#[salvo(schema(name = "OnError"))]
+#[expect(dead_code, reason = "only describes the query parameter")]
+pub(crate) enum OnErrorName {
+    #[salvo(schema(rename = "abort"))]
+    Abort,
+    #[salvo(schema(rename = "skip"))]
+    Skip,
 }
 
 /// The result of one object of the request.
@@ -220,6 +239,8 @@ pub(crate) struct IngestionRecord {
     unchanged: u64,
     /// Like in the response.
     deleted: u64,
+    /// Objects that were left out because of errors.
+    rejected: u64,
 }
 
 impl From<Record> for IngestionRecord {
@@ -240,6 +261,7 @@ impl From<Record> for IngestionRecord {
             updated: record.updated,
             unchanged: record.unchanged,
             deleted: record.deleted,
+            rejected: record.rejected,
         }
     }
 }

@@ -5,13 +5,24 @@ use crate::error::{ErrorClass, Finding, GatewayError};
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::Range;
 
 /// The maximum number of unknown members that are reported one by one.
 const MAX_FINDINGS: usize = 100;
 
-/// Parses an ingestion body `{"data": [...]}` and calls `each` with one element of `data` at a time and its index, so
-/// that only one of them is in memory. The first error of `each` stops it. `each` must check that an element is an
-/// object.
+/// An element of `data`.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Element {
+    /// Its index in `data`, from 0.
+    pub index: usize,
+    /// Where its text is in the body, in bytes, without white space around it.
+    pub range: Range<usize>,
+    /// The value.
+    pub json: Json,
+}
+
+/// Parses an ingestion body `{"data": [...]}` and calls `each` with one element of `data` at a time, so that only one of
+/// them is in memory. The first error of `each` stops it. `each` must check that an element is an object.
 ///
 /// # Errors
 /// As [`parse`](super::parse), and:
@@ -22,7 +33,7 @@ pub fn parse_data(
     text: &[u8],
     nesting: usize,
     limit: usize,
-    each: &mut dyn FnMut(usize, Json) -> Result<(), GatewayError>,
+    each: &mut dyn FnMut(Element) -> Result<(), GatewayError>,
 ) -> Result<(), GatewayError> {
     let mut findings = Vec::new();
     reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
@@ -51,7 +62,7 @@ pub fn parse_data(
 struct BodyReader<'c, 'de> {
     cursor: &'c mut TextCursor<'de>,
     limit: usize,
-    each: &'c mut dyn FnMut(usize, Json) -> Result<(), GatewayError>,
+    each: &'c mut dyn FnMut(Element) -> Result<(), GatewayError>,
     findings: &'c mut Vec<Finding>,
 }
 
@@ -96,12 +107,13 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         self.cursor.enter_nested()?;
         let mut index = 0;
-        while let Some(value) = seq.next_element_seed(ValueReader(self.cursor))? {
+        while let Some((range, json)) = seq.next_element_seed(ElementReader(self.cursor))? {
             if index == self.limit {
                 return Err(self.cursor.stop_with(too_many_error(self.limit)));
             }
             if self.findings.is_empty() {
-                (self.each)(index, value).map_err(|error| self.cursor.stop_with(error))?;
+                (self.each)(Element { index, range, json })
+                    .map_err(|error| self.cursor.stop_with(error))?;
             }
             index += 1;
         }
@@ -115,6 +127,20 @@ impl<'de> DeserializeSeed<'de> for BodyReader<'_, 'de> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_seq(self)
+    }
+}
+
+/// Reads one value and where its text is.
+struct ElementReader<'c, 'de>(&'c mut TextCursor<'de>);
+
+impl<'de> DeserializeSeed<'de> for ElementReader<'_, 'de> {
+    type Value = (Range<usize>, Json);
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        self.0.peek();
+        let start = self.0.offset;
+        let json = ValueReader(self.0).deserialize(deserializer)?;
+        Ok((start..self.0.offset, json))
     }
 }
 

@@ -240,8 +240,10 @@ type Got = Vec<(usize, Json)>;
 
 fn collect_data(text: &str, limit: usize) -> (Got, Result<(), GatewayError>) {
     let mut got = Vec::new();
-    let result = parse_data(text.as_bytes(), 128, limit, &mut |index, value| {
-        got.push((index, value));
+    let result = parse_data(text.as_bytes(), 128, limit, &mut |element| {
+        let Element { index, range, json } = element;
+        assert_eq!(parse(&text.as_bytes()[range], 128).unwrap(), json);
+        got.push((index, json));
         Ok(())
     });
     (got, result)
@@ -264,9 +266,9 @@ fn an_error_of_the_callback_stops_it_and_is_returned_unchanged() {
         vec![Finding::at_pointer("/data/1/x", "y")],
     );
     let mut calls = 0;
-    let result = parse_data(b"{\"data\": [{}, {}, {}, broken", 9, 9, &mut |index, _| {
+    let result = parse_data(b"{\"data\": [{}, {}, {}, broken", 9, 9, &mut |element| {
         calls += 1;
-        if index == 1 { Err(own.clone()) } else { Ok(()) }
+        if element.index == 1 { Err(own.clone()) } else { Ok(()) }
     });
     assert_eq!(result, Err(own));
     assert_eq!(calls, 2);
@@ -367,7 +369,7 @@ proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = parse(&bytes, 10);
-        let _ = parse_data(&bytes, 10, 3, &mut |_, _| Ok(()));
+        let _ = parse_data(&bytes, 10, 3, &mut |_| Ok(()));
     }
 
     #[test]
@@ -387,8 +389,9 @@ proptest! {
             prop_assert!(is_same(&parse(text.as_bytes(), 100).unwrap(), &value), "{}", text);
             let mut got = Vec::new();
             let body = format!("{{\"data\": [{text}, {text}]}}");
-            parse_data(body.as_bytes(), 100, 2, &mut |_, value| {
-                got.push(value);
+            parse_data(body.as_bytes(), 100, 2, &mut |element| {
+                assert_eq!(&body[element.range], text);
+                got.push(element.json);
                 Ok(())
             })
             .unwrap();

@@ -37,6 +37,8 @@ pub struct Gauges {
     pub certificate_expiry_seconds: Option<i64>,
     /// Bytes of exports that are not delivered yet, and their limit.
     pub spool_bytes_and_limit: (u64, u64),
+    /// Dead letters, and their bytes.
+    pub dead_letters_and_bytes: (u64, u64),
     /// Exports that an operator parked.
     pub parked: u64,
     /// The names of the Business Objects whose automatic exports wait for spool space.
@@ -122,6 +124,8 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "Bytes of undelivered exports at which no more exports are created (service.export.spool)",
         gauges.spool_bytes_and_limit.1,
     );
+    whole("dead_letters", "Dead letters that wait for a retry", gauges.dead_letters_and_bytes.0);
+    whole("dead_letters_bytes", "Bytes of these dead letters", gauges.dead_letters_and_bytes.1);
     whole("exports_parked", "Exports that an operator parked", gauges.parked);
     whole(
         "memory_limit_bytes",

@@ -63,6 +63,16 @@ pub fn count_ingestion(outcome: &'static str, objects: u64, bytes: u64, seconds:
     }
 }
 
+/// Counts objects that ingestions rejected and left out.
+pub fn count_rejected_objects(objects: u64) {
+    METRICS.rejected_objects.inc_by(objects);
+}
+
+/// Counts dead letters that a limit removed. `reason` is `evicted` or `expired`.
+pub fn count_removed_dead_letters(reason: &'static str, letters: u64) {
+    METRICS.removed_dead_letters.get_or_create(&ReasonLabel { reason }).inc_by(letters);
+}
+
 /// Counts an export that was rendered and queued.
 pub fn count_queued_export(objects: u64, bytes: u64, seconds: f64) {
     METRICS.exports.inc();
@@ -185,6 +195,11 @@ struct OutcomeLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ReasonLabel {
+    reason: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DeliveryLabels {
     target: String,
     outcome: &'static str,
@@ -215,6 +230,8 @@ struct Metrics {
     ingestions: Family<OutcomeLabel, Counter>,
     ingested_objects: Counter,
     ingested_bytes: Counter,
+    rejected_objects: Counter,
+    removed_dead_letters: Family<ReasonLabel, Counter>,
     ingestion_seconds: Histogram,
     exports: Counter,
     exported_objects: Counter,
@@ -248,6 +265,8 @@ impl Metrics {
             ingestions: Family::default(),
             ingested_objects: Counter::default(),
             ingested_bytes: Counter::default(),
+            rejected_objects: Counter::default(),
+            removed_dead_letters: Family::default(),
             ingestion_seconds: new_duration_histogram(),
             exports: Counter::default(),
             exported_objects: Counter::default(),
@@ -274,6 +293,16 @@ impl Metrics {
             "ingested_bytes",
             "Bytes of request bodies whose objects were committed",
             self.ingested_bytes.clone(),
+        );
+        registry.register(
+            "rejected_objects",
+            "Objects that ingestions with onError=skip rejected",
+            self.rejected_objects.clone(),
+        );
+        registry.register(
+            "dead_letters_removed",
+            "Dead letters removed by service.limits.rejected.bytes (evicted) and .age (expired)",
+            self.removed_dead_letters.clone(),
         );
         registry.register(
             "ingestion_seconds",

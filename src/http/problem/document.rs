@@ -35,7 +35,7 @@ pub struct ProblemDocument {
 /// One finding: at a JSON Pointer into the body, or at a line and column of a text.
 #[derive(Default, Serialize, ToSchema)]
 #[salvo(schema(name = "Finding"))]
-struct FindingDocument {
+pub struct FindingDocument {
     /// JSON Pointer (RFC 6901).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]

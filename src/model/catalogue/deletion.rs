@@ -10,13 +10,13 @@
 use super::entry::{Entry, store_definition};
 use super::{Action, COLLECTION, Catalogue, Change, CommitHook, IfMatch, Requester, check_version};
 use crate::change_feed;
-use crate::ingest::{self, Body, Mode, RemovedMembers, Request};
+use crate::ingest::{self, Body, Mode, OnError, RemovedMembers, Request};
 use crate::members::{self, satisfies_any};
 use crate::resource::{BusinessObject, Compiled, Deletion};
 use penstock_base::commit::{NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
-use penstock_store::SubjectFilter;
+use penstock_store::{Format, SubjectFilter};
 use std::sync::Arc;
 
 /// The caller in the ingestion records of a deletion if the requester is not known.
@@ -108,6 +108,8 @@ impl Catalogue {
         let entry = Entry::from_compiled(Arc::new(Compiled { object, mapping, conditions }));
         let compiled = require_compiled(&entry)?;
         commit::<_, GatewayError>(&self.store, by.check, |t| {
+            // An older version would accept objects again and never end the deletion.
+            t.require_format(Format::V3);
             change_feed::stop_watching(t, &entry.id)?;
             store_definition(t, &compiled)?;
             by.add_to_commit(t, &Change::of_entry(Action::DeletionBegun(remaining), &entry))
@@ -159,6 +161,9 @@ impl Catalogue {
         let request = Request {
             business_object: &compiled,
             mode: Mode::Delete,
+            on_error: OnError::Abort,
+            retried_letter: None,
+            condition: None,
             check: &NoClient,
             caller: compiled.object.updated_by.as_deref().unwrap_or(UNKNOWN_CALLER),
             api_key: None,

@@ -8,7 +8,7 @@ use crate::{catalogue, members, namespace};
 use oxrdf::NamedNode;
 use penstock_base::clock::{Clock, Stamp};
 use penstock_base::error::GatewayError;
-use penstock_store::{Error, Read, SubjectFilter};
+use penstock_store::{Read, SubjectFilter};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -238,7 +238,11 @@ impl WatchedDefinitions {
                 }
             }
             if is_watched(&object) {
-                definitions.views.push(WatchedView::new(&object, compiled.as_ref(), filter.clone()));
+                definitions.views.push(WatchedView::new(
+                    &object,
+                    compiled.as_ref(),
+                    filter.clone(),
+                ));
             }
             definitions.members.push(filter.unwrap_or_default());
             definitions.versions.insert(object.id, object.version);
@@ -326,8 +330,9 @@ mod tests {
         };
         let first = define("A");
         let watch = catalogue.watch();
-        let ids =
-            |watched: &WatchedDefinitions| watched.views.iter().map(|view| view.id.clone()).collect::<Vec<_>>();
+        let ids = |watched: &WatchedDefinitions| {
+            watched.views.iter().map(|view| view.id.clone()).collect::<Vec<_>>()
+        };
         let rolled_back = store.transact(|t| -> Result<(), GatewayError> {
             change_feed::stop_watching(t, &first.object.id)?;
             t.delete_document(catalogue::COLLECTION, first.object.id.as_bytes())?;

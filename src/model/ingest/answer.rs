@@ -1,5 +1,6 @@
 //! The answer to an ingestion.
 use super::Mode;
+use crate::dead_letters::ObjectError;
 use serde::{Deserialize, Serialize};
 
 /// The answer to an ingestion.
@@ -20,8 +21,26 @@ pub struct Answer {
     pub deleted: u64,
     /// The outcome of each object, in the order of the request.
     pub objects: Vec<Outcome>,
+    /// The objects that were left out because of errors, in the order of the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rejected: Vec<RejectedObject>,
     /// Warnings for the caller. A warning never means that data was dropped.
     pub warnings: Vec<Warning>,
+}
+
+/// An object that was left out because of errors.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedObject {
+    /// The id of the dead letter. `None` if none was stored: in the mode VALIDATE, or beyond the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Its index in the request or stream, from 0.
+    pub index: usize,
+    /// Its line in the stream, from 1; `None` in a JSON body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Its first errors.
+    pub errors: Vec<ObjectError>,
 }
 
 /// The outcome of one object of the request.
@@ -82,6 +101,7 @@ impl Answer {
             unchanged: 0,
             deleted: 0,
             objects: Vec::new(),
+            rejected: Vec::new(),
             warnings: Vec::new(),
         }
     }

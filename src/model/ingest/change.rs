@@ -4,27 +4,43 @@ use super::convert::{Converter, IgnoredFields, format_value};
 use super::delete::Deletion;
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
+use super::objects::{ReadObject, read_objects};
 use super::orphans::Orphans;
+use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
+use super::request_uris::RequestUris;
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
-use super::{Answer, Body, Limits, Mode, Request, lines};
+use super::{Answer, Limits, Mode, Request};
+use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
 use crate::members;
 use crate::resource::Compiled;
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::json::{self, Json};
+use penstock_base::json::Json;
 use penstock_store::{SubjectFilter, Transaction};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-/// Applies the request to the transaction without committing it. Returns the answer, and the nested objects that were
-/// removed because nothing refers to them any more.
-pub(super) fn apply_request(
+/// What a request changed in its transaction.
+#[derive(Debug)]
+pub(super) struct Applied {
+    pub(super) answer: Answer,
+    /// The nested objects that were removed because nothing refers to them any more.
+    pub(super) removed: Vec<NamedNode>,
+}
+
+/// Applies the objects of the request to the transaction without committing it. With `rejections`, it leaves out these
+/// objects, and adds those that have errors.
+///
+/// # Errors
+/// Returns the errors that concern the whole request. Without `rejections` also the errors of the objects, together.
+pub(super) fn apply_objects(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
-) -> Result<(Answer, Vec<NamedNode>), GatewayError> {
+    mut rejections: Option<&mut Rejections>,
+) -> Result<Applied, GatewayError> {
     let mapping = &request.business_object.mapping;
     let definitions = request.watch.current_definitions(transaction)?;
     let spaces = MappingNamespaces::read(transaction, mapping, &definitions)?;
@@ -43,11 +59,15 @@ pub(super) fn apply_request(
         findings: Findings::default(),
         warnings: Warnings::default(),
         // What a MERGE unlinks may be an object of its own.
-        orphans: Orphans::keeping(if request.mode == Mode::Merge { &definitions.members } else { &[] }),
+        orphans: Orphans::keeping(if request.mode == Mode::Merge {
+            &definitions.members
+        } else {
+            &[]
+        }),
         repeats: RepeatedObjects::default(),
-        minted: HashSet::new(),
+        minted: RequestUris::default(),
         claimed: HashSet::new(),
-        named_by_key: HashMap::new(),
+        named_by_key: RequestUris::default(),
         unlinked: Vec::new(),
         ignored_fields: (mapping.unknown_fields == UnknownFields::Ignore)
             .then(IgnoredFields::default),
@@ -56,12 +76,16 @@ pub(super) fn apply_request(
     };
     let mut answer = Answer::new(request.mode);
     let mut count = 0_usize;
-    let mut each = |index, json| {
+    let read = read_objects(request.body, limits, &mut |object| {
         count += 1;
         if count > 1 && request.condition.is_some() {
             return Err(condition_error());
         }
-        if let Some(outcome) = apply_object(&mut writer, &mapping.root, index, json)? {
+        let outcome = match rejections.as_deref_mut() {
+            Some(rejections) => apply_or_reject(&mut writer, &mapping.root, object, rejections)?,
+            None => apply_object(&mut writer, &mapping.root, object.index, object.json?)?,
+        };
+        if let Some(outcome) = outcome {
             answer.push(outcome);
         }
         if writer.findings.is_full() {
@@ -69,11 +93,7 @@ pub(super) fn apply_request(
         } else {
             Ok(())
         }
-    };
-    let read = match request.body {
-        Body::Json(text) => json::parse_data(text, limits.nesting, limits.objects, &mut each),
-        Body::Lines { text, first } => lines::parse_lines(text, limits.nesting, first, &mut each),
-    };
+    });
     if let Err(error) = read {
         if error.class != ErrorClass::Invalid {
             return Err(error);
@@ -89,6 +109,7 @@ pub(super) fn apply_request(
         return Err(condition_error());
     }
     let RequestWriter { transaction, orphans, mut warnings, unlinked, .. } = writer;
+    transaction.release_savepoint();
     let removed = orphans.remove_orphans(transaction, &scope)?;
     warn_of_unlinked(&unlinked, &removed, &mut warnings);
     answer.deleted += removed.len() as u64;
@@ -96,7 +117,35 @@ pub(super) fn apply_request(
         warn_of_non_members(transaction, request.business_object, &answer, &mut warnings)?;
     }
     answer.warnings = warnings.into_vec();
-    Ok((answer, removed))
+    Ok(Applied { answer, removed })
+}
+
+/// Applies one object of the request if it is not rejected yet. An object with an error changes nothing and is rejected.
+fn apply_or_reject<'m>(
+    writer: &mut RequestWriter<'_, '_, 'm>,
+    shape: &'m Shape,
+    object: ReadObject,
+    rejections: &mut Rejections,
+) -> Result<Option<Outcome>, GatewayError> {
+    let ReadObject { index, line, range, json } = object;
+    if rejections.contains(index) {
+        return Ok(None);
+    }
+    writer.set_savepoint();
+    let errors = match json {
+        Err(error) => ObjectError::list_first(&error),
+        Ok(json) => {
+            let outcome = apply_object(writer, shape, index, json)?;
+            let findings = writer.findings.take_all();
+            if findings.is_empty() {
+                return Ok(outcome);
+            }
+            findings.into_iter().take(ObjectError::MAX_LISTED).map(ObjectError::from).collect()
+        }
+    };
+    writer.roll_back_to_savepoint()?;
+    rejections.add(index, Rejection { line, range, errors });
+    Ok(None)
 }
 
 fn condition_error() -> GatewayError {
@@ -193,15 +242,19 @@ fn warn_of_unlinked(
     let removed: HashSet<&NamedNode> = removed.iter().collect();
     for (pointer, uri) in unlinked.iter().take(MAX_NAMED) {
         let uri_text = uri.as_str();
-        warnings.push(pointer, if removed.contains(uri) {
-            format!("{uri_text} was removed, because nothing refers to it any more")
-        } else {
-            format!("{uri_text} is no longer linked here; it stays stored")
-        });
+        warnings.push(
+            pointer,
+            if removed.contains(uri) {
+                format!("{uri_text} was removed, because nothing refers to it any more")
+            } else {
+                format!("{uri_text} is no longer linked here; it stays stored")
+            },
+        );
     }
     if unlinked.len() > MAX_NAMED {
         let more = unlinked.len() - MAX_NAMED;
-        warnings.push("", format!("{more} more nested objects are no longer linked, or were removed"));
+        warnings
+            .push("", format!("{more} more nested objects are no longer linked, or were removed"));
     }
 }
 

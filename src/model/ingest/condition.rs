@@ -29,7 +29,9 @@ impl ObjectCondition {
         if read.quads_about(&uri.clone().into())?.is_empty() {
             return Err(GatewayError::new(
                 ErrorClass::PreconditionFailed,
-                format!("If-Match requires an existing object, and there is none with the URI {shown}"),
+                format!(
+                    "If-Match requires an existing object, and there is none with the URI {shown}"
+                ),
             ));
         }
         let Self::HasTag(tags) = self else { return Ok(()) };
@@ -40,7 +42,9 @@ impl ObjectCondition {
         }
         Err(GatewayError::new(
             ErrorClass::PreconditionFailed,
-            format!("the object {shown} has changed since it was read; read it again and repeat the change"),
+            format!(
+                "the object {shown} has changed since it was read; read it again and repeat the change"
+            ),
         ))
     }
 }

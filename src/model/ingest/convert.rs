@@ -82,7 +82,9 @@ impl Converter<'_> {
         }
         let has_key = !key.is_empty()
             && key.iter().all(|index| {
-                node.given.iter().any(|given| given.field_index == *index && !given.values.is_empty())
+                node.given
+                    .iter()
+                    .any(|given| given.field_index == *index && !given.values.is_empty())
             });
         if node.uri.is_none() && !has_key {
             self.report_invalid(if key.is_empty() {
@@ -108,7 +110,8 @@ impl Converter<'_> {
             if let Some(ignored) = &mut self.ignored_fields {
                 if ignored.add(&shape.namespace, name) {
                     let name = quote_excerpt(name);
-                    let message = format!("the mapping has no field {name}; it is left out everywhere");
+                    let message =
+                        format!("the mapping has no field {name}; it is left out everywhere");
                     self.warnings.push(&self.pointer, message);
                 }
                 return;

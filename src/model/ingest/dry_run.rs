@@ -1,6 +1,6 @@
 //! Dry run: shows what sample data would become with a definition that is not stored yet.
-use super::change::apply_request;
-use super::{Answer, Body, Limits, Mode, Request, value_limit};
+use super::change::apply_objects;
+use super::{Answer, Body, Limits, Mode, OnError, Request, value_limit};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use crate::view;
@@ -46,6 +46,8 @@ pub fn dry_run_ingestion(
     let request = Request {
         business_object,
         mode: Mode::Validate,
+        on_error: OnError::Abort,
+        retried_letter: None,
         check: &NoClient,
         caller: "",
         idempotency_key: None,
@@ -57,7 +59,7 @@ pub fn dry_run_ingestion(
         events: None,
         body: Body::Json(data),
     };
-    let (answer, _) = apply_request(transaction, limits, &request)?;
+    let answer = apply_objects(transaction, limits, &request, None)?.answer;
     let mut added = Vec::new();
     for (subject, _) in transaction.changed_subjects()? {
         for quad in transaction.quads_about(&NamedOrBlankNode::from(subject))? {

@@ -2,7 +2,7 @@
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 
 /// The maximum number of findings in one answer. A request that reaches it is not read further.
-const MAX_FINDINGS: usize = 100;
+pub(super) const MAX_FINDINGS: usize = 100;
 
 /// The findings so far: values that do not fit the mapping, and values that contradict the stored data.
 #[derive(Debug, Default)]
@@ -27,6 +27,13 @@ impl Findings {
     pub(super) fn extend(&mut self, findings: Vec<Finding>) {
         let remaining = MAX_FINDINGS.saturating_sub(self.invalid.len());
         self.invalid.extend(findings.into_iter().take(remaining));
+    }
+
+    /// Takes all findings, the invalid values first.
+    pub(super) fn take_all(&mut self) -> Vec<Finding> {
+        let mut all = std::mem::take(&mut self.invalid);
+        all.append(&mut self.conflicts);
+        all
     }
 
     /// Returns the number of findings. If it grew while an object was read, the object has errors.

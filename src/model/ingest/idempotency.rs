@@ -54,7 +54,8 @@ impl IdempotencyKey {
         // The chunks of one stream share its key, but each is a separate ingestion.
         let (text, place) = match request.body {
             Body::Json(text) => (text, "whole".to_owned()),
-            Body::Lines { text, first } => (text, first.to_string()),
+            Body::Lines { text, first, .. } => (text, first.to_string()),
+            Body::Object { text, .. } => (text, "object".to_owned()),
         };
         let mut scope = Sha256::new();
         let mode = request.mode.name();

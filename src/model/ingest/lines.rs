@@ -1,43 +1,42 @@
 //! NDJSON: one object per line.
-use penstock_base::error::{Finding, GatewayError, Place};
-use penstock_base::json::{self, Json};
+use super::objects::{ReadObject, with_line_offset};
+use penstock_base::error::{Finding, GatewayError};
+use penstock_base::json;
 
-/// Passes each object to `each` with its index in the whole stream. Lines of only white space are skipped and have no
-/// index.
+/// Passes the object of each line to `each`, with its index in the whole stream. Lines of only white space are skipped
+/// and have no index. `line_numbers` has the number of each other line in the stream.
 ///
 /// # Errors
-/// Returns the errors of [`json::parse`], and the first error of `each`. Line numbers count from the beginning of the
-/// stream, as if there were no empty lines before this chunk.
-pub(super) fn parse_lines(
+/// Returns the first error of `each`.
+pub(super) fn read_lines(
     text: &[u8],
     nesting: usize,
     first: usize,
-    each: &mut dyn FnMut(usize, Json) -> Result<(), GatewayError>,
+    line_numbers: &[u64],
+    each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
 ) -> Result<(), GatewayError> {
-    let mut index = first;
-    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
-        if line.iter().all(u8::is_ascii_whitespace) {
+    let (mut index, mut start) = (first, 0);
+    let mut numbers = line_numbers.iter();
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let begin = start;
+        start += line.len();
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let value = json::parse(line, nesting)
-            .map_err(|error| with_stream_position(error, index, first.saturating_add(number)))?;
-        each(index, value)?;
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let number = numbers.next().copied();
+        let json = json::parse(line, nesting).map_err(|error| {
+            let lines_before = number.unwrap_or_default().saturating_sub(1);
+            name_object(with_line_offset(error, lines_before), index)
+        });
+        each(ReadObject { index, line: number, range: begin..begin + line.len(), json })?;
         index += 1;
     }
     Ok(())
 }
 
-/// Converts the position of an error from its line to the whole stream.
-fn with_stream_position(
-    mut error: GatewayError,
-    index: usize,
-    lines_before: usize,
-) -> GatewayError {
-    for Finding { place, .. } in &mut error.findings {
-        if let Place::Line { line, .. } = place {
-            *line += lines_before as u64;
-        }
-    }
+fn name_object(mut error: GatewayError, index: usize) -> GatewayError {
     let cause = error.findings.first().map_or_else(|| error.detail.clone(), Finding::to_string);
     error.detail = format!("object {index} of the stream cannot be read: {cause}");
     error

@@ -1,6 +1,6 @@
 //! The namespaces of a mapping, read once per request.
-use crate::mapping::{Mapping, Shape};
 use crate::change_feed::WatchedDefinitions;
+use crate::mapping::{Mapping, Shape};
 use crate::namespace::{self, Generator, Namespace};
 use crate::natural_key::{self, NaturalKey};
 use oxrdf::{GraphName, NamedNode};

@@ -51,6 +51,9 @@ pub struct Record {
     pub unchanged: u64,
     /// As in [`Answer::deleted`].
     pub deleted: u64,
+    /// The number of objects that were left out because of errors.
+    #[serde(default)]
+    pub rejected: u64,
 }
 
 /// A record in its stored form. It is read as a [`Record`] or as a [`WrittenObjects`].
@@ -89,6 +92,7 @@ pub(super) fn store_record(
         updated: answer.updated,
         unchanged: answer.unchanged,
         deleted: answer.deleted,
+        rejected: answer.rejected.len() as u64,
     };
     if max_records == 0 {
         return Ok(record);

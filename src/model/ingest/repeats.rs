@@ -14,6 +14,8 @@ use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher};
 #[derive(Debug, Default)]
 pub(super) struct RepeatedObjects {
     given: HashMap<u128, u128>,
+    /// The keys in `given` that were added since the savepoint; `None` without one.
+    since_savepoint: Option<Vec<u128>>,
     keys: (RandomState, RandomState),
 }
 
@@ -46,10 +48,24 @@ impl RepeatedObjects {
         match self.given.entry(place) {
             Entry::Vacant(entry) => {
                 entry.insert(content);
+                if let Some(recent) = &mut self.since_savepoint {
+                    recent.push(place);
+                }
                 Mention::First
             }
             Entry::Occupied(entry) if *entry.get() == content => Mention::Same,
             Entry::Occupied(_) => Mention::Different,
+        }
+    }
+
+    pub(super) fn set_savepoint(&mut self) {
+        self.since_savepoint.get_or_insert_default().clear();
+    }
+
+    /// Forgets what was recorded since the savepoint.
+    pub(super) fn roll_back_to_savepoint(&mut self) {
+        for place in self.since_savepoint.take().into_iter().flatten() {
+            self.given.remove(&place);
         }
     }
 

@@ -1,5 +1,5 @@
 //! The request for one ingestion.
-use super::{Mode, ObjectCondition};
+use super::{Mode, ObjectCondition, OnError};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
@@ -21,6 +21,8 @@ pub struct Limits {
     pub idempotency_bytes: u64,
     /// The setting `service.limits.history`: the maximum number of ingestion records.
     pub history: usize,
+    /// The setting `service.limits.rejected.bytes`: the maximum size of all dead letters.
+    pub rejected_bytes: u64,
 }
 
 /// The request for one ingestion.
@@ -30,6 +32,10 @@ pub struct Request<'a> {
     pub business_object: &'a Compiled,
     /// The mode of the ingestion.
     pub mode: Mode,
+    /// What to do if an object has an error.
+    pub on_error: OnError,
+    /// The id of the dead letter that the request retries. A success removes it in the same commit.
+    pub retried_letter: Option<&'a str>,
     /// The check of the client, which runs in the commit.
     pub check: &'a dyn CommitCheck,
     /// The client's account, as stored in the record.
@@ -74,6 +80,17 @@ pub enum Body<'a> {
         /// The number of objects in the chunks before this one, which is the index of the first object in the whole
         /// stream.
         first: usize,
+        /// The line numbers of the objects in the whole stream, from 1.
+        line_numbers: &'a [u64],
+    },
+    /// One object.
+    Object {
+        /// Its text.
+        text: &'a [u8],
+        /// Its index in the request that it comes from.
+        index: usize,
+        /// The number of its first line, for the places of errors.
+        first_line: u64,
     },
 }
 
@@ -85,7 +102,7 @@ impl Body<'_> {
 
     pub(super) fn text(&self) -> &[u8] {
         match self {
-            Self::Json(text) | Self::Lines { text, .. } => text,
+            Self::Json(text) | Self::Lines { text, .. } | Self::Object { text, .. } => text,
         }
     }
 }

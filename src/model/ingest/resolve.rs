@@ -1,6 +1,7 @@
 //! Finds the URI of an object of a request: given, of the object with its natural key, linked from its parent, or minted.
+use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenObject, GivenValue};
-use super::write::{ObjectName, RequestWriter};
+use super::write::{ObjectName, RequestWriter, field_pointer};
 use crate::mapping::{Property, Shape};
 use crate::namespace::{self, Generator};
 use crate::natural_key::{self, KeyMatch};
@@ -38,7 +39,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             return Ok(Some(ObjectName { uri: uri.clone(), minted: false }));
         }
         if let Some(key_uri) = key_uri {
-            let uri = self.find_by_key(node, key_uri)?;
+            let uri = self.find_by_key(node, key_uri, parent.is_some())?;
             return Ok(uri.map(|uri| ObjectName { uri, minted: false }));
         }
         if let Some(uri) = found {
@@ -73,52 +74,45 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             uri = namespace::mint_identifier(self.transaction, namespace)?;
         }
         if namespace.generator == Generator::Counter {
-            self.minted.insert(uri.clone());
+            self.minted.insert(uri.clone(), ());
         }
         Ok(Some(ObjectName { uri, minted: true }))
     }
 
-    /// Returns the URI of the key that the fields of an object give.
+    /// Returns the URI of the key that the fields of an object give, and reports a value that no key can have.
     fn read_given_key(
         &mut self,
         node: &GivenObject<'m>,
         parent: Option<NamedNodeRef<'_>>,
     ) -> GivenKey {
-        let Some(fields) = node.shape.key_fields() else { return GivenKey::Incomplete };
-        let Some(key) = self.namespaces.key_of(node.shape) else { return GivenKey::Incomplete };
-        let mut texts = Vec::with_capacity(fields.indexes.len());
-        for index in &fields.indexes {
-            let given = node.given.iter().find(|given| given.field_index == *index);
-            let (Some(GivenValue::Term(term)), Some(property)) =
-                (given.and_then(|given| given.values.first()), node.shape.key_property(*index))
-            else {
-                return GivenKey::Incomplete;
-            };
-            let Some(text) = natural_key::key_text(&property.value, term.as_ref()) else {
-                return GivenKey::Incomplete;
-            };
-            if let Some(why) = natural_key::unusable_reason(&text) {
-                let name = node.shape.fields.get(*index).map_or("", |field| field.name.as_str());
+        match find_key_uri(self.namespaces, node, parent) {
+            Ok(Some(uri)) => GivenKey::Complete(uri),
+            Ok(None) => GivenKey::Incomplete,
+            Err((field, why)) => {
                 let message = format!("the value cannot be in the key of the object: {why}");
-                self.findings.add_invalid(&super::write::field_pointer(&node.pointer, name), message);
-                return GivenKey::Invalid;
+                self.findings.add_invalid(&field_pointer(&node.pointer, field), message);
+                GivenKey::Invalid
             }
-            texts.push(text);
         }
-        GivenKey::Complete(key.build_uri(parent, &texts))
     }
 
-    /// Returns the URI of the object with this key, or of a new one.
+    /// Returns the URI of the object with this key, or of a new one. A nested object is written later than it is named.
     fn find_by_key(
         &mut self,
         node: &GivenObject<'m>,
         key_uri: NamedNode,
+        is_nested: bool,
     ) -> Result<Option<NamedNode>, GatewayError> {
         if let Some(uri) = self.named_by_key.get(&key_uri) {
             return Ok(Some(uri.clone()));
         }
         match self.match_key(node.shape, &key_uri)? {
-            KeyMatch::None => Ok(Some(key_uri)),
+            KeyMatch::None => {
+                if is_nested {
+                    self.named_by_key.insert(key_uri.clone(), key_uri.clone());
+                }
+                Ok(Some(key_uri))
+            }
             KeyMatch::One(uri) => Ok(Some(uri)),
             KeyMatch::Several(found) => {
                 self.findings.add_conflict(&node.pointer, describe_several(&found));
@@ -160,11 +154,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         }
     }
 
-    fn match_key(
-        &mut self,
-        shape: &Shape,
-        key_uri: &NamedNode,
-    ) -> Result<KeyMatch, GatewayError> {
+    fn match_key(&mut self, shape: &Shape, key_uri: &NamedNode) -> Result<KeyMatch, GatewayError> {
         let Some(key) = self.namespaces.key_of(shape) else { return Ok(KeyMatch::None) };
         let is_indexed = self.namespaces.is_key_indexed(shape);
         Ok(key.find_objects(self.transaction, key_uri, is_indexed)?)
@@ -220,6 +210,37 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         self.named_by_key.insert(key_uri, uri.clone());
         Ok(true)
     }
+}
+
+/// Returns the URI of the key that the fields of an object give; `None` if they do not give all of it.
+///
+/// # Errors
+/// Returns the field whose value no key can have, and why.
+pub(super) fn find_key_uri<'m>(
+    namespaces: &MappingNamespaces,
+    node: &GivenObject<'m>,
+    parent: Option<NamedNodeRef<'_>>,
+) -> Result<Option<NamedNode>, (&'m str, &'static str)> {
+    let Some(fields) = node.shape.key_fields() else { return Ok(None) };
+    let Some(key) = namespaces.key_of(node.shape) else { return Ok(None) };
+    let mut texts = Vec::with_capacity(fields.indexes.len());
+    for index in &fields.indexes {
+        let given = node.given.iter().find(|given| given.field_index == *index);
+        let (Some(GivenValue::Term(term)), Some(property)) =
+            (given.and_then(|given| given.values.first()), node.shape.key_property(*index))
+        else {
+            return Ok(None);
+        };
+        let Some(text) = natural_key::key_text(&property.value, term.as_ref()) else {
+            return Ok(None);
+        };
+        if let Some(why) = natural_key::unusable_reason(&text) {
+            let name = node.shape.fields.get(*index).map_or("", |field| field.name.as_str());
+            return Err((name, why));
+        }
+        texts.push(text);
+    }
+    Ok(Some(key.build_uri(parent, &texts)))
 }
 
 fn describe_several(found: &[NamedNode]) -> String {

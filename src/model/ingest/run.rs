@@ -1,29 +1,42 @@
 //! Runs one ingestion: transaction, answer, log line and metrics.
-use super::change::apply_request;
+use super::change::{Applied, apply_objects};
 use super::findings::quote_excerpt;
 use super::idempotency::IdempotencyKey;
+use super::partial::apply_valid_objects;
+use super::rejections::Rejections;
 use super::write_history::WrittenObjects;
-use super::{Answer, Limits, Mode, Record, Request, record, value_limit};
-use crate::change_feed;
+use super::{Answer, Limits, Mode, OnError, Record, Request, record, retry, value_limit};
+use crate::{change_feed, dead_letters};
 use oxrdf::NamedNode;
 use penstock_base::commit::GuardedStore;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events;
 use penstock_base::telemetry::metrics;
-use penstock_store::Error;
+use penstock_store::{Error, Transaction};
 use std::time::{Duration, Instant};
 
-/// How an ingestion without errors ended.
+/// How the transaction of an ingestion ended.
 enum Completion {
-    /// With the nested objects that were removed because nothing refers to them any more.
-    Committed(Answer, Vec<NamedNode>, Box<Record>),
+    Committed(Box<Committed>),
     Replayed(Answer),
+    /// The retry of a dead letter failed. Only its errors were committed.
+    RetryFailed(GatewayError),
+}
+
+/// An ingestion whose changes were committed.
+struct Committed {
+    answer: Answer,
+    record: Record,
+    /// The nested objects that were removed because nothing refers to them any more.
+    removed: Vec<NamedNode>,
+    /// The number of dead letters that had to make place for those of this ingestion.
+    evicted_letters: u64,
 }
 
 /// The reason why a transaction commits nothing.
 enum NotCommitted {
     Refused(GatewayError),
-    Validated(Answer),
+    Validated(Box<Answer>),
 }
 
 impl From<Error> for NotCommitted {
@@ -50,17 +63,20 @@ pub fn ingest(
 ) -> Result<Answer, GatewayError> {
     let started = Instant::now();
     let (outcome, result) = match run_ingestion(store, limits, request) {
-        Ok(Completion::Committed(answer, orphans, record)) => {
+        Ok(Completion::Committed(committed)) => {
+            let Committed { answer, record, removed, evicted_letters } = *committed;
             if let Some(events) = request.events {
                 let trace = record.traceparent.as_deref();
-                events.publish_in_trace(trace, events::EventKind::Ingestion, &record.id, &*record);
+                events.publish_in_trace(trace, events::EventKind::Ingestion, &record.id, &record);
             }
-            log_removed_orphans(request, &answer, &orphans);
+            log_removed_orphans(request, &answer, &removed);
+            metrics::count_rejected_objects(record.rejected);
+            metrics::count_removed_dead_letters("evicted", evicted_letters);
             ("committed", Ok(answer))
         }
         Ok(Completion::Replayed(answer)) => ("replayed", Ok(answer)),
-        Err(NotCommitted::Validated(answer)) => ("validated", Ok(answer)),
-        Err(NotCommitted::Refused(mut error)) => {
+        Err(NotCommitted::Validated(answer)) => ("validated", Ok(*answer)),
+        Ok(Completion::RetryFailed(mut error)) | Err(NotCommitted::Refused(mut error)) => {
             error.detail = format!("Ingestion failed: {}", error.detail);
             ("refused", Err(error))
         }
@@ -97,21 +113,43 @@ fn run_ingestion(
                     format!("the Business Object {:?} is disabled", object.definition.name);
                 return Err(GatewayError::new(ErrorClass::Conflict, message).into());
             }
-            let (mut answer, orphans) = apply_request(transaction, limits, request)?;
+            let retried = retry::find_retried_letter(transaction, request)?;
+            let applied = apply_request(transaction, limits, request);
+            let (Applied { mut answer, removed }, rejections) = match (applied, retried) {
+                (Ok(applied), None) => applied,
+                (Ok(applied), Some(letter)) => {
+                    dead_letters::remove_letter(transaction, &letter)?;
+                    applied
+                }
+                (Err(error), Some(letter)) => {
+                    retry::keep_letter(transaction, letter, &error)?;
+                    return Ok(Completion::RetryFailed(error));
+                }
+                (Err(error), None) => return Err(error.into()),
+            };
+            answer.rejected = rejections.list();
             let wrote = WrittenObjects::from_answer(&answer);
             if !request.lists_objects {
                 answer.objects.clear();
             }
             if request.mode == Mode::Validate {
-                return Err(NotCommitted::Validated(answer));
+                return Err(NotCommitted::Validated(Box::new(answer)));
             }
             change_feed::record_changes(transaction, request.watch)?;
             let record =
                 record::store_record(transaction, request, &answer, &wrote, limits.history)?;
+            let evicted_letters = rejections.store_dead_letters(
+                transaction,
+                request,
+                &mut answer,
+                limits,
+                &record.at,
+            )?;
             if let Some(key) = &key {
                 key.store_answer(transaction, &answer, limits)?;
             }
-            Ok(Completion::Committed(answer, orphans, Box::new(record)))
+            let committed = Committed { answer, record, removed, evicted_letters };
+            Ok(Completion::Committed(Box::new(committed)))
         })?;
     Ok(done)
 }
@@ -122,6 +160,20 @@ fn outdated_error(name: &str) -> GatewayError {
         ErrorClass::Unavailable(Duration::from_secs(1)),
         format!("the Business Object {name:?} was just replaced; send the request again"),
     )
+}
+
+/// Applies the request to the transaction without committing it.
+fn apply_request(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<(Applied, Rejections), GatewayError> {
+    match request.on_error {
+        OnError::Abort => {
+            Ok((apply_objects(transaction, limits, request, None)?, Rejections::default()))
+        }
+        OnError::Skip => apply_valid_objects(transaction, limits, request),
+    }
 }
 
 /// Logs the objects that the request removed without naming them. One of them may have been ingested as an object of
@@ -165,6 +217,7 @@ fn report_ingestion(
             updated = answer.updated,
             unchanged = answer.unchanged,
             deleted = answer.deleted,
+            rejected = answer.rejected.len(),
             bytes,
             duration_ms,
             caller,

@@ -11,6 +11,7 @@ use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenField, GivenObject, GivenValue};
 use super::orphans::Orphans;
 use super::repeats::{Mention, RepeatedObjects};
+use super::request_uris::RequestUris;
 use super::resolve::keep_stored_value;
 use super::write_scope::WriteScope;
 use crate::mapping::{self, FieldKind, Property};
@@ -19,7 +20,7 @@ use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
 use penstock_base::error::GatewayError;
 use penstock_store::{Read, Transaction};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 /// Writes the objects of one request.
 #[derive(Debug)]
@@ -34,12 +35,11 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
     pub(super) repeats: RepeatedObjects,
-    /// The URIs that counters minted for this request. A URI given later must not equal one of them.
-    pub(super) minted: HashSet<NamedNode>,
+    pub(super) minted: RequestUris<()>,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
     pub(super) claimed: HashSet<NamedNode>,
-    /// The objects of this request that have the key of this URI, but another URI. They may not be written yet.
-    pub(super) named_by_key: HashMap<NamedNode, NamedNode>,
+    /// For the URI of a key: the object of this request that has it, if it has another URI or may not be written yet.
+    pub(super) named_by_key: RequestUris<NamedNode>,
     /// The nested objects that lost a link in a MERGE, each with the field that linked to it.
     pub(super) unlinked: Vec<(String, NamedNode)>,
     /// The fields that the mapping does not have, if they are left out.
@@ -77,6 +77,22 @@ struct ObjectChange {
 }
 
 impl<'m> RequestWriter<'_, '_, 'm> {
+    /// Sets a savepoint before an object that may be rejected.
+    pub(super) fn set_savepoint(&mut self) {
+        self.transaction.set_savepoint();
+        self.repeats.set_savepoint();
+        self.minted.set_savepoint();
+        self.named_by_key.set_savepoint();
+    }
+
+    /// Undoes what the rejected object changed, as far as it affects later objects.
+    pub(super) fn roll_back_to_savepoint(&mut self) -> Result<(), GatewayError> {
+        self.repeats.roll_back_to_savepoint();
+        self.minted.roll_back_to_savepoint();
+        self.named_by_key.roll_back_to_savepoint();
+        Ok(self.transaction.roll_back_to_savepoint()?)
+    }
+
     /// Writes one object of the request. Returns `None` if the object has an error.
     pub(super) fn write_root(
         &mut self,
@@ -321,8 +337,11 @@ impl<'m> RequestWriter<'_, '_, 'm> {
                 continue;
             }
             changed |= self.transaction.remove(quad.as_ref())?;
-            if let (Mode::Replace | Mode::Merge, mapping::Value::Object(shape), Term::NamedNode(uri)) =
-                (self.mode, &property.value, &quad.object)
+            if let (
+                Mode::Replace | Mode::Merge,
+                mapping::Value::Object(shape),
+                Term::NamedNode(uri),
+            ) = (self.mode, &property.value, &quad.object)
             {
                 self.orphans.suspect(uri.clone(), shape);
                 if self.mode == Mode::Merge {

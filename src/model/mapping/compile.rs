@@ -52,7 +52,13 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
             let root = compiler.compile_root(&node).ok();
             let Compiler { prefixes, label, warnings, .. } = compiler;
             findings = compiler.findings;
-            root.map(|(root, unknown_fields)| Mapping { root, prefixes, unknown_fields, label, warnings })
+            root.map(|(root, unknown_fields)| Mapping {
+                root,
+                prefixes,
+                unknown_fields,
+                label,
+                warnings,
+            })
         }
         Err(finding) => {
             findings.push(finding);

@@ -11,10 +11,7 @@ use std::collections::{BTreeSet, HashSet};
 const ENTRIES_PER_CLEANUP: usize = 1000;
 
 /// Returns the natural keys of a mapping, each namespace once. Namespaces that are not defined have none.
-pub(crate) fn collect_keys(
-    read: &impl Read,
-    mapping: &Mapping,
-) -> Result<Vec<NaturalKey>, Error> {
+pub(crate) fn collect_keys(read: &impl Read, mapping: &Mapping) -> Result<Vec<NaturalKey>, Error> {
     let (keys, _) = collect_keys_and_conflict(read, mapping)?;
     Ok(keys)
 }
@@ -30,11 +27,9 @@ fn collect_keys_and_conflict(
         if let Some(key) = NaturalKey::of_shape(read, shape, parent)? {
             conflict = conflict.or(merge_key(&mut keys, key));
         }
-        waiting.extend(
-            shape.iter_nested().map(|(_, property, nested)| {
-                (nested, Some(ParentLink { shape, predicate: &property.predicate }))
-            }),
-        );
+        waiting.extend(shape.iter_nested().map(|(_, property, nested)| {
+            (nested, Some(ParentLink { shape, predicate: &property.predicate }))
+        }));
     }
     Ok((keys, conflict))
 }
@@ -77,7 +72,11 @@ impl NaturalKey {
                     return Ok(None);
                 };
                 let links = BTreeSet::from([link.predicate.clone()]);
-                Some(KeyParent { prefix: parent.identifier_prefix(), namespace: parent.name, links })
+                Some(KeyParent {
+                    prefix: parent.identifier_prefix(),
+                    namespace: parent.name,
+                    links,
+                })
             }
             _ => None,
         };
@@ -244,7 +243,8 @@ pub(crate) fn check_omitted_key(before: &Mapping, after: &Mapping) -> Result<(),
     if omitted.is_empty() {
         return Ok(());
     }
-    let message = "add the key; or write `key: []` to remove it, or send the request again with ?force=true";
+    let message =
+        "add the key; or write `key: []` to remove it, or send the request again with ?force=true";
     Err(GatewayError::with_findings(
         ErrorClass::Unconfirmed,
         format!(

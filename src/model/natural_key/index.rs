@@ -50,11 +50,8 @@ impl NaturalKey {
         }
         if is_indexed {
             let prefix = self.entry_prefix(key_uri);
-            let range = DocumentRange {
-                prefix: &prefix,
-                limit: MAX_FOUND,
-                ..DocumentRange::default()
-            };
+            let range =
+                DocumentRange { prefix: &prefix, limit: MAX_FOUND, ..DocumentRange::default() };
             for (entry, _) in read.read_documents(COLLECTION, range)? {
                 let uri = entry.get(prefix.len()..).and_then(|uri| std::str::from_utf8(uri).ok());
                 let Some(uri) = uri.map(NamedNode::new_unchecked) else { continue };

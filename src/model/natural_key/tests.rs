@@ -62,7 +62,11 @@ impl Gateway {
 }
 
 fn uris(answer: &Answer) -> Vec<&str> {
-    answer.objects.iter().map(|object| object.uri.strip_prefix(BASE).unwrap_or(&object.uri)).collect()
+    answer
+        .objects
+        .iter()
+        .map(|object| object.uri.strip_prefix(BASE).unwrap_or(&object.uri))
+        .collect()
 }
 
 fn statuses(answer: &Answer) -> Vec<Status> {
@@ -115,10 +119,15 @@ fields:
 fn a_new_object_gets_the_uri_of_its_key() {
     let (gateway, pumps) = Gateway::with("Pumps", PUMP);
     let answer = gateway
-        .send(&pumps, Mode::Add, r#"{"site": "N/1 ü", "number": 7, "parts": [{"position": "a b"}]}"#)
+        .send(
+            &pumps,
+            Mode::Add,
+            r#"{"site": "N/1 ü", "number": 7, "parts": [{"position": "a b"}]}"#,
+        )
         .unwrap();
     assert_eq!(uris(&answer), ["Pump/N%2F1%20%C3%BC/7"]);
-    let nested: Vec<_> = answer.objects[0].nested.iter().map(|nested| nested.uri.as_str()).collect();
+    let nested: Vec<_> =
+        answer.objects[0].nested.iter().map(|nested| nested.uri.as_str()).collect();
     assert_eq!(nested, [format!("{BASE}Part/N%252F1%2520%25C3%25BC%2F7/a%20b")]);
     assert_eq!(gateway.entries(), 0);
 }
@@ -133,9 +142,14 @@ fn the_same_key_is_the_same_object() {
     let again = gateway.send(&pumps, Mode::Add, pump).unwrap();
     assert_eq!(statuses(&again), [Status::Unchanged]);
     assert_eq!(gateway.quads(), before);
-    let other = gateway.send(&pumps, Mode::Add, r#"{"site": "S", "number": 7, "parts": [{"position": "a"}]}"#);
+    let other = gateway.send(
+        &pumps,
+        Mode::Add,
+        r#"{"site": "S", "number": 7, "parts": [{"position": "a"}]}"#,
+    );
     assert_eq!(uris(&other.unwrap()), ["Pump/S/7"]);
-    let changed = r#"{"site": "N", "number": 7, "power": 3}, {"site": "N", "number": 7, "power": 4}"#;
+    let changed =
+        r#"{"site": "N", "number": 7, "power": 3}, {"site": "N", "number": 7, "power": 4}"#;
     assert_eq!(gateway.send(&pumps, Mode::Add, changed).unwrap_err().class, ErrorClass::Conflict);
 }
 
@@ -156,12 +170,19 @@ fn integers_count_by_value_and_keep_their_stored_form() {
 fn values_that_cannot_be_in_a_uri_are_refused() {
     let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
     for value in ["", ".", ".."] {
-        let error = gateway.send(&pumps, Mode::Add, &json!({"tag": value}).to_string()).unwrap_err();
+        let error =
+            gateway.send(&pumps, Mode::Add, &json!({"tag": value}).to_string()).unwrap_err();
         assert_eq!(error.class, ErrorClass::Invalid);
-        assert!(messages(&error).contains("/data/0/tag: the value cannot be in the key"), "{error}");
+        assert!(
+            messages(&error).contains("/data/0/tag: the value cannot be in the key"),
+            "{error}"
+        );
     }
     let error = gateway.send(&pumps, Mode::Add, r#"{"power": 1}"#).unwrap_err();
-    assert!(messages(&error).contains("neither a uri nor a value for each field of its key (tag)"), "{error}");
+    assert!(
+        messages(&error).contains("neither a uri nor a value for each field of its key (tag)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -205,7 +226,10 @@ fn only_an_existing_object_is_updated_by_its_key() {
     let absent = gateway.send(&pumps, Mode::Delete, r#"{"tag": "P-9"}"#).unwrap();
     assert_eq!(statuses(&absent), [Status::Absent]);
     let error = gateway.send(&pumps, Mode::Delete, r#"{"tag": "P-1", "power": 1}"#).unwrap_err();
-    assert!(messages(&error).contains("DELETE takes only the uri or the fields of the key"), "{error}");
+    assert!(
+        messages(&error).contains("DELETE takes only the uri or the fields of the key"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -213,7 +237,12 @@ fn objects_that_share_a_key_and_a_taken_uri_are_conflicts() {
     let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
     let insert = |uri: &str, tag: &str| {
         let node = NamedNode::new_unchecked;
-        let quad = Quad::new(node(uri), node("http://e/tag"), Literal::from(tag), NamedNode::new_unchecked(format!("{BASE}Pump/")));
+        let quad = Quad::new(
+            node(uri),
+            node("http://e/tag"),
+            Literal::from(tag),
+            NamedNode::new_unchecked(format!("{BASE}Pump/")),
+        );
         gateway
             .store
             .transact(|t| {
@@ -226,7 +255,10 @@ fn objects_that_share_a_key_and_a_taken_uri_are_conflicts() {
     insert("urn:p:2", "P-1");
     let error = gateway.send(&pumps, Mode::Add, r#"{"tag": "P-1"}"#).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
-    assert!(messages(&error).contains("urn:p:1") && messages(&error).contains("urn:p:2"), "{error}");
+    assert!(
+        messages(&error).contains("urn:p:1") && messages(&error).contains("urn:p:2"),
+        "{error}"
+    );
     insert(&format!("{BASE}Pump/P-3"), "P-4");
     let error = gateway.send(&pumps, Mode::Add, r#"{"tag": "P-3"}"#).unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
@@ -303,11 +335,15 @@ fn all_mappings_use_the_same_key_of_a_namespace() {
 fn a_namespace_with_predictable_or_nested_identifiers_has_no_key() {
     let gateway = Gateway::new();
     let with = |namespaces: Value| {
-        gateway.define_with(&json!({"name": "Pumps", "config": TAGGED, "namespaces": namespaces}), false)
+        gateway.define_with(
+            &json!({"name": "Pumps", "config": TAGGED, "namespaces": namespaces}),
+            false,
+        )
     };
     let error = with(json!([{"name": "Pump", "generator": "counter"}])).unwrap_err();
     assert!(messages(&error).contains("has the generator counter"), "{error}");
-    let nested = json!([{"name": "Pump", "uriBase": "http://e/"}, {"name": "X", "uriBase": "http://e/x/"}]);
+    let nested =
+        json!([{"name": "Pump", "uriBase": "http://e/"}, {"name": "X", "uriBase": "http://e/x/"}]);
     let error = with(nested).unwrap_err();
     assert!(messages(&error).contains("is a prefix of the base of `X`"), "{error}");
     with(json!([{"name": "Pump", "uriBase": "http://e/"}])).unwrap();
@@ -324,7 +360,11 @@ fn a_namespace_with_predictable_or_nested_identifiers_has_no_key() {
 #[test]
 fn a_part_is_unique_only_in_its_parent() {
     let (gateway, pumps) = Gateway::with("Pumps", PUMP);
-    let pump = |site: &str| format!(r#"{{"site": "{site}", "number": 1, "parts": [{{"position": "a", "maker": "{site}"}}]}}"#);
+    let pump = |site: &str| {
+        format!(
+            r#"{{"site": "{site}", "number": 1, "parts": [{{"position": "a", "maker": "{site}"}}]}}"#
+        )
+    };
     let both = format!("{}, {}", pump("N"), pump("S"));
     let answer = gateway.send(&pumps, Mode::Add, &both).unwrap();
     assert_ne!(answer.objects[0].nested[0].uri, answer.objects[1].nested[0].uri);

@@ -96,6 +96,7 @@ fn compile_unsaved(id: String, mut definition: Definition, mapping: Mapping) -> 
         updated_at: String::new(),
         updated_by: None,
         created_namespaces: Vec::new(),
+        changed_types: false,
         deleting: None,
     };
     Compiled { object, mapping, conditions }
@@ -124,6 +125,7 @@ fn run_dry_run(
         idempotency_keys: 0,
         idempotency_bytes: 0,
         history: 0,
+        rejected_bytes: 0,
     };
     let ((bases, tried), warnings) = gateway.catalogue.dry_run(compiled, |transaction| {
         let bases = list_bases(transaction, &compiled.mapping)?;

@@ -7,6 +7,7 @@ use penstock_base::disk;
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry::metrics::{self, Gauges, TargetGauges};
 use penstock_export::TargetState;
+use penstock_model::dead_letters;
 
 impl Gateway {
     /// Collects the gauges.
@@ -20,6 +21,7 @@ impl Gateway {
 
     fn read_gauges(&self) -> Result<Gauges, GatewayError> {
         let (stats, spool) = (self.store.stats(), self.exporter.spool_usage());
+        let rejected = dead_letters::read_totals(&self.store.read())?;
         Ok(Gauges {
             quads: stats.quads,
             sequence: stats.sequence,
@@ -33,6 +35,7 @@ impl Gateway {
             clock_synchronised: is_synchronised(),
             certificate_expiry_seconds: metrics::certificate_expiry(),
             spool_bytes_and_limit: (spool.waiting, spool.limit),
+            dead_letters_and_bytes: (rejected.letters, rejected.bytes),
             parked: spool.parked,
             waiting_business_objects: self.exporter.list_waiting_names(),
             poisoned: self.store.poison_cause().is_some(),

@@ -9,6 +9,7 @@ use penstock_base::memory::{self, Level};
 use penstock_base::telemetry::{metrics, recent};
 use penstock_base::time;
 use penstock_export::TargetState;
+use penstock_model::dead_letters::{self, Totals};
 
 /// The gateway's status.
 #[derive(Debug, Clone)]
@@ -27,6 +28,8 @@ pub struct Status {
     pub queue: QueueStatus,
     /// The state of each target.
     pub targets: Vec<TargetState>,
+    /// The dead letters.
+    pub rejected: RejectedStatus,
     /// The disk of the data directory, and its use.
     pub disk: DiskStatus,
     /// The memory of the process.
@@ -75,6 +78,15 @@ pub struct QueueStatus {
     pub parked: u64,
     /// The Business Objects whose automatic exports wait for space in the spool.
     pub waiting: Vec<String>,
+}
+
+/// The dead letters: objects that ingestions rejected.
+#[derive(Debug, Clone, Copy)]
+pub struct RejectedStatus {
+    /// What is stored, and what the limits removed.
+    pub totals: Totals,
+    /// `service.limits.rejected.bytes`
+    pub limit_bytes: u64,
 }
 
 /// The disk of the data directory, in bytes.
@@ -157,6 +169,10 @@ impl Gateway {
             },
             queue: QueueStatus { parked: spool.parked, ..self.collect_queue(&targets) },
             targets,
+            rejected: RejectedStatus {
+                totals: dead_letters::read_totals(&self.store.read())?,
+                limit_bytes: self.settings.limits.rejected_bytes,
+            },
             disk: DiskStatus {
                 free_bytes: disk::free_bytes_of(&self.settings.data_dir),
                 reserve_bytes: self.settings.limits.disk_reserve_bytes,

@@ -26,6 +26,7 @@ const MAX_NOTICE_BYTES: usize = 2 << 10;
 pub(super) enum Section {
     Overview,
     BusinessObjects,
+    Rejected,
     Exports,
     Targets,
     Query,
@@ -60,9 +61,10 @@ const fn nav_item(
 }
 
 /// The navigation, in its order.
-static ITEMS: [Item; 10] = [
+static ITEMS: [Item; 11] = [
     nav_item(Section::Overview, "/admin", "Overview", Role::User),
     nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
+    nav_item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
     nav_item(Section::Exports, "/admin/exports", "Exports", Role::User),
     nav_item(Section::Targets, "/admin/targets", "Targets", Role::User),
     nav_item(Section::Query, "/admin/query", "Query", Role::User),

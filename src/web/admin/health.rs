@@ -64,6 +64,7 @@ pub(super) fn collect_concerns(
     concerns.extend(check_store(status));
     concerns.extend(status.targets.iter().filter_map(check_target));
     concerns.extend(check_queue(status));
+    concerns.extend(check_rejected(status, frame));
     concerns.extend(check_machine(status));
     if frame.may(Role::Admin) {
         concerns.extend(check_initial_password(first_password, frame));
@@ -133,6 +134,22 @@ fn check_queue(status: &Status) -> Vec<Concern> {
         );
     }
     concerns
+}
+
+fn check_rejected(status: &Status, frame: &Frame) -> Option<Concern> {
+    let count = status.rejected.totals.letters;
+    if count == 0 {
+        return None;
+    }
+    let heading = words::format_count(count, "rejected object waits.", "rejected objects wait.");
+    let words =
+        "Ingestions left them out because of errors. Correct and retry them, or delete them.";
+    let concern = Concern::new(Severity::Warning, heading, words);
+    Some(if frame.may(Role::Contributor) {
+        concern.with_link("/admin/rejected", "Dead letters")
+    } else {
+        concern
+    })
 }
 
 fn check_machine(status: &Status) -> Vec<Concern> {

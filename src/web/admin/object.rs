@@ -70,6 +70,8 @@ struct Ingestion {
     business_object: String,
     mode: &'static str,
     counts: String,
+    /// Whether it rejected objects that the viewer may see.
+    has_rejected: bool,
 }
 
 /// Shows one object.
@@ -161,14 +163,10 @@ impl Written {
                         if is_admin { words::display_name(&account) } else { record.caller.clone() }
                     },
                 ),
+            counts: describe_counts(&record),
+            has_rejected: record.rejected > 0 && frame.may(Role::Contributor),
             business_object: record.business_object_name,
             mode: record.mode.name(),
-            counts: format!(
-                "{} new, {} changed, {} removed",
-                words::format_number(record.created),
-                words::format_number(record.updated),
-                words::format_number(record.deleted)
-            ),
             id: record.id,
         };
         Self {
@@ -178,5 +176,15 @@ impl Written {
             silent: words::format_count(writers.without_hashes, "ingestion", "ingestions"),
             since: writers.since.as_deref().map(words::format_utc),
         }
+    }
+}
+
+fn describe_counts(record: &Record) -> String {
+    let [created, updated, deleted] =
+        [record.created, record.updated, record.deleted].map(words::format_number);
+    let counts = format!("{created} new, {updated} changed, {deleted} removed");
+    match record.rejected {
+        0 => counts,
+        rejected => format!("{counts}, {} rejected", words::format_number(rejected)),
     }
 }

@@ -141,7 +141,8 @@ fn more_values_than_allowed_are_refused_before_any_is_read() {
     fixture.send(Mode::Add, &data(6)).unwrap();
     fixture.expect_refusal(Mode::Add, &data(7), ErrorClass::TooLarge);
     let line = format!("{}\n", data(9));
-    let lines = fixture.request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0 });
+    let lines = fixture
+        .request(Mode::Add, Body::Lines { text: line.as_bytes(), first: 0, line_numbers: &[1] });
     let error = fixture.run(&lines).unwrap_err();
     assert!(error.detail.contains("service.limits.values"), "{error}");
 }

@@ -42,7 +42,7 @@ fn a_key_is_scoped_to_caller_business_object_mode_and_chunk() {
     assert_ne!(other.ingestion_id, first.ingestion_id);
     let replace = fixture.run(&Request { mode: Mode::Replace, ..request }).unwrap();
     assert_eq!(replace.mode, Mode::Replace);
-    let chunk = |first| Body::Lines { text: b"{\"name\": \"x\"}\n", first };
+    let chunk = |first| Body::Lines { text: b"{\"name\": \"x\"}\n", first, line_numbers: &[1] };
     let one = fixture.run(&Request { body: chunk(0), ..request }).unwrap();
     let two = fixture.run(&Request { body: chunk(1), ..request }).unwrap();
     assert_ne!(one.ingestion_id, two.ingestion_id);

@@ -7,8 +7,9 @@ use penstock_base::error::{ErrorClass, Place};
 fn each_line_is_an_object_with_its_index_in_the_stream() {
     let fixture = Fixture::new(machine());
     let text = b"{\"name\": \"a\"}\n\r\n  {\"uri\": \"urn:b\", \"parts\": [{\"name\": \"p\"}]}\r\n";
-    let answer =
-        fixture.run(&fixture.request(Mode::Add, Body::Lines { text, first: 1000 })).unwrap();
+    let answer = fixture
+        .run(&fixture.request(Mode::Add, Body::Lines { text, first: 1000, line_numbers: &[7, 9] }))
+        .unwrap();
     let found: Vec<_> = answer.objects.iter().map(|o| (o.index, o.uri.as_str())).collect();
     assert_eq!(found, [(1000, "http://x/Machine/1"), (1001, "urn:b")]);
     assert_eq!(answer.objects[1].nested[0].pointer, "/data/1001/parts/0");
@@ -17,8 +18,11 @@ fn each_line_is_an_object_with_its_index_in_the_stream() {
 #[test]
 fn errors_name_object_and_line() {
     let fixture = Fixture::new(machine());
-    let run =
-        |text: &[u8]| fixture.run(&fixture.request(Mode::Add, Body::Lines { text, first: 7 }));
+    let run = |text: &[u8]| {
+        fixture.run(
+            &fixture.request(Mode::Add, Body::Lines { text, first: 7, line_numbers: &[8, 9, 10] }),
+        )
+    };
     let wrong = run(b"{\"name\": \"a\"}\n{\"name\": 1}\n[]\n").unwrap_err();
     assert_eq!(wrong.class, ErrorClass::Invalid);
     assert_eq!(pointers(&wrong), ["/data/8/name", "/data/9"]);

@@ -1,0 +1,126 @@
+//! `/api/v1/ingestions/{id}/rejected`: the dead letters of an ingestion.
+use crate::shapes;
+use bytes::Bytes;
+use futures_util::stream;
+use penstock_http::body::{self, MediaType, check_media_type};
+use penstock_http::caller::caller;
+use penstock_http::path::path_parameter;
+use penstock_http::problem::Problem;
+use penstock_http::query::Query;
+use penstock_http::reply::{Reply, ReplyResult};
+use penstock_http::service::trace;
+use penstock_http::state::{gateway, run_blocking, state};
+use penstock_model::ingest::OnError;
+use penstock_service::dead_letters::{self, DeadLetterName, DeadLetterPage};
+use salvo::http::ResBody;
+use salvo::http::header::CONTENT_TYPE;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+use std::io;
+
+/// Returns the dead letters of an ingestion: the objects that it rejected, in the order of the request, as NDJSON. An
+/// API key with a write scope gets those that it sent.
+#[endpoint(
+    operation_id = "listRejected",
+    tags("Ingestion"),
+    parameters(("id" = String, Path, description = "The `ingestionId`.")),
+    responses((status_code = 200, description = "One dead letter per line.", body = shapes::DeadLetter,
+        content_type = "application/x-ndjson")),
+)]
+pub(super) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    Query::read(req, &[])?;
+    let (gateway, by) = (gateway(depot)?, caller(depot).clone());
+    let ingestion = path_parameter(req, "id").to_owned();
+    let first = dead_letters::read_ingestion_letters(&gateway, &by, &ingestion, None).await?;
+    let pages = stream::try_unfold(Some(first), move |page| {
+        let (gateway, by, ingestion) = (gateway.clone(), by.clone(), ingestion.clone());
+        async move {
+            let Some(DeadLetterPage { letters, next }) = page else { return Ok(None) };
+            let mut lines = Vec::new();
+            for letter in letters {
+                serde_json::to_writer(&mut lines, &shapes::DeadLetter::from(letter))?;
+                lines.push(b'\n');
+            }
+            let next = match next {
+                None => None,
+                after => {
+                    let read =
+                        dead_letters::read_ingestion_letters(&gateway, &by, &ingestion, after);
+                    Some(read.await.map_err(io::Error::other)?)
+                }
+            };
+            Ok::<_, io::Error>(Some((Bytes::from(lines), next)))
+        }
+    });
+    Ok(Reply::stream("application/x-ndjson", ResBody::stream(pages)))
+}
+
+/// Ingests a dead letter again, in the mode of its ingestion and with the caller's rights.
+///
+/// The body is the corrected object, without `data` around it. Without a body the gateway uses the text as received. A
+/// success removes the dead letter in the same commit, so a second retry is 404. If the object has errors again, the
+/// dead letter stays, with the new errors.
+#[endpoint(
+    operation_id = "retryRejected",
+    tags("Ingestion"),
+    parameters(
+        ("id" = String, Path, description = "The `ingestionId`."),
+        ("letter" = String, Path, description = "The id of the dead letter."),
+    ),
+    request_body(content = serde_json::Value, content_type = "application/json", description = "The corrected object; optional."),
+    responses((status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion)),
+)]
+pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    Query::read(req, &[])?;
+    let has_media_type = req.headers().contains_key(CONTENT_TYPE);
+    if has_media_type {
+        check_media_type(req, &[MediaType::Json])?;
+    }
+    let body = body::read_whole_body(req, depot).await?;
+    let is_given = !body.bytes().trim_ascii().is_empty();
+    if is_given && !has_media_type {
+        check_media_type(req, &[MediaType::Json])?;
+    }
+    let (state, gateway, name) = (state(depot), gateway(depot)?, letter_name(req));
+    let (by, trace) = (caller(depot).clone(), trace(depot));
+    state.unsent_responses.check_capacity(&by)?;
+    let permit = if is_given {
+        None
+    } else {
+        let bytes = dead_letters::measure_dead_letter(&gateway, &by, name.clone()).await?;
+        Some(state.body_quotas.data.try_acquire(bytes)?)
+    };
+    run_blocking(move || {
+        let corrected = is_given.then(|| body.bytes());
+        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, corrected, trace)?;
+        drop(permit);
+        Reply::json(&shapes::Ingestion::from_answer(answer, true, OnError::Abort))
+    })
+    .await
+}
+
+/// Deletes a dead letter.
+#[endpoint(
+    operation_id = "deleteRejected",
+    tags("Ingestion"),
+    parameters(
+        ("id" = String, Path, description = "The `ingestionId`."),
+        ("letter" = String, Path, description = "The id of the dead letter."),
+    ),
+    responses((status_code = 204, description = "Deleted.")),
+)]
+pub(super) async fn delete_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    Query::read(req, &[])?;
+    let (gateway, by) = (gateway(depot)?, caller(depot).clone());
+    dead_letters::delete_dead_letter(&gateway, &by, letter_name(req))
+        .await
+        .map_err(Problem::from)?;
+    Ok(Reply::no_content())
+}
+
+fn letter_name(req: &Request) -> DeadLetterName {
+    DeadLetterName {
+        ingestion: Some(path_parameter(req, "id").to_owned()),
+        id: path_parameter(req, "letter").to_owned(),
+    }
+}

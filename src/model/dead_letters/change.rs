@@ -1,0 +1,184 @@
+//! Adds and removes dead letters, always in a commit that has another reason or checks its requester.
+use super::record::OrderEntry;
+use super::shares::{OriginQueue, count_letter, count_removed, evict_excess, list_origins};
+use super::{
+    BY_INGESTION, BY_ORIGIN, DeadLetter, IdBytes, LETTERS, ObjectError, TEXTS, format_id, parse_id,
+};
+use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
+use penstock_base::error::GatewayError;
+use penstock_base::telemetry::metrics;
+use penstock_store::{Format, Read as _, Transaction};
+use std::collections::HashSet;
+
+/// The maximum number of dead letters that expire in one commit.
+const MAX_EXPIRED_PER_COMMIT: u64 = 500;
+
+/// A dead letter to be stored: everything but its id and its place in the order.
+#[derive(Debug)]
+pub(crate) struct NewDeadLetter<'t> {
+    pub(crate) letter: DeadLetter,
+    pub(crate) text: &'t [u8],
+}
+
+/// How long dead letters are kept, and how many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Retention {
+    /// The elapsed milliseconds now.
+    pub(crate) now: u64,
+    /// The maximum bytes of all dead letters together.
+    pub(crate) max_bytes: u64,
+}
+
+/// Stores dead letters, and evicts the oldest ones beyond the limit. Returns the id of each, in the same order; `None` if
+/// it exceeds the limit itself. Also returns the number of evicted dead letters.
+pub(crate) fn add_letters<'t>(
+    transaction: &mut Transaction<'_>,
+    letters: impl IntoIterator<Item = NewDeadLetter<'t>>,
+    retention: Retention,
+) -> Result<(Vec<Option<String>>, u64), GatewayError> {
+    let mut ids = Vec::new();
+    for (number, NewDeadLetter { letter, text }) in (0..).zip(letters) {
+        let id = uuid::Uuid::now_v7().into_bytes();
+        let sequence = transaction.sequence();
+        let letter = DeadLetter { id: format_id(id), sequence, number, ..letter };
+        if retention.max_bytes > 0 {
+            transaction.require_format(Format::V3);
+            add_letter(transaction, id, &letter, text, retention.now)?;
+        }
+        ids.push(id);
+    }
+    if retention.max_bytes == 0 {
+        return Ok((vec![None; ids.len()], 0));
+    }
+    let evicted: HashSet<IdBytes> =
+        evict_excess(transaction, retention.max_bytes)?.into_iter().collect();
+    let ids = ids.into_iter().map(|id| (!evicted.contains(&id)).then(|| format_id(id))).collect();
+    Ok((ids, evicted.len() as u64))
+}
+
+fn add_letter(
+    transaction: &mut Transaction<'_>,
+    id: IdBytes,
+    letter: &DeadLetter,
+    text: &[u8],
+    now: u64,
+) -> Result<(), GatewayError> {
+    let value = letter.encode()?;
+    let bytes = (value.len() + text.len()) as u64;
+    transaction.put_document(LETTERS, &id, &value)?;
+    transaction.put_document(TEXTS, &id, text)?;
+    if let Some(key) = ingestion_key(letter, id) {
+        transaction.put_document(BY_INGESTION, &key, b"")?;
+    }
+    let entry = OrderEntry { id, bytes, at: now };
+    transaction.put_document(BY_ORIGIN, &letter.order_key(), &entry.encode())?;
+    count_letter(transaction, &letter.origin.key(), bytes, true)
+}
+
+fn ingestion_key(letter: &DeadLetter, id: IdBytes) -> Option<Vec<u8>> {
+    Some([parse_id(&letter.ingestion_id)?, id].concat())
+}
+
+/// Removes a dead letter.
+pub(crate) fn remove_letter(
+    transaction: &mut Transaction<'_>,
+    letter: &DeadLetter,
+) -> Result<(), GatewayError> {
+    let key = letter.order_key();
+    let entry = transaction.read_document(BY_ORIGIN, &key)?;
+    let Some(entry) = entry.as_deref().and_then(OrderEntry::decode) else { return Ok(()) };
+    remove_documents(transaction, &letter.origin.key(), &key, entry, letter)
+}
+
+/// Removes the dead letter with this entry in the order of its origin.
+pub(super) fn remove_entry(
+    transaction: &mut Transaction<'_>,
+    origin: &[u8],
+    key: &[u8],
+    entry: OrderEntry,
+) -> Result<(), GatewayError> {
+    match transaction.read_document(LETTERS, &entry.id)? {
+        Some(value) => {
+            let letter = DeadLetter::decode(&value)?;
+            remove_documents(transaction, origin, key, entry, &letter)
+        }
+        None => Ok(transaction.delete_document(BY_ORIGIN, key)?),
+    }
+}
+
+fn remove_documents(
+    transaction: &mut Transaction<'_>,
+    origin: &[u8],
+    key: &[u8],
+    entry: OrderEntry,
+    letter: &DeadLetter,
+) -> Result<(), GatewayError> {
+    transaction.delete_document(LETTERS, &entry.id)?;
+    transaction.delete_document(TEXTS, &entry.id)?;
+    if let Some(key) = ingestion_key(letter, entry.id) {
+        transaction.delete_document(BY_INGESTION, &key)?;
+    }
+    transaction.delete_document(BY_ORIGIN, key)?;
+    count_letter(transaction, origin, entry.bytes, false)
+}
+
+/// Replaces the errors of a dead letter after a retry that failed.
+pub(crate) fn replace_errors(
+    transaction: &mut Transaction<'_>,
+    letter: DeadLetter,
+    errors: Vec<ObjectError>,
+) -> Result<(), GatewayError> {
+    let Some(id) = parse_id(&letter.id) else { return Ok(()) };
+    let value = DeadLetter { errors, ..letter }.encode()?;
+    Ok(transaction.put_document(LETTERS, &id, &value)?)
+}
+
+/// Deletes a dead letter on behalf of a client. Returns false if there is none with this id.
+///
+/// # Errors
+/// The errors of `check` and of the store.
+pub fn delete_letter(
+    store: &GuardedStore,
+    check: &dyn CommitCheck,
+    id: &str,
+) -> Result<bool, GatewayError> {
+    let (is_deleted, _) = store.commit(check, |transaction| -> Result<_, GatewayError> {
+        let Some(letter) = super::find_letter(transaction, id)? else { return Ok(false) };
+        remove_letter(transaction, &letter)?;
+        Ok(true)
+    })?;
+    Ok(is_deleted)
+}
+
+/// Removes the dead letters that are older than `max_age` milliseconds, in commits of bounded size. `now` is the elapsed
+/// time in milliseconds. Returns their number.
+///
+/// # Errors
+/// The errors of the store.
+pub fn expire_letters(store: &GuardedStore, now: u64, max_age: u64) -> Result<u64, GatewayError> {
+    let mut expired = 0;
+    let is_over = |entry: &OrderEntry| now.saturating_sub(entry.at) > max_age;
+    let origins = list_origins(&store.read())?;
+    for (origin, _) in origins {
+        loop {
+            let oldest = OriginQueue::new(origin.clone()).read_oldest(&store.read())?;
+            if !oldest.is_some_and(|oldest| is_over(&oldest)) {
+                break;
+            }
+            let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
+                let mut queue = OriginQueue::new(origin.clone());
+                let mut count = 0;
+                while count < MAX_EXPIRED_PER_COMMIT
+                    && queue.remove_oldest(transaction, &is_over)?.is_some()
+                {
+                    count += 1;
+                }
+                count_removed(transaction, 0, count)?;
+                Ok(count)
+            })?;
+            metrics::count_removed_dead_letters("expired", count);
+            expired += count;
+        }
+    }
+    Ok(expired)
+}

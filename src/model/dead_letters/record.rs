@@ -1,0 +1,181 @@
+//! The stored form of a dead letter.
+use super::IdBytes;
+use crate::ingest::Mode;
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A dead letter without its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeadLetter {
+    /// Its id.
+    pub id: String,
+    /// The id of the ingestion that rejected it.
+    pub ingestion_id: String,
+    /// The Business Object's id.
+    pub business_object: String,
+    /// The Business Object's name at that time.
+    pub business_object_name: String,
+    /// The mode of the ingestion. A retry uses it too.
+    pub mode: Mode,
+    /// What sent it.
+    pub origin: Origin,
+    /// The account that sent it, as in the record of the ingestion.
+    pub caller: String,
+    /// When it was rejected (RFC 3339, UTC).
+    pub at: String,
+    /// The object's index in the request or stream, from 0.
+    pub index: usize,
+    /// The object's line in the stream, from 1; `None` in a JSON body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The errors of the last attempt, at most [`ObjectError::MAX_LISTED`].
+    pub errors: Vec<ObjectError>,
+    /// The bytes of its text.
+    pub text_bytes: u64,
+    /// The journal's sequence of its commit.
+    pub(crate) sequence: u64,
+    /// Its number in that commit, from 0.
+    pub(crate) number: u32,
+}
+
+/// What sent a dead letter. Each origin has a fair share of the stored bytes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "kind", content = "id")]
+pub enum Origin {
+    /// The API key with this id.
+    ApiKey(String),
+    /// The account with this id, with a session or an access token. `local` is local administration.
+    Account(String),
+}
+
+impl Origin {
+    /// Returns the origin of a request.
+    pub fn of_request(caller: &str, api_key: Option<&str>) -> Self {
+        match api_key {
+            Some(id) => Self::ApiKey(id.to_owned()),
+            None => Self::Account(caller.to_owned()),
+        }
+    }
+
+    /// Returns the key of its totals.
+    pub(super) fn key(&self) -> Vec<u8> {
+        self.to_string().into_bytes()
+    }
+
+    /// Returns the beginning of the keys of its dead letters. No id contains the byte 0.
+    pub(super) fn prefix(&self) -> Vec<u8> {
+        [self.key().as_slice(), &[0]].concat()
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, id) = match self {
+            Self::ApiKey(id) => ("key", id),
+            Self::Account(id) => ("account", id),
+        };
+        write!(f, "{kind}:{id}")
+    }
+}
+
+/// An error of a rejected object, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectError {
+    /// JSON Pointer (RFC 6901) into the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The line, from 1, if the text is not JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// The column in characters, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u64>,
+    /// What is wrong, and how to fix it.
+    pub message: String,
+}
+
+impl ObjectError {
+    /// The maximum number of errors that are kept of one object.
+    pub const MAX_LISTED: usize = 10;
+
+    /// Returns the first errors of an object.
+    pub(crate) fn list_first(error: &GatewayError) -> Vec<Self> {
+        if error.findings.is_empty() {
+            let message = error.detail.clone();
+            return vec![Self { pointer: None, line: None, column: None, message }];
+        }
+        error.findings.iter().take(Self::MAX_LISTED).cloned().map(Self::from).collect()
+    }
+}
+
+impl From<Finding> for ObjectError {
+    fn from(Finding { place, message }: Finding) -> Self {
+        let (pointer, line, column) = match place {
+            Place::Pointer(pointer) => (Some(pointer), None, None),
+            Place::Line { line, column } => (None, Some(line), Some(column)),
+            Place::Whole => (None, None, None),
+        };
+        Self { pointer, line, column, message }
+    }
+}
+
+impl From<ObjectError> for Finding {
+    fn from(error: ObjectError) -> Self {
+        let place = match (error.pointer, error.line, error.column) {
+            (Some(pointer), ..) => Place::Pointer(pointer),
+            (None, Some(line), Some(column)) => Place::Line { line, column },
+            _ => Place::Whole,
+        };
+        Self { place, message: error.message }
+    }
+}
+
+impl DeadLetter {
+    /// Returns the key of its entry in the order of its origin.
+    pub(super) fn order_key(&self) -> Vec<u8> {
+        [self.origin.prefix().as_slice(), &self.sequence.to_be_bytes(), &self.number.to_be_bytes()]
+            .concat()
+    }
+
+    pub(super) fn encode(&self) -> Result<Vec<u8>, GatewayError> {
+        serde_json::to_vec(self).map_err(|error| {
+            let detail = format!("serializing a dead letter failed: {error}");
+            GatewayError::new(ErrorClass::Internal, detail)
+        })
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Result<Self, GatewayError> {
+        serde_json::from_slice(value).map_err(|error| {
+            tracing::error!(%error, "A dead letter could not be read.");
+            GatewayError::new(
+                ErrorClass::Internal,
+                "a dead letter could not be read; the log has the cause",
+            )
+        })
+    }
+}
+
+/// An entry of the order in which the dead letters of one origin are removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct OrderEntry {
+    pub(super) id: IdBytes,
+    /// The bytes that it counts for.
+    pub(super) bytes: u64,
+    /// When it was added, in elapsed milliseconds.
+    pub(super) at: u64,
+}
+
+impl OrderEntry {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        [self.id.as_slice(), &self.bytes.to_be_bytes(), &self.at.to_be_bytes()].concat()
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Option<Self> {
+        let (id, rest) = value.split_first_chunk()?;
+        let (bytes, rest) = rest.split_first_chunk()?;
+        let (at, _) = rest.split_first_chunk()?;
+        Some(Self { id: *id, bytes: u64::from_be_bytes(*bytes), at: u64::from_be_bytes(*at) })
+    }
+}

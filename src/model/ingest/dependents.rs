@@ -1,0 +1,204 @@
+//! Finds the objects of a request that refer to rejected ones.
+//!
+//! A reference is only a link, so a reference to a rejected object would be stored and lead nowhere. Therefore an object
+//! that refers to an object of the same request is rejected with it, unless the other one is stored already or another
+//! accepted object gives it. This continues from object to object, also through cycles.
+use super::answer::Warnings;
+use super::convert::{Converter, IgnoredFields};
+use super::findings::Findings;
+use super::mapping_namespaces::MappingNamespaces;
+use super::node::{GivenField, GivenObject, GivenValue};
+use super::objects::read_objects;
+use super::rejections::{Rejection, Rejections};
+use super::resolve::find_key_uri;
+use super::{Limits, Mode, Request};
+use crate::dead_letters::ObjectError;
+use crate::mapping::Shape;
+use oxrdf::{NamedNode, Term};
+use penstock_base::error::{Finding, GatewayError};
+use penstock_base::json::{self, Json, push_pointer};
+use penstock_store::{Pattern, Read, Transaction};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The URIs that one object of the request mentions.
+#[derive(Debug, Default)]
+struct Mentions {
+    /// The objects that it gives: itself and the nested ones with values, by their URIs or the URIs of their keys.
+    given: Vec<NamedNode>,
+    /// What it refers to, and where (JSON Pointer).
+    referred: Vec<(NamedNode, String)>,
+}
+
+/// An accepted object, as long as nothing rejects it.
+#[derive(Debug)]
+struct Accepted {
+    index: usize,
+    line: Option<u64>,
+    range: Range<usize>,
+    mentions: Mentions,
+}
+
+/// Rejects the objects that refer to rejected ones, directly or through others. The transaction has the accepted objects
+/// of the request.
+pub(super) fn reject_dependents(
+    transaction: &Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+    rejections: &mut Rejections,
+) -> Result<(), GatewayError> {
+    if request.mode == Mode::Delete {
+        return Ok(());
+    }
+    let mapping = &request.business_object.mapping;
+    let definitions = request.watch.current_definitions(transaction)?;
+    let namespaces = &MappingNamespaces::read(transaction, mapping, &definitions)?;
+    let mut missing = find_missing(transaction, limits, request, rejections, namespaces)?;
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let accepted = collect_accepted(limits, request, rejections, namespaces)?;
+    let mut providers: HashMap<&NamedNode, usize> = HashMap::new();
+    let mut referrers: HashMap<&NamedNode, Vec<(usize, &str)>> = HashMap::new();
+    for (place, Accepted { mentions, .. }) in accepted.iter().enumerate() {
+        for uri in &mentions.given {
+            *providers.entry(uri).or_default() += 1;
+        }
+        for (uri, pointer) in &mentions.referred {
+            referrers.entry(uri).or_default().push((place, pointer));
+        }
+    }
+    while let Some((uri, index)) = missing.pop() {
+        for (place, pointer) in referrers.remove(&uri).unwrap_or_default() {
+            let Some(dependent) = accepted.get(place) else { continue };
+            if rejections.contains(dependent.index) {
+                continue;
+            }
+            rejections.add(dependent.index, dependent.reject(pointer, &uri, index));
+            for given in &dependent.mentions.given {
+                let left = providers.entry(given).or_default();
+                *left = left.saturating_sub(1);
+                if *left == 0 && !is_stored(transaction.prior_state(), given)? {
+                    missing.push((given.clone(), dependent.index));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Accepted {
+    fn reject(&self, pointer: &str, uri: &NamedNode, index: usize) -> Rejection {
+        let message = format!(
+            "{} is not stored, because object {index} of the request, which gives it, was rejected",
+            uri.as_str()
+        );
+        let errors = vec![ObjectError::from(Finding::at_pointer(pointer, message))];
+        Rejection { line: self.line, range: self.range.clone(), errors }
+    }
+}
+
+/// Returns the URIs that only rejected objects give, each with the index of such an object.
+fn find_missing(
+    transaction: &Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+    rejections: &Rejections,
+    namespaces: &MappingNamespaces,
+) -> Result<Vec<(NamedNode, usize)>, GatewayError> {
+    let text = request.body.text();
+    let mut missing = Vec::new();
+    for (index, rejection) in rejections.iter() {
+        let text = text.get(rejection.range.clone()).unwrap_or_default();
+        let Ok(json) = json::parse(text, limits.nesting) else { continue };
+        let root = &request.business_object.mapping.root;
+        for uri in collect_mentions(root, index, json, namespaces).given {
+            if !is_stored(transaction, &uri)? {
+                missing.push((uri, index));
+            }
+        }
+    }
+    Ok(missing)
+}
+
+fn is_stored(read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+    let about = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
+    Ok(read.any(&about)?)
+}
+
+/// Collects what the accepted objects of the request mention.
+fn collect_accepted(
+    limits: &Limits,
+    request: &Request<'_>,
+    rejections: &Rejections,
+    namespaces: &MappingNamespaces,
+) -> Result<Vec<Accepted>, GatewayError> {
+    let mut accepted = Vec::new();
+    read_objects(request.body, limits, &mut |object| {
+        if let Ok(json) = object.json
+            && !rejections.contains(object.index)
+        {
+            let root = &request.business_object.mapping.root;
+            let mentions = collect_mentions(root, object.index, json, namespaces);
+            let (index, line, range) = (object.index, object.line, object.range);
+            accepted.push(Accepted { index, line, range, mentions });
+        }
+        Ok(())
+    })?;
+    Ok(accepted)
+}
+
+fn collect_mentions(
+    shape: &Shape,
+    index: usize,
+    json: Json,
+    namespaces: &MappingNamespaces,
+) -> Mentions {
+    let mut converter = Converter {
+        findings: &mut Findings::default(),
+        warnings: &mut Warnings::default(),
+        ignored_fields: Some(&mut IgnoredFields::default()),
+        null_clears: false,
+        pointer: format!("/data/{index}"),
+    };
+    let mut mentions = Mentions::default();
+    if let Some(node) = converter.convert_object(shape, json) {
+        mentions.add_object(&node, None, namespaces);
+    }
+    mentions
+}
+
+impl Mentions {
+    fn add_object(
+        &mut self,
+        node: &GivenObject<'_>,
+        parent: Option<&NamedNode>,
+        namespaces: &MappingNamespaces,
+    ) {
+        let by_key =
+            || find_key_uri(namespaces, node, parent.map(NamedNode::as_ref)).ok().flatten();
+        let uri = node.uri.clone().or_else(by_key);
+        self.given.extend(uri.clone());
+        for GivenField { field_index, values, .. } in &node.given {
+            for value in values {
+                match value {
+                    GivenValue::Object(nested) if nested.is_reference() => {
+                        let uri = nested.uri.clone();
+                        self.referred.extend(uri.map(|uri| (uri, nested.pointer.clone())));
+                    }
+                    GivenValue::Object(nested) => {
+                        self.add_object(nested, uri.as_ref(), namespaces);
+                    }
+                    GivenValue::Term(Term::NamedNode(uri)) => {
+                        let mut pointer = node.pointer.clone();
+                        if let Some(field) = node.shape.fields.get(*field_index) {
+                            push_pointer(&mut pointer, &field.name);
+                        }
+                        self.referred.push((uri.clone(), pointer));
+                    }
+                    GivenValue::Term(_) => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The objects of a request that are left out because they have errors.
+use super::answer::RejectedObject;
+use super::{Answer, Limits, Request};
+use crate::dead_letters::{DeadLetter, NewDeadLetter, ObjectError, Origin, Retention, add_letters};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_store::Transaction;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The rejected objects of a request.
+#[derive(Debug, Default)]
+pub(super) struct Rejections {
+    by_index: BTreeMap<usize, Rejection>,
+    /// The indexes of those that the current run added.
+    newest: Vec<usize>,
+}
+
+/// A rejected object.
+#[derive(Debug)]
+pub(super) struct Rejection {
+    /// Its line in the stream, from 1.
+    pub(super) line: Option<u64>,
+    /// Where its text is in the body, in bytes.
+    pub(super) range: Range<usize>,
+    /// Why it was rejected.
+    pub(super) errors: Vec<ObjectError>,
+}
+
+impl Rejections {
+    /// Begins a run of the request, which leaves out the objects that are rejected already.
+    pub(super) fn begin_run(&mut self) {
+        self.newest.clear();
+    }
+
+    pub(super) fn add(&mut self, index: usize, rejection: Rejection) {
+        self.by_index.insert(index, rejection);
+        self.newest.push(index);
+    }
+
+    pub(super) fn contains(&self, index: usize) -> bool {
+        self.by_index.contains_key(&index)
+    }
+
+    /// Returns whether the current run rejected objects.
+    pub(super) fn has_new(&self) -> bool {
+        !self.newest.is_empty()
+    }
+
+    /// Returns the rejected objects in the order of the request.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Rejection)> {
+        self.by_index.iter().map(|(index, rejection)| (*index, rejection))
+    }
+
+    /// Returns the objects as an answer lists them, without the ids of dead letters.
+    pub(super) fn list(&self) -> Vec<RejectedObject> {
+        let all = self.iter().map(|(index, Rejection { line, errors, .. })| RejectedObject {
+            id: None,
+            index,
+            line: *line,
+            errors: errors.clone(),
+        });
+        all.collect()
+    }
+
+    /// Stores each object as a dead letter of the ingestion in `answer`, and adds their ids to the answer. `at` is the
+    /// time of the ingestion (RFC 3339). Returns the number of dead letters that this evicted.
+    pub(super) fn store_dead_letters(
+        &self,
+        transaction: &mut Transaction<'_>,
+        request: &Request<'_>,
+        answer: &mut Answer,
+        limits: &Limits,
+        at: &str,
+    ) -> Result<u64, GatewayError> {
+        if self.by_index.is_empty() {
+            return Ok(0);
+        }
+        let object = &request.business_object.object;
+        let origin = Origin::of_request(request.caller, request.api_key.map(|key| key.id));
+        let text = request.body.text();
+        let letters = self.iter().map(|(index, rejection)| {
+            let text = text.get(rejection.range.clone()).unwrap_or_default();
+            let letter = DeadLetter {
+                id: String::new(),
+                ingestion_id: answer.ingestion_id.clone(),
+                business_object: object.id.clone(),
+                business_object_name: object.definition.name.clone(),
+                mode: request.mode,
+                origin: origin.clone(),
+                caller: request.caller.to_owned(),
+                at: at.to_owned(),
+                index,
+                line: rejection.line,
+                errors: rejection.errors.clone(),
+                text_bytes: text.len() as u64,
+                sequence: 0,
+                number: 0,
+            };
+            NewDeadLetter { letter, text }
+        });
+        let retention =
+            Retention { now: request.watch.elapsed(), max_bytes: limits.rejected_bytes };
+        let (ids, evicted) = add_letters(transaction, letters, retention)?;
+        for (rejected, id) in answer.rejected.iter_mut().zip(ids) {
+            rejected.id = id;
+        }
+        Ok(evicted)
+    }
+
+    /// Returns the error of a request that rejected objects in each of this many runs. It has the findings of the last
+    /// run.
+    pub(super) fn to_error(&self, runs: usize) -> GatewayError {
+        let newest = self.newest.iter().filter_map(|index| self.by_index.get(index));
+        let findings: Vec<Finding> = newest
+            .flat_map(|rejection| rejection.errors.iter().cloned())
+            .map(Finding::from)
+            .take(super::findings::MAX_FINDINGS)
+            .collect();
+        let first = findings.first().map(Finding::to_string).unwrap_or_default();
+        let detail = format!(
+            "each time the rejected objects were left out, others needed them; after {runs} runs {} objects are \
+             rejected, and nothing is stored. Send fewer objects at once, or correct them; the last error is {first}",
+            self.by_index.len()
+        );
+        GatewayError::with_findings(ErrorClass::Invalid, detail, findings)
+    }
+}

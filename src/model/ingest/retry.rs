@@ -1,0 +1,42 @@
+//! Retries of dead letters: an ingestion whose success removes the dead letter in the same commit. After an error the dead
+//! letter stays, with the new errors.
+use super::Request;
+use crate::dead_letters::{DeadLetter, ObjectError, find_letter, replace_errors};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::Transaction;
+
+/// Returns the dead letter that the request retries, if it retries one.
+///
+/// # Errors
+/// `ErrorClass::NotFound` if it does not exist, for example because another retry has removed it.
+pub(super) fn find_retried_letter(
+    transaction: &Transaction<'_>,
+    request: &Request<'_>,
+) -> Result<Option<DeadLetter>, GatewayError> {
+    let Some(id) = request.retried_letter else { return Ok(None) };
+    find_letter(transaction, id)?.map(Some).ok_or_else(|| missing_letter_error(id))
+}
+
+/// Returns the error of a dead letter that does not exist.
+pub fn missing_letter_error(id: &str) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::NotFound,
+        format!("there is no dead letter {id:?}; it was retried, deleted or removed by a limit"),
+    )
+}
+
+/// Discards the changes of a retry that failed, and stores its errors with the dead letter.
+///
+/// # Errors
+/// Returns `error` itself if it is not about the object, so that nothing is committed.
+pub(super) fn keep_letter(
+    transaction: &mut Transaction<'_>,
+    letter: DeadLetter,
+    error: &GatewayError,
+) -> Result<(), GatewayError> {
+    transaction.discard_changes();
+    if !matches!(error.class, ErrorClass::Malformed | ErrorClass::Conflict | ErrorClass::Invalid) {
+        return Err(error.clone());
+    }
+    replace_errors(transaction, letter, ObjectError::list_first(error))
+}

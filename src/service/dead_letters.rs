@@ -1,0 +1,284 @@
+//! Dead letters: the objects that ingestions rejected. A caller with a write scope sees those that it sent.
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use crate::ingestions::{IngestionRequest, find_api_key, ingest_body};
+use penstock_auth::{Authorized, Caller, Role};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::telemetry::trace::Trace;
+use penstock_model::dead_letters::{self, DeadLetter, ListedLetters, Origin};
+use penstock_model::ingest::{self, Answer, Body, OnError, missing_letter_error};
+use penstock_store::ReadStore;
+use std::time::Duration;
+
+/// The maximum number of dead letters in a page with texts.
+const MAX_PAGE_LETTERS: usize = 100;
+/// A page with texts ends with the dead letter in which it reaches this number of bytes.
+const PAGE_END_BYTES: u64 = 128 << 10;
+/// The interval between two checks for expired dead letters.
+const EXPIRY_INTERVAL: Duration = Duration::from_hours(1);
+
+/// A dead letter with its text, as received.
+#[derive(Debug)]
+pub struct DeadLetterText {
+    /// The dead letter.
+    pub letter: DeadLetter,
+    /// Its text, or the beginning of it.
+    pub text: Vec<u8>,
+}
+
+/// Some dead letters of an ingestion with their texts.
+#[derive(Debug)]
+pub struct DeadLetterPage {
+    /// The dead letters, in the order of the request.
+    pub letters: Vec<DeadLetterText>,
+    /// The id to continue after; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// A dead letter that a client names.
+#[derive(Debug, Clone)]
+pub struct DeadLetterName {
+    /// The id of its ingestion, if the client names it too.
+    pub ingestion: Option<String>,
+    /// Its id.
+    pub id: String,
+}
+
+/// Reads the dead letters of an ingestion that follow the id `after`, in the order of the request.
+///
+/// # Errors
+/// - `ErrorClass::Forbidden` if the caller is not a Contributor
+/// - `ErrorClass::NotFound` if the caller sees neither a record nor a dead letter of the ingestion
+pub async fn read_ingestion_letters(
+    gateway: &Gateway,
+    by: &Authorized,
+    ingestion: &str,
+    after: Option<String>,
+) -> Result<DeadLetterPage, GatewayError> {
+    let by = require_contributor(by)?;
+    let (store, ingestion) = (gateway.store.clone(), ingestion.to_owned());
+    run_blocking(move || {
+        let origin = limiting_origin(&by);
+        let limit = MAX_PAGE_LETTERS;
+        let ListedLetters { letters, mut next } = dead_letters::list_ingestion_letters(
+            &store,
+            &ingestion,
+            origin.as_ref(),
+            after.as_deref(),
+            limit,
+        )?;
+        if letters.is_empty() && after.is_none() {
+            check_ingestion(&store, &ingestion, &by)?;
+        }
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for letter in letters {
+            if bytes >= PAGE_END_BYTES {
+                next = page.last().map(|last: &DeadLetterText| last.letter.id.clone());
+                break;
+            }
+            // It may have been removed meanwhile.
+            let Some(text) = dead_letters::read_text(&store.read(), &letter.id)? else { continue };
+            bytes += text.len() as u64;
+            page.push(DeadLetterText { letter, text });
+        }
+        Ok(DeadLetterPage { letters: page, next })
+    })
+    .await
+}
+
+/// Checks that the caller may know of this ingestion.
+fn check_ingestion(store: &ReadStore, id: &str, by: &Caller) -> Result<(), GatewayError> {
+    let origin = limiting_origin(by);
+    let record = ingest::read_record(store, id)?.filter(|record| {
+        let sender = Origin::of_request(&record.caller, record.api_key.as_deref());
+        origin.is_none_or(|origin| sender == origin)
+    });
+    record.map(drop).ok_or_else(|| {
+        GatewayError::new(
+            ErrorClass::NotFound,
+            format!(
+                "there is no ingestion {id:?}, or neither its record nor a dead letter is still kept"
+            ),
+        )
+    })
+}
+
+/// Lists dead letters without their texts: those of one ingestion in the order of the request, otherwise all of them,
+/// newest first. The list continues after the id `after`.
+///
+/// # Errors
+/// `ErrorClass::Forbidden` if the caller is not a Contributor.
+pub async fn list_dead_letters(
+    gateway: &Gateway,
+    by: &Authorized,
+    ingestion: Option<String>,
+    after: Option<String>,
+    limit: usize,
+) -> Result<ListedLetters, GatewayError> {
+    let by = require_contributor(by)?;
+    if limiting_origin(&by).is_some() {
+        return Err(GatewayError::new(
+            ErrorClass::Forbidden,
+            "this API key is limited to its Business Objects; it sees the dead letters of single ingestions",
+        ));
+    }
+    let store = gateway.store.clone();
+    run_blocking(move || match ingestion {
+        Some(ingestion) => {
+            dead_letters::list_ingestion_letters(&store, &ingestion, None, after.as_deref(), limit)
+        }
+        None => dead_letters::list_letters(&store, after.as_deref(), limit),
+    })
+    .await
+}
+
+/// Returns a dead letter with at most `max_text_bytes` of its text.
+///
+/// # Errors
+/// - `ErrorClass::Forbidden` if the caller is not a Contributor
+/// - `ErrorClass::NotFound` if the caller sees no such dead letter
+pub async fn read_dead_letter(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: DeadLetterName,
+    max_text_bytes: usize,
+) -> Result<DeadLetterText, GatewayError> {
+    let by = require_contributor(by)?;
+    let store = gateway.store.clone();
+    run_blocking(move || {
+        let letter = find_visible(&store, &by, &name)?;
+        let mut text = read_text(&store, &letter)?;
+        text.truncate(max_text_bytes);
+        Ok(DeadLetterText { letter, text })
+    })
+    .await
+}
+
+/// Returns the number of bytes that a retry of the stored text holds in memory.
+///
+/// # Errors
+/// As [`read_dead_letter`].
+pub async fn measure_dead_letter(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: DeadLetterName,
+) -> Result<u64, GatewayError> {
+    let by = require_contributor(by)?;
+    let store = gateway.store.clone();
+    run_blocking(move || Ok(find_visible(&store, &by, &name)?.text_bytes)).await
+}
+
+/// Ingests a dead letter again, in its mode and with the rights of the caller: the object in `corrected`, otherwise its
+/// text as received. A success removes the dead letter in the same commit. If the object has errors again, the dead
+/// letter stays, with the new errors. Blocking.
+///
+/// # Errors
+/// - `ErrorClass::NotFound` if the caller sees no such dead letter, or the Business Object has been deleted
+/// - the errors of [`ingest_objects`](crate::ingestions::ingest_objects)
+pub fn retry_dead_letter(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: &DeadLetterName,
+    corrected: Option<&[u8]>,
+    trace: Trace,
+) -> Result<Answer, GatewayError> {
+    let current = require_contributor(by)?;
+    let letter = find_visible(&gateway.store, &current, name)?;
+    let request = IngestionRequest {
+        business_object: letter.business_object.clone(),
+        business_object_name: letter.business_object_name.clone(),
+        mode: letter.mode,
+        on_error: OnError::Abort,
+        condition: None,
+        idempotency_key: None,
+        lists_objects: true,
+        trace,
+    };
+    let received;
+    let (text, first_line) = if let Some(text) = corrected {
+        (text, 1)
+    } else {
+        received = read_text(&gateway.store, &letter)?;
+        (received.as_slice(), letter.line.unwrap_or(1))
+    };
+    let body = Body::Object { text, index: letter.index, first_line };
+    ingest_body(gateway, by, &request, body, Some(&letter.id))
+}
+
+/// Deletes a dead letter.
+///
+/// # Errors
+/// - `ErrorClass::Unauthorized` or `ErrorClass::Forbidden` if the caller may no longer ingest
+/// - `ErrorClass::NotFound` if the caller sees no such dead letter
+pub async fn delete_dead_letter(
+    gateway: &Gateway,
+    by: &Authorized,
+    name: DeadLetterName,
+) -> Result<(), GatewayError> {
+    let (gateway, by) = (gateway.clone(), require_contributor(by)?);
+    run_blocking(move || {
+        let letter = find_visible(&gateway.store, &by, &name)?;
+        if !dead_letters::delete_letter(&gateway.store, &by, &letter.id)? {
+            return Err(missing_letter_error(&name.id));
+        }
+        tracing::info!(
+            dead_letter = letter.id,
+            ingestion_id = letter.ingestion_id,
+            business_object = letter.business_object_name,
+            caller = by.id(),
+            "Deleted a dead letter."
+        );
+        Ok(())
+    })
+    .await
+}
+
+/// Removes expired dead letters every hour, until this future is dropped.
+pub async fn expire_dead_letters(gateway: Gateway) {
+    loop {
+        let gateway_then = gateway.clone();
+        let expired = run_blocking(move || {
+            let max_age = gateway_then.settings.limits.rejected_age.as_millis();
+            let max_age = u64::try_from(max_age).unwrap_or(u64::MAX);
+            let now = gateway_then.clock.elapsed();
+            dead_letters::expire_letters(&gateway_then.store, now, max_age)
+        });
+        match expired.await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "Removed dead letters that had expired."),
+            Err(error) => tracing::warn!(
+                cause = error.detail,
+                "Removing expired dead letters failed; the gateway retries in an hour."
+            ),
+        }
+        tokio::time::sleep(EXPIRY_INTERVAL).await;
+    }
+}
+
+fn require_contributor(by: &Authorized) -> Result<Authorized, GatewayError> {
+    let by = by.with_current_role()?;
+    by.require_role(Role::Contributor)?;
+    Ok(by)
+}
+
+/// Returns the origin whose dead letters the caller sees; `None` for all.
+fn limiting_origin(by: &Caller) -> Option<Origin> {
+    find_api_key(by).filter(|key| key.is_bound).map(|key| Origin::ApiKey(key.id.to_owned()))
+}
+
+fn find_visible(
+    store: &ReadStore,
+    by: &Caller,
+    name: &DeadLetterName,
+) -> Result<DeadLetter, GatewayError> {
+    let origin = limiting_origin(by);
+    dead_letters::find_letter(&store.read(), &name.id)?
+        .filter(|letter| name.ingestion.as_ref().is_none_or(|id| *id == letter.ingestion_id))
+        .filter(|letter| origin.is_none_or(|origin| origin == letter.origin))
+        .ok_or_else(|| missing_letter_error(&name.id))
+}
+
+fn read_text(store: &ReadStore, letter: &DeadLetter) -> Result<Vec<u8>, GatewayError> {
+    let text = dead_letters::read_text(&store.read(), &letter.id)?;
+    text.ok_or_else(|| missing_letter_error(&letter.id))
+}

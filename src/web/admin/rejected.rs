@@ -1,0 +1,195 @@
+//! `/admin/rejected`: dead letters, the objects that ingestions rejected. They can be corrected, retried and deleted.
+use super::form::{FormErrors, take_form};
+use super::frame::{Frame, PageReply, PageResult, Section};
+use super::pager::Pager;
+use super::words;
+use askama::Template;
+use penstock_auth::{Authorized, Caller, Role};
+use penstock_base::error::{ErrorClass, Finding};
+use penstock_http::caller::caller;
+use penstock_http::path::path_parameter;
+use penstock_http::problem::Problem;
+use penstock_http::query::{Query, cursor_after};
+use penstock_http::service::trace;
+use penstock_http::state::{gateway, run_blocking, state};
+use penstock_model::dead_letters::{DeadLetter, Origin};
+use penstock_service::dead_letters::{self, DeadLetterName, DeadLetterText};
+use penstock_service::gateway::Gateway;
+use salvo::{Depot, Request, handler};
+
+/// Rows of one page.
+const ROWS_PER_PAGE: usize = 50;
+/// The maximum number of bytes of a text that can be corrected here. The form with it must stay a small one, and
+/// percent-encoding may need three characters for one byte.
+const MAX_EDITED_BYTES: usize = 48 << 10;
+
+#[derive(Template)]
+#[template(path = "admin/rejected.html")]
+struct List {
+    frame: Frame,
+    /// The ingestion that the list is limited to.
+    ingestion: Option<String>,
+    rows: Vec<Row>,
+    pager: Pager,
+}
+
+/// A dead letter in the list.
+struct Row {
+    id: String,
+    place: String,
+    business_object: String,
+    mode: &'static str,
+    error: String,
+    size: String,
+    sender: String,
+    age: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin/dead_letter.html")]
+struct One {
+    frame: Frame,
+    row: Row,
+    business_object_id: String,
+    ingestion: String,
+    at: String,
+    errors: Vec<String>,
+    /// The errors of the retry that was sent from this page.
+    faults: FormErrors,
+    text: String,
+    /// Whether the text is whole and can be corrected in the form.
+    is_editable: bool,
+}
+
+impl Row {
+    fn from_letter(letter: &DeadLetter, gateway: &Gateway, by: &Caller) -> Self {
+        let first = letter.errors.first().cloned().map(Finding::from);
+        Self {
+            id: letter.id.clone(),
+            place: match letter.line {
+                Some(line) => format!("Object {}, line {line}", letter.index),
+                None => format!("Object {}", letter.index),
+            },
+            business_object: letter.business_object_name.clone(),
+            mode: letter.mode.name(),
+            error: first.map(|error| error.to_string()).unwrap_or_default(),
+            size: words::format_size(letter.text_bytes),
+            sender: describe_origin(&letter.origin, gateway, by),
+            age: words::format_age(&letter.at),
+        }
+    }
+}
+
+fn describe_origin(origin: &Origin, gateway: &Gateway, by: &Caller) -> String {
+    match origin {
+        Origin::ApiKey(id) => match gateway.auth.keys.get(by, id) {
+            Some(key) => format!("API key {:?}", key.name),
+            None => format!("API key {id}"),
+        },
+        Origin::Account(id) => {
+            let account = gateway.auth.accounts.get(id);
+            // Others must not learn more about the account than the API shows.
+            let account = account.filter(|account| by.role >= Role::Admin || by.id() == account.id);
+            account.map_or_else(|| id.clone(), |account| words::display_name(&account))
+        }
+    }
+}
+
+/// Shows the list.
+#[handler]
+pub(crate) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let query = Query::read(req, &["ingestion", "cursor"])?.without_empty();
+    let after = query.read_uuid_cursor()?;
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    let (ingestion, is_first) = (query.get("ingestion").map(str::to_owned), after.is_none());
+    let listed =
+        dead_letters::list_dead_letters(&gateway, by, ingestion.clone(), after, ROWS_PER_PAGE)
+            .await?;
+    let frame = Frame::new(req, depot, Section::Rejected);
+    let next = listed.next.as_deref().map(cursor_after);
+    let parameters = [("ingestion", ingestion.as_deref())];
+    let rows = listed.letters.iter().map(|letter| Row::from_letter(letter, &gateway, by)).collect();
+    Ok(PageReply::show(&List {
+        pager: Pager::new(&frame, "/admin/rejected", &parameters, is_first, next.as_deref()),
+        rows,
+        ingestion,
+        frame,
+    }))
+}
+
+/// Shows one dead letter.
+#[handler]
+pub(crate) async fn show_dead_letter(req: &mut Request, depot: &mut Depot) -> PageResult {
+    Query::read(req, &[])?;
+    let found = read_letter(req, depot).await?;
+    build_page(req, depot, found, None, FormErrors::default())
+}
+
+/// Retries a dead letter with the text of the form, otherwise with its text as received.
+#[handler]
+pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let corrected = take_form(depot).trimmed("text");
+    let found = read_letter(req, depot).await?;
+    let (gateway, by, trace) = (gateway(depot)?, caller(depot).clone(), trace(depot));
+    let capacity = if corrected.is_some() { 0 } else { found.letter.text_bytes };
+    let permit = state(depot).body_quotas.data.try_acquire(capacity)?;
+    let (name, text) = (letter_name(req), corrected.clone());
+    let retried = run_blocking(move || {
+        let text = text.as_deref().map(str::as_bytes);
+        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, text, trace);
+        drop(permit);
+        Ok(answer)
+    });
+    match retried.await? {
+        Ok(_) => Ok(PageReply::redirect("/admin/rejected", "The object was ingested.")),
+        Err(error) if error.class == ErrorClass::NotFound => Err(error.into()),
+        Err(error) => {
+            // It has the new errors now.
+            let found = read_letter(req, depot).await?;
+            build_page(req, depot, found, corrected, FormErrors::from_error(error, &[]))
+        }
+    }
+}
+
+/// Deletes a dead letter.
+#[handler]
+pub(crate) async fn delete_dead_letter(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    dead_letters::delete_dead_letter(&gateway, by, letter_name(req)).await?;
+    Ok(PageReply::redirect("/admin/rejected", "The dead letter was deleted."))
+}
+
+fn letter_name(req: &Request) -> DeadLetterName {
+    DeadLetterName { ingestion: None, id: path_parameter(req, "id").to_owned() }
+}
+
+async fn read_letter(req: &Request, depot: &Depot) -> Result<DeadLetterText, Problem> {
+    let (gateway, by): (Gateway, &Authorized) = (gateway(depot)?, caller(depot));
+    Ok(dead_letters::read_dead_letter(&gateway, by, letter_name(req), MAX_EDITED_BYTES).await?)
+}
+
+/// Builds the page of a dead letter. `corrected` is the text of a form that failed.
+fn build_page(
+    req: &Request,
+    depot: &Depot,
+    found: DeadLetterText,
+    corrected: Option<String>,
+    faults: FormErrors,
+) -> PageResult {
+    let DeadLetterText { letter, text } = found;
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    let errors = letter.errors.iter().cloned().map(|error| Finding::from(error).to_string());
+    let status = faults.status;
+    let page = One {
+        frame: Frame::new(req, depot, Section::Rejected),
+        row: Row::from_letter(&letter, &gateway, by),
+        errors: errors.collect(),
+        is_editable: text.len() as u64 == letter.text_bytes,
+        text: corrected.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned()),
+        business_object_id: letter.business_object,
+        ingestion: letter.ingestion_id,
+        at: words::format_utc(&letter.at),
+        faults,
+    };
+    Ok(PageReply::show_with_status(status, &page))
+}

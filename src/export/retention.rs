@@ -123,6 +123,7 @@ pub(super) fn remove_objects(
         check: &NoClient,
         caller: RETENTION_CALLER,
         api_key: None,
+        write_scope: None,
         traceparent: None,
         idempotency_key: None,
         lists_objects: false,

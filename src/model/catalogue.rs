@@ -13,6 +13,7 @@
 mod entry;
 mod loss;
 mod namespaces;
+mod rebase;
 mod requester;
 
 use super::change_feed::{self, Watch};
@@ -29,6 +30,7 @@ use penstock_store::{Read, Store, Transaction};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(super) use entry::{find_namespace_user, list_stored, read_version};
+pub(super) use rebase::{preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
 
 /// The collection of the documents: id to JSON.

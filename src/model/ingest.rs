@@ -2,7 +2,7 @@
 //!
 //! `run` handles one request, and `change` what happens inside its transaction. `convert` checks each object against
 //! its shape and creates a `node`. `write` (ADD, UPDATE, REPLACE) or `delete` changes the graph. `orphans` removes what
-//! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
+//! nothing refers to any more. `write_scope` limits what a key for certain Business Objects may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
 //! Only one object of the request is in memory at a time. `dry_run` shows what sample data would become with a
@@ -49,8 +49,9 @@ mod write_scope;
 pub use answer::{Answer, Nested, Outcome, Status, Warning};
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub use expire::remove_expired;
+pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
 pub use mode::Mode;
 pub use record::{Record, list_records, read_record};
-pub use request::{ApiKey, Body, Limits, Request};
+pub use request::{Body, Limits, Request};
 pub use run::ingest;
 pub use write_history::{WriteHistory, find_write_history};

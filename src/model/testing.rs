@@ -133,6 +133,7 @@ pub fn local_request<'a>(
         check: &NoClient,
         caller: "local",
         api_key: None,
+        write_scope: None,
         traceparent: None,
         idempotency_key: None,
         lists_objects: true,

@@ -27,11 +27,9 @@ pub(super) fn apply_request(
 ) -> Result<(Answer, Vec<NamedNode>), GatewayError> {
     let mapping = &request.business_object.mapping;
     let spaces = MappingNamespaces::read(transaction, mapping)?;
-    let business_objects = [request.business_object];
-    let scope = if request.api_key.is_some_and(|key| key.is_bound) {
-        WriteScope::limited_to(transaction, &business_objects)?
-    } else {
-        WriteScope::ALL
+    let scope = match request.write_scope {
+        Some(business_objects) => WriteScope::limited_to(transaction, business_objects)?,
+        None => WriteScope::ALL,
     };
     let mut writer = RequestWriter {
         transaction,

@@ -50,6 +50,7 @@ pub fn dry_run_ingestion(
         caller: "",
         idempotency_key: None,
         api_key: None,
+        write_scope: None,
         traceparent: None,
         lists_objects: true,
         watch: &Watch::default(),

@@ -87,7 +87,8 @@ fn run_move(
     data_dir::check_exists(settings)?;
     let store = data_dir::open_stopped_store(settings)?;
     let text = |error: GatewayError| error.to_string();
-    match find_pending_move(&store.read()).map_err(|error| error.to_string())? {
+    let pending = find_pending_move(&store.read()).map_err(|error| error.to_string())?;
+    match pending {
         Some(pending) if pending == *wanted && !is_dry_run => report.print("The move continues."),
         Some(pending) => return Err(pending.to_string()),
         None => {

@@ -119,6 +119,13 @@ fn a_caller_creates_no_key_with_more_rights_than_its_own() {
     let (_, bound) = create_key(&fixture, &user, bound);
     let by = fixture.auth.keys.authenticate_key(&bound).unwrap();
     assert_eq!(refused_places(&fixture, &by, new(Role::User)), at("/businessObject"));
+
+    let several = vec!["1".to_owned(), "2".to_owned()];
+    let bound = NewApiKey { business_objects: several, ..new(Role::User) };
+    let (_, bound) = create_key(&fixture, &user, bound);
+    let by = fixture.auth.keys.authenticate_key(&bound).unwrap();
+    assert!(by.may_use("1") && by.may_use("2") && !by.may_use("3"));
+    assert_eq!(refused_places(&fixture, &by, new(Role::User)), at("/businessObject"));
 }
 
 #[test]

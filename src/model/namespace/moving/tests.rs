@@ -1,3 +1,4 @@
+use super::collections::Collection;
 use super::*;
 use crate::catalogue::Catalogue;
 use crate::change_feed::{read_age, read_cursor};
@@ -8,7 +9,6 @@ use crate::testing::{
     LIMITS, catalogue_settings, insert_quad, list_members, list_quads, local_request,
     put_definition, put_namespace, render_object,
 };
-use crate::view;
 use oxrdf::{Literal, NamedNode};
 use penstock_base::commit::GuardedStore;
 use penstock_store::faults::{Failure, Faults};
@@ -80,7 +80,7 @@ impl Plant {
         }
         for number in 1..=10 {
             let pump = json!({"name": format!("pump {number} of {OLD}1"), "feeds": format!("{OLD}1"), "motor": {"power": number}});
-            plant.ingest("Pumps", Some(&format!("key {number}")), &pump);
+            plant.ingest("Pumps", Some(&format!("key-{number}")), &pump);
             plant.ingest("Orders", None, &json!({"text": "x", "pump": format!("{OLD}{number}")}));
             plant.ingest("Valves", None, &json!({"name": "v"}));
         }
@@ -166,8 +166,6 @@ impl Plant {
     }
 }
 
-use collections::Collection;
-
 fn remove_times(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -199,8 +197,10 @@ fn every_quad_has_the_new_uris_and_literals_stay() {
     let before = plant.quads();
     let expected = rebased(before.clone(), OLD, NEW);
     let (plant, moved) = plant.move_to("Pump", NEW);
-    let expected: Vec<String> =
-        expected.iter().map(|quad| quad.replace(&format!("^^<{NEW}"), &format!("^^<{OLD}"))).collect();
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|quad| quad.replace(&format!("^^<{NEW}"), &format!("^^<{OLD}")))
+        .collect();
     assert_eq!(plant.quads(), expected);
     let changed = before.iter().filter(|quad| !expected.contains(quad)).count();
     assert_eq!((moved.quads, moved.from.as_str(), moved.to.as_str()), (changed as u64, OLD, NEW));
@@ -232,7 +232,7 @@ fn counters_continue_and_the_old_base_issues_no_number_again() {
 fn a_repeated_request_gets_its_answer_with_the_new_uri() {
     let (plant, _) = Plant::new().move_to("Pump", NEW);
     let pump = json!({"name": format!("pump 3 of {OLD}1"), "feeds": format!("{OLD}1"), "motor": {"power": 3}});
-    assert_eq!(plant.ingest("Pumps", Some("key 3"), &pump), format!("{NEW}3"));
+    assert_eq!(plant.ingest("Pumps", Some("key-3"), &pump), format!("{NEW}3"));
     let sums = plant.store.read().read_document("bounded-sums", b"idempotency-order").unwrap();
     let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
     let answers = plant.store.read().read_documents("idempotency", range).unwrap();
@@ -266,10 +266,9 @@ fn the_history_of_an_object_begins_before_the_move() {
     let (plant, _) = Plant::new().move_to("Pump", NEW);
     let third = "http://third.example/Pump#";
     let (plant, _) = plant.move_to("Pump", third);
-    let update = json!({"uri": format!("{third}4"), "feeds": "http://e/x"});
-    plant.define(&json!({"name": "Pumps 2", "config": PUMPS.replace("resource", "resource")}));
+
     let history = find_write_history(&plant.store, &format!("{third}4")).unwrap();
-    assert_eq!(history.named_by.len(), 1, "{update}");
+    assert_eq!(history.named_by.len(), 1);
     let elsewhere = find_write_history(&plant.store, "http://third.example/Other#4").unwrap();
     assert_eq!(elsewhere.named_by.len(), 0);
 }
@@ -300,8 +299,11 @@ fn definitions_follow_and_get_the_next_version() {
     assert_eq!(after.object.updated_by.as_deref(), Some("local"));
     assert_eq!(definition.config, config.replace(base, "urn:words:"));
     assert_eq!(definition.namespaces[0].uri_base.as_deref(), Some("urn:words:"));
-    let given: Vec<[&str; 2]> =
-        definition.conditions.iter().map(|one| [one.predicate.as_str(), one.value.as_str()]).collect();
+    let given: Vec<[&str; 2]> = definition
+        .conditions
+        .iter()
+        .map(|one| [one.predicate.as_str(), one.value.as_str()])
+        .collect();
     assert_eq!(given, [["w:kind", "urn:words:order"], ["v:a", "v:b"]]);
     assert_eq!(after.conditions[0].0.as_str(), "urn:words:kind");
     assert_eq!(after.conditions[1].0.as_str(), "http://v.example/a");
@@ -311,17 +313,17 @@ fn definitions_follow_and_get_the_next_version() {
 #[test]
 fn a_definition_that_cannot_be_rewritten_refuses_the_move() {
     let plant = Plant::new();
-    let before = (plant.quads(), plant.documents());
     put_namespace(&plant.store, "Words", "http://w.example/a/", namespace::Generator::Manual);
     plant.define(&json!({
         "name": "Texts",
         "config": "type: object\npath: Order:.\nprefixes: {w: 'http://w.example/'}\nfields: {text: {type: string, path: w:a/text}}",
     }));
+    let before = (plant.quads(), plant.documents());
     let error = plant.plan("Words", "urn:words:").unwrap_err();
     assert_eq!(error.class, ErrorClass::Conflict);
     let text = error.to_string();
     assert!(text.contains("\"Texts\"") && text.contains("<http://w.example/a/text>"), "{text}");
-    assert_eq!(plant.quads(), before.0);
+    assert_eq!((plant.quads(), plant.documents()), before);
 }
 
 #[test]
@@ -329,41 +331,83 @@ fn a_move_that_would_merge_or_lose_objects_is_refused_before_anything_is_changed
     let object = |plant: &Plant, uri: &str| {
         insert_quad(&plant.store, uri, "http://e/p", Literal::from("x"), "http://e/g");
     };
-    type Prepare<'a> = &'a dyn Fn(&Plant);
     let none: Prepare<'_> = &|_| {};
     let cases: [(Prepare<'_>, &str, &str, ErrorClass, &str); 11] = [
         (none, "Pump", "http://e/Valve/", ErrorClass::Conflict, "\"Valve\" has the base"),
         (none, "Pump", "http://e/Valve", ErrorClass::Conflict, "gives the same identifiers"),
         (none, "Pump", "no iri", ErrorClass::Invalid, "not an absolute IRI"),
         (none, "Nothing", NEW, ErrorClass::NotFound, "no namespace \"Nothing\""),
-        (&|plant| object(plant, &format!("{NEW}3")), "Pump", NEW, ErrorClass::Conflict, "which exists"),
         (
-            &|plant| insert_quad(&plant.store, "http://e/x", "http://e/p", NamedNode::new_unchecked(format!("{NEW}3")), "http://e/g"),
-            "Pump", NEW, ErrorClass::Conflict, "which exists",
+            &|plant| object(plant, &format!("{NEW}3")),
+            "Pump",
+            NEW,
+            ErrorClass::Conflict,
+            "which exists",
+        ),
+        (
+            &|plant| {
+                insert_quad(
+                    &plant.store,
+                    "http://e/x",
+                    "http://e/p",
+                    NamedNode::new_unchecked(format!("{NEW}3")),
+                    "http://e/g",
+                );
+            },
+            "Pump",
+            NEW,
+            ErrorClass::Conflict,
+            "which exists",
         ),
         (
             &|plant| insert_quad(&plant.store, "http://e/x", "http://e/p", Literal::from(1), NEW),
-            "Pump", NEW, ErrorClass::Conflict, "which exists",
+            "Pump",
+            NEW,
+            ErrorClass::Conflict,
+            "which exists",
         ),
         // The identifier would become one of the valves' namespace.
         (
             &|plant| object(plant, &format!("{OLD}Valve/77")),
-            "Pump", "http://e/", ErrorClass::Conflict, "lies in the namespace \"Valve\"",
+            "Pump",
+            "http://e/",
+            ErrorClass::Conflict,
+            "lies in the namespace \"Valve\"",
         ),
         (
             &|plant| object(plant, &format!("{OLD}new/77")),
-            "Pump", "http://old.example/Pump/new/", ErrorClass::Conflict, "third base",
+            "Pump",
+            "http://old.example/Pump/new/",
+            ErrorClass::Conflict,
+            "third base",
         ),
         (
             &|plant| object(plant, &format!("{OLD}Pump/77")),
-            "Pump", "http://old.example/", ErrorClass::Conflict, "third base",
+            "Pump",
+            "http://old.example/",
+            ErrorClass::Conflict,
+            "third base",
         ),
         (
             &|plant| {
-                put_namespace(&plant.store, "Bare", "http://bare.example/a", namespace::Generator::Manual);
-                insert_quad(&plant.store, "http://bare.example/a/", "http://e/p", Literal::from(1), "http://bare.example/a");
+                put_namespace(
+                    &plant.store,
+                    "Bare",
+                    "http://bare.example/a",
+                    namespace::Generator::Manual,
+                );
+                insert_quad(
+                    &plant.store,
+                    "http://bare.example/a/",
+                    "http://e/p",
+                    Literal::from(1),
+                    "http://bare.example/a",
+                );
             },
-            "Bare", "http://bare.example/b/", ErrorClass::Conflict, "would both become",
+            "Bare",
+            "http://bare.example/b/",
+            ErrorClass::Conflict,
+            "would both become",
         ),
     ];
     for (prepare, name, base, class, words) in cases {
@@ -381,19 +425,8 @@ fn a_move_that_would_merge_or_lose_objects_is_refused_before_anything_is_changed
 fn a_namespace_moves_into_its_own_base_and_out_of_it_again() {
     let plant = Plant::new();
     let before = plant.quads();
-    for base in [
-        "http://old.example/Pump/plant/",
-        "http://old.example/Pump",
-        "http://old.example/Pump/",
-        "http://old.example/",
-        OLD,
-    ] {
-        // The base of another namespace lies in the last one.
-        if base == "http://old.example/" {
-            let plan = plant.plan("Pump", base).unwrap().unwrap();
-            assert!(plan.warnings.iter().any(|warning| warning.contains("`Motor`")), "{plan:?}");
-        }
-    }
+    let plan = plant.plan("Pump", "http://old.example/").unwrap().unwrap();
+    assert!(plan.warnings.iter().any(|warning| warning.contains("`Motor`")), "{plan:?}");
     let (plant, _) = plant.move_to("Pump", "http://old.example/Pump/plant/");
     assert_eq!(plant.quads(), rebased(before.clone(), OLD, "http://old.example/Pump/plant/"));
     let (plant, _) = plant.move_to("Pump", "http://old.example/");
@@ -403,6 +436,9 @@ fn a_namespace_moves_into_its_own_base_and_out_of_it_again() {
     assert_eq!(plant.quads(), before);
     assert_eq!(plant.plan("Pump", OLD).unwrap(), None);
 }
+
+/// Prepares a store in which a move is refused.
+type Prepare<'a> = &'a dyn Fn(&Plant);
 
 /// Copies a folder.
 fn copy(from: &Path, to: &Path) {
@@ -448,7 +484,8 @@ fn a_move_that_fails_at_any_write_continues_to_the_same_end() {
         drop(faults);
         let store = open(dir.path());
         let plant = Plant::reopen(dir, store);
-        let plant = match find_pending_move(&plant.store.read()).unwrap() {
+        let pending = find_pending_move(&plant.store.read()).unwrap();
+        let plant = match pending {
             Some(pending) => {
                 interrupted += 1;
                 assert_eq!((pending.name.as_str(), pending.uri_base.as_str()), ("Pump", NEW));

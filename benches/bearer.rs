@@ -66,6 +66,7 @@ fn bench_own_credentials(c: &mut Criterion) {
         role: Role::User,
         expires_at: None,
         business_object: None,
+        business_objects: Vec::new(),
     };
     let by = auth.authorize(caller, Role::User).expect("the token gives a role");
     let (_, key) = auth.keys.create_key(&by, new).expect("a key can be created");

@@ -72,6 +72,7 @@ fn main() {
         role: Role::Admin,
         expires_at: None,
         business_object: None,
+        business_objects: Vec::new(),
     };
     let key = gateway.auth.keys.create_key(&Authorized::local(), new).unwrap().1;
     penstock.authorization = Some(format!("Bearer {key}"));

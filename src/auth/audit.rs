@@ -267,10 +267,22 @@ pub fn store_event_offline(
     event: &Event,
 ) -> Result<(), GatewayError> {
     store.commit::<_, GatewayError>(&NoClient, |transaction| {
-        store_record(transaction, &Record::from_event(event.clone(), 1), max_events)
+        add_event_offline(transaction, max_events, event)
     })?;
     log_event(event);
     Ok(())
+}
+
+/// Adds an event to a commit of a store that no gateway has open. Deletes the oldest events beyond `max_events`.
+///
+/// # Errors
+/// If the transaction cannot be read or written.
+pub fn add_event_offline(
+    transaction: &mut Transaction<'_>,
+    max_events: usize,
+    event: &Event,
+) -> Result<(), GatewayError> {
+    store_record(transaction, &Record::from_event(event.clone(), 1), max_events)
 }
 
 impl Filter {

@@ -28,8 +28,8 @@ pub enum Credential {
     ApiKey {
         /// The id of the key.
         id: String,
-        /// The id of the only Business Object that it can be used for.
-        business_object: Option<String>,
+        /// The ids of the only Business Objects that it can be used for; `None` for all.
+        business_objects: Option<Arc<[String]>>,
     },
     /// An access token.
     Bearer {
@@ -50,6 +50,19 @@ impl Caller {
             Credential::ApiKey { id, .. } => Some(id),
             _ => None,
         }
+    }
+
+    /// Returns the ids of the only Business Objects that the credential can be used for; `None` for all.
+    pub fn business_objects(&self) -> Option<&[String]> {
+        match &self.credential {
+            Credential::ApiKey { business_objects, .. } => business_objects.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the credential can be used for the Business Object with this id.
+    pub fn may_use(&self, business_object: &str) -> bool {
+        self.business_objects().is_none_or(|own| own.iter().any(|id| id == business_object))
     }
 
     /// Returns the id of the actor for the audit trail: the API key's id if one was used.

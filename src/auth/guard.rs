@@ -190,7 +190,13 @@ mod tests {
     use serde_json::{Value, json};
 
     fn new_key(role: Role) -> keys::NewApiKey {
-        keys::NewApiKey { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
+        keys::NewApiKey {
+            name: "line 4".to_owned(),
+            role,
+            expires_at: None,
+            business_object: None,
+            business_objects: Vec::new(),
+        }
     }
 
     /// Returns the error of a commit on behalf of this caller.

@@ -6,6 +6,7 @@
 //! A key that was created on the command line belongs to local administration: it has no account, and keeps its role
 //! until it is revoked or expires.
 mod secret;
+mod stored_key;
 
 use super::accounts::{Accounts, account_disabled_error};
 use super::audit::{Audit, Event};
@@ -17,14 +18,13 @@ use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_base::time;
-use penstock_store::{Corruption, DocumentRange, Read, Store, Transaction};
+use penstock_store::{DocumentRange, Format, Read, Store, Transaction};
 use secret::Secret;
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
+use stored_key::{decode_key, encode_key};
 
 /// The collection of the documents: id to JSON.
 pub const COLLECTION: &str = "api-keys";
@@ -35,6 +35,8 @@ const MAX_KEYS: usize = 10_000;
 const MAX_KEYS_PER_ACCOUNT: usize = 100;
 /// The maximum length of a name in characters.
 const MAX_NAME_CHARS: usize = 200;
+/// The maximum number of Business Objects that a key names. Each ingestion with the key looks up all of them.
+const MAX_BUSINESS_OBJECTS: usize = 100;
 /// The resolution of the last use.
 const LAST_USE_RESOLUTION: Duration = Duration::from_mins(5);
 
@@ -68,8 +70,7 @@ struct Entry {
 }
 
 /// An API key without its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// Its identifier, a UUID of version 7.
     pub id: String,
@@ -79,8 +80,9 @@ pub struct Key {
     pub role: Role,
     /// The id of the owner's account; `None` for local administration.
     pub owner: Option<String>,
-    /// The id of the only Business Object that it can be used for; `None` for all.
-    pub business_object: Option<String>,
+    /// The ids of the only Business Objects that it can be used for, at least one; `None` for all. A Business Object
+    /// that was deleted stays among them, so that no deletion extends a key.
+    pub business_objects: Option<Arc<[String]>>,
     /// The time of creation (RFC 3339, UTC).
     pub created_at: String,
     /// The time of expiry (RFC 3339, UTC).
@@ -91,7 +93,8 @@ pub struct Key {
     pub digest: String,
 }
 
-/// The definition of a new API key.
+/// The definition of a new API key. It can be used for the Business Objects that `business_object` and
+/// `business_objects` name by id or name, or for all if there are none. [`Self::resolve`] replaces names by ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewApiKey {
     /// The name, which says what the key is for.
@@ -100,8 +103,10 @@ pub struct NewApiKey {
     pub role: Role,
     /// The time of expiry.
     pub expires_at: Option<Timestamp>,
-    /// The only Business Object that it can be used for, by id or name; [`Self::resolve`] replaces a name by the id.
+    /// One Business Object.
     pub business_object: Option<String>,
+    /// Several Business Objects.
+    pub business_objects: Vec<String>,
 }
 
 impl NewApiKey {
@@ -119,8 +124,13 @@ impl NewApiKey {
     /// `ErrorClass::Invalid` with every finding.
     pub fn from_value(value: Json) -> Result<Self, GatewayError> {
         let mut findings = Vec::new();
-        let mut new =
-            Self { name: String::new(), role: Role::User, expires_at: None, business_object: None };
+        let mut new = Self {
+            name: String::new(),
+            role: Role::User,
+            expires_at: None,
+            business_object: None,
+            business_objects: Vec::new(),
+        };
         if let Some(mut members) = Members::of_object(value, "", &mut findings) {
             match members.take_string("name") {
                 Some(name) => match check_name(&name) {
@@ -146,28 +156,77 @@ impl NewApiKey {
                 }
             }
             new.business_object = members.take_string("businessObject");
+            new.business_objects = read_business_objects(&mut members);
             members.report_unknown();
         }
         if findings.is_empty() { Ok(new) } else { Err(invalid_key_error(findings)) }
     }
 
-    /// Returns it with the id of the Business Object in place of its name.
+    /// Returns it with the ids of the Business Objects in place of their names.
     ///
     /// # Errors
-    /// `ErrorClass::Invalid` when there is no such Business Object.
+    /// `ErrorClass::Invalid` with a finding for each that does not exist.
     pub fn resolve(
         mut self,
         find_id: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, GatewayError> {
+        let mut findings = Vec::new();
+        let mut replace = |name: &mut String, pointer: &str| match find_id(name) {
+            Some(id) => *name = id,
+            None => findings.push(Finding::at_pointer(
+                pointer,
+                format!("there is no Business Object with the id or name {name:?}"),
+            )),
+        };
         if let Some(name) = &mut self.business_object {
-            let Some(id) = find_id(name) else {
-                let why = format!("there is no Business Object with the id or name {name:?}");
-                return Err(invalid_key_error(vec![Finding::at_pointer("/businessObject", why)]));
-            };
-            *name = id;
+            replace(name, "/businessObject");
         }
-        Ok(self)
+        for (index, name) in self.business_objects.iter_mut().enumerate() {
+            replace(name, &format!("/businessObjects/{index}"));
+        }
+        if findings.is_empty() { Ok(self) } else { Err(invalid_key_error(findings)) }
     }
+
+    /// Returns all Business Objects that it names, each once; `None` if it names none.
+    fn limit(&self) -> Option<Arc<[String]>> {
+        let mut limit: Vec<String> = Vec::new();
+        for id in self.business_object.iter().chain(&self.business_objects) {
+            if !limit.contains(id) {
+                limit.push(id.clone());
+            }
+        }
+        (!limit.is_empty()).then(|| limit.into())
+    }
+}
+
+/// Reads the member `businessObjects`. Refuses an empty array, which could mean all Business Objects or none.
+fn read_business_objects(members: &mut Members<'_>) -> Vec<String> {
+    const MEMBER: &str = "businessObjects";
+    let Some(elements) = members.take_array(MEMBER) else { return Vec::new() };
+    if elements.is_empty() {
+        members.add_finding(
+            MEMBER,
+            "it is empty; name at least one Business Object, or leave it out for an API key that can be used for all",
+        );
+    } else if elements.len() > MAX_BUSINESS_OBJECTS {
+        members.add_finding(
+            MEMBER,
+            format!("it has {} elements; the limit is {MAX_BUSINESS_OBJECTS}", elements.len()),
+        );
+        return Vec::new();
+    }
+    let pointer = members.pointer_to(MEMBER);
+    let mut names = Vec::new();
+    for (index, element) in elements.into_iter().enumerate() {
+        match element {
+            Json::String(name) => names.push(name),
+            _ => members.findings().push(Finding::at_pointer(
+                format!("{pointer}/{index}"),
+                "expected the id or name of a Business Object, as a string",
+            )),
+        }
+    }
+    names
 }
 
 /// Formats the error text for an unknown role.
@@ -254,8 +313,8 @@ impl ApiKeys {
         let key = key.ok_or_else(|| unknown("the API key is unknown or has been revoked"))?;
         let (account, role) = self.effective_role(&key)?;
         self.record_use(&key);
-        let credential =
-            Credential::ApiKey { id: key.id.clone(), business_object: key.business_object.clone() };
+        let business_objects = key.business_objects.clone();
+        let credential = Credential::ApiKey { id: key.id.clone(), business_objects };
         Ok(Caller { account, role, credential, from: None })
     }
 
@@ -394,12 +453,13 @@ impl ApiKeys {
         }
         self.inner.audit.check_rate_limit(by)?;
         let (secret, digest) = Secret::new();
+        let business_objects = new.limit();
         let key = Key {
             id: uuid::Uuid::now_v7().to_string(),
             name: new.name,
             role: new.role,
             owner: by.account.as_ref().map(|account| account.id.clone()),
-            business_object: new.business_object,
+            business_objects,
             created_at: time::now_rfc3339(),
             expires_at: new.expires_at.map(|at| at.to_string()),
             last_used: None,
@@ -410,6 +470,10 @@ impl ApiKeys {
         let document = encode_key(&key);
         self.inner.audit.commit_with_events(requester, &[created], |transaction| {
             requester.check_role(transaction)?;
+            if key.business_objects.as_ref().is_some_and(|all| all.len() > 1) {
+                // An older version would know only the first of them.
+                transaction.require_format(Format::V3);
+            }
             Ok(transaction.put_document(COLLECTION, key.id.as_bytes(), &document)?)
         })?;
         let key = Arc::new(key);
@@ -436,11 +500,11 @@ impl ApiKeys {
         if new.role == Role::Metrics && by.role < Role::Admin {
             return refused("/role", "only an Admin can create API keys with the role Metrics");
         }
-        if let Credential::ApiKey { id, business_object } = &by.credential {
-            if business_object.is_some() {
+        if let Credential::ApiKey { id, business_objects } = &by.credential {
+            if business_objects.is_some() {
                 return refused(
                     "/businessObject",
-                    "an API key for one Business Object cannot create API keys",
+                    "an API key that is limited to Business Objects cannot create API keys",
                 );
             }
             let own =
@@ -596,18 +660,6 @@ fn write_last_use(
     let Ok(mut key) = decode_key(id.as_bytes(), &document) else { return Ok(()) };
     key.last_used = Some(at.to_owned());
     Ok(transaction.put_document(COLLECTION, id.as_bytes(), &encode_key(&key))?)
-}
-
-fn encode_key(key: &Key) -> Vec<u8> {
-    serde_json::to_vec(key).expect("a key contains only strings and enum names")
-}
-
-fn decode_key(id: &[u8], document: &[u8]) -> Result<Key, penstock_store::Error> {
-    serde_json::from_slice(document).map_err(|error| {
-        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(id));
-        let what = format!("the API key is not readable: {error}");
-        Corruption { path, offset: 0, what }.into()
-    })
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `penstock api-key create|list|revoke`: API keys, the credentials of plant systems.
 use super::output::{self, STATUS_USAGE};
 use super::{control, data_dir};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use hyper::Method;
 use jiff::{SignedDuration, Timestamp};
 use penstock_api::shapes;
@@ -40,12 +40,16 @@ pub(super) fn build_command() -> Command {
                     text("expires", "TIME", "When the key expires: a time in RFC 3339, or a time from now (90d, 12h); without it the key does not expire")
                         .value_parser(parse_expiry),
                 )
-                .arg(text("business-object", "ID", "The id or name of the Business Object that the key is restricted to"))
+                .arg(
+                    text("business-object", "ID", "The id or name of a Business Object that the key is restricted to; repeat it for several")
+                        .action(ArgAction::Append),
+                )
                 .arg(output::json_flag())
                 .after_help(
                     "The key belongs to the local administration, not to an account. It has its role until it expires or \
                      is revoked, in every mode of sign-in. Send it as Authorization: Bearer KEY, or Apikey: KEY.\n\nExamples:\n  penstock api-key create --name historian --role Contributor\n  \
-                     penstock api-key create --name line4 --role Contributor --business-object Pump --expires 365d",
+                     penstock api-key create --name line4 --role Contributor --business-object Pump --expires 365d\n  \
+                     penstock api-key create --name line5 --role Contributor --business-object Pump --business-object Valve",
                 ),
             Command::new("list")
                 .about("List all API keys, without their secrets")
@@ -103,7 +107,11 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
             "name": text("name"),
             "role": text("role"),
             "expiresAt": text("expires"),
-            "businessObject": text("business-object"),
+            "businessObjects": given
+                .try_get_many::<String>("business-object")
+                .ok()
+                .flatten()
+                .map(Iterator::collect::<Vec<_>>),
         })),
         ("revoke", Some(id)) => Action::Revoke(id),
         _ => Action::List,
@@ -171,7 +179,7 @@ fn format_keys(answer: &Value) -> String {
         ("NAME", "name"),
         ("ROLE", "role"),
         ("OWNER", "owner"),
-        ("BUSINESS OBJECT", "businessObject"),
+        ("BUSINESS OBJECTS", "businessObjects"),
         ("EXPIRES", "expiresAt"),
         ("LAST USED", "lastUsed"),
     ];

@@ -6,7 +6,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::telemetry;
 use penstock_config::{self as config, Settings, Sources};
 use penstock_service::gateway::{Gateway, store_path};
-use penstock_store::{Options, Store};
+use penstock_store::{Error, Options, Store};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -75,6 +75,29 @@ pub(super) fn open_store(settings: &Settings) -> Result<Store, String> {
     let store = become_store_owner(settings)?;
     Store::open(&store, Options::default(), &mut output::show_replay_progress())
         .map_err(|error| error.to_string())
+}
+
+/// Opens the store as [`open_store`] does, for a command that needs the service to be stopped. The store's lock says
+/// whether it is.
+///
+/// # Errors
+/// As [`open_store`]; if another process has the store open, also how to stop the service.
+pub(super) fn open_stopped_store(settings: &Settings) -> Result<Store, String> {
+    let store = become_store_owner(settings)?;
+    Store::open(&store, Options::default(), &mut output::show_replay_progress()).map_err(|error| {
+        match error {
+            Error::InUse { .. } => describe_in_use(&error),
+            error => error.to_string(),
+        }
+    })
+}
+
+/// Describes the error of a store that another process has open, and how to stop the service.
+pub(super) fn describe_in_use(error: &Error) -> String {
+    format!(
+        "{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (a \
+         connection to the socket would start it again)"
+    )
 }
 
 /// Adds an event to the audit log of a store that no service has open. If the store refuses the commit, this only

@@ -4,6 +4,7 @@ use clap::{Arg, ArgMatches, Command};
 use oxrdf::GraphName;
 use penstock_base::files::sync_folder;
 use penstock_config::Settings;
+use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::rdf::{self, DumpOptions, Format};
 use penstock_service::gateway::data_events;
 use std::fs::{self, File};
@@ -122,6 +123,9 @@ fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> R
         return out.flush().map_err(|error| error.to_string());
     }
     let store = data_dir::open_store(settings)?;
+    if let Some(pending) = find_pending_move(&store.read()).map_err(|error| error.to_string())? {
+        return Err(pending.to_string());
+    }
     let mut tell = output::show_count("quads");
     let result = rdf::write_dump(&store, what, &mut *out, &mut tell);
     data_dir::record_event(&store.into(), settings, &data_events::dump_event(what, &result));

@@ -14,6 +14,7 @@ mod demo;
 mod dump;
 mod export;
 mod load;
+mod namespace;
 mod output;
 mod owner;
 mod serve;
@@ -66,6 +67,7 @@ pub fn main() -> ExitCode {
         Some(("backup", given)) => backup::run(given, settings),
         Some(("dump", given)) => dump::run(given, settings),
         Some(("load", given)) => load::run(given, settings),
+        Some(("namespace", given)) => namespace::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
             (_, Some(setting)) => {
@@ -102,6 +104,7 @@ fn build_command() -> Command {
             backup::build_restore_command(),
             dump::build_command(),
             load::build_command(),
+            namespace::build_command(),
             version::build_command(),
         ])
 }

@@ -41,14 +41,14 @@ fn verify_store(settings: &Settings) -> Result<Verified, String> {
     data_dir::check_exists(settings)?;
     owner::become_owner(&settings.data_dir)?;
     let store = store_path(&settings.data_dir);
-    penstock_store::verify_store(&store, &mut output::show_replay_progress()).map_err(|error| match error {
-        Error::InUse { .. } => {
-            format!("{error}; stop the service first, for example with systemctl stop penstock.socket penstock.service (a connection to the socket would start it again)")
+    penstock_store::verify_store(&store, &mut output::show_replay_progress()).map_err(|error| {
+        match error {
+            Error::InUse { .. } => data_dir::describe_in_use(&error),
+            error if error.is_disk_full() => {
+                format!("{error}; verifying needs disk space for a second quad index")
+            }
+            error => error.to_string(),
         }
-        error if error.is_disk_full() => {
-            format!("{error}; verifying needs disk space for a second quad index")
-        }
-        error => error.to_string(),
     })
 }
 

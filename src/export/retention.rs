@@ -126,6 +126,7 @@ pub(super) fn remove_objects(
         check: &NoClient,
         caller: RETENTION_CALLER,
         api_key: None,
+        write_scope: None,
         traceparent: None,
         idempotency_key: None,
         condition: None,

@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The maximum number of cached schemas for API keys that are limited to one Business Object.
+/// The maximum number of cached schemas for API keys that are limited to certain Business Objects.
 const MAX_KEY_SCHEMAS: usize = 8;
 
 /// The maximum number of fields of a cached schema, about 15 MB.
@@ -34,9 +34,8 @@ pub(super) struct BuiltSchema {
     cached: Mutex<Option<CachedSchema>>,
     /// Locked while a schema that is too large for the cache is in use.
     large_schema_lock: Mutex<()>,
-    /// The schemas for API keys that are limited to one Business Object, by the id of the Business Object, newest
-    /// first.
-    key_schemas: Mutex<VecDeque<(String, Arc<BuiltSchema>)>>,
+    /// The schemas for API keys that are limited to certain Business Objects, by the ids of these, newest first.
+    key_schemas: Mutex<VecDeque<(Vec<String>, Arc<BuiltSchema>)>>,
 }
 
 /// The library's schema of some Business Objects, as indexes into [`Model::business`].
@@ -77,16 +76,15 @@ impl BuiltSchema {
         }
     }
 
-    /// Returns the schema with only one Business Object.
-    pub(super) fn limit_to_business_object(&self, id: &str, max_fields: usize) -> Arc<Self> {
+    /// Returns the schema with only the Business Objects with these ids.
+    pub(super) fn limit_to_business_objects(&self, ids: &[String], max_fields: usize) -> Arc<Self> {
         let mut schemas = self.key_schemas.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, built)) = schemas.iter().find(|(of, _)| of == id) {
+        if let Some((_, built)) = schemas.iter().find(|(of, _)| of == ids) {
             return Arc::clone(built);
         }
-        let all =
-            self.business_objects.iter().filter(|one| one.object.id == *id).cloned().collect();
-        let built = Arc::new(Self::new(self.version, all, max_fields, false));
-        schemas.push_front((id.to_owned(), Arc::clone(&built)));
+        let all = self.business_objects.iter().filter(|one| ids.contains(&one.object.id));
+        let built = Arc::new(Self::new(self.version, all.cloned().collect(), max_fields, false));
+        schemas.push_front((ids.to_vec(), Arc::clone(&built)));
         schemas.truncate(MAX_KEY_SCHEMAS);
         built
     }

@@ -13,7 +13,7 @@ use super::system::{self, QUERY_TYPE};
 use super::{input, user};
 use async_graphql::Value;
 use async_graphql::parser::types::SelectionSet;
-use penstock_auth::{Caller, Credential};
+use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::GraphqlLimits;
 use penstock_export::{PublishedExport, PublishedTarget};
@@ -239,18 +239,14 @@ impl<'d> Execution<'d> {
                 "`after` is not a cursor of a page of exports",
             ));
         }
-        // An API key for one Business Object sees only the exports of this one.
-        let own = match &self.caller.credential {
-            Credential::ApiKey { business_object, .. } => business_object.as_deref(),
-            _ => None,
-        };
         let (target, status) = (arguments.get_text("target"), arguments.get_text("status"));
         let of = arguments.get_text("businessObject");
         let (mut items, mut more) = (Vec::new(), false);
         for entry in self.sources.exporter.iterate(after.clone()) {
             self.budget.check_time()?;
             let entry = entry?;
-            if own.is_some_and(|own| own != entry.business_object)
+            // An API key for certain Business Objects sees only the exports of these.
+            if !self.caller.may_use(&entry.business_object)
                 || of.is_some_and(|of| {
                     of != entry.business_object && of != entry.business_object_name
                 })

@@ -30,7 +30,7 @@ pub(super) struct Model {
     pub(super) roots: HashMap<String, RootField>,
     /// The Business Objects that have no type.
     pub(super) left_out: Vec<LeftOut>,
-    /// Whether the whole gateway is visible, and not only one Business Object.
+    /// Whether the whole gateway is visible, and not only the Business Objects of an API key.
     pub(super) whole: bool,
 }
 

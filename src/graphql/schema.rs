@@ -8,7 +8,7 @@ use super::{introspection, model};
 use async_graphql::parser::parse_query;
 use async_graphql::parser::types::{ExecutableDocument, OperationType};
 use async_graphql::{Request, SDLExportOptions, ServerError, Value, Variables};
-use penstock_auth::{Caller, Credential};
+use penstock_auth::Caller;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::Memory;
 use penstock_config::GraphqlLimits;
@@ -265,14 +265,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns the current schema, limited to what the caller may see: for an API key of one Business Object, only this
-    /// one.
+    /// Returns the current schema, limited to what the caller may see: for an API key of certain Business Objects, only
+    /// these.
     fn schema_for_caller(self: &Arc<Self>, caller: &Caller) -> Arc<BuiltSchema> {
         let whole = self.current_schema();
-        let Credential::ApiKey { business_object: Some(id), .. } = &caller.credential else {
-            return whole;
-        };
-        whole.limit_to_business_object(id, self.limits.fields)
+        match caller.business_objects() {
+            Some(own) => whole.limit_to_business_objects(own, self.limits.fields),
+            None => whole,
+        }
     }
 
     fn current_schema(self: &Arc<Self>) -> Arc<BuiltSchema> {

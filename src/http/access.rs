@@ -35,7 +35,7 @@ pub enum MinimumRole {
     Admin,
 }
 
-/// The routes that an API key for one Business Object may use: those about that Business Object.
+/// The routes that an API key for certain Business Objects may use: those about these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BoundKeyAccess {
     /// No route of this kind.
@@ -46,7 +46,7 @@ enum BoundKeyAccess {
     Ingestion,
     /// `{id}` names an export of it.
     Export,
-    /// The use case shows such a key only its own: GraphQL its Business Object, the routes of dead letters those that it
+    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters those that it
     /// sent.
     Limited,
 }
@@ -214,9 +214,7 @@ impl Allow {
         state: &State,
         caller: &Caller,
     ) -> Result<(), Problem> {
-        let Credential::ApiKey { business_object: Some(own), .. } = &caller.credential else {
-            return Ok(());
-        };
+        let Some(own) = caller.business_objects() else { return Ok(()) };
         let gateway = state.gateway()?.clone();
         let id = path_parameter(req, "id").to_owned();
         let requested = match self.bound_key_access {
@@ -234,12 +232,21 @@ impl Allow {
                 .await?
                 .map(|entry| entry.business_object),
         };
-        if requested.as_ref() == Some(own) {
+        if requested.is_some_and(|id| caller.may_use(&id)) {
             return Ok(());
         }
-        let detail = "this API key is for one Business Object: it can read the definition, \
-                      schema, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL";
-        Err(record_forbidden(req, depot, caller, detail.to_owned()))
+        let detail = if own.len() == 1 {
+            "this API key is for one Business Object: it can read the definition, \
+             schema, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL"
+                .to_owned()
+        } else {
+            format!(
+                "this API key is for {} Business Objects: it can read the definitions, schemas, objects, ingestions \
+                 and exports of these, ingest into them, push them, and query them with GraphQL",
+                own.len()
+            )
+        };
+        Err(record_forbidden(req, depot, caller, detail))
     }
 }
 

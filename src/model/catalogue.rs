@@ -14,6 +14,7 @@ mod deletion;
 mod entry;
 mod loss;
 mod namespaces;
+mod rebase;
 mod requester;
 
 use super::change_feed::{self, Watch};
@@ -34,6 +35,7 @@ use tokio::sync::Notify;
 pub use deletion::DeletionCount;
 pub(super) use deletion::being_deleted_error;
 pub(super) use entry::{find_namespace_user, list_stored, read_version};
+pub(super) use rebase::{preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
 
 /// The collection of the documents: id to JSON.

@@ -37,7 +37,8 @@ pub use cursor::{
     ExportCursor, KnownTarget, close_generation, delete_age, read_age, read_cursor, write_age,
     write_cursor,
 };
-pub(super) use cursor::{stop_watching, update_watching};
+pub(super) use cursor::{rewrite_age, rewrite_change, stop_watching, update_watching};
+pub(super) use record::require_full_exports;
 pub use record::{record_changes, record_changes_except};
 pub(crate) use watch::WatchedDefinitions;
 pub use watch::{ChangeMark, Watch};
@@ -45,9 +46,9 @@ pub use watch::{ChangeMark, Watch};
 /// The collection of [`ExportCursor`]s.
 const CURSORS: &str = "change-cursors";
 /// The collection of changed objects.
-const CHANGES: &str = "changes";
+pub(super) const CHANGES: &str = "changes";
 /// The collection of the times of the objects' last changes.
-const AGES: &str = "object-ages";
+pub(super) const AGES: &str = "object-ages";
 /// The collection with the number of the definitions.
 const WATCHED: &str = "watched";
 

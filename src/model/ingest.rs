@@ -2,8 +2,8 @@
 //!
 //! `run` handles one request, and `change` what happens inside its transaction. `convert` checks each object against
 //! its shape and creates a `node`. `resolve` finds its URI. `write` (ADD, UPDATE, REPLACE, MERGE) or `delete` changes the
-//! graph. `orphans` removes what
-//! nothing refers to any more. `write_scope` limits what a key for one Business Object may change. `record` and
+//! graph. `orphans` removes what nothing refers to any more. `write_scope` limits what a key for certain Business Objects
+//! may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
 //! With `onError=skip`, `partial` leaves out the objects with errors (`rejections`) and those that need them
@@ -67,10 +67,11 @@ pub use condition::ObjectCondition;
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub(super) use empty::{RemovedMembers, remove_next_members};
 pub use expire::remove_expired;
+pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
 pub use mode::Mode;
 pub use on_error::OnError;
 pub use record::{Record, list_records, read_record};
-pub use request::{ApiKey, Body, Limits, Request};
+pub use request::{Body, Limits, Request};
 pub use retry::missing_letter_error;
 pub use run::ingest;
 pub use write_history::{WriteHistory, find_write_history};

@@ -334,6 +334,23 @@ impl Shape {
         name == "uri" || self.find_field(name).is_some_and(|field| field.kind == FieldKind::Id)
     }
 
+    /// Replaces the IRIs for which `rewrite` returns another one, here and in nested shapes. The datatypes of literals
+    /// stay.
+    pub(crate) fn rewrite_iris(&mut self, rewrite: &impl Fn(&str) -> Option<String>) {
+        // Names every member, so that a new one with IRIs is not forgotten.
+        let Self { namespace: _, fields, uri_prefix: _ } = self;
+        for Field { name: _, kind } in fields {
+            let FieldKind::Property(property) = kind else { continue };
+            let Property { predicate, is_array: _, required: _, value } = property;
+            if let Some(iri) = rewrite(predicate.as_str()) {
+                *predicate = NamedNode::new_unchecked(iri);
+            }
+            if let Value::Object(nested) = value {
+                nested.rewrite_iris(rewrite);
+            }
+        }
+    }
+
     fn resolve_namespaces(&mut self, read: &impl Read) -> Result<(), Error> {
         let (mut seen, mut shared) = (HashSet::new(), HashSet::new());
         for (predicate, _) in self.iter_nested_mut() {

@@ -1,9 +1,13 @@
 //! Namespaces: a name, a URI base, and a generator of identifiers.
 //!
 //! A namespace is immutable once it is used: if a mapping names it, its graph holds a quad, or its counter has issued
-//! a number. So the meaning of a URI never changes for its users.
+//! a number. So the meaning of a URI never changes for its users. Only [`moving`] gives a used namespace another base,
+//! while the service is stopped, and all its URIs with it.
+
+pub mod moving;
 
 use super::{catalogue, natural_key};
+use moving::Rebase;
 use oxrdf::{GraphName, NamedNode, NamedNodeRef};
 use penstock_base::characters::is_deceptive;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -295,23 +299,9 @@ fn put_for_business_object(
             ));
         }
     }
-    let owner = list(transaction, None, usize::MAX)?
-        .into_iter()
-        .find(|other| other.mints_same_as(&namespace) && other.name != namespace.name);
-    if let Some(owner) = owner {
-        let explanation = if owner.uri_base == namespace.uri_base {
-            String::new()
-        } else {
-            format!(", which gives the same identifiers as {:?}", namespace.uri_base)
-        };
-        return Err(GatewayError::new(
-            ErrorClass::Conflict,
-            format!(
-                "the namespace {:?} has the base {:?} already{explanation}; each namespace needs its own base",
-                owner.name, owner.uri_base
-            ),
-        ));
-    }
+    let mut others = list(transaction, None, usize::MAX)?;
+    others.retain(|other| other.name != namespace.name);
+    check_base_is_free(&namespace, &others)?;
     natural_key::check_new_base(transaction, &namespace)?;
     namespace.created_at =
         before.as_ref().map_or_else(penstock_base::time::now_rfc3339, |b| b.created_at.clone());
@@ -321,6 +311,25 @@ fn put_for_business_object(
         &encode_namespace(&namespace),
     )?;
     Ok((namespace, before.is_none()))
+}
+
+/// Checks that no other namespace mints the identifiers of this one.
+fn check_base_is_free(namespace: &Namespace, others: &[Namespace]) -> Result<(), GatewayError> {
+    let Some(owner) = others.iter().find(|other| other.mints_same_as(namespace)) else {
+        return Ok(());
+    };
+    let explanation = if owner.uri_base == namespace.uri_base {
+        String::new()
+    } else {
+        format!(", which gives the same identifiers as {:?}", namespace.uri_base)
+    };
+    Err(GatewayError::new(
+        ErrorClass::Conflict,
+        format!(
+            "the namespace {:?} has the base {:?} already{explanation}; each namespace needs its own base",
+            owner.name, owner.uri_base
+        ),
+    ))
 }
 
 /// Deletes a namespace that is not used. Its counter is kept; a new namespace with the same base continues it.
@@ -506,6 +515,40 @@ fn read_counter(read: &impl Read, namespace: &Namespace) -> Result<u64, GatewayE
 fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
     Ok(read.any(&Pattern { subject: Some(identifier.clone().into()), ..Pattern::default() })?
         || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
+}
+
+/// Gives the stored namespace that moves its new base. Returns whether this changes it.
+fn rewrite_namespace(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    name: &[u8],
+) -> Result<bool, GatewayError> {
+    let Some(document) = transaction.read_document(COLLECTION, name)? else { return Ok(false) };
+    let stored = decode_namespace(name, &document)?;
+    if stored.name != rebase.to().name || stored.uri_base == rebase.to().uri_base {
+        return Ok(false);
+    }
+    transaction.put_document(COLLECTION, name, &encode_namespace(rebase.to()))?;
+    Ok(true)
+}
+
+/// Continues the counter of the old base with the new one. The counter of the old base is kept, so that a later
+/// namespace with that base issues none of its numbers again. Returns whether this changes anything.
+fn rewrite_counter(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    base: &[u8],
+) -> Result<bool, GatewayError> {
+    let (from, to) = (rebase.from(), rebase.to());
+    if base != from.uri_base.as_bytes() {
+        return Ok(false);
+    }
+    let (issued, there) = (read_counter(transaction, from)?, read_counter(transaction, to)?);
+    if issued <= there {
+        return Ok(false);
+    }
+    transaction.put_document(COUNTERS, to.uri_base.as_bytes(), &issued.to_be_bytes())?;
+    Ok(true)
 }
 
 fn random_alphanumeric() -> String {

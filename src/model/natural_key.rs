@@ -14,11 +14,11 @@ mod index;
 #[cfg(test)]
 mod tests;
 
-pub(super) use build::{KeyBuild, build_index};
+pub(super) use build::{KeyBuild, build_index, rebuild_index};
 pub(super) use definition::{
     check_keys, check_new_base, check_omitted_key, collect_keys, merge_key, remove_unused_entries,
 };
-pub(super) use index::{KeyMatch, update_index};
+pub(super) use index::{COLLECTION, KeyMatch, update_index};
 
 use crate::mapping::{Literal, Value};
 use crate::namespace::{Namespace, encode_segment};

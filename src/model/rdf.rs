@@ -11,6 +11,7 @@ mod skolem;
 mod source;
 mod xml;
 
+pub(crate) use dump::estimate_bytes;
 pub use dump::{DumpOptions, write_dump, write_triples};
 pub use format::Format;
 pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};

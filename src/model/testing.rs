@@ -138,6 +138,7 @@ pub fn local_request<'a>(
         check: &NoClient,
         caller: "local",
         api_key: None,
+        write_scope: None,
         traceparent: None,
         idempotency_key: None,
         condition: None,

@@ -1,7 +1,7 @@
 //! Dead letters: the objects that ingestions rejected. A caller with a write scope sees those that it sent.
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use crate::ingestions::{IngestionRequest, find_api_key, ingest_body};
+use crate::ingestions::{IngestionRequest, ingest_body};
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
@@ -263,7 +263,8 @@ fn require_contributor(by: &Authorized) -> Result<Authorized, GatewayError> {
 
 /// Returns the origin whose dead letters the caller sees; `None` for all.
 fn limiting_origin(by: &Caller) -> Option<Origin> {
-    find_api_key(by).filter(|key| key.is_bound).map(|key| Origin::ApiKey(key.id.to_owned()))
+    by.business_objects()?;
+    by.api_key_id().map(|id| Origin::ApiKey(id.to_owned()))
 }
 
 fn find_visible(

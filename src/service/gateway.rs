@@ -16,6 +16,7 @@ use penstock_base::memory::Memory;
 use penstock_config::Settings;
 use penstock_export::{self as export, Exporter};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
+use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::{ingest, namespace};
 use penstock_store::{DiskFull, Options, Progress, Read as _, Store, Transaction};
 use std::io;
@@ -76,7 +77,8 @@ impl Gateway {
     /// - `ErrorClass::Forbidden` when the process may not use the directory
     /// - `ErrorClass::InsufficientStorage` or `ErrorClass::Internal` when the disk fails
     /// - `ErrorClass::Conflict` when another process has the store open
-    /// - `ErrorClass::Damaged` when the store is damaged or has a newer format
+    /// - `ErrorClass::Damaged` when the store is damaged, has a newer format, or has a namespace whose move was
+    ///   interrupted
     pub fn open(
         settings: Arc<Settings>,
         progress: &mut dyn FnMut(Progress),
@@ -88,6 +90,9 @@ impl Gateway {
         // The store's lock comes first: nothing in the directory may change before this process holds it.
         let store = Store::open(&store_path(dir), Options::default(), progress)
             .map_err(|error| open_error(&error))?;
+        if let Some(pending) = find_pending_move(&store.read())? {
+            return Err(pending.to_error());
+        }
         let gateway_id = match &settings.gateway_id {
             Some(id) => id.clone(),
             None => load_or_create_id(dir, &store)?,

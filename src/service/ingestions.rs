@@ -1,11 +1,11 @@
 //! Ingestion into a Business Object, and the records of ingestions.
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
-use penstock_auth::{Authorized, Caller, Credential, Role};
+use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::ingest::{
-    self, Answer, ApiKey, Body, Limits, Mode, ObjectCondition, OnError, Record, Request,
+    self, Answer, Body, Limits, Mode, ObjectCondition, OnError, Record, Request,
 };
 use penstock_model::resource::Compiled;
 use std::sync::Arc;
@@ -74,6 +74,9 @@ pub(super) fn ingest_body(
     let business_object = admitted.inspect_err(|error| {
         request.log_refusal(by, &error.detail, error.class.http_status());
     })?;
+    let own = find_write_scope(gateway, by, &business_object);
+    let own: Option<Vec<&Compiled>> =
+        own.as_ref().map(|own| own.iter().map(|one| &**one).collect());
     let limits = gateway.settings.limits;
     let limits = Limits {
         nesting: limits.nesting,
@@ -92,7 +95,8 @@ pub(super) fn ingest_body(
         retried_letter,
         check: by,
         caller: by.id(),
-        api_key: find_api_key(by),
+        api_key: by.api_key_id(),
+        write_scope: own.as_deref(),
         traceparent: Some(&traceparent),
         idempotency_key: request.idempotency_key.as_deref(),
         condition: request.condition.as_ref(),
@@ -111,6 +115,15 @@ fn check_admission(
     request: &IngestionRequest,
 ) -> Result<Arc<Compiled>, GatewayError> {
     by.with_current_role()?.require_role(Role::Contributor)?;
+    if !by.may_use(&request.business_object) {
+        return Err(GatewayError::new(
+            ErrorClass::Forbidden,
+            format!(
+                "this credential is limited to other Business Objects than {:?}",
+                request.business_object_name
+            ),
+        ));
+    }
     let found = gateway.catalogue.get(&request.business_object);
     let found = found.filter(|found| found.object.id == request.business_object);
     let business_object = found.ok_or_else(|| {
@@ -128,14 +141,20 @@ fn check_admission(
     Ok(business_object)
 }
 
-/// Returns the API key of the caller, if it has one.
-pub(super) fn find_api_key(caller: &Caller) -> Option<ApiKey<'_>> {
-    match &caller.credential {
-        Credential::ApiKey { id, business_object } => {
-            Some(ApiKey { id, is_bound: business_object.is_some() })
+/// Returns the Business Objects that the caller may write, as they are now; `None` without a limit. One that was deleted
+/// is left out, so its namespaces are no longer among those that the caller may write.
+fn find_write_scope(
+    gateway: &Gateway,
+    by: &Caller,
+    business_object: &Arc<Compiled>,
+) -> Option<Vec<Arc<Compiled>>> {
+    let find = |id: &String| {
+        if *id == business_object.object.id {
+            return Some(Arc::clone(business_object));
         }
-        _ => None,
-    }
+        gateway.catalogue.get(id).filter(|found| found.object.id == *id)
+    };
+    by.business_objects().map(|own| own.iter().filter_map(find).collect())
 }
 
 /// Lists the records of ingestions, newest first: those older than the one with the id `after`.

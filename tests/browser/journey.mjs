@@ -87,7 +87,7 @@ export async function send(page, name) {
   await page.goto(`${gateway}/admin/keys/new`);
   await page.getByLabel('Name').fill(`plant system of ${name}`);
   await page.getByLabel('Role').selectOption('Contributor');
-  await page.getByLabel('Business Object').selectOption({ label: name });
+  await page.getByRole('group', { name: 'Business Objects' }).getByLabel(name, { exact: true }).check();
   await page.getByRole('button', { name: 'Create key' }).click();
   const key = (await page.locator('#key').textContent()).trim();
   const plant = await request.newContext({ extraHTTPHeaders: { Authorization: `Bearer ${key}` } });

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 const SERVE: [&str; 3] = ["serve", "--service.data-dir=data", "--server.port=0"];
 
-fn try_to_serve(dir: &Path) -> (Option<i32>, String) {
+pub(crate) fn try_to_serve(dir: &Path) -> (Option<i32>, String) {
     let Output { status, stderr, .. } = penstock(dir, &SERVE).output().unwrap();
     (status.code(), String::from_utf8(stderr).unwrap())
 }

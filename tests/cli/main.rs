@@ -16,6 +16,7 @@ mod commands;
 mod control;
 mod data;
 mod journal;
+mod namespace;
 mod owner;
 mod rdf;
 #[expect(dead_code, reason = "the end-to-end tests use the rest")]

@@ -78,6 +78,14 @@ async fn errors_name_their_position() {
         (json!({"name": "a", "role": "User", "expiresAt": "2020-01-01T00:00:00Z"}), "/expiresAt"),
         (json!({"name": "a", "role": "User", "businessObject": "None"}), "/businessObject"),
         (json!({"name": "a", "role": "User", "key": "mine"}), "/key"),
+        (json!({"name": "a", "role": "User", "businessObjects": []}), "/businessObjects"),
+        (json!({"name": "a", "role": "User", "businessObjects": "Pump"}), "/businessObjects"),
+        (json!({"name": "a", "role": "User", "businessObjects": [7]}), "/businessObjects/0"),
+        (json!({"name": "a", "role": "User", "businessObjects": ["None"]}), "/businessObjects/0"),
+        (
+            json!({"name": "a", "role": "User", "businessObjects": vec!["None"; 101]}),
+            "/businessObjects",
+        ),
     ] {
         let problem = server.json("POST", KEYS, &body).await.problem(422);
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
@@ -92,6 +100,125 @@ async fn a_key_for_one_business_object_names_it_by_its_id() {
     let made = server.json("POST", KEYS, &new).await.expect(201);
     let kept = server.get(made.header("location")).await.expect(200).json();
     assert_eq!(kept["businessObject"], defined["id"]);
+    assert_eq!(kept["businessObjects"], json!([defined["id"]]));
+    let all =
+        json!({"name": "all", "role": "User", "businessObject": null, "businessObjects": null});
+    let made = server.json("POST", KEYS, &all).await.expect(201);
+    let kept = server.get(made.header("location")).await.expect(200).json();
+    assert_eq!((&kept["businessObject"], &kept["businessObjects"]), (&Value::Null, &Value::Null));
+}
+
+/// Defines a Business Object like `definition()` with its own namespace.
+async fn define_like_pumps(server: &Server, name: &str) -> Value {
+    let mut one = definition();
+    one["name"] = json!(name);
+    let config = one["config"].as_str().unwrap().replace("Pump:.", &format!("{name}:."));
+    one["config"] = json!(config);
+    server.json("PUT", "/api/v1/business-objects", &one).await.expect(201).json()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_for_several_business_objects_writes_each_of_them_and_nothing_else() {
+    let server = Server::start(&[]).await;
+    let pump = server.define().await;
+    let boiler = define_like_pumps(&server, "Boiler").await;
+    define_like_pumps(&server, "Valve").await;
+    let valves = "/api/v1/business-objects/Valve";
+    let valve = json!({"data": [{"uri": "urn:valve", "name": "secret"}]});
+    server.json("POST", valves, &valve).await.expect(200);
+
+    let new = json!({"name": "line", "role": "Admin", "businessObject": "Pump",
+                     "businessObjects": ["Boiler", pump["id"], "Boiler"]});
+    let made = server.json("POST", KEYS, &new).await.expect(201);
+    let path = made.header("location").to_owned();
+    let kept = server.get(&path).await.expect(200).json();
+    assert_eq!(kept["businessObject"], Value::Null);
+    assert_eq!(kept["businessObjects"], json!([pump["id"], boiler["id"]]));
+    let listed = server.get(KEYS).await.expect(200).json();
+    assert!(listed["items"].as_array().unwrap().contains(&kept), "{listed}");
+
+    let key = made.json()["key"].as_str().unwrap().to_owned();
+    let headers = [("Content-Type", "application/json"), ("Apikey", key.as_str())];
+    let send = async |method: &str, path: &str, body: String| {
+        server.send(method, path, &headers, body).await
+    };
+    let ingest = async |name: &str, mode: &str, object: Value| {
+        let path = format!("/api/v1/business-objects/{name}?mode={mode}");
+        send("POST", &path, json!({"data": [object]}).to_string()).await
+    };
+    // A pump may refer to a boiler, and the key may change both, each through either Business Object.
+    ingest("Boiler", "ADD", json!({"uri": "urn:boiler", "name": "b"})).await.expect(200);
+    ingest("Pump", "ADD", json!({"uri": "urn:boiler", "name": "b"})).await.expect(200);
+    ingest("Pump", "ADD", json!({"name": "p", "parts": [{"uri": "urn:boiler"}]})).await.expect(200);
+    ingest("Boiler", "DELETE", json!({"uri": "urn:boiler"})).await.expect(200);
+    for (name, mode, object) in [
+        ("Pump", "ADD", json!({"uri": "urn:valve", "name": "x"})),
+        ("Boiler", "UPDATE", json!({"uri": "urn:valve", "name": "x"})),
+        ("Boiler", "DELETE", json!({"uri": "urn:valve"})),
+    ] {
+        let problem = ingest(name, mode, object).await.problem(422);
+        assert_eq!(problem["errors"][0]["pointer"], "/data/0", "{problem}");
+        assert!(!problem.to_string().contains("secret"), "{problem}");
+    }
+    for (method, path) in [
+        ("GET", valves),
+        ("POST", valves),
+        ("GET", "/api/v1/business-objects"),
+        ("PUT", "/api/v1/business-objects/Pump"),
+        ("DELETE", "/api/v1/business-objects/Pump"),
+        ("POST", KEYS),
+        ("GET", "/api/v1/ingestions"),
+        ("GET", "/api/v1/namespaces"),
+        ("GET", STATUS),
+    ] {
+        let problem = send(method, path, String::new()).await.problem(403);
+        assert!(problem["detail"].as_str().unwrap().contains("2 Business Objects"), "{problem}");
+    }
+    for name in ["Pump", "Boiler"] {
+        send("GET", &format!("/api/v1/business-objects/{name}/objects"), String::new())
+            .await
+            .expect(200);
+    }
+    let query = json!({"query": "{ businessObjects { name } }"}).to_string();
+    let seen = send("POST", "/graphql", query).await.expect(200).json();
+    assert_eq!(seen["data"]["businessObjects"], json!([{"name": "Boiler"}, {"name": "Pump"}]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_follows_a_renamed_business_object_and_loses_a_deleted_one() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let boiler = define_like_pumps(&server, "Boiler").await;
+    let new = json!({"name": "line", "role": "Contributor", "businessObjects": ["Pump", "Boiler"]});
+    let made = server.json("POST", KEYS, &new).await.expect(201);
+    let path = made.header("location").to_owned();
+    let key = made.json()["key"].as_str().unwrap().to_owned();
+    let headers = [("Content-Type", "application/json"), ("Apikey", key.as_str())];
+    let ingest = async |name: &str, object: Value| {
+        let path = format!("/api/v1/business-objects/{name}");
+        server.send("POST", &path, &headers, json!({"data": [object]}).to_string()).await
+    };
+    let mut renamed = definition();
+    renamed["name"] = json!("Machine");
+    server.json("PUT", "/api/v1/business-objects/Pump", &renamed).await.expect(200);
+    ingest("Machine", json!({"name": "m"})).await.expect(200);
+    ingest("Boiler", json!({"uri": "urn:boiler", "name": "b"})).await.expect(200);
+
+    server.send("DELETE", "/api/v1/business-objects/Boiler", &[], "").await.expect(204);
+    ingest("Boiler", json!({"name": "b"})).await.problem(403);
+    ingest("Machine", json!({"name": "m"})).await.expect(200);
+    // The boilers' namespace is no longer in the key's scope.
+    ingest("Machine", json!({"uri": "urn:boiler", "name": "x"})).await.problem(422);
+    // Another Business Object of the same name is not the one that the key names.
+    let again = define_like_pumps(&server, "Boiler").await;
+    assert_ne!(again["id"], boiler["id"]);
+    ingest("Boiler", json!({"name": "b"})).await.problem(403);
+
+    // Without any of its Business Objects the key is for none, never for all.
+    server.send("DELETE", "/api/v1/business-objects/Machine", &[], "").await.expect(204);
+    ingest("Boiler", json!({"name": "b"})).await.problem(403);
+    let kept = server.get(&path).await.expect(200).json();
+    assert_eq!(kept["businessObjects"].as_array().unwrap().len(), 2, "{kept}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -149,7 +149,13 @@ impl Fixture {
         let owner = auth.sessions.authenticate_session(&self.session(account.clone()).id).unwrap();
         let owner = auth.authorize(owner, Role::Admin).unwrap();
         let (name, role) = ("line 4".to_owned(), Role::Admin);
-        let new = keys::NewApiKey { name, role, expires_at: None, business_object: None };
+        let new = keys::NewApiKey {
+            name,
+            role,
+            expires_at: None,
+            business_object: None,
+            business_objects: Vec::new(),
+        };
         let (key, secret) = auth.keys.create_key(&owner, new).unwrap();
         let headers = vec![("Authorization", format!("Bearer {secret}"))];
         Shown { account, id: key.id.clone(), headers }

@@ -108,7 +108,13 @@ impl Server {
         let gateway = self.gateway();
         let business_object =
             business_object.map(|name| gateway.catalogue.get(name).unwrap().object.id.clone());
-        let new = NewApiKey { name: "tests".to_owned(), role, expires_at: None, business_object };
+        let new = NewApiKey {
+            name: "tests".to_owned(),
+            role,
+            expires_at: None,
+            business_object,
+            business_objects: Vec::new(),
+        };
         gateway.auth.keys.create_key(&Authorized::local(), new).unwrap().1
     }
 

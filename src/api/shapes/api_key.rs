@@ -17,9 +17,12 @@ pub struct ApiKey {
     /// The id of the account that owns it; null for the local administration.
     #[salvo(schema(required = true))]
     pub(crate) owner: Option<String>,
-    /// The id of its Business Object; null for a key without this restriction.
+    /// The id of its Business Object if `businessObjects` has exactly one, otherwise null.
     #[salvo(schema(required = true))]
     pub(crate) business_object: Option<String>,
+    /// The ids of its Business Objects; null for a key without this restriction. Deleted ones stay in the list.
+    #[salvo(schema(required = true))]
+    pub(crate) business_objects: Option<Vec<String>>,
     /// When it was created (RFC 3339, UTC).
     pub(crate) created_at: String,
     /// When it expires (RFC 3339, UTC).
@@ -54,12 +57,17 @@ impl From<auth::Role> for Role {
 impl From<&keys::Key> for ApiKey {
     fn from(key: &keys::Key) -> Self {
         let key = key.clone();
+        let all = key.business_objects.as_deref();
         Self {
             id: key.id,
             name: key.name,
             role: key.role.into(),
             owner: key.owner,
-            business_object: key.business_object,
+            business_object: match all {
+                Some([only]) => Some(only.clone()),
+                _ => None,
+            },
+            business_objects: all.map(<[String]>::to_vec),
             created_at: key.created_at,
             expires_at: key.expires_at,
             last_used: key.last_used,

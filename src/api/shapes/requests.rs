@@ -189,9 +189,13 @@ pub(crate) struct NewApiKey {
     /// When it expires (RFC 3339); never when absent.
     #[salvo(schema(required = false))]
     pub(crate) expires_at: Option<String>,
-    /// The id or name of the Business Object that it is restricted to; all when absent.
+    /// The id or name of the Business Object that it is restricted to; all when neither this nor `businessObjects` is
+    /// given.
     #[salvo(schema(required = false))]
     pub(crate) business_object: Option<String>,
+    /// The ids or names of the Business Objects that it is restricted to, in addition to `businessObject`.
+    #[salvo(schema(required = false, min_items = 1, max_items = 100))]
+    pub(crate) business_objects: Option<Vec<String>>,
 }
 
 /// The definition of a namespace.

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     fn caller(id: &str, role: Role) -> Caller {
-        let credential = Credential::ApiKey { id: id.to_owned(), business_object: None };
+        let credential = Credential::ApiKey { id: id.to_owned(), business_objects: None };
         Caller { account: None, role, credential, from: None }
     }
 

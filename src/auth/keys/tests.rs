@@ -6,7 +6,13 @@ use penstock_base::IfMatch;
 use penstock_base::error::Place;
 
 fn new(role: Role) -> NewApiKey {
-    NewApiKey { name: "line 4".to_owned(), role, expires_at: None, business_object: None }
+    NewApiKey {
+        name: "line 4".to_owned(),
+        role,
+        expires_at: None,
+        business_object: None,
+        business_objects: Vec::new(),
+    }
 }
 
 fn create_key(fixture: &Fixture, by: &Caller, new: NewApiKey) -> (Arc<Key>, String) {
@@ -112,6 +118,13 @@ fn a_caller_creates_no_key_with_more_rights_than_its_own() {
     let bound = NewApiKey { business_object: Some("1".into()), ..new(Role::User) };
     let (_, bound) = create_key(&fixture, &user, bound);
     let by = fixture.auth.keys.authenticate_key(&bound).unwrap();
+    assert_eq!(refused_places(&fixture, &by, new(Role::User)), at("/businessObject"));
+
+    let several = vec!["1".to_owned(), "2".to_owned()];
+    let bound = NewApiKey { business_objects: several, ..new(Role::User) };
+    let (_, bound) = create_key(&fixture, &user, bound);
+    let by = fixture.auth.keys.authenticate_key(&bound).unwrap();
+    assert!(by.may_use("1") && by.may_use("2") && !by.may_use("3"));
     assert_eq!(refused_places(&fixture, &by, new(Role::User)), at("/businessObject"));
 }
 
@@ -231,13 +244,13 @@ fn an_account_has_at_most_a_hundred_keys_unless_it_is_an_admins() {
         let (id, name) = (n.to_string(), "line".to_owned());
         let owner = Some(eve.id.clone());
         let (created_at, role) = (time::now_rfc3339(), Role::User);
-        let (business_object, expires_at, last_used) = (None, None, None);
+        let (business_objects, expires_at, last_used) = (None, None, None);
         let key = Key {
             id,
             name,
             role,
             owner,
-            business_object,
+            business_objects,
             created_at,
             expires_at,
             last_used,

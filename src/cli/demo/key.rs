@@ -24,6 +24,7 @@ pub(super) fn create_key(gateway: &Gateway) -> Result<(String, PathBuf), Gateway
         role: Role::Admin,
         expires_at: None,
         business_object: None,
+        business_objects: Vec::new(),
     };
     let (_, key) = keys.create_key(&by, new)?;
     let file = gateway.settings.data_dir.join(KEY_NAME);

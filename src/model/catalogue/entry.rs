@@ -18,12 +18,12 @@ const DOCUMENTS_PER_READ: usize = 64;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StoredDefinition {
-    object: BusinessObject,
+    pub(super) object: BusinessObject,
     /// The namespaces that the definition names, so that their use can be checked without compiling the mapping.
     namespaces: Vec<String>,
     /// The conditions as the client gave them, if they differ from the stored form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    given_conditions: Option<Vec<Condition>>,
+    pub(super) given_conditions: Option<Vec<Condition>>,
 }
 
 impl StoredDefinition {
@@ -227,7 +227,7 @@ pub(crate) fn read_version(read: &impl Read, id: &str) -> Result<Option<u64>, Er
     Ok(stored.map(|stored| stored.object.version))
 }
 
-fn for_each_document(
+pub(super) fn for_each_document(
     read: &impl Read,
     mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
 ) -> Result<(), Error> {

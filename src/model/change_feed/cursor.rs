@@ -1,5 +1,6 @@
 //! The export progress of a Business Object, and the set of changed objects.
 use super::{AGES, CHANGES, CURSORS, WATCHED, decode_u64};
+use crate::namespace::moving::Rebase;
 use crate::natural_key;
 use crate::resource::BusinessObject;
 use penstock_base::error::GatewayError;
@@ -304,6 +305,44 @@ pub(super) fn read_watched_number(read: &impl Read) -> Result<u64, Error> {
 fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     let number: u64 = rand::rng().random_range(1..=u64::MAX);
     transaction.put_document(WATCHED, b"", &number.to_be_bytes())
+}
+
+/// Rewrites the URI in the key of a changed object. Returns whether this changes it.
+pub(crate) fn rewrite_change(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    key: &[u8],
+) -> Result<bool, GatewayError> {
+    // The URI follows the id, a zero and the generation. A generation can have zeros; an id has none.
+    rewrite_key(transaction, rebase, CHANGES, key, 1 + 8)
+}
+
+/// Rewrites the URI in the key of an age. Returns whether this changes it.
+pub(crate) fn rewrite_age(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    key: &[u8],
+) -> Result<bool, GatewayError> {
+    rewrite_key(transaction, rebase, AGES, key, 1)
+}
+
+/// Rewrites a URI that begins `distance` bytes after the id.
+fn rewrite_key(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    collection: &str,
+    key: &[u8],
+    distance: usize,
+) -> Result<bool, GatewayError> {
+    let id = key.iter().position(|byte| *byte == 0).unwrap_or(key.len());
+    let Some((start, uri)) = key.split_at_checked(id + distance) else { return Ok(false) };
+    let rewritten = std::str::from_utf8(uri).ok().and_then(|uri| rebase.rewrite(uri));
+    let (Some(uri), Some(value)) = (rewritten, transaction.read_document(collection, key)?) else {
+        return Ok(false);
+    };
+    transaction.delete_document(collection, key)?;
+    transaction.put_document(collection, &[start, uri.as_bytes()].concat(), &value)?;
+    Ok(true)
 }
 
 fn key_prefix(id: &str) -> Vec<u8> {

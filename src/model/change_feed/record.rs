@@ -82,6 +82,54 @@ pub fn record_changes_except(
     Ok(())
 }
 
+/// Requires a full export of each watched Business Object of which a member is one of these objects, or holds one of
+/// them. Must run before the commit changes them. Adds the ids of these Business Objects to `required`, and skips those
+/// that it contains.
+pub(crate) fn require_full_exports(
+    transaction: &mut Transaction<'_>,
+    watch: &Watch,
+    objects: &[NamedNode],
+    required: &mut BTreeSet<String>,
+) -> Result<(), GatewayError> {
+    for view in watch.current_views(transaction)?.iter() {
+        if required.contains(&view.id) || !shows_any(transaction, view, watch, objects)? {
+            continue;
+        }
+        if let Some(cursor) = read_cursor(transaction, &view.id)? {
+            require_full_export(transaction, view, watch, cursor)?;
+            required.insert(view.id.clone());
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a member of the view is one of these objects or holds one of them.
+fn shows_any(
+    transaction: &Transaction<'_>,
+    view: &WatchedView,
+    watch: &Watch,
+    objects: &[NamedNode],
+) -> Result<bool, GatewayError> {
+    if view.is_blind() {
+        return Ok(true);
+    }
+    for uri in objects {
+        if view.is_member(transaction, uri)? {
+            return Ok(true);
+        }
+    }
+    let nested = objects.iter().cloned();
+    let Some(holders) = view.links.find_holders(transaction, nested, watch.max_holders())? else {
+        return Ok(true);
+    };
+    for uri in holders {
+        if view.is_member(transaction, &uri)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Requires a full export, because the changed objects are unknown or too many to record. Every object may have
 /// the age of this change.
 fn require_full_export(

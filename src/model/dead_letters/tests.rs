@@ -1,5 +1,5 @@
 use super::*;
-use crate::ingest::{Answer, ApiKey, Body, Mode, OnError, Request};
+use crate::ingest::{Answer, Body, Mode, OnError, Request};
 use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use crate::testing::Fixture;
 use oxrdf::NamedNode;
@@ -12,7 +12,7 @@ fn fixture() -> Fixture {
     let value = Value::Literal(Literal::String);
     let property = Property { predicate, is_array: false, required: false, value };
     let field = Field { name: "name".to_owned(), kind: FieldKind::Property(property) };
-    Fixture::new(Shape { namespace: "Machine".to_owned(), fields: vec![field], uri_prefix: None })
+    Fixture::new(Shape::new("Machine", vec![field]))
 }
 
 /// Sends rejected objects with texts of about this many bytes, on behalf of this API key.
@@ -21,7 +21,7 @@ fn reject(fixture: &Fixture, key: &str, count: usize, bytes: usize) -> Answer {
     let body = format!("{{\"data\": [{}]}}", vec![object; count].join(","));
     let request = Request {
         on_error: OnError::Skip,
-        api_key: Some(ApiKey { id: key, is_bound: false }),
+        api_key: Some(key),
         ..fixture.request(Mode::Add, Body::Json(body.as_bytes()))
     };
     fixture.run(&request).unwrap()

@@ -44,11 +44,9 @@ pub(super) fn apply_objects(
     let mapping = &request.business_object.mapping;
     let definitions = request.watch.current_definitions(transaction)?;
     let spaces = MappingNamespaces::read(transaction, mapping, &definitions)?;
-    let business_objects = [request.business_object];
-    let scope = if request.api_key.is_some_and(|key| key.is_bound) {
-        WriteScope::limited_to(transaction, &business_objects)?
-    } else {
-        WriteScope::ALL
+    let scope = match request.write_scope {
+        Some(business_objects) => WriteScope::limited_to(transaction, business_objects)?,
+        None => WriteScope::ALL,
     };
     let mut writer = RequestWriter {
         transaction,

@@ -53,6 +53,7 @@ pub fn dry_run_ingestion(
         idempotency_key: None,
         condition: None,
         api_key: None,
+        write_scope: None,
         traceparent: None,
         lists_objects: true,
         watch: &Watch::default(),

@@ -7,14 +7,15 @@
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
 use super::bounded::BoundedCollection;
-use super::{Answer, Body, Limits, Request};
+use super::{Answer, Body, Limits, Outcome, Request};
+use crate::namespace::moving::Rebase;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Read, Transaction};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// Maps the digest of scope and key to the first answer.
-const ANSWERS_BY_SCOPE: &str = "idempotency";
+pub(crate) const ANSWERS_BY_SCOPE: &str = "idempotency";
 /// Maps the sequence to that digest and the time, oldest first.
 const ANSWER_ORDER: BoundedCollection = BoundedCollection("idempotency-order");
 /// The time for which an answer is kept, in milliseconds.
@@ -107,12 +108,7 @@ impl IdempotencyKey {
         }
         let (at, sequence) = (self.now, transaction.sequence());
         let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer: answer.clone() };
-        let value = serde_json::to_vec(&kept).map_err(|error| {
-            GatewayError::new(
-                ErrorClass::Internal,
-                format!("serializing an answer failed: {error}"),
-            )
-        })?;
+        let value = encode_answer(&kept)?;
         transaction.put_document(ANSWERS_BY_SCOPE, &self.scope, &value)?;
         let entry = [at.to_be_bytes().as_slice(), &self.scope].concat();
         ANSWER_ORDER.add(transaction, sequence, &entry, value.len() as u64)?;
@@ -131,19 +127,59 @@ impl IdempotencyKey {
     }
 
     fn read_stored_answer(&self, read: &impl Read) -> Result<Option<StoredAnswer>, GatewayError> {
-        let Some(value) = read.read_document(ANSWERS_BY_SCOPE, &self.scope)? else {
-            return Ok(None);
-        };
-        serde_json::from_slice(&value).map(Some).map_err(|error| {
-            tracing::error!(%error, "A stored answer could not be read.");
-            GatewayError::new(
-                ErrorClass::Internal,
-                "a stored answer could not be read; the log has the cause",
-            )
-        })
+        read_answer(read, &self.scope)
     }
 
     fn has_expired(&self, at: u64) -> bool {
         self.now.saturating_sub(at) > RETENTION_MS
     }
+}
+
+/// Rewrites the URIs in the stored answer with this key. The texts of its warnings stay. Returns whether this changes
+/// it.
+pub(crate) fn rewrite_stored_answer(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    scope: &[u8],
+) -> Result<bool, GatewayError> {
+    let Some(mut stored) = read_answer(transaction, scope)? else { return Ok(false) };
+    let mut changed = false;
+    for Outcome { index: _, uri, status: _, nested } in &mut stored.answer.objects {
+        for uri in std::iter::once(uri).chain(nested.iter_mut().map(|nested| &mut nested.uri)) {
+            if let Some(rewritten) = rebase.rewrite(uri) {
+                *uri = rewritten;
+                changed = true;
+            }
+        }
+    }
+    if !changed {
+        return Ok(false);
+    }
+    let value = encode_answer(&stored)?;
+    transaction.put_document(ANSWERS_BY_SCOPE, scope, &value)?;
+    // Its entry has the number of bytes that count against the limit.
+    let key = BoundedCollection::entry_key(stored.sequence);
+    ANSWER_ORDER.remove(transaction, &key)?;
+    let entry = [stored.at.to_be_bytes().as_slice(), scope].concat();
+    ANSWER_ORDER.add(transaction, stored.sequence, &entry, value.len() as u64)?;
+    Ok(true)
+}
+
+fn read_answer(read: &impl Read, scope: &[u8]) -> Result<Option<StoredAnswer>, GatewayError> {
+    let Some(value) = read.read_document(ANSWERS_BY_SCOPE, scope)? else {
+        return Ok(None);
+    };
+    serde_json::from_slice(&value).map(Some).map_err(|error| {
+        tracing::error!(%error, "A stored answer could not be read.");
+        GatewayError::new(
+            ErrorClass::Internal,
+            "a stored answer could not be read; the log has the cause",
+        )
+    })
+}
+
+fn encode_answer(stored: &StoredAnswer) -> Result<Vec<u8>, GatewayError> {
+    serde_json::to_vec(stored).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("serializing an answer failed: {error}"))
+    })
 }

@@ -82,7 +82,7 @@ pub(super) fn store_record(
         business_object_name: object.definition.name.clone(),
         mode: answer.mode,
         caller: request.caller.to_owned(),
-        api_key: request.api_key.map(|key| key.id.to_owned()),
+        api_key: request.api_key.map(str::to_owned),
         traceparent: request.traceparent.map(str::to_owned),
         at: stamp.to_rfc3339(),
         clock: stamp.doubt,

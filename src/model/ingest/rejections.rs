@@ -76,7 +76,7 @@ impl Rejections {
             return Ok(0);
         }
         let object = &request.business_object.object;
-        let origin = Origin::of_request(request.caller, request.api_key.map(|key| key.id));
+        let origin = Origin::of_request(request.caller, request.api_key);
         let text = request.body.text();
         let letters = self.iter().map(|(index, rejection)| {
             let text = text.get(rejection.range.clone()).unwrap_or_default();

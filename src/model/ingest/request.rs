@@ -40,8 +40,11 @@ pub struct Request<'a> {
     pub check: &'a dyn CommitCheck,
     /// The client's account, as stored in the record.
     pub caller: &'a str,
-    /// The API key of the request.
-    pub api_key: Option<ApiKey<'a>>,
+    /// The id of the API key of the request, as stored in the record.
+    pub api_key: Option<&'a str>,
+    /// The Business Objects that the credential is limited to: it cannot change objects of others. `None` without a
+    /// limit.
+    pub write_scope: Option<&'a [&'a Compiled]>,
     /// The trace of the request, as in the header `traceparent`.
     pub traceparent: Option<&'a str>,
     /// The header `Idempotency-Key`. VALIDATE ignores it, because it stores nothing.
@@ -57,15 +60,6 @@ pub struct Request<'a> {
     pub events: Option<&'a EventBus>,
     /// The body.
     pub body: Body<'a>,
-}
-
-/// The API key of a request.
-#[derive(Debug, Clone, Copy)]
-pub struct ApiKey<'a> {
-    /// Its id, as stored in the record.
-    pub id: &'a str,
-    /// Whether it is limited to the Business Object of the request, so that it cannot change objects of others.
-    pub is_bound: bool,
 }
 
 /// The body of a request.

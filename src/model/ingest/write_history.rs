@@ -71,11 +71,14 @@ impl WrittenObjects {
         Self { wrote: Some(STANDARD_NO_PAD.encode(hashes)) }
     }
 
-    /// Returns whether this names the object with this hash, or `None` if it has no hashes.
-    fn names_object(&self, wanted: [u8; HASH_BYTES]) -> Option<bool> {
+    /// Returns whether the record with this sequence names the object with one of these hashes, or `None` if it has no
+    /// hashes.
+    fn names_object(&self, wanted: &[([u8; HASH_BYTES], u64)], sequence: u64) -> Option<bool> {
         let hashes = STANDARD_NO_PAD.decode(self.wrote.as_ref()?).ok()?;
         let (hashes, _) = hashes.as_chunks::<HASH_BYTES>();
-        Some(hashes.contains(&wanted))
+        let is_named =
+            |(hash, until): &([u8; HASH_BYTES], u64)| sequence < *until && hashes.contains(hash);
+        Some(wanted.iter().any(is_named))
     }
 }
 
@@ -86,7 +89,11 @@ fn hash_uri(uri: &str) -> [u8; HASH_BYTES] {
 
 /// Finds the ingestions that wrote the object with this URI, among the recorded ones.
 pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, GatewayError> {
-    let wanted = hash_uri(uri);
+    // Each hash counts in records before this sequence: an object that was moved had another URI before.
+    let mut wanted = vec![(hash_uri(uri), u64::MAX)];
+    for (earlier, until) in namespace::moving::list_earlier_iris(&store.read(), uri)? {
+        wanted.push((hash_uri(&earlier), until));
+    }
     let minted = find_minted_uuid(store, uri)?;
     let mut history = WriteHistory::default();
     record::for_each_record(store, &mut |value| {
@@ -101,7 +108,7 @@ pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, 
         history.since = Some(record.at.clone());
         match serde_json::from_slice::<WrittenObjects>(value)
             .unwrap_or_default()
-            .names_object(wanted)
+            .names_object(&wanted, record.sequence)
         {
             Some(true) if history.named_by.len() < MAX_LISTED_INGESTIONS => {
                 history.named_by.push(record);

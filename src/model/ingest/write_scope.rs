@@ -1,6 +1,6 @@
 //! Defines which objects and quads a request may change.
 //!
-//! A scoped credential, such as an API key for one Business Object, writes only into the graphs of the namespaces that
+//! A scoped credential, such as an API key for certain Business Objects, writes only into the graphs of the namespaces that
 //! the mappings of its Business Objects name. An object with quads in another namespace's graph is foreign: the
 //! credential can refer to it but cannot change it.
 //!
@@ -75,9 +75,10 @@ impl<'r> WriteScope<'r> {
         }
         Ok(limited.namespace_of(uri).map(|namespace| {
             limited.refusal_message(&format!(
-                "the new URI {} lies in the namespace {:?}, which the mapping does not name",
+                "the new URI {} lies in the namespace {:?}, which {}",
                 uri.as_str(),
-                namespace.name
+                namespace.name,
+                limited.not_named()
             ))
         }))
     }
@@ -115,8 +116,9 @@ impl Limited<'_> {
                 self.namespaces.iter().find(|other| other.uri_base == graph.as_str())
             {
                 return Ok(Some(format!(
-                    "has data in the namespace {:?}, which the mapping does not name",
-                    other.name
+                    "has data in the namespace {:?}, which {}",
+                    other.name,
+                    self.not_named()
                 )));
             }
         }
@@ -129,7 +131,12 @@ impl Limited<'_> {
                 return Ok(None);
             }
         }
-        Ok(Some("has data outside the namespaces that the mapping names".to_owned()))
+        let names = if self.business_objects.len() == 1 {
+            "the mapping names"
+        } else {
+            "the mappings of the API key name"
+        };
+        Ok(Some(format!("has data outside the namespaces that {names}")))
     }
 
     /// Returns the namespace that a URI lies in, unless it is in the scope. Of the namespaces whose base matches, it is
@@ -140,6 +147,15 @@ impl Limited<'_> {
             .filter(|namespace| namespace.contains(uri.as_ref()))
             .max_by_key(|namespace| namespace.uri_base.len())
             .filter(|namespace| !self.graphs.contains(&namespace.graph_name().into()))
+    }
+
+    /// Returns what is said of a namespace outside the scope, after "which".
+    fn not_named(&self) -> &'static str {
+        if self.business_objects.len() == 1 {
+            "the mapping does not name"
+        } else {
+            "no mapping of the API key names"
+        }
     }
 
     fn refusal_message(&self, why: &str) -> String {

@@ -3,7 +3,9 @@
 //! The objects are read page by page, and each page is a commit. Ingestion continues meanwhile: every commit updates the
 //! index of the new key too, because the build is registered first. An object without a key value, or with the key of
 //! another object, is a problem. The commit of the definition checks the problems again and fails if one remains.
-use super::{KeyMatch, NaturalKey, collect_keys, update_index};
+use super::definition::remove_entries;
+use super::{KeyMatch, NaturalKey, collect_keys, merge_key, update_index};
+use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::mapping::Mapping;
 use oxrdf::NamedNode;
@@ -63,26 +65,12 @@ impl KeyBuild {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the objects of the namespace to the index.
+    /// Adds the objects of the namespace to the index, until too many of them have no usable key.
     fn add_objects(&self, store: &Store) -> Result<(), Error> {
-        let filter = SubjectFilter { graph: Some(self.key.graph.clone()), having: Vec::new() };
-        let mut last: Option<String> = None;
-        loop {
-            let (page, _) = store.list_subjects(&filter, last.as_deref(), OBJECTS_PER_COMMIT)?;
-            let Some(end) = page.last() else { return Ok(()) };
-            last = Some(end.as_str().to_owned());
-            store.transact::<_, Error>(|transaction| {
-                for uri in &page {
-                    let key_uris = self.key.read_key_uris(transaction, uri)?;
-                    self.key.add_entries(transaction, uri, &key_uris)?;
-                    self.check_object(transaction, uri)?;
-                }
-                Ok(())
-            })?;
-            if self.lock_problems().len() >= MAX_PROBLEMS {
-                return Ok(());
-            }
-        }
+        self.key.add_objects(store, |transaction, uri| {
+            self.check_object(transaction, uri)?;
+            Ok(self.lock_problems().len() < MAX_PROBLEMS)
+        })
     }
 
     /// Checks that no problem remains.
@@ -116,6 +104,33 @@ impl KeyBuild {
 }
 
 impl NaturalKey {
+    /// Adds the objects of the namespace to the index, in commits of bounded size, as long as `visit` returns true.
+    fn add_objects(
+        &self,
+        store: &Store,
+        mut visit: impl FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, Error>,
+    ) -> Result<(), Error> {
+        let filter = SubjectFilter { graph: Some(self.graph.clone()), having: Vec::new() };
+        let mut last: Option<String> = None;
+        loop {
+            let (page, _) = store.list_subjects(&filter, last.as_deref(), OBJECTS_PER_COMMIT)?;
+            let Some(end) = page.last() else { return Ok(()) };
+            last = Some(end.as_str().to_owned());
+            let (goes_on, _) = store.transact::<_, Error>(|transaction| {
+                let mut goes_on = true;
+                for uri in &page {
+                    let key_uris = self.read_key_uris(transaction, uri)?;
+                    self.add_entries(transaction, uri, &key_uris)?;
+                    goes_on &= visit(transaction, uri)?;
+                }
+                Ok(goes_on)
+            })?;
+            if !goes_on {
+                return Ok(());
+            }
+        }
+    }
+
     /// Returns whether an object of the namespace has no usable key, or the key of another object.
     fn has_problem(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
         if !self.covers(read, uri)? {
@@ -162,6 +177,26 @@ impl Drop for KeyBuilds<'_> {
     fn drop(&mut self) {
         self.watch.end_key_builds(&self.builds);
     }
+}
+
+/// Creates the index of all keys again, after the URIs of their objects changed. Nothing else may use the store. Blocking.
+pub(crate) fn rebuild_index(store: &Store) -> Result<(), GatewayError> {
+    remove_entries(store, b"")?;
+    let mut keys = Vec::new();
+    {
+        let read = store.read();
+        for (_, compiled) in catalogue::list_stored(&read)? {
+            if let Some(compiled) = compiled {
+                for key in collect_keys(&read, &compiled.mapping)? {
+                    merge_key(&mut keys, key);
+                }
+            }
+        }
+    }
+    for key in keys {
+        key.add_objects(store, |_, _| Ok(true))?;
+    }
+    Ok(())
 }
 
 /// Creates the index of each key of a mapping that no stored definition has yet. Blocking. It takes effect with a commit

@@ -137,7 +137,7 @@ impl QuadPage {
 }
 
 /// Estimates the memory in bytes of the terms that a quad rarely shares with other quads of a page.
-pub(super) fn estimate_bytes(quad: &Quad) -> usize {
+pub(crate) fn estimate_bytes(quad: &Quad) -> usize {
     let object = match quad.object.as_ref() {
         TermRef::NamedNode(iri) => iri.as_str().len(),
         TermRef::BlankNode(node) => node.as_str().len(),

@@ -2,6 +2,7 @@
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::Caller;
+use penstock_auth::keys::Key;
 use penstock_base::error::GatewayError;
 use penstock_export::{ExportEntry, Status};
 use penstock_model::catalogue::DeletionCount;
@@ -22,7 +23,7 @@ pub struct DeletionEffects {
     pub objects: Result<DeletionCount, GatewayError>,
     /// The number of its exports that are not delivered yet; they still are.
     pub waiting_export_count: usize,
-    /// The number of API keys for it that the caller may manage; they become useless.
+    /// The number of API keys for it that the caller may manage; those that name no other become useless.
     pub key_count: usize,
 }
 
@@ -48,10 +49,14 @@ pub async fn collect_deletion_effects(
         Ok(DeletionEffects {
             objects: gateway.catalogue.count_deletion(&compiled, MAX_COUNTED_OBJECTS),
             waiting_export_count,
-            key_count: keys.iter().filter(|key| key.business_object.as_ref() == Some(id)).count(),
+            key_count: keys.iter().filter(|key| names_business_object(key, id)).count(),
         })
     })
     .await
+}
+
+fn names_business_object(key: &Key, id: &String) -> bool {
+    key.business_objects.as_ref().is_some_and(|own| own.contains(id))
 }
 
 /// Returns the newest export of each Business Object, by its id. Only the newest thousand exports are read.

@@ -1,10 +1,11 @@
-//! Audit events about data that local administration backed up, dumped, loaded or restored.
+//! Audit events about data that local administration backed up, dumped, loaded, restored or moved.
 use oxrdf::GraphName;
 use penstock_auth::Caller;
 use penstock_auth::audit::{self, Event};
 use penstock_base::error::GatewayError;
 use penstock_base::files::write_atomically;
 use penstock_base::time;
+use penstock_model::namespace::moving::FinishedMove;
 use penstock_model::rdf::{DumpOptions, LoadError, LoadOptions, LoadProgress};
 use penstock_store::{Backup, Store};
 use std::io;
@@ -44,6 +45,15 @@ pub fn load_event(what: &LoadOptions, result: &Result<LoadProgress, LoadError>) 
     build_event(
         "data.loaded",
         format!("{quads} quads, {added} of them new; without a graph: {default}{end}"),
+    )
+}
+
+/// Builds the event of a namespace that was moved to another base.
+pub fn move_event(moved: &FinishedMove) -> Event {
+    let FinishedMove { name, from, to, quads, documents, .. } = moved;
+    build_event(
+        "namespace.moved",
+        format!("{name:?} from <{from}> to <{to}>: {quads} quads and {documents} documents"),
     )
 }
 

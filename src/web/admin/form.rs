@@ -44,6 +44,11 @@ impl Form {
         self.0.contains_key(name)
     }
 
+    /// Returns the rest of the name of each ticked check box whose name begins with `prefix`.
+    pub(super) fn ticked_below<'f>(&'f self, prefix: &'f str) -> impl Iterator<Item = &'f str> {
+        self.0.keys().filter_map(move |name| name.strip_prefix(prefix))
+    }
+
     /// Returns the condition that what the form changes still has the version with which the form was loaded.
     pub(super) fn if_match(&self) -> IfMatch {
         let version = self.trimmed("version").and_then(|version| version.parse().ok());

@@ -13,6 +13,7 @@ use penstock_http::path::path_parameter;
 use penstock_http::query::Query;
 use penstock_http::service::origin;
 use penstock_http::state::{gateway, state};
+use penstock_model::resource::Compiled;
 use penstock_service::api_keys::{self, find_key};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
@@ -20,8 +21,10 @@ use std::sync::Arc;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
+/// The beginning of the names of the check boxes for Business Objects, before the id.
+const CHOICE_PREFIX: &str = "businessObject.";
 /// The fields that can have errors.
-const FIELDS: &[&str] = &["name", "role", "expiresAt", "businessObject"];
+const FIELDS: &[&str] = &["name", "role", "expiresAt", "businessObjects"];
 
 #[derive(Template)]
 #[template(path = "admin/keys.html")]
@@ -38,7 +41,24 @@ struct Creation {
     faults: FormErrors,
     filled: Form,
     roles: Vec<(&'static str, &'static str)>,
-    business_objects: Vec<(String, String)>,
+    business_objects: Vec<Choice>,
+}
+
+/// A Business Object that the key can be restricted to.
+struct Choice {
+    id: String,
+    name: String,
+    is_ticked: bool,
+}
+
+impl Choice {
+    fn list(gateway: &Gateway, filled: &Form) -> Vec<Self> {
+        let choice = |compiled: &Arc<Compiled>| {
+            let (id, name) = (compiled.object.id.clone(), compiled.object.definition.name.clone());
+            Self { is_ticked: filled.is_ticked(&format!("{CHOICE_PREFIX}{id}")), id, name }
+        };
+        gateway.catalogue.list().iter().map(choice).collect()
+    }
 }
 
 #[derive(Template)]
@@ -66,7 +86,7 @@ struct Row {
     /// The display name of its owner, and the address of that account's page.
     owner: String,
     owner_path: Option<String>,
-    business_object: String,
+    business_objects: String,
     created: String,
     expires: String,
     is_over: bool,
@@ -77,18 +97,21 @@ impl Row {
     fn from_key(key: &Key, gateway: &Gateway, now: Timestamp) -> Self {
         let at = key.expires_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
         let (owner, owner_path) = describe_owner(key.owner.as_deref(), &gateway.auth);
-        let business_object = key.business_object.as_ref().map(|id| {
+        let name_of = |id: &String| {
             let found = gateway.catalogue.get(id);
             found
                 .map_or_else(|| format!("{id} (deleted)"), |one| one.object.definition.name.clone())
-        });
+        };
+        let business_objects = key.business_objects.as_ref();
+        let business_objects =
+            business_objects.map(|own| own.iter().map(name_of).collect::<Vec<_>>().join(", "));
         Self {
             id: key.id.clone(),
             name: key.name.clone(),
             role: key.role,
             owner,
             owner_path,
-            business_object: business_object.unwrap_or_else(|| "all".to_owned()),
+            business_objects: business_objects.unwrap_or_else(|| "all".to_owned()),
             created: words::format_minute(&key.created_at),
             expires: words::format_minute_or_never(key.expires_at.as_deref()),
             is_over: key.expires_at.is_some() && at.is_none_or(|at| at <= now),
@@ -148,13 +171,7 @@ fn build_new_key_page(
         roles.push(("Admin", "Admin: may do everything"));
         roles.push(("Metrics", "Metrics: reads only /metrics, for monitoring"));
     }
-    let names = gateway.catalogue.list();
-    let names = names.iter().map(|one| {
-        let name = one.object.definition.name.clone();
-        (name.clone(), name)
-    });
-    let all = (String::new(), "All".to_owned());
-    let business_objects = std::iter::once(all).chain(names).collect();
+    let business_objects = Choice::list(gateway, &filled);
     let status = faults.status;
     let page = Creation { frame, faults, filled, roles, business_objects };
     PageReply::show_with_status(status, &page)
@@ -164,7 +181,13 @@ fn build_new_key_page(
 #[handler]
 pub(crate) async fn create_key(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
-    let mut members = form.to_members(&["name", "role", "businessObject"]);
+    let mut members = form.to_members(&["name", "role"]);
+    // Not only those that exist: a key for one that was just deleted must not become a key for all.
+    let ticked: Vec<Json> =
+        form.ticked_below(CHOICE_PREFIX).map(|id| Json::String(id.to_owned())).collect();
+    if !ticked.is_empty() {
+        members.push(("businessObjects".to_owned(), Json::Array(ticked)));
+    }
     if let Some(day) = form.trimmed("expiresAt") {
         // Until the end of the chosen day.
         let is_day = day.len() == 10;

@@ -106,7 +106,7 @@ async fn queries_build_only_the_types_they_need_among_300_business_objects() {
 async fn a_key_for_one_business_object_sees_only_that_one() {
     let fixture = Fixture::with_plant_data(&[]);
     let id = fixture.gateway.catalogue.get("Site").unwrap().object.id.clone();
-    let credential = Credential::ApiKey { id: "k".into(), business_object: Some(id) };
+    let credential = Credential::ApiKey { id: "k".into(), business_objects: Some([id].into()) };
     let caller = Caller { credential, ..service_account_caller() };
     let sdl = fixture.graphql.render_sdl(&caller).unwrap();
     assert!(

@@ -1,10 +1,11 @@
 use super::fixture::machine;
 use super::skip::letters;
 use crate::dead_letters::{self, DeadLetter, find_letter};
-use crate::ingest::{Answer, ApiKey, Body, Mode, Request, list_records};
+use crate::ingest::{Answer, Body, Mode, Request, list_records};
 use crate::testing::Fixture;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::faults::{Failure, Faults};
+use std::sync::Arc;
 
 /// Rejects one object and returns its dead letter.
 fn reject(fixture: &Fixture, mode: Mode, object: &str) -> DeadLetter {
@@ -80,8 +81,12 @@ fn a_retry_has_the_mode_of_the_ingestion_and_the_rights_of_its_caller() {
     assert!(error.detail.contains("UPDATE changes only existing ones"), "{error}");
     fixture.insert("urn:a", "http://p/name", oxrdf::Literal::from("x"), "http://elsewhere/");
     let text = r#"{"uri": "urn:a", "name": "a"}"#;
-    let bound = Some(ApiKey { id: "k", is_bound: true });
-    let request = Request { api_key: bound, ..retry_request(&fixture, &letter, text) };
+    let own = [Arc::new(fixture.business_object.clone())];
+    let request = Request {
+        api_key: Some("k"),
+        write_scope: Some(&own),
+        ..retry_request(&fixture, &letter, text)
+    };
     let error = fixture.run(&request).unwrap_err();
     assert!(error.detail.contains("This API key can only change objects of"), "{error}");
     assert_eq!(retry(&fixture, &letter, text).unwrap().updated, 1);

@@ -1,6 +1,6 @@
-//! Changes with an API key that is limited to one Business Object.
+//! Changes with an API key that is limited to certain Business Objects.
 use super::fixture::{machine, pointers};
-use crate::ingest::{Answer, ApiKey, Body, Mode, Status};
+use crate::ingest::{Answer, Body, Mode, Status};
 use crate::namespace::Generator;
 use crate::testing::{Fixture, put_namespace};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
@@ -26,7 +26,9 @@ fn fixture() -> Fixture {
 fn send(fixture: &Fixture, is_bound: bool, mode: Mode, data: &str) -> Result<Answer, GatewayError> {
     let body = format!("{{\"data\": [{data}]}}");
     let mut request = fixture.request(mode, Body::Json(body.as_bytes()));
-    request.api_key = Some(ApiKey { id: "key", is_bound });
+    request.api_key = Some("key");
+    let own = [&fixture.business_object];
+    request.write_scope = is_bound.then_some(&own);
     fixture.run(&request)
 }
 

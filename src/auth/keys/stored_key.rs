@@ -1,0 +1,125 @@
+//! The stored form of an API key. Its JSON must stay readable: data directories of every released version have such
+//! records.
+use super::{COLLECTION, Key};
+use crate::Role;
+use penstock_store::Corruption;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The document of a key.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredKey {
+    id: String,
+    name: String,
+    role: Role,
+    owner: Option<String>,
+    /// The only Business Object, or the first of several: a reader that does not know `business_objects` must not take
+    /// the key for one without a limit.
+    business_object: Option<String>,
+    /// All Business Objects, if there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    business_objects: Vec<String>,
+    created_at: String,
+    expires_at: Option<String>,
+    last_used: Option<String>,
+    digest: String,
+}
+
+impl From<&Key> for StoredKey {
+    fn from(key: &Key) -> Self {
+        let key = key.clone();
+        let all = key.business_objects.as_deref().unwrap_or_default();
+        Self {
+            id: key.id,
+            name: key.name,
+            role: key.role,
+            owner: key.owner,
+            business_object: all.first().cloned(),
+            business_objects: if all.len() > 1 { all.to_vec() } else { Vec::new() },
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used: key.last_used,
+            digest: key.digest,
+        }
+    }
+}
+
+impl From<StoredKey> for Key {
+    fn from(stored: StoredKey) -> Self {
+        let business_objects = if stored.business_objects.is_empty() {
+            stored.business_object.map(|only| [only].into())
+        } else {
+            Some(stored.business_objects.into())
+        };
+        Self {
+            id: stored.id,
+            name: stored.name,
+            role: stored.role,
+            owner: stored.owner,
+            business_objects,
+            created_at: stored.created_at,
+            expires_at: stored.expires_at,
+            last_used: stored.last_used,
+            digest: stored.digest,
+        }
+    }
+}
+
+/// Returns the document of a key.
+pub(super) fn encode_key(key: &Key) -> Vec<u8> {
+    serde_json::to_vec(&StoredKey::from(key)).expect("a key contains only strings and enum names")
+}
+
+/// Reads the document of the key with this id.
+pub(super) fn decode_key(id: &[u8], document: &[u8]) -> Result<Key, penstock_store::Error> {
+    serde_json::from_slice::<StoredKey>(document).map(Key::from).map_err(|error| {
+        let path = PathBuf::from(COLLECTION).join(&*String::from_utf8_lossy(id));
+        let what = format!("the API key is not readable: {error}");
+        Corruption { path, offset: 0, what }.into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const BEFORE: &str = r#"{"id":"k","name":"line 4","role":"Contributor","owner":null,"#;
+    const AFTER: &str =
+        r#""createdAt":"2026-03-01T12:00:00Z","expiresAt":null,"lastUsed":null,"digest":"d"}"#;
+
+    fn key(business_objects: Option<&[&str]>) -> Key {
+        Key {
+            id: "k".to_owned(),
+            name: "line 4".to_owned(),
+            role: Role::Contributor,
+            owner: None,
+            business_objects: business_objects
+                .map(|all| all.iter().map(|id| (*id).to_owned()).collect()),
+            created_at: "2026-03-01T12:00:00Z".to_owned(),
+            expires_at: None,
+            last_used: None,
+            digest: "d".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_key_for_at_most_one_business_object_keeps_the_form_of_earlier_versions() {
+        for (limit, member) in [
+            (None, r#""businessObject":null,"#),
+            (Some(&["1"][..]), r#""businessObject":"1","#),
+            (Some(&["1", "2"]), r#""businessObject":"1","businessObjects":["1","2"],"#),
+        ] {
+            let text = [BEFORE, member, AFTER].concat();
+            assert_eq!(String::from_utf8(encode_key(&key(limit))).unwrap(), text);
+            assert_eq!(decode_key(b"k", text.as_bytes()).unwrap(), key(limit));
+        }
+    }
+
+    #[test]
+    fn a_reader_of_earlier_records_sees_a_limit_for_a_key_with_several_business_objects() {
+        let stored: Value = serde_json::from_slice(&encode_key(&key(Some(&["2", "1"])))).unwrap();
+        assert_eq!(stored["businessObject"], json!("2"));
+    }
+}

@@ -1,0 +1,182 @@
+//! Rewrites stored definitions when a namespace moves to another base.
+//!
+//! The base among `namespaces` and the IRIs of `conditions` are rewritten. So is the text of the mapping if it names
+//! properties with IRIs of the namespace, written in full or with a prefix: the quads get the new IRIs, and the mapping
+//! must still find them. The rewritten text counts only if it compiles to the same mapping with the new IRIs;
+//! otherwise the move is refused before it begins.
+use super::COLLECTION;
+use super::entry::{StoredDefinition, for_each_document};
+use crate::mapping::{self, Mapping};
+use crate::namespace::moving::Rebase;
+use oxrdf::NamedNode;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::time;
+use penstock_store::{Error, Read, Transaction};
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+
+/// The account that a rewritten definition names as that of its last change.
+const UPDATED_BY: &str = "local";
+
+/// What a move does with all definitions.
+#[derive(Debug, Default)]
+pub(crate) struct RebasePreview {
+    /// Why a definition cannot be rewritten.
+    pub(crate) refused: Vec<String>,
+    /// What needs attention.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Rewrites all definitions without storing them.
+pub(crate) fn preview_rebase(read: &impl Read, rebase: &Rebase) -> Result<RebasePreview, Error> {
+    let mut preview = RebasePreview::default();
+    for_each_document(read, |id, document| {
+        match serde_json::from_slice::<StoredDefinition>(document) {
+            Ok(mut stored) => match rewrite(&mut stored, rebase) {
+                Ok(rewritten) => preview.warnings.extend(rewritten.warning),
+                Err(why) => preview.refused.push(why),
+            },
+            Err(error) => {
+                let id = String::from_utf8_lossy(id);
+                preview.refused.push(format!(
+                    "the stored Business Object {id} cannot be read, so its IRIs are unknown ({error}); replace or \
+                     delete it first"
+                ));
+            }
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(preview)
+}
+
+/// Rewrites and stores the definition with this id, as its next version. Returns whether this changes it.
+pub(crate) fn rewrite_definition(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    id: &[u8],
+) -> Result<bool, GatewayError> {
+    let Some(document) = transaction.read_document(COLLECTION, id)? else { return Ok(false) };
+    let internal = |why: String| GatewayError::new(ErrorClass::Internal, why);
+    let mut stored: StoredDefinition =
+        serde_json::from_slice(&document).map_err(|error| internal(error.to_string()))?;
+    if !rewrite(&mut stored, rebase).map_err(internal)?.is_changed {
+        return Ok(false);
+    }
+    let object = &mut stored.object;
+    object.version += 1;
+    object.updated_at = time::now_rfc3339();
+    object.updated_by = Some(UPDATED_BY.to_owned());
+    transaction.put_document(COLLECTION, id, &stored.encode())?;
+    Ok(true)
+}
+
+/// What a move does with one definition.
+struct Rewritten {
+    is_changed: bool,
+    warning: Option<String>,
+}
+
+/// Rewrites a definition.
+///
+/// # Errors
+/// Returns the reason why it cannot be rewritten as text.
+fn rewrite(stored: &mut StoredDefinition, rebase: &Rebase) -> Result<Rewritten, String> {
+    let definition = &mut stored.object.definition;
+    let name = &definition.name;
+    let (mut is_changed, mut warning) = (false, None);
+    for namespace in &mut definition.namespaces {
+        if namespace.name == rebase.to().name
+            && let Some(base) = &mut namespace.uri_base
+            && *base != rebase.to().uri_base
+        {
+            base.clone_from(&rebase.to().uri_base);
+            is_changed = true;
+        }
+    }
+    let mapping = match rewrite_config(&definition.config, rebase) {
+        Ok(ConfigEnd::Same(mapping)) => Some(mapping),
+        Ok(ConfigEnd::Rewritten(text, mapping)) => {
+            warning = Some(format!(
+                "the mapping of the Business Object {name:?} names IRIs of the namespace; its text gets the new ones"
+            ));
+            definition.config = text;
+            is_changed = true;
+            Some(mapping)
+        }
+        Ok(ConfigEnd::NotCompiled) => {
+            warning = Some(format!(
+                "the mapping of the Business Object {name:?} does not compile and is not served; its text stays as it is"
+            ));
+            None
+        }
+        Err(why) => return Err(format!("the mapping of the Business Object {name:?} {why}")),
+    };
+    let stored_before = definition.conditions.clone();
+    for text in
+        definition.conditions.iter_mut().flat_map(|one| [&mut one.predicate, &mut one.value])
+    {
+        rebase
+            .check(text)
+            .map_err(|why| format!("a condition of the Business Object {name:?}: {why}"))?;
+        if let Some(new) = rebase.rewrite(text) {
+            *text = new;
+        }
+    }
+    is_changed |= definition.conditions != stored_before;
+    if let (Some(given), Some(mapping)) = (&mut stored.given_conditions, &mapping) {
+        for (given, full) in given.iter_mut().zip(&definition.conditions) {
+            rewrite_given(&mut given.predicate, &full.predicate, mapping);
+            rewrite_given(&mut given.value, &full.value, mapping);
+        }
+    }
+    if stored.given_conditions.as_ref() == Some(&definition.conditions) {
+        stored.given_conditions = None;
+    }
+    Ok(Rewritten { is_changed, warning })
+}
+
+/// Replaces a part of a condition as given by its full form, unless its prefix still leads there.
+fn rewrite_given(given: &mut String, full: &str, mapping: &Mapping) {
+    let leads_there = |iri: NamedNode| iri.as_str() == full;
+    if !mapping.prefixes.expand_iri(given).is_ok_and(leads_there) {
+        full.clone_into(given);
+    }
+}
+
+/// What becomes of the text of a mapping.
+enum ConfigEnd {
+    Same(Mapping),
+    Rewritten(String, Mapping),
+    /// It does not compile, so what it names is unknown, and nothing uses it.
+    NotCompiled,
+}
+
+fn rewrite_config(config: &str, rebase: &Rebase) -> Result<ConfigEnd, String> {
+    let Ok(before) = mapping::compile(config) else { return Ok(ConfigEnd::NotCompiled) };
+    let named = RefCell::new(Vec::new());
+    let mut expected = before.root.clone();
+    expected.rewrite_iris(&|iri| {
+        named.borrow_mut().push(iri.to_owned());
+        rebase.rewrite(iri)
+    });
+    for iri in named.borrow().iter() {
+        rebase.check(iri).map_err(|why| format!("names an IRI that cannot be moved: {why}"))?;
+    }
+    let text = rebase.rewrite_text(config);
+    if text != config
+        && let Ok(rewritten) = mapping::compile(&text)
+        && rewritten.root == expected
+    {
+        return Ok(ConfigEnd::Rewritten(text, rewritten));
+    }
+    if before.root == expected {
+        return Ok(ConfigEnd::Same(before));
+    }
+    let named = named.into_inner();
+    let iri = named.iter().find(|iri| rebase.rewrite(iri).is_some()).cloned().unwrap_or_default();
+    Err(format!(
+        "names <{iri}> in a form that cannot be rewritten; write it in full, as <{iri}>, or with a prefix whose IRI \
+         begins with <{}>, and save it",
+        rebase.from().identifier_prefix()
+    ))
+}

@@ -1,0 +1,182 @@
+//! The documents of moves: the one in progress, and the finished ones.
+//!
+//! | collection | key | value |
+//! |---|---|---|
+//! | `namespace-moves` | sequence of the commit that began it (u64, big endian) | [`StoredMove`] as JSON |
+use super::{MovePlan, Rebase};
+use crate::namespace::{self, Namespace};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::{Corruption, DocumentRange, Error, Read, Transaction};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+
+/// The collection of moves.
+pub(super) const MOVES: &str = "namespace-moves";
+
+/// The maximum number of earlier IRIs that are followed back for one object.
+const MAX_EARLIER_IRIS: usize = 20;
+
+/// A stored move. It counts what was committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct StoredMove {
+    name: String,
+    from: String,
+    to: String,
+    /// When it began (RFC 3339, UTC).
+    started_at: String,
+    pub(super) quads: u64,
+    pub(super) documents: u64,
+    /// The ids of the Business Objects whose next export is full because of it.
+    pub(super) full_exports: BTreeSet<String>,
+    /// The sequence of the commit that finished it; `None` while it is in progress.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) finished: Option<u64>,
+}
+
+/// A move in progress.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingMove {
+    /// The name of the namespace.
+    pub name: String,
+    /// The new base.
+    pub uri_base: String,
+}
+
+/// A finished move.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FinishedMove {
+    /// The name of the namespace.
+    pub name: String,
+    /// The old base.
+    pub from: String,
+    /// The new base.
+    pub to: String,
+    /// The number of quads that were rewritten.
+    pub quads: u64,
+    /// The number of documents that were rewritten.
+    pub documents: u64,
+    /// The names of the Business Objects with automatic exports or a retention whose next export is full.
+    pub full_exports: Vec<String>,
+}
+
+impl StoredMove {
+    pub(super) fn new(plan: &MovePlan) -> Self {
+        Self {
+            name: plan.name.clone(),
+            from: plan.from.clone(),
+            to: plan.to.clone(),
+            started_at: penstock_base::time::now_rfc3339(),
+            quads: 0,
+            documents: 0,
+            full_exports: BTreeSet::new(),
+            finished: None,
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.finished.is_some()
+    }
+
+    pub(super) fn write(&self, transaction: &mut Transaction<'_>, key: u64) -> Result<(), Error> {
+        let value = serde_json::to_vec(self).expect("it has only strings and numbers");
+        transaction.put_document(MOVES, &key.to_be_bytes(), &value)
+    }
+
+    /// Returns the change of the base, whether or not the namespace has its new base already.
+    pub(super) fn read_rebase(&self, read: &impl Read) -> Result<Rebase, GatewayError> {
+        let namespace = namespace::get(read, &self.name)?.ok_or_else(|| {
+            GatewayError::new(
+                ErrorClass::NotFound,
+                format!("the namespace {:?}, which is being moved, does not exist", self.name),
+            )
+        })?;
+        let from = Namespace { uri_base: self.from.clone(), ..namespace };
+        Ok(Rebase::read(read, &from, &self.to)?)
+    }
+
+    pub(super) fn to_finished(&self, full_exports: Vec<String>) -> FinishedMove {
+        FinishedMove {
+            name: self.name.clone(),
+            from: self.from.clone(),
+            to: self.to.clone(),
+            quads: self.quads,
+            documents: self.documents,
+            full_exports,
+        }
+    }
+}
+
+impl PendingMove {
+    /// Returns the error for everything that must wait until the move is finished.
+    pub fn to_error(&self) -> GatewayError {
+        GatewayError::new(ErrorClass::Damaged, self.to_string())
+    }
+}
+
+impl fmt::Display for PendingMove {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, uri_base } = self;
+        write!(
+            f,
+            "moving the namespace {name:?} to <{uri_base}> was interrupted; run \
+             `penstock namespace move {name:?} '{uri_base}'` again, which continues it"
+        )
+    }
+}
+
+/// Returns the move in progress.
+pub fn find_pending_move(read: &impl Read) -> Result<Option<PendingMove>, Error> {
+    let last = read_last_move(read)?.filter(|(_, last)| !last.is_finished());
+    Ok(last.map(|(_, last)| PendingMove { name: last.name, uri_base: last.to }))
+}
+
+/// Reads the newest move, the only one that can be in progress, with its key.
+pub(super) fn read_last_move(read: &impl Read) -> Result<Option<(u64, StoredMove)>, Error> {
+    let range = DocumentRange { reverse: true, limit: 1, ..DocumentRange::default() };
+    let last = read.read_documents(MOVES, range)?.into_iter().next();
+    last.map(|(key, value)| decode_move(&key, &value)).transpose()
+}
+
+/// Lists the IRIs that an object had before moves, newest first, each with the sequence of the first commit that no
+/// longer uses it.
+pub(crate) fn list_earlier_iris(read: &impl Read, iri: &str) -> Result<Vec<(String, u64)>, Error> {
+    let range = DocumentRange { reverse: true, limit: usize::MAX, ..DocumentRange::default() };
+    let mut earlier: Vec<(String, u64)> = Vec::new();
+    for (key, value) in read.read_documents(MOVES, range)? {
+        let (began, stored) = decode_move(&key, &value)?;
+        let base = |uri_base: String| Namespace {
+            name: String::new(),
+            uri_base,
+            generator: namespace::Generator::default(),
+            created_at: String::new(),
+        };
+        let (from, to) = (base(stored.from), base(stored.to));
+        let current = earlier.last().map_or(iri, |(iri, _)| iri.as_str());
+        let origin = if current == to.uri_base {
+            Some(from.uri_base)
+        } else {
+            let local = current.strip_prefix(&to.identifier_prefix());
+            local.map(|local| format!("{}{local}", from.identifier_prefix()))
+        };
+        earlier.extend(origin.map(|origin| (origin, began)));
+        if earlier.len() == MAX_EARLIER_IRIS {
+            break;
+        }
+    }
+    Ok(earlier)
+}
+
+fn decode_move(key: &[u8], value: &[u8]) -> Result<(u64, StoredMove), Error> {
+    let damaged =
+        |what: String| Error::from(Corruption { path: PathBuf::from(MOVES), offset: 0, what });
+    let sequence = key
+        .try_into()
+        .map(u64::from_be_bytes)
+        .map_err(|_| damaged("a key is not a sequence".to_owned()))?;
+    let stored = serde_json::from_slice(value)
+        .map_err(|error| damaged(format!("a move of a namespace cannot be read: {error}")))?;
+    Ok((sequence, stored))
+}

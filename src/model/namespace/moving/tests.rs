@@ -1,0 +1,572 @@
+use super::collections::Collection;
+use super::*;
+use crate::catalogue::Catalogue;
+use crate::change_feed::{read_age, read_cursor};
+use crate::ingest::{Body, Mode, find_write_history, ingest};
+use crate::namespace;
+use crate::resource::Compiled;
+use crate::testing::{
+    LIMITS, catalogue_settings, insert_quad, list_members, list_quads, local_request,
+    put_definition, put_namespace, render_object,
+};
+use oxrdf::{Literal, NamedNode};
+use penstock_base::commit::GuardedStore;
+use penstock_store::faults::{Failure, Faults};
+use penstock_store::{DocumentRange, Options, Read};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const OLD: &str = "http://old.example/Pump/";
+const NEW: &str = "https://plant.example/id/Pump/";
+
+const PUMPS: &str = "\
+type: object
+path: Pump:.
+prefixes: {v: 'http://v.example/'}
+fields:
+  name: {type: string, path: v:name}
+  feeds: {type: resource, path: v:feeds}
+  motor: {type: object, path: 'v:motor/Motor:.', fields: {power: {type: integer, path: v:power}}}
+";
+const ORDERS: &str = "\
+type: object
+path: Order:.
+prefixes: {v: 'http://v.example/'}
+fields:
+  text: {type: string, path: v:text}
+  pump: {type: resource, path: v:pump}
+";
+const VALVES: &str = "\
+type: object
+path: Valve:.
+prefixes: {v: 'http://v.example/'}
+fields:
+  name: {type: string, path: v:name}
+";
+
+/// A store with pumps, orders that refer to them, and valves that do not.
+struct Plant {
+    dir: TempDir,
+    store: Store,
+    catalogue: Catalogue,
+}
+
+fn open(dir: &Path) -> Store {
+    Store::open(&dir.join("store"), Options::default(), &mut |_| {}).unwrap()
+}
+
+impl Plant {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        for (name, base) in [
+            ("Pump", OLD),
+            ("Motor", "http://old.example/Motor/"),
+            ("Order", "http://e/Order/"),
+            ("Valve", "http://e/Valve/"),
+        ] {
+            put_namespace(&store, name, base, namespace::Generator::Counter);
+        }
+        let plant = Self::reopen(dir, store);
+        for (name, config) in [("Pumps", PUMPS), ("Orders", ORDERS), ("Valves", VALVES)] {
+            plant.define(&json!({
+                "name": name, "config": config, "exportOnChange": true, "retention": "P1D",
+                "pushTargets": [{"bucketName": "north"}],
+            }));
+        }
+        for number in 1..=10 {
+            let pump = json!({"name": format!("pump {number} of {OLD}1"), "feeds": format!("{OLD}1"), "motor": {"power": number}});
+            plant.ingest("Pumps", Some(&format!("key-{number}")), &pump);
+            plant.ingest("Orders", None, &json!({"text": "x", "pump": format!("{OLD}{number}")}));
+            plant.ingest("Valves", None, &json!({"name": "v"}));
+        }
+        plant
+    }
+
+    fn reopen(dir: TempDir, store: Store) -> Self {
+        let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
+        let catalogue = catalogue.with_elapsed(|| 7);
+        Self { dir, store, catalogue }
+    }
+
+    fn define(&self, definition: &Value) -> Arc<Compiled> {
+        put_definition(&self.catalogue, definition)
+    }
+
+    fn get(&self, name: &str) -> Arc<Compiled> {
+        self.catalogue.get(name).unwrap()
+    }
+
+    /// Ingests one object and returns its URI.
+    fn ingest(&self, name: &str, key: Option<&str>, object: &Value) -> String {
+        let (business_object, watch) = (self.get(name), self.catalogue.watch().clone());
+        let body = json!({"data": [object]}).to_string();
+        let mut request =
+            local_request(&watch, &business_object, Mode::Add, Body::Json(body.as_bytes()));
+        request.idempotency_key = key;
+        let store = GuardedStore::from(self.store.clone());
+        ingest(&store, &LIMITS, &request).unwrap().objects[0].uri.clone()
+    }
+
+    fn disk(&self) -> Disk {
+        Disk::new(self.dir.path().to_owned(), 0)
+    }
+
+    fn plan(&self, name: &str, base: &str) -> Result<Option<MovePlan>, GatewayError> {
+        plan_move(&self.store, name, base, &mut |_| {})
+    }
+
+    /// Moves a namespace, and opens the catalogue again.
+    fn move_to(self, name: &str, base: &str) -> (Self, FinishedMove) {
+        let plan = self.plan(name, base).unwrap().unwrap();
+        begin_move(self.target(&self.disk()), &plan).unwrap();
+        let moved = self.continue_move().unwrap();
+        (Self::reopen(self.dir, self.store), moved)
+    }
+
+    fn continue_move(&self) -> Result<FinishedMove, GatewayError> {
+        continue_move(self.target(&self.disk()), &mut |_| {}, &mut |_, _| Ok(()))
+    }
+
+    fn target<'a>(&'a self, disk: &'a Disk) -> MoveTarget<'a> {
+        MoveTarget { store: &self.store, disk, watch: self.catalogue.watch() }
+    }
+
+    fn quads(&self) -> Vec<String> {
+        list_quads(&self.store.read())
+    }
+
+    /// Returns all documents but those of the clock, without times and sequences.
+    fn documents(&self) -> BTreeMap<(String, String), String> {
+        let read = self.store.read();
+        let mut all = BTreeMap::new();
+        for Collection { name, .. } in COLLECTIONS {
+            let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+            for (key, value) in read.read_documents(name, range).unwrap() {
+                let value = match serde_json::from_slice::<Value>(&value) {
+                    Ok(mut value) => {
+                        remove_times(&mut value);
+                        value.to_string()
+                    }
+                    Err(_) => format!("{value:?}"),
+                };
+                let key = if *name == "namespace-moves" {
+                    String::new()
+                } else {
+                    String::from_utf8_lossy(&key).into_owned()
+                };
+                all.insert(((*name).to_owned(), key), value);
+            }
+        }
+        all
+    }
+}
+
+fn remove_times(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            for name in ["updatedAt", "startedAt", "finished"] {
+                members.remove(name);
+            }
+            members.values_mut().for_each(remove_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_times),
+        _ => {}
+    }
+}
+
+/// Rewrites IRIs in angle brackets.
+fn rebased(quads: Vec<String>, from: &str, to: &str) -> Vec<String> {
+    let rewrite = |quad: String| quad.replace(&format!("<{from}"), &format!("<{to}"));
+    let mut quads: Vec<String> = quads.into_iter().map(rewrite).collect();
+    quads.sort();
+    quads
+}
+
+#[test]
+fn every_quad_has_the_new_uris_and_literals_stay() {
+    let plant = Plant::new();
+    let predicate = format!("{OLD}vocabulary");
+    insert_quad(&plant.store, "http://e/x", &predicate, Literal::from(OLD), "http://e/g");
+    let typed = Literal::new_typed_literal("5", NamedNode::new_unchecked(format!("{OLD}unit")));
+    insert_quad(&plant.store, "http://e/x", "http://e/p", typed, "http://e/g");
+    let before = plant.quads();
+    let expected = rebased(before.clone(), OLD, NEW);
+    let (plant, moved) = plant.move_to("Pump", NEW);
+    let expected: Vec<String> = expected
+        .iter()
+        .map(|quad| quad.replace(&format!("^^<{NEW}"), &format!("^^<{OLD}")))
+        .collect();
+    assert_eq!(plant.quads(), expected);
+    let changed = before.iter().filter(|quad| !expected.contains(quad)).count();
+    assert_eq!((moved.quads, moved.from.as_str(), moved.to.as_str()), (changed as u64, OLD, NEW));
+    assert!(moved.documents > 0);
+    assert_eq!(find_pending_move(&plant.store.read()).unwrap(), None);
+
+    let pumps = plant.get("Pumps");
+    let members = list_members(&plant.store.read(), &pumps);
+    assert_eq!(members.len(), 10);
+    assert!(members.iter().all(|uri| uri.starts_with(NEW)), "{members:?}");
+    let (shown, warnings) = render_object(&plant.store.read(), &pumps, &format!("{NEW}2"));
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&shown["feeds"], warnings.len()), (&json!(format!("{NEW}1")), 0));
+    assert_eq!(shown["name"], json!(format!("pump 2 of {OLD}1")));
+    assert_eq!(shown["motor"]["uri"], "http://old.example/Motor/2");
+}
+
+#[test]
+fn counters_continue_and_the_old_base_issues_no_number_again() {
+    let (plant, _) = Plant::new().move_to("Pump", NEW);
+    assert_eq!(plant.ingest("Pumps", None, &json!({"name": "new"})), format!("{NEW}11"));
+    put_namespace(&plant.store, "Again", OLD, namespace::Generator::Counter);
+    let again = namespace::get(&plant.store.read(), "Again").unwrap().unwrap();
+    let (minted, _) = plant.store.transact(|t| namespace::mint_identifier(t, &again)).unwrap();
+    assert_eq!(minted.as_str(), format!("{OLD}11"));
+}
+
+#[test]
+fn a_repeated_request_gets_its_answer_with_the_new_uri() {
+    let (plant, _) = Plant::new().move_to("Pump", NEW);
+    let pump = json!({"name": format!("pump 3 of {OLD}1"), "feeds": format!("{OLD}1"), "motor": {"power": 3}});
+    assert_eq!(plant.ingest("Pumps", Some("key-3"), &pump), format!("{NEW}3"));
+    let sums = plant.store.read().read_document("bounded-sums", b"idempotency-order").unwrap();
+    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+    let answers = plant.store.read().read_documents("idempotency", range).unwrap();
+    let bytes: u64 = answers.iter().map(|(_, answer)| answer.len() as u64).sum();
+    assert_eq!(sums.unwrap(), [10_u64.to_be_bytes(), bytes.to_be_bytes()].concat());
+}
+
+#[test]
+fn the_next_export_is_full_for_each_business_object_that_shows_a_rewritten_uri() {
+    let (plant, moved) = Plant::new().move_to("Pump", NEW);
+    assert_eq!(moved.full_exports, ["Pumps", "Orders"]);
+    let read = plant.store.read();
+    for (name, uri, is_affected) in [
+        ("Pumps", format!("{NEW}1"), true),
+        ("Orders", "http://e/Order/1".to_owned(), true),
+        ("Valves", "http://e/Valve/1".to_owned(), false),
+    ] {
+        let id = plant.get(name).object.id.clone();
+        let cursor = read_cursor(&read, &id).unwrap().unwrap();
+        assert_eq!(cursor.needs_full_export(), is_affected, "{name}");
+        // Retention must not remove an object before the export with its new URI is delivered.
+        assert_eq!(read_age(&read, &id, &uri).unwrap(), Some((7, cursor.open)), "{name}");
+        let changed = crate::change_feed::list_changed(&read, &id, 1, None, 100).unwrap();
+        assert_eq!(changed.len(), 10);
+        assert!(changed.iter().any(|changed| changed.uri == uri), "{changed:?}");
+    }
+}
+
+#[test]
+fn the_history_of_an_object_begins_before_the_move() {
+    let (plant, _) = Plant::new().move_to("Pump", NEW);
+    let third = "http://third.example/Pump#";
+    let (plant, _) = plant.move_to("Pump", third);
+
+    let history = find_write_history(&plant.store, &format!("{third}4")).unwrap();
+    assert_eq!(history.named_by.len(), 1);
+    let elsewhere = find_write_history(&plant.store, "http://third.example/Other#4").unwrap();
+    assert_eq!(elsewhere.named_by.len(), 0);
+}
+
+#[test]
+fn definitions_follow_and_get_the_next_version() {
+    let plant = Plant::new();
+    let base = "http://old.example/vocabulary#";
+    put_namespace(&plant.store, "Words", base, namespace::Generator::Manual);
+    let config = format!(
+        "type: object\npath: Order:.\nprefixes: {{w: '{base}', v: 'http://v.example/'}}\nfields:\n  \
+         # <{base}text> is the text\n  text: {{type: string, path: w:text}}\n  full: {{type: string, path: <{base}full>}}\n  \
+         other: {{type: string, path: v:other}}\n"
+    );
+    let definition = json!({
+        "name": "Texts", "config": config,
+        "namespaces": [{"name": "Words", "uriBase": base}],
+        "conditions": [{"predicate": "w:kind", "value": format!("{base}order")}, {"predicate": "v:a", "value": "v:b"}],
+    });
+    let before = plant.define(&definition);
+    let plan = plant.plan("Words", "urn:words:").unwrap().unwrap();
+    assert!(plan.warnings.iter().any(|warning| warning.contains("\"Texts\"")), "{plan:?}");
+    assert!(!plan.warnings.iter().any(|warning| warning.contains("Pumps")), "{plan:?}");
+    let (plant, _) = plant.move_to("Words", "urn:words:");
+    let after = plant.get("Texts");
+    let definition = &after.object.definition;
+    assert_eq!(after.object.version, before.object.version + 1);
+    assert_eq!(after.object.updated_by.as_deref(), Some("local"));
+    assert_eq!(definition.config, config.replace(base, "urn:words:"));
+    assert_eq!(definition.namespaces[0].uri_base.as_deref(), Some("urn:words:"));
+    let given: Vec<[&str; 2]> = definition
+        .conditions
+        .iter()
+        .map(|one| [one.predicate.as_str(), one.value.as_str()])
+        .collect();
+    assert_eq!(given, [["w:kind", "urn:words:order"], ["v:a", "v:b"]]);
+    assert_eq!(after.conditions[0].0.as_str(), "urn:words:kind");
+    assert_eq!(after.conditions[1].0.as_str(), "http://v.example/a");
+    assert_eq!(plant.get("Valves").object.version, 1);
+}
+
+#[test]
+fn a_definition_that_cannot_be_rewritten_refuses_the_move() {
+    let plant = Plant::new();
+    put_namespace(&plant.store, "Words", "http://w.example/a/", namespace::Generator::Manual);
+    plant.define(&json!({
+        "name": "Texts",
+        "config": "type: object\npath: Order:.\nprefixes: {w: 'http://w.example/'}\nfields: {text: {type: string, path: w:a/text}}",
+    }));
+    let before = (plant.quads(), plant.documents());
+    let error = plant.plan("Words", "urn:words:").unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    let text = error.to_string();
+    assert!(text.contains("\"Texts\"") && text.contains("<http://w.example/a/text>"), "{text}");
+    assert_eq!((plant.quads(), plant.documents()), before);
+}
+
+#[test]
+fn a_move_that_would_merge_or_lose_objects_is_refused_before_anything_is_changed() {
+    let object = |plant: &Plant, uri: &str| {
+        insert_quad(&plant.store, uri, "http://e/p", Literal::from("x"), "http://e/g");
+    };
+    let none: Prepare<'_> = &|_| {};
+    let cases: [(Prepare<'_>, &str, &str, ErrorClass, &str); 11] = [
+        (none, "Pump", "http://e/Valve/", ErrorClass::Conflict, "\"Valve\" has the base"),
+        (none, "Pump", "http://e/Valve", ErrorClass::Conflict, "gives the same identifiers"),
+        (none, "Pump", "no iri", ErrorClass::Invalid, "not an absolute IRI"),
+        (none, "Nothing", NEW, ErrorClass::NotFound, "no namespace \"Nothing\""),
+        (
+            &|plant| object(plant, &format!("{NEW}3")),
+            "Pump",
+            NEW,
+            ErrorClass::Conflict,
+            "which exists",
+        ),
+        (
+            &|plant| {
+                insert_quad(
+                    &plant.store,
+                    "http://e/x",
+                    "http://e/p",
+                    NamedNode::new_unchecked(format!("{NEW}3")),
+                    "http://e/g",
+                );
+            },
+            "Pump",
+            NEW,
+            ErrorClass::Conflict,
+            "which exists",
+        ),
+        (
+            &|plant| insert_quad(&plant.store, "http://e/x", "http://e/p", Literal::from(1), NEW),
+            "Pump",
+            NEW,
+            ErrorClass::Conflict,
+            "which exists",
+        ),
+        // The identifier would become one of the valves' namespace.
+        (
+            &|plant| object(plant, &format!("{OLD}Valve/77")),
+            "Pump",
+            "http://e/",
+            ErrorClass::Conflict,
+            "lies in the namespace \"Valve\"",
+        ),
+        (
+            &|plant| object(plant, &format!("{OLD}new/77")),
+            "Pump",
+            "http://old.example/Pump/new/",
+            ErrorClass::Conflict,
+            "third base",
+        ),
+        (
+            &|plant| object(plant, &format!("{OLD}Pump/77")),
+            "Pump",
+            "http://old.example/",
+            ErrorClass::Conflict,
+            "third base",
+        ),
+        (
+            &|plant| {
+                put_namespace(
+                    &plant.store,
+                    "Bare",
+                    "http://bare.example/a",
+                    namespace::Generator::Manual,
+                );
+                insert_quad(
+                    &plant.store,
+                    "http://bare.example/a/",
+                    "http://e/p",
+                    Literal::from(1),
+                    "http://bare.example/a",
+                );
+            },
+            "Bare",
+            "http://bare.example/b/",
+            ErrorClass::Conflict,
+            "would both become",
+        ),
+    ];
+    for (prepare, name, base, class, words) in cases {
+        let plant = Plant::new();
+        prepare(&plant);
+        let before = (plant.quads(), plant.documents());
+        let error = plant.plan(name, base).unwrap_err();
+        assert_eq!(error.class, class, "{error}");
+        assert!(error.to_string().contains(words), "{words}: {error}");
+        assert_eq!((plant.quads(), plant.documents()), before, "{words}");
+    }
+}
+
+#[test]
+fn a_namespace_moves_into_its_own_base_and_out_of_it_again() {
+    let plant = Plant::new();
+    let before = plant.quads();
+    let plan = plant.plan("Pump", "http://old.example/").unwrap().unwrap();
+    assert!(plan.warnings.iter().any(|warning| warning.contains("`Motor`")), "{plan:?}");
+    let (plant, _) = plant.move_to("Pump", "http://old.example/Pump/plant/");
+    assert_eq!(plant.quads(), rebased(before.clone(), OLD, "http://old.example/Pump/plant/"));
+    let (plant, _) = plant.move_to("Pump", "http://old.example/");
+    assert!(plant.quads().iter().any(|quad| quad.starts_with("<http://old.example/Motor/1>")));
+    let (plant, _) = plant.move_to("Pump", "http://old.example/Pump");
+    let (plant, _) = plant.move_to("Pump", OLD);
+    assert_eq!(plant.quads(), before);
+    assert_eq!(plant.plan("Pump", OLD).unwrap(), None);
+}
+
+/// Prepares a store in which a move is refused.
+type Prepare<'a> = &'a dyn Fn(&Plant);
+
+/// Copies a folder.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_move_that_fails_at_any_write_continues_to_the_same_end() {
+    let Plant { dir: original, store, catalogue } = Plant::new();
+    drop((store, catalogue));
+    let start = || {
+        let dir = tempfile::tempdir().unwrap();
+        copy(original.path(), dir.path());
+        let store = open(dir.path());
+        Plant::reopen(dir, store)
+    };
+    let (whole, moved) = start().move_to("Pump", NEW);
+    let expected = (whole.quads(), whole.documents());
+    let mut interrupted = 0;
+    for nth in 1.. {
+        let plant = start();
+        let faults = Faults::inject_below(plant.dir.path());
+        faults.fail_nth(nth, Failure::Io, true);
+        let plan = plant.plan("Pump", NEW).unwrap().unwrap();
+        let begun = begin_move(plant.target(&plant.disk()), &plan);
+        let ended = begun.and_then(|()| plant.continue_move());
+        if ended.is_ok() {
+            assert!(interrupted > 10, "{interrupted}");
+            return;
+        }
+        let Plant { dir, store, catalogue } = plant;
+        drop((store, catalogue));
+        faults.clear_plan();
+        drop(faults);
+        let store = open(dir.path());
+        let plant = Plant::reopen(dir, store);
+        let pending = find_pending_move(&plant.store.read()).unwrap();
+        let plant = match pending {
+            Some(pending) => {
+                interrupted += 1;
+                assert_eq!((pending.name.as_str(), pending.uri_base.as_str()), ("Pump", NEW));
+                assert_eq!(plant.plan("Pump", NEW).unwrap_err().class, ErrorClass::Damaged);
+                assert_eq!(plant.continue_move().unwrap(), moved, "{nth}");
+                plant
+            }
+            // The last commit may be on disk although its sync failed.
+            None if plant.plan("Pump", NEW).unwrap().is_none() => plant,
+            None => plant.move_to("Pump", NEW).0,
+        };
+        assert_eq!(plant.quads(), expected.0, "{nth}");
+        assert_eq!(plant.documents(), expected.1, "{nth}");
+    }
+}
+
+#[test]
+fn a_full_disk_interrupts_a_move_which_continues_with_more_space() {
+    let plant = Plant::new();
+    let plan = plant.plan("Pump", NEW).unwrap().unwrap();
+    begin_move(plant.target(&plant.disk()), &plan).unwrap();
+    let full = Disk::new(plant.dir.path().to_owned(), u64::MAX);
+    let error = continue_move(plant.target(&full), &mut |_| {}, &mut |_, _| Ok(())).unwrap_err();
+    assert_eq!(error.class, ErrorClass::InsufficientStorage);
+    assert!(find_pending_move(&plant.store.read()).unwrap().is_some());
+    let error = begin_move(plant.target(&plant.disk()), &plan).unwrap_err();
+    assert!(error.detail.contains("penstock namespace move \"Pump\""), "{error}");
+    plant.continue_move().unwrap();
+    assert_eq!(plant.continue_move().unwrap_err().class, ErrorClass::NotFound);
+}
+
+fn rebase(from: &str, to: &str, other: Option<&str>) -> Rebase {
+    let (_dir, store) = crate::testing::open_store();
+    put_namespace(&store, "A", from, namespace::Generator::Manual);
+    if let Some(other) = other {
+        put_namespace(&store, "B", other, namespace::Generator::Manual);
+    }
+    let namespace = namespace::get(&store.read(), "A").unwrap().unwrap();
+    Rebase::read(&store.read(), &namespace, to).unwrap()
+}
+
+#[test]
+fn text_is_rewritten_where_an_iri_begins() {
+    let rebase = rebase("http://e/a/", "http://n/b", Some("http://e/a/other/"));
+    for (text, rewritten) in [
+        ("<http://e/a/x>", "<http://n/b/x>"),
+        ("p: http://e/a/\nq: 'http://e/a/q#'", "p: http://n/b/\nq: 'http://n/b/q#'"),
+        ("{p: http://e/a/, q: \"http://e/a/1\"}", "{p: http://n/b/, q: \"http://n/b/1\"}"),
+        ("http://x/?u=http://e/a/1", "http://x/?u=http://e/a/1"),
+        ("<http://e/a/other/1> <http://e/a/others>", "<http://e/a/other/1> <http://n/b/others>"),
+        ("http://e/ab", "http://e/ab"),
+        ("", ""),
+    ] {
+        assert_eq!(rebase.rewrite_text(text), rewritten, "{text}");
+    }
+}
+
+proptest! {
+    /// For any IRIs and bases, a second run changes nothing, and two objects never become one.
+    #[test]
+    fn what_is_not_refused_is_rewritten_once_and_stays_distinct(
+        from in "http://e(/[ab]){0,2}[/#]?", to in "http://e(/[ab]){0,2}[/#]?", other in "http://e(/[ab]){1,3}/",
+        iris in prop::collection::btree_set("http://e(/[ab]){0,4}[/#]?[ab]?", 1..20),
+    ) {
+        let (_dir, store) = crate::testing::open_store();
+        put_namespace(&store, "A", &from, namespace::Generator::Manual);
+        let other = Namespace { name: "B".to_owned(), uri_base: other, generator: namespace::Generator::Manual, created_at: String::new() };
+        let _ = store.transact(|t| namespace::put(t, other.clone()));
+        for iri in &iris {
+            insert_quad(&store, iri, "http://p/p", Literal::from(1), "http://p/g");
+        }
+        let Ok(Some(plan)) = plan_move(&store, "A", &to, &mut |_| {}) else { return Ok(()) };
+        let namespace = namespace::get(&store.read(), "A").unwrap().unwrap();
+        let rebase = Rebase::read(&store.read(), &namespace, &to).unwrap();
+        let moved: std::collections::BTreeSet<String> =
+            iris.iter().map(|iri| rebase.rewrite(iri).unwrap_or_else(|| iri.clone())).collect();
+        prop_assert_eq!(moved.len(), iris.len());
+        for iri in &moved {
+            prop_assert_eq!(rebase.rewrite(iri), None);
+        }
+        let changed = iris.iter().filter(|iri| rebase.rewrite(iri).is_some()).count();
+        prop_assert_eq!(plan.quads, changed as u64);
+    }
+}

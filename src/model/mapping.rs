@@ -338,7 +338,12 @@ impl Shape {
     /// stay.
     pub(crate) fn rewrite_iris(&mut self, rewrite: &impl Fn(&str) -> Option<String>) {
         // Names every member, so that a new one with IRIs is not forgotten.
-        let Self { namespace: _, fields, uri_prefix: _ } = self;
+        let Self { namespace: _, fields, uri_prefix: _, key: _, types } = self;
+        for rdf_type in types {
+            if let Some(iri) = rewrite(rdf_type.as_str()) {
+                *rdf_type = NamedNode::new_unchecked(iri);
+            }
+        }
         for Field { name: _, kind } in fields {
             let FieldKind::Property(property) = kind else { continue };
             let Property { predicate, is_array: _, required: _, value } = property;

@@ -167,6 +167,7 @@ impl Catalogue {
             check: &NoClient,
             caller: compiled.object.updated_by.as_deref().unwrap_or(UNKNOWN_CALLER),
             api_key: None,
+            write_scope: None,
             traceparent: None,
             idempotency_key: None,
             lists_objects: false,

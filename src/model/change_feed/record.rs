@@ -91,7 +91,7 @@ pub(crate) fn require_full_exports(
     objects: &[NamedNode],
     required: &mut BTreeSet<String>,
 ) -> Result<(), GatewayError> {
-    for view in watch.current_views(transaction)?.iter() {
+    for view in &watch.current_definitions(transaction)?.views {
         if required.contains(&view.id) || !shows_any(transaction, view, watch, objects)? {
             continue;
         }

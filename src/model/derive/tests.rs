@@ -138,7 +138,7 @@ fn every_field_name_gets_its_own_property() {
         names,
         [".", "a b", "a%20b", "null", "1", "-", "a:.", "#", "\"\\", "\u{2028}", "ä😀", "x/y", "w:"]
     );
-    let properties: std::collections::HashSet<_> = mapping
+    let properties: HashSet<_> = mapping
         .root
         .fields
         .iter()

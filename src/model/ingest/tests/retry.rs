@@ -5,7 +5,6 @@ use crate::ingest::{Answer, Body, Mode, Request, list_records};
 use crate::testing::Fixture;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::faults::{Failure, Faults};
-use std::sync::Arc;
 
 /// Rejects one object and returns its dead letter.
 fn reject(fixture: &Fixture, mode: Mode, object: &str) -> DeadLetter {
@@ -81,7 +80,7 @@ fn a_retry_has_the_mode_of_the_ingestion_and_the_rights_of_its_caller() {
     assert!(error.detail.contains("UPDATE changes only existing ones"), "{error}");
     fixture.insert("urn:a", "http://p/name", oxrdf::Literal::from("x"), "http://elsewhere/");
     let text = r#"{"uri": "urn:a", "name": "a"}"#;
-    let own = [Arc::new(fixture.business_object.clone())];
+    let own = [&fixture.business_object];
     let request = Request {
         api_key: Some("k"),
         write_scope: Some(&own),

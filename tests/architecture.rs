@@ -187,8 +187,8 @@ fn first_arguments(text: &str, function: &str) -> Vec<String> {
     calls.map(argument).collect()
 }
 
-/// A move of a namespace rewrites every document with IRIs. So its list must name all collections: whoever adds one
-/// decides there whether its documents have IRIs.
+/// A move of a namespace rewrites every document with IRIs. So its list must name all collections: a change that adds
+/// one decides there whether its documents have IRIs.
 #[test]
 fn the_list_of_collections_is_complete() {
     let mut paths = Vec::new();

@@ -94,8 +94,8 @@ fn run_move(
         None => {
             let PendingMove { name, uri_base } = wanted;
             let mut on_progress = |progress: MoveProgress| {
-                let MoveProgress { read, quads, .. } = progress;
-                report.show(&format!("{read} quads checked, {quads} of them to be rewritten"));
+                let MoveProgress { checked, quads, .. } = progress;
+                report.show(&format!("{checked} quads checked, {quads} of them to be rewritten"));
             };
             let plan = moving::plan_move(&store, name, uri_base, &mut on_progress).map_err(text)?;
             let Some(plan) = plan else { return Ok(MoveEnd::Unchanged) };
@@ -117,10 +117,8 @@ fn run_move(
     let moved = moving::continue_move(
         target,
         &mut |progress| {
-            let MoveProgress { read, quads, documents } = progress;
-            report.show(&format!(
-                "{read} quads read; {quads} quads and {documents} documents rewritten"
-            ));
+            let MoveProgress { quads, documents, .. } = progress;
+            report.show(&format!("{quads} quads and {documents} documents rewritten"));
         },
         &mut |transaction, moved| {
             audit::add_event_offline(transaction, max_events, &data_events::move_event(moved))

@@ -197,10 +197,10 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
         (
             "an unknown mode",
             client.post(
-                "/api/v1/business-objects/Meters?mode=MERGE",
+                "/api/v1/business-objects/Meters?mode=PATCH",
                 r#"{"data":[{"label":"Two"}]}"#,
             ),
-            Expected { status: 400, detail: "MERGE", ..INVALID },
+            Expected { status: 400, detail: "PATCH", ..INVALID },
         ),
         (
             "a missing Business Object",

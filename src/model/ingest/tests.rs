@@ -9,6 +9,7 @@ mod fixture;
 mod idempotency;
 mod lines;
 mod log;
+mod merge;
 mod records;
 mod replace;
 mod retry;

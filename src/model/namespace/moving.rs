@@ -35,7 +35,7 @@ use crate::change_feed::Watch;
 use crate::{catalogue, natural_key};
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Store, Transaction};
+use penstock_store::{Format, Store, Transaction};
 pub(crate) use record::list_earlier_iris;
 use record::{StoredMove, read_last_move};
 
@@ -53,8 +53,8 @@ pub struct MoveTarget<'a> {
 /// The progress of a move.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MoveProgress {
-    /// The number of quads that this pass has read.
-    pub read: u64,
+    /// The number of quads that were checked; 0 once the move has begun.
+    pub checked: u64,
     /// The number of quads that the move has rewritten, or that it would rewrite.
     pub quads: u64,
     /// The number of documents that the move has rewritten.
@@ -69,19 +69,21 @@ pub type FinishHook<'a> =
 ///
 /// # Errors
 /// - `ErrorClass::InsufficientStorage` if the disk is full up to its reserve
-/// - `ErrorClass::Conflict` if a move is in progress
+/// - `ErrorClass::Damaged` if a move is in progress
 pub fn begin_move(target: MoveTarget<'_>, plan: &MovePlan) -> Result<(), GatewayError> {
     target.disk.check_reserve()?;
     target.store.transact::<_, GatewayError>(|transaction| {
         if let Some(pending) = find_pending_move(transaction)? {
             return Err(pending.to_error());
         }
+        // An older version would open a store with an unfinished move.
+        transaction.require_format(Format::V3);
         Ok(StoredMove::new(plan).write(transaction, transaction.sequence())?)
     })?;
     Ok(())
 }
 
-/// Continues and finishes the move in progress. `on_progress` is called after each page of quads and each commit.
+/// Continues and finishes the move in progress. `on_progress` is called after each commit.
 /// Blocking.
 ///
 /// # Errors
@@ -97,7 +99,7 @@ pub fn continue_move(
         GatewayError::new(ErrorClass::NotFound, "no move of a namespace is in progress")
     })?;
     let rebase = stored.read_rebase(&target.store.read())?;
-    let mut run = Run { target, rebase, key, stored, on_progress, read: 0 };
+    let mut run = Run { target, rebase, key, stored, on_progress };
     run.rewrite_quads()?;
     run.rewrite_documents()?;
     natural_key::rebuild_index(target.store)?;
@@ -113,8 +115,6 @@ struct Run<'a> {
     /// The document as the last commit left it.
     stored: StoredMove,
     on_progress: &'a mut dyn FnMut(MoveProgress),
-    /// The number of quads that this run has read.
-    read: u64,
 }
 
 impl Run<'_> {
@@ -137,7 +137,7 @@ impl Run<'_> {
 
     fn report_progress(&mut self) {
         let StoredMove { quads, documents, .. } = self.stored;
-        (self.on_progress)(MoveProgress { read: self.read, quads, documents });
+        (self.on_progress)(MoveProgress { checked: 0, quads, documents });
     }
 
     fn finish(mut self, hook: FinishHook<'_>) -> Result<FinishedMove, GatewayError> {

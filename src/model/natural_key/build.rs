@@ -86,7 +86,10 @@ impl KeyBuild {
         if remaining.is_empty() && is_complete {
             return Ok(());
         }
-        let count = remaining.len();
+        let objects = match remaining.len() {
+            1 => "1 stored object has no value for it, or shares one".to_owned(),
+            count => format!("{count} stored objects have no value for it, or share one"),
+        };
         let at_least = if is_complete { "" } else { "at least " };
         let findings = remaining.into_iter().take(MAX_NAMED).map(|uri| {
             Ok(Finding { place: Place::Whole, message: self.key.describe_problem(read, &uri)? })
@@ -94,8 +97,7 @@ impl KeyBuild {
         Err(GatewayError::with_findings(
             ErrorClass::Conflict,
             format!(
-                "the key of the namespace `{}` cannot take effect: {at_least}{count} stored objects have no value for it, or \
-                 share one; correct or delete them first",
+                "the key of the namespace `{}` cannot take effect: {at_least}{objects}; correct or delete them first",
                 self.key.namespace.name
             ),
             findings.collect::<Result<_, Error>>()?,

@@ -23,7 +23,7 @@ pub struct DeletionEffects {
     pub objects: Result<DeletionCount, GatewayError>,
     /// The number of its exports that are not delivered yet; they still are.
     pub waiting_export_count: usize,
-    /// The number of API keys for it that the caller may manage; those that name no other become useless.
+    /// The number of API keys for it that the caller may manage. A key that names no other becomes useless.
     pub key_count: usize,
 }
 

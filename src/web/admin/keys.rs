@@ -182,7 +182,7 @@ fn build_new_key_page(
 pub(crate) async fn create_key(req: &mut Request, depot: &mut Depot) -> PageResult {
     let (form, gateway) = (take_form(depot), gateway(depot)?);
     let mut members = form.to_members(&["name", "role"]);
-    // Not only those that exist: a key for one that was just deleted must not become a key for all.
+    // Includes deleted Business Objects: a key for one that was just deleted must not become a key for all.
     let ticked: Vec<Json> =
         form.ticked_below(CHOICE_PREFIX).map(|id| Json::String(id.to_owned())).collect();
     if !ticked.is_empty() {

@@ -328,7 +328,7 @@ fn open(stored: &[String]) -> Fixture {
 }
 
 fn any_mode() -> impl Strategy<Value = Mode> {
-    prop_oneof![Just(Mode::Add), Just(Mode::Replace), Just(Mode::Update)]
+    prop_oneof![Just(Mode::Add), Just(Mode::Replace), Just(Mode::Update), Just(Mode::Merge)]
 }
 
 proptest! {

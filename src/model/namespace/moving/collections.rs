@@ -1,7 +1,7 @@
 //! All collections of documents, and what a move does with each.
 //!
-//! A test (`tests/architecture.rs`) compares the list with the source code of all crates: whoever adds a collection
-//! decides here.
+//! A test (`tests/architecture.rs`) compares the list with the source code of all crates. A change that adds a collection
+//! decides here whether its documents have IRIs.
 use super::record::MOVES;
 use super::{Rebase, Run};
 use crate::{catalogue, change_feed, ingest, namespace, natural_key};

@@ -115,7 +115,7 @@ impl Check<'_> {
                 progress.quads += u64::from(self.rebase.rewrite_quad(quad).is_some());
                 self.check_quad(quad)?;
             }
-            progress.read += page.len() as u64;
+            progress.checked += page.len() as u64;
             on_progress(progress);
             if self.refused.len() >= MAX_FINDINGS {
                 break;

@@ -37,10 +37,7 @@ impl Run<'_> {
                 }
                 ControlFlow::Continue(())
             })?;
-            self.read += read;
-            if page.is_empty() {
-                self.report_progress();
-            } else {
+            if !page.is_empty() {
                 self.commit_quads(&page)?;
             }
         }

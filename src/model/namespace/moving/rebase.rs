@@ -5,7 +5,7 @@
 //!
 //! Invariant: what was rewritten is not rewritten again, so that a move can start from the beginning after a power cut.
 //! If the new base lies in the old one, IRIs below the new base count as rewritten. [`Rebase::check`] finds the IRIs
-//! for which none of this can be decided by the IRI alone; a store with such an IRI refuses the move.
+//! for which the IRI itself does not decide this; a store with such an IRI refuses the move.
 use super::{is_below, with_base};
 use crate::namespace::{self, Namespace};
 use oxrdf::{GraphName, NamedNode, NamedNodeRef, NamedOrBlankNode, Quad, Term};
@@ -82,7 +82,7 @@ impl Rebase {
         })
     }
 
-    /// Returns the text with the IRIs of the namespace rewritten: those that begin after white space, a quotation mark,
+    /// Returns the text with the IRIs of the namespace rewritten if they begin after white space, a quotation mark,
     /// `<`, a bracket or a comma.
     pub(crate) fn rewrite_text(&self, text: &str) -> String {
         let (base, prefix) = (&self.from.uri_base, self.from.identifier_prefix());

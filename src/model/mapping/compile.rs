@@ -152,7 +152,8 @@ impl Compiler {
         };
         self.root_namespace = namespace.as_ref().ok().cloned();
         let unknown_fields = self.read_unknown_fields(&definition, &place);
-        let root = self.compile_shape(&definition, namespace, &place);
+        let fields = self.compile_fields(&definition, &place);
+        let root = self.compile_shape(&definition, namespace, fields, &place);
         if let Ok(root) = &root {
             self.read_label(&definition, &root.fields);
         }
@@ -169,14 +170,14 @@ impl Compiler {
         Ok((mapping.root, unknown_fields))
     }
 
-    /// Reads what all objects have, the root and nested ones: fields, key and types.
+    /// Reads the key and the types of an object, the root or a nested one.
     fn compile_shape(
         &mut self,
         definition: &Definition<'_>,
         namespace: Checked<String>,
+        fields: Checked<Vec<Field>>,
         place: &Position<'_>,
     ) -> Checked<Shape> {
-        let fields = self.compile_fields(definition, place);
         let types = self.read_types(definition, place);
         let mut shape = Shape::new(namespace?, fields?);
         shape.key = self.read_key(definition, &shape, place)?;

@@ -28,8 +28,8 @@ async fn a_deletion_continues_when_the_disk_has_space_again() {
     let watch = gateway.catalogue.watch();
     ingest_body(&gateway.store, watch, &pumps, Mode::Add, &body).unwrap();
     let faults = Faults::inject_below(dir.path());
-    // The commit that begins the deletion takes some of these operations.
-    faults.fail_nth(7, Failure::DiskFull, true);
+    // The commit that begins the deletion, and raises the format of the store, takes some of these operations.
+    faults.fail_nth(16, Failure::DiskFull, true);
     let begun = begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any).await;
     begun.unwrap();
     while faults.first_failure().is_none() {

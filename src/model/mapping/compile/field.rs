@@ -248,7 +248,8 @@ impl Compiler {
                     )),
                     Err(ErrorReported) => Err(ErrorReported),
                 };
-                let shape = self.compile_shape(definition, namespace, place);
+                let fields = self.compile_fields(definition, place);
+                let shape = self.compile_shape(definition, namespace, fields, place);
                 return Ok((path?.and_then(|(_, path)| path.predicate), Value::Object(shape?)));
             }
             Type::Resource => Ok(Value::Resource),

@@ -47,12 +47,13 @@ impl Compiler {
         if indexes.is_empty() {
             return Ok(KeyDefinition::Empty);
         }
-        if scope == KeyScope::Namespace && !matches!(place, Position::Root) {
-            self.warn(at, place, format!(
+        let is_stated = definition.get("keyScope").is_some();
+        if scope == KeyScope::Namespace && !is_stated && !matches!(place, Position::Root) {
+            self.warn(at, place, format_args!(
                 "the key identifies these objects in the whole namespace `{}`, not only in their parent; write \
                  `keyScope: parent` if the values are unique only there, or `keyScope: namespace` to confirm it",
                 shape.namespace
-            ), definition.get("keyScope").is_none());
+            ));
         }
         Ok(KeyDefinition::Fields(KeyFields { indexes, scope }))
     }
@@ -75,8 +76,8 @@ impl Compiler {
         }
     }
 
-    fn warn(&mut self, at: Location, place: &Position<'_>, message: String, applies: bool) {
-        if applies && self.warnings.len() < MAX_WARNINGS {
+    fn warn(&mut self, at: Location, place: &Position<'_>, message: impl std::fmt::Display) {
+        if self.warnings.len() < MAX_WARNINGS {
             self.warnings.push(at.to_finding(format!("{place}: {message}")));
         }
     }
@@ -164,12 +165,11 @@ fn find_key_field(shape: &Shape, name: &str) -> Result<usize, String> {
     if property.is_array {
         return Err("it is an array, and a key has single values".to_owned());
     }
-    match &property.value {
-        Value::Resource => {}
-        Value::Literal(Literal::Number | Literal::Boolean) | Value::Object(_) => {
-            return Err(format!("a key has fields of the types {}", format_list(KEY_TYPES)));
-        }
-        Value::Literal(_) => {}
+    if matches!(
+        &property.value,
+        Value::Literal(Literal::Number | Literal::Boolean) | Value::Object(_)
+    ) {
+        return Err(format!("a key has fields of the types {}", format_list(KEY_TYPES)));
     }
     if !property.required {
         return Err("it is not required; add `required: true`".to_owned());

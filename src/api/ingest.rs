@@ -115,7 +115,7 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         mode,
         on_error,
         idempotency_key: read_idempotency_key(req)?,
-        condition: read_condition(req, media_type)?,
+        condition: read_condition(req, media_type, on_error)?,
         lists_objects,
         trace: trace(depot),
     };
@@ -126,11 +126,17 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
 fn read_condition(
     req: &Request,
     media_type: MediaType,
+    on_error: OnError,
 ) -> Result<Option<ObjectCondition>, Problem> {
     let Some(tags) = read_if_match_tags(req)? else { return Ok(None) };
     if media_type == MediaType::NdJson {
         return Err(Problem::malformed(
             "If-Match is the state of one object; send it as application/json",
+        ));
+    }
+    if on_error == OnError::Skip {
+        return Err(Problem::malformed(
+            "If-Match cannot be combined with onError=skip: a later retry would not check it",
         ));
     }
     Ok(Some(if tags.is_empty() { ObjectCondition::Exists } else { ObjectCondition::HasTag(tags) }))

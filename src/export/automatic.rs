@@ -277,7 +277,7 @@ impl ExportPlan {
         let has_schedule = |id: &str| self.by_id.get(id).is_some_and(|p| p.schedule.is_some());
         schedule::retain_schedules(store, has_schedule)?;
         inner.waiting.retain(|id| self.by_id.contains_key(id));
-        change_feed::clean_up_all(store)?;
+        change_feed::clean_up_all(store, inner.options.catalogue.watch())?;
         Ok(())
     }
 

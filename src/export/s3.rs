@@ -117,7 +117,9 @@ impl Bucket {
     /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
     pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
         if let Some(metadata) = &delivery.metadata {
-            self.deliver_metadata(metadata, delivery.unclear_since).await?;
+            // Nothing is known about the file yet.
+            let certain = |failure| DeliveryFailure { outcome_unknown: false, ..failure };
+            self.deliver_metadata(metadata, delivery.unclear_since).await.map_err(certain)?;
         }
         let (entry, unclear) = (delivery.entry, delivery.may_be_stored);
         let (uploads, uplink) = (delivery.uploads, delivery.uplink);
@@ -178,9 +180,12 @@ impl Bucket {
         let stored = self.put_object(entry, None, body, overwrite).await?;
         let unconfirmed = |failure| DeliveryFailure { outcome_unknown: stored, ..failure };
         match self.query_object(entry).await.map_err(unconfirmed)? {
-            // If an object exists that may not be read, an earlier attempt has stored it. If another gateway has, the
-            // file is a conflict too.
-            StoredObject::SameExport | StoredObject::Unreadable => Ok(()),
+            StoredObject::SameExport => Ok(()),
+            // This attempt has stored it, or an earlier one.
+            StoredObject::Unreadable if stored || entry.attempts > 0 => Ok(()),
+            StoredObject::Unreadable => {
+                Err(self.conflict_failure(entry, "an object that these credentials may not read"))
+            }
             StoredObject::Foreign(whose) => Err(self.conflict_failure(entry, &whose)),
             StoredObject::Missing | StoredObject::Damaged => Err(self.not_stored_failure()),
         }

@@ -34,7 +34,7 @@ use tokio::sync::Notify;
 
 pub use deletion::DeletionCount;
 pub(super) use deletion::being_deleted_error;
-pub(super) use entry::{find_namespace_user, list_stored, read_version};
+pub(super) use entry::{find_namespace_user, list_keyed_namespaces, list_stored, read_version};
 pub(super) use rebase::{preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
 
@@ -263,7 +263,7 @@ impl Catalogue {
                 self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
             mapping.resolve_namespaces(transaction)?;
             natural_key::check_keys(transaction, id, &mapping)?;
-            key_builds.verify(transaction)?;
+            key_builds.verify(transaction, &mapping)?;
             let object = BusinessObject {
                 id: before
                     .as_ref()
@@ -377,6 +377,7 @@ impl Catalogue {
             let mapping = &compiled.mapping;
             let changed =
                 self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
+            natural_key::check_keys(transaction, Some(id), mapping)?;
             let all = namespace::list(transaction, None, usize::MAX)?;
             let warnings =
                 self.collect_warnings_in(transaction, &all, compiled, &list_created(&changed))?;

@@ -230,6 +230,21 @@ impl Mapping {
         }
     }
 
+    /// Returns every namespace whose objects have a key in this mapping, each once.
+    pub(super) fn keyed_namespaces(&self) -> Vec<String> {
+        fn collect(shape: &Shape, names: &mut Vec<String>) {
+            if shape.key_fields().is_some() && !names.contains(&shape.namespace) {
+                names.push(shape.namespace.clone());
+            }
+            for (_, _, nested) in shape.iter_nested() {
+                collect(nested, names);
+            }
+        }
+        let mut names = Vec::new();
+        collect(&self.root, &mut names);
+        names
+    }
+
     /// Returns whether versions that know only the first formats of a store would misread the mapping, or ignore what it
     /// protects.
     pub(super) fn needs_newer_format(&self) -> bool {

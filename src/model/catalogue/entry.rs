@@ -21,6 +21,9 @@ pub(super) struct StoredDefinition {
     pub(super) object: BusinessObject,
     /// The namespaces that the definition names, so that their use can be checked without compiling the mapping.
     namespaces: Vec<String>,
+    /// The namespaces whose objects have a key in the mapping.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    keyed_namespaces: Vec<String>,
     /// The conditions as the client gave them, if they differ from the stored form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) given_conditions: Option<Vec<Condition>>,
@@ -39,7 +42,8 @@ impl StoredDefinition {
         let expanded = compiled.expand_conditions();
         let given = std::mem::replace(&mut object.definition.conditions, expanded);
         let given_conditions = (given != object.definition.conditions).then_some(given);
-        Self { object, namespaces, given_conditions }
+        let keyed_namespaces = compiled.mapping.keyed_namespaces();
+        Self { object, namespaces, keyed_namespaces, given_conditions }
     }
 
     /// Returns the Business Object with its conditions as given, and the conditions as terms.
@@ -192,6 +196,19 @@ pub(crate) fn find_namespace_user(
         }
     })?;
     Ok(user)
+}
+
+/// Returns each namespace whose objects have a key in a stored definition, with the name of its Business Object.
+pub(crate) fn list_keyed_namespaces(read: &impl Read) -> Result<Vec<(String, String)>, Error> {
+    let mut all = Vec::new();
+    for_each_document(read, |_, document| {
+        if let Ok(stored) = serde_json::from_slice::<StoredDefinition>(document) {
+            let name = &stored.object.definition.name;
+            all.extend(stored.keyed_namespaces.into_iter().map(|keyed| (keyed, name.clone())));
+        }
+        ControlFlow::Continue(())
+    })?;
+    Ok(all)
 }
 
 /// Returns every stored definition that can be read, compiled if possible.

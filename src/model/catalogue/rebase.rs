@@ -81,9 +81,13 @@ struct Rewritten {
 /// # Errors
 /// Returns the reason why it cannot be rewritten as text.
 fn rewrite(stored: &mut StoredDefinition, rebase: &Rebase) -> Result<Rewritten, String> {
+    let (mut is_changed, mut warning) = (false, None);
+    if let Some(deletion) = &mut stored.object.deleting {
+        // Its members have other URIs now, so the pass begins again.
+        is_changed |= deletion.after.take().is_some();
+    }
     let definition = &mut stored.object.definition;
     let name = &definition.name;
-    let (mut is_changed, mut warning) = (false, None);
     for namespace in &mut definition.namespaces {
         if namespace.name == rebase.to().name
             && let Some(base) = &mut namespace.uri_base

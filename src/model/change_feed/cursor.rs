@@ -1,4 +1,5 @@
 //! The export progress of a Business Object, and the set of changed objects.
+use super::watch::Watch;
 use super::{AGES, CHANGES, CURSORS, WATCHED, decode_u64};
 use crate::namespace::moving::Rebase;
 use crate::natural_key;
@@ -233,8 +234,8 @@ pub fn clean_up(store: &Store, id: &str) -> Result<(), Error> {
 
 /// Runs [`clean_up`] for every Business Object with records, including deleted ones, and removes the entries of unused
 /// natural keys. Blocking.
-pub fn clean_up_all(store: &Store) -> Result<(), GatewayError> {
-    natural_key::remove_unused_entries(store)?;
+pub fn clean_up_all(store: &Store, watch: &Watch) -> Result<(), GatewayError> {
+    natural_key::remove_unused_entries(store, watch)?;
     for collection in [CHANGES, AGES] {
         let mut after = Vec::new();
         loop {

@@ -49,6 +49,8 @@ pub(crate) struct WatchedDefinitions {
     pub(super) views: Vec<WatchedView>,
     /// The natural keys, each namespace once.
     pub(crate) keys: Vec<NaturalKey>,
+    /// Whether a definition cannot be compiled, so that its keys are unknown.
+    has_unknown_keys: bool,
     /// The filters that members of the Business Objects satisfy. If this version of the gateway cannot determine the
     /// members of one, its filter has no condition.
     pub(crate) members: Vec<SubjectFilter>,
@@ -218,6 +220,19 @@ impl Watch {
         all.retain(|build| !builds.iter().any(|ended| Arc::ptr_eq(ended, build)));
     }
 
+    /// Returns whether entries of the index that begin with this digest are used, or may be: a definition has their key, or
+    /// cannot be compiled, or the index of their key is being created.
+    pub(crate) fn uses_key_digest(
+        &self,
+        read: &impl Read,
+        digest: &[u8],
+    ) -> Result<bool, GatewayError> {
+        let definitions = self.current_definitions(read)?;
+        Ok(definitions.has_unknown_keys
+            || definitions.keys.iter().any(|key| key.has_digest(digest))
+            || self.key_builds().iter().any(|build| build.has_digest(digest)))
+    }
+
     /// Returns the natural keys whose index is being created.
     pub(super) fn key_builds(&self) -> Vec<Arc<KeyBuild>> {
         self.inner.key_builds.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -229,6 +244,7 @@ impl WatchedDefinitions {
         let mut definitions = Self::default();
         for (object, compiled) in catalogue::list_stored(read)? {
             let mut filter = None;
+            definitions.has_unknown_keys |= compiled.is_none();
             if let Some(compiled) = &compiled {
                 for key in natural_key::collect_keys(read, &compiled.mapping)? {
                     natural_key::merge_key(&mut definitions.keys, key);

@@ -7,6 +7,7 @@ use crate::namespace::{self, Generator};
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
+use penstock_store::Read as _;
 
 /// The key that an object of the request gives.
 enum GivenKey {
@@ -138,14 +139,17 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         let GivenKey::Complete(key_uri) = self.read_given_key(node, None) else { return Ok(None) };
         match self.match_key(node.shape, &key_uri)? {
             KeyMatch::One(uri) => Ok(Some(uri)),
-            KeyMatch::None => Ok(Some(key_uri)),
+            // An object with this URI that lost its key values is not the one that is meant.
+            KeyMatch::None if self.transaction.quads_about(&key_uri.clone().into())?.is_empty() => {
+                Ok(Some(key_uri))
+            }
             KeyMatch::Several(found) => {
                 self.findings.add_conflict(&node.pointer, describe_several(&found));
                 Ok(None)
             }
-            KeyMatch::UriTaken => {
+            KeyMatch::None | KeyMatch::UriTaken => {
                 let message = format!(
-                    "no object has this key, and {} has another key now; give the uri of the object",
+                    "no object has this key, and {} has another key now, or none; give the uri of the object",
                     key_uri.as_str()
                 );
                 self.findings.add_conflict(&node.pointer, message);

@@ -344,7 +344,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             ) = (self.mode, &property.value, &quad.object)
             {
                 self.orphans.suspect(uri.clone(), shape);
-                if self.mode == Mode::Merge {
+                if self.mode == Mode::Merge && !kept.contains(&quad.object) {
                     self.unlinked.push((field_pointer(target.pointer, field), uri.clone()));
                 }
             }

@@ -5,9 +5,9 @@
 //! another object, is a problem. The commit of the definition checks the problems again and fails if one remains.
 use super::definition::remove_entries;
 use super::{KeyMatch, NaturalKey, collect_keys, merge_key, update_index};
-use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::mapping::Mapping;
+use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_store::{Error, Read, Store, SubjectFilter, Transaction};
@@ -37,6 +37,11 @@ pub(crate) struct KeyBuilds<'w> {
 }
 
 impl KeyBuild {
+    /// Returns whether the entries of the key begin with this digest.
+    pub(crate) fn has_digest(&self, digest: &[u8]) -> bool {
+        self.key.has_digest(digest)
+    }
+
     /// Updates the index in a commit that changed these subjects, and records problems.
     pub(crate) fn update(
         &self,
@@ -166,11 +171,33 @@ impl NaturalKey {
 }
 
 impl KeyBuilds<'_> {
-    /// Checks, in the commit of the definition, that every object has its own key.
+    /// Checks, in the commit of the definition, that the index of every key of its mapping is complete, and that every
+    /// object has its own key. A namespace that this commit creates may have objects already, from an RDF document; their
+    /// index was not created.
     ///
     /// # Errors
-    /// `ErrorClass::Conflict` with the number of objects without one, and the first ten.
-    pub(crate) fn verify(&self, transaction: &Transaction<'_>) -> Result<(), GatewayError> {
+    /// `ErrorClass::Conflict` with the number of objects without a key, and the first ten.
+    pub(crate) fn verify(
+        &self,
+        transaction: &Transaction<'_>,
+        mapping: &Mapping,
+    ) -> Result<(), GatewayError> {
+        let known = self.watch.current_definitions(transaction)?;
+        for key in collect_keys(transaction, mapping)? {
+            let mut indexed = known.keys.iter().chain(self.builds.iter().map(|build| &build.key));
+            if !indexed.any(|indexed| key.is_part_of(indexed))
+                && namespace::has_data(transaction, &key.namespace)?
+            {
+                let name = &key.namespace.name;
+                return Err(GatewayError::new(
+                    ErrorClass::Conflict,
+                    format!(
+                        "the graph of the new namespace {name:?} has objects already, which need an index of the key; create \
+                         the namespace first with PUT /api/v1/namespaces/{name}, then send the definition again"
+                    ),
+                ));
+            }
+        }
         self.builds.iter().try_for_each(|build| build.verify(transaction))
     }
 }
@@ -183,7 +210,7 @@ impl Drop for KeyBuilds<'_> {
 
 /// Creates the index of all keys again, after the URIs of their objects changed. Nothing else may use the store. Blocking.
 pub(crate) fn rebuild_index(store: &Store) -> Result<(), GatewayError> {
-    remove_entries(store, b"")?;
+    remove_entries(store, b"", &|_| Ok(false))?;
     let mut keys = Vec::new();
     {
         let read = store.read();
@@ -202,7 +229,7 @@ pub(crate) fn rebuild_index(store: &Store) -> Result<(), GatewayError> {
 }
 
 /// Creates the index of each key of a mapping that no stored definition has yet. Blocking. It takes effect with a commit
-/// that calls [`KeyBuilds::verify`]. Without one, its entries are removed at the next start.
+/// that calls [`KeyBuilds::verify`]. Without one, its entries are removed later.
 ///
 /// # Errors
 /// `ErrorClass::Conflict` if there are objects without a key of their own.

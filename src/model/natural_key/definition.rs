@@ -1,11 +1,12 @@
 //! The natural keys of mappings. All mappings that give the objects of a namespace a key must agree on it.
 use super::{KeyParent, KeyPart, NaturalKey, index};
 use crate::catalogue;
+use crate::change_feed::Watch;
 use crate::mapping::{KeyDefinition, KeyScope, Mapping, Shape};
 use crate::namespace::{self, Generator, Namespace};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{DocumentRange, Error, Read, Store, Transaction};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 /// The number of entries that one commit removes.
 const ENTRIES_PER_CLEANUP: usize = 1000;
@@ -95,6 +96,11 @@ impl NaturalKey {
         };
         key.digest = key.compute_digest();
         Ok(Some(key))
+    }
+
+    /// Returns whether the entries of the key begin with this digest.
+    pub(crate) fn has_digest(&self, digest: &[u8]) -> bool {
+        self.digest == digest
     }
 
     /// Returns whether the index has the entries of this key if it has those of `other`.
@@ -196,27 +202,49 @@ fn invalid_key_error(message: String) -> GatewayError {
 ///
 /// # Errors
 /// `ErrorClass::Conflict`.
-pub(crate) fn check_new_base(
-    transaction: &Transaction<'_>,
-    new: &Namespace,
-) -> Result<(), GatewayError> {
-    for (object, compiled) in catalogue::list_stored(transaction)? {
-        let Some(compiled) = compiled else { continue };
-        for key in collect_keys(transaction, &compiled.mapping)? {
-            let other = &key.namespace;
-            if other.name != new.name && new.uri_base.starts_with(&key.prefix) {
-                return Err(GatewayError::new(
-                    ErrorClass::Conflict,
-                    format!(
-                        "the base {:?} begins with the base {:?} of the namespace {:?}, whose objects have a key in the \
-                         Business Object {:?}; a key could be equal to an identifier in the new namespace. Choose another base",
-                        new.uri_base, other.uri_base, other.name, object.definition.name
-                    ),
-                ));
-            }
+pub(crate) fn check_new_base(read: &impl Read, new: &Namespace) -> Result<(), GatewayError> {
+    for (name, business_object) in catalogue::list_keyed_namespaces(read)? {
+        let Some(other) = namespace::get(read, &name)? else { continue };
+        if name != new.name && new.uri_base.starts_with(&other.identifier_prefix()) {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!(
+                    "the base {:?} begins with the base {:?} of the namespace {name:?}, whose objects have a key in the \
+                     Business Object {business_object:?}; a key could be equal to an identifier in the new namespace. Choose \
+                     another base",
+                    new.uri_base, other.uri_base
+                ),
+            ));
         }
     }
     Ok(())
+}
+
+/// Checks the new base of a namespace that has data: keys must not be equal to identifiers in another namespace.
+///
+/// # Errors
+/// `ErrorClass::Conflict`.
+pub(crate) fn check_moved_base(
+    read: &impl Read,
+    moved: &Namespace,
+    others: &[Namespace],
+) -> Result<(), GatewayError> {
+    check_new_base(read, moved)?;
+    let mut keyed = catalogue::list_keyed_namespaces(read)?.into_iter();
+    let prefix = moved.identifier_prefix();
+    let inside = others.iter().find(|other| other.uri_base.starts_with(&prefix));
+    match (keyed.find(|(name, _)| *name == moved.name), inside) {
+        (Some((_, business_object)), Some(inside)) => Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!(
+                "the base {:?} is a prefix of the base {:?} of the namespace {:?}, and the Business Object \
+                 {business_object:?} gives the objects of {:?} a key; a key could be equal to an identifier there. Choose \
+                 another base",
+                moved.uri_base, inside.uri_base, inside.name, moved.name
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Checks that a new mapping does not leave out a key that the stored one has. An empty key (`key: []`) removes it.
@@ -255,34 +283,32 @@ pub(crate) fn check_omitted_key(before: &Mapping, after: &Mapping) -> Result<(),
     ))
 }
 
-/// Removes the entries of keys that no definition has any more, in small commits. Blocking.
-pub(crate) fn remove_unused_entries(store: &Store) -> Result<(), GatewayError> {
-    let mut used = HashSet::new();
-    let read = store.read();
-    for (_, compiled) in catalogue::list_stored(&read)? {
-        // The keys of a definition that this version cannot compile are unknown.
-        let Some(compiled) = compiled else { return Ok(()) };
-        used.extend(collect_keys(&read, &compiled.mapping)?.iter().map(|key| key.digest.to_vec()));
-    }
-    drop(read);
+/// Removes the entries of keys that no definition has any more and for which none is being created, in small commits.
+/// Blocking.
+pub(crate) fn remove_unused_entries(store: &Store, watch: &Watch) -> Result<(), GatewayError> {
     let mut after = Vec::new();
     loop {
         let range = DocumentRange { after: Some(&after), limit: 1, ..DocumentRange::default() };
         let found = store.read().read_documents(index::COLLECTION, range)?;
         let Some((entry, _)) = found.into_iter().next() else { return Ok(()) };
         let digest = entry.get(..index::KEY_DIGEST_BYTES).unwrap_or(&entry).to_vec();
-        if !used.contains(&digest) {
-            remove_entries(store, &digest)?;
-        }
+        remove_entries(store, &digest, &|transaction| watch.uses_key_digest(transaction, &digest))?;
         // No entry of the digest sorts after this.
         after = [digest.as_slice(), &[u8::MAX; 32]].concat();
     }
 }
 
-/// Removes all entries that begin with a digest.
-pub(super) fn remove_entries(store: &Store, digest: &[u8]) -> Result<(), GatewayError> {
+/// Removes all entries that begin with a digest, until `is_used` returns true in a commit.
+pub(super) fn remove_entries(
+    store: &Store,
+    digest: &[u8],
+    is_used: &dyn Fn(&Transaction<'_>) -> Result<bool, GatewayError>,
+) -> Result<(), GatewayError> {
     loop {
-        let (removed, _) = store.transact::<_, Error>(|transaction| {
+        let (removed, _) = store.transact::<_, GatewayError>(|transaction| {
+            if is_used(transaction)? {
+                return Ok(0);
+            }
             let range = DocumentRange {
                 prefix: digest,
                 limit: ENTRIES_PER_CLEANUP,

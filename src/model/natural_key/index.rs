@@ -5,8 +5,9 @@
 //! | `natural-keys` | digest of namespace, properties and scope (8 bytes), digest of the key's URI (16 bytes), URI of the object | Empty. |
 //!
 //! An entry is verified when it is used, so one that is out of date does no harm. Entries of a key that no definition has
-//! any more are removed at the next start.
+//! any more are removed after the definitions change.
 use super::NaturalKey;
+use crate::mapping::{Literal, Value};
 use oxrdf::{NamedNode, Term};
 use penstock_store::{DocumentRange, Error, Pattern, Read, Transaction};
 use sha2::{Digest, Sha256};
@@ -101,7 +102,7 @@ impl NaturalKey {
         add(self.parent.as_ref().map_or("", |parent| &parent.prefix));
         for part in &self.parts {
             add(part.predicate.as_str());
-            add(&format!("{:?}", part.value));
+            add(&describe_value(&part.value));
         }
         digest.finalize().first_chunk().copied().unwrap_or_default()
     }
@@ -144,6 +145,23 @@ impl NaturalKey {
             }
         }
         Ok(affected.into_iter().collect::<Vec<_>>().into())
+    }
+}
+
+/// Returns a name of the kind of value. It is part of stored digests, so it never changes.
+fn describe_value(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::Resource => "resource".into(),
+        Value::Literal(Literal::String) => "string".into(),
+        Value::Literal(Literal::Typed(datatype)) => {
+            format!("datatype {}", datatype.as_str()).into()
+        }
+        Value::Literal(Literal::Language(tag)) => format!("language {tag}").into(),
+        Value::Literal(Literal::Integer) => "integer".into(),
+        Value::Literal(Literal::Date) => "date".into(),
+        Value::Literal(Literal::DateTime) => "dateTime".into(),
+        // No key has them.
+        Value::Literal(Literal::Number | Literal::Boolean) | Value::Object(_) => "".into(),
     }
 }
 

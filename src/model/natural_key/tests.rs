@@ -296,13 +296,13 @@ fn a_key_that_stored_objects_lack_or_share_is_refused() {
 }
 
 #[test]
-fn entries_of_removed_keys_are_removed_at_the_next_start() {
+fn entries_of_removed_keys_are_removed() {
     let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
     gateway.send(&pumps, Mode::Add, r#"{"uri": "urn:p:1", "tag": "P-1"}"#).unwrap();
-    super::remove_unused_entries(&gateway.store).unwrap();
+    super::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
     assert_eq!(gateway.entries(), 1);
     gateway.define("Pumps", &TAGGED.replace("key: tag", "key: []")).unwrap();
-    super::remove_unused_entries(&gateway.store).unwrap();
+    super::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
     assert_eq!(gateway.entries(), 0);
 }
 
@@ -395,7 +395,13 @@ fn an_index_built_during_ingestion_is_complete() {
                 gateway.send(&unkeyed, Mode::Add, &objects(batch * 20)).unwrap();
             }
         });
+        let cleanup = scope.spawn(|| {
+            for _ in 0..200 {
+                super::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
+            }
+        });
         gateway.define("Pumps", TAGGED).unwrap();
+        cleanup.join().unwrap();
     });
     assert_eq!(gateway.entries(), 3000);
 }

@@ -184,7 +184,8 @@ fn build_page(
         frame: Frame::new(req, depot, Section::Rejected),
         row: Row::from_letter(&letter, &gateway, by),
         errors: errors.collect(),
-        is_editable: text.len() as u64 == letter.text_bytes,
+        // What is not UTF-8 cannot be shown without a change.
+        is_editable: text.len() as u64 == letter.text_bytes && std::str::from_utf8(&text).is_ok(),
         text: corrected.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned()),
         business_object_id: letter.business_object,
         ingestion: letter.ingestion_id,

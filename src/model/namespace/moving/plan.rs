@@ -2,7 +2,7 @@
 use super::record::find_pending_move;
 use super::{MoveProgress, Rebase};
 use crate::namespace::{self, Namespace};
-use crate::{catalogue, warnings};
+use crate::{catalogue, natural_key, warnings};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_store::{Error, Pattern, QuadPosition, Read, ReadStore};
@@ -54,6 +54,7 @@ pub fn plan_move(
     }
     let rebase = Rebase::read(&read, &namespace, new_base)?;
     namespace::check_base_is_free(rebase.to(), rebase.others())?;
+    natural_key::check_moved_base(&read, rebase.to(), rebase.others())?;
     drop(read);
     let mut check = Check { store, rebase: &rebase, refused: Vec::new(), last: String::new() };
     let definitions = catalogue::preview_rebase(&store.read(), &rebase)?;

@@ -69,7 +69,7 @@ fn an_object_without_uri_and_key_cannot_be_merged() {
 fn unlinked_objects_are_removed_and_named() {
     let fixture = Fixture::new(machine());
     fixture.add(
-        r#"{"uri": "urn:m", "parts": [{"uri": "urn:p", "name": "p"}, {"uri": "urn:q", "name": "q"}]},
+        r#"{"uri": "urn:m", "name": "m", "parts": [{"uri": "urn:p", "name": "p"}, {"uri": "urn:q", "name": "q"}]},
            {"uri": "urn:n", "parts": [{"uri": "urn:q"}]}"#,
     );
     let answer = fixture.send(Mode::Merge, r#"{"uri": "urn:m", "parts": []}"#).unwrap();

@@ -33,7 +33,7 @@ fields:
             (
                 3,
                 1,
-                "root: the key `colour` is unknown; this definition takes `type`, `path`, `fields`, `prefixes`",
+                "root: the key `colour` is unknown; this definition takes `type`, `path`, `fields`, `key`, `types`, `label`, `unknownFields`, `prefixes`",
             ),
             (6, 11, "field `a`: there is no type `sting`; did you mean `string`?"),
             (9, 5, "field `b`: the path names no property"),

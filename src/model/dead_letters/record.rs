@@ -99,11 +99,18 @@ pub struct ObjectError {
 impl ObjectError {
     /// The maximum number of errors that are kept of one object.
     pub const MAX_LISTED: usize = 10;
+    /// The maximum length of a pointer or a message that is kept, in bytes.
+    const MAX_TEXT_BYTES: usize = 500;
+
+    /// Returns about how many bytes the error takes.
+    pub(crate) fn byte_len(&self) -> usize {
+        self.message.len() + self.pointer.as_ref().map_or(0, String::len)
+    }
 
     /// Returns the first errors of an object.
     pub(crate) fn list_first(error: &GatewayError) -> Vec<Self> {
         if error.findings.is_empty() {
-            let message = error.detail.clone();
+            let message = cut_text(error.detail.clone());
             return vec![Self { pointer: None, line: None, column: None, message }];
         }
         error.findings.iter().take(Self::MAX_LISTED).cloned().map(Self::from).collect()
@@ -117,8 +124,17 @@ impl From<Finding> for ObjectError {
             Place::Line { line, column } => (None, Some(line), Some(column)),
             Place::Whole => (None, None, None),
         };
-        Self { pointer, line, column, message }
+        Self { pointer: pointer.map(cut_text), line, column, message: cut_text(message) }
     }
+}
+
+/// Shortens what is too long to be kept: names of fields are in errors, and come from outside.
+fn cut_text(mut text: String) -> String {
+    if text.len() > ObjectError::MAX_TEXT_BYTES {
+        text.truncate(text.floor_char_boundary(ObjectError::MAX_TEXT_BYTES));
+        text.push_str("...");
+    }
+    text
 }
 
 impl From<ObjectError> for Finding {

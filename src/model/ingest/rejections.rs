@@ -7,12 +7,17 @@ use penstock_store::Transaction;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// The bytes of the errors of a request after which only the first error of each object is kept.
+const MAX_ERROR_BYTES: usize = 1 << 20;
+
 /// The rejected objects of a request.
 #[derive(Debug, Default)]
 pub(super) struct Rejections {
     by_index: BTreeMap<usize, Rejection>,
     /// The indexes of those that the current run added.
     newest: Vec<usize>,
+    /// The bytes of all errors.
+    error_bytes: usize,
 }
 
 /// A rejected object.
@@ -32,7 +37,12 @@ impl Rejections {
         self.newest.clear();
     }
 
-    pub(super) fn add(&mut self, index: usize, rejection: Rejection) {
+    /// Adds an object. Past the limit for all errors of the request, only the first error of each object is kept.
+    pub(super) fn add(&mut self, index: usize, mut rejection: Rejection) {
+        if self.error_bytes > MAX_ERROR_BYTES {
+            rejection.errors.truncate(1);
+        }
+        self.error_bytes += rejection.errors.iter().map(ObjectError::byte_len).sum::<usize>();
         self.by_index.insert(index, rejection);
         self.newest.push(index);
     }

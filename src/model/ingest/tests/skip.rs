@@ -1,5 +1,5 @@
 use super::fixture::{field, machine, many, number, required, shape, string};
-use crate::dead_letters::{self, DeadLetter};
+use crate::dead_letters::{self, DeadLetter, ObjectError};
 use crate::ingest::{Answer, Body, Mode, OnError, Request, list_records};
 use crate::mapping::{Shape, Value};
 use crate::testing::Fixture;
@@ -325,6 +325,20 @@ fn open(stored: &[String]) -> Fixture {
         let _ = fixture.send(Mode::Add, object);
     }
     fixture
+}
+
+#[test]
+fn the_errors_of_a_request_are_bounded() {
+    let fixture = Fixture::new(machine());
+    let members: Vec<String> = (0..10).map(|n| format!("\"{}{n}\": 1", "x".repeat(2000))).collect();
+    let object = format!("{{{}}}", members.join(","));
+    let answer = fixture.skip(Mode::Add, &vec![object; 500].join(",")).unwrap();
+    let bytes = |rejected: &crate::ingest::RejectedObject| {
+        rejected.errors.iter().map(ObjectError::byte_len).sum::<usize>()
+    };
+    assert_eq!(answer.rejected.len(), 500);
+    assert!(answer.rejected.iter().all(|rejected| !rejected.errors.is_empty()));
+    assert!(answer.rejected.iter().map(bytes).sum::<usize>() < 2 << 20);
 }
 
 fn any_mode() -> impl Strategy<Value = Mode> {

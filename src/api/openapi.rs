@@ -7,7 +7,7 @@ use penstock_http::router::Route;
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
 use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
-use salvo::oapi::{BasicType, Operation, Ref, RefOr};
+use salvo::oapi::{BasicType, Operation, Ref, RefOr, Required};
 use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 use serde_json::Value;
 
@@ -131,6 +131,8 @@ fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
         Some("ingest") => describe_stream(operation),
         Some("graphql" | "graphqlRead") => describe_graphql(operation),
         Some("signIn") => describe_sign_in(operation),
+        // Only a session has a token to send.
+        Some("signOut") => make_body_optional(operation),
         Some("signInPage") => add_page_responses(operation, &["503"]),
         _ => {}
     }
@@ -157,6 +159,12 @@ fn add_form(operation: &mut Operation, schema: &str) {
     let form = Content::new(Ref::from_schema_name(schema));
     let body = operation.request_body.get_or_insert_default();
     body.contents.insert("application/x-www-form-urlencoded".to_owned(), form);
+}
+
+fn make_body_optional(operation: &mut Operation) {
+    if let Some(body) = &mut operation.request_body {
+        body.required = Some(Required::False);
+    }
 }
 
 /// Describes the errors of GraphQL over HTTP, which are in `errors`.

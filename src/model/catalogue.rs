@@ -254,7 +254,8 @@ impl Catalogue {
             Some(there) => self.check_loss(there, &new, by.force)?,
             None => None,
         };
-        let key_builds = natural_key::build_index(&self.store, &self.watch, &new.mapping)?;
+        let key_builds =
+            natural_key::build_index(&self.store, by.check, &self.watch, &new.mapping)?;
         let CompiledDefinition { definition, mut mapping, conditions } = new;
         let now = penstock_base::time::now_rfc3339();
         let id = before.map(|before| before.id.as_str());

@@ -1,9 +1,9 @@
 //! Records changes durably. For each Business Object that exports on change, it has the set of objects whose current
-//! state is in no export. For each with a retention, it has the time of each object's last change.
+//! state is in no export. For each with a retention, it has the time of each object's last change. The same commit updates
+//! the index of natural keys.
 //!
 //! [`record_changes`] runs in every commit that changes the graph. So no change is missed, and no change is recorded that was
-//! not committed. A Business Object with neither setting costs nothing. If no Business Object has one of them, each
-//! commit only looks up one document.
+//! not committed. A Business Object with neither setting costs nothing.
 //!
 //! A change counts for the members that show it: the subject itself, and all objects that hold it nested, at any
 //! depth of the mapping. It is enough to follow the links as they are after the commit: a link that the commit
@@ -39,6 +39,7 @@ pub use cursor::{
 };
 pub(super) use cursor::{rewrite_age, rewrite_change, stop_watching, update_watching};
 pub(super) use record::require_full_exports;
+pub(super) use record::{record_changed_objects, update_key_index};
 pub use record::{record_changes, record_changes_except};
 pub(crate) use watch::WatchedDefinitions;
 pub use watch::{ChangeMark, Watch};

@@ -8,7 +8,7 @@
 //! - Objects are `object`, in a namespace named after the field.
 //! - Arrays are `array` of the type of their elements.
 //! - The field `uri`, otherwise `@id`, `id` or `iri`, is `id` if all its values are IRIs.
-//! - Without such a field, the first of `id`, `number` and `code` is the key if every object has another value of it.
+//! - Without such a field, the first of `id`, `number` and `code` is the key if each of several objects has another value of it.
 //! - The field `label`, otherwise `name`, `displayName` or `title`, is the `label` if another string comes first.
 //!
 //! The property of a field is its name in one vocabulary, the same in every object. Values at the same position in
@@ -160,9 +160,9 @@ pub fn derive_mapping(
     }
 }
 
-/// Returns the name of the field that identifies the objects: it is in each of them, with another value.
+/// Returns the name of the field that identifies the objects: it is in each of several samples, with another value.
 fn find_key_member<'j>(root: &SeenValues<'j>, samples: &[Json]) -> Option<&'j str> {
-    if root.id_member().is_some() {
+    if root.id_member().is_some() || samples.len() < 2 {
         return None;
     }
     let is_key = |name: &str| {

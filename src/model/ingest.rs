@@ -55,6 +55,7 @@ mod request_uris;
 mod resolve;
 mod retry;
 mod run;
+mod shared_keys;
 #[cfg(test)]
 mod tests;
 mod value_limit;

@@ -19,7 +19,7 @@ pub(super) use definition::{
     check_keys, check_moved_base, check_new_base, check_omitted_key, collect_keys, merge_key,
     remove_unused_entries,
 };
-pub(super) use index::{COLLECTION, KeyMatch, update_index};
+pub(super) use index::{COLLECTION, GainedKey, KeyMatch};
 
 use crate::mapping::{Literal, Value};
 use crate::namespace::{Namespace, encode_segment};

@@ -5,6 +5,7 @@ use crate::index::{Code, DEFAULT_GRAPH, Index};
 use crate::term::{self, LiteralParts, kind, split_literal};
 use oxrdf::{GraphName, NamedNodeRef, Quad, QuadRef, TermRef};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The number of the default graph.
@@ -155,36 +156,43 @@ impl ChangedQuads {
         pattern: [Option<u32>; 4],
         terms: &Terms,
     ) -> Box<dyn Iterator<Item = QuadNumbers> + '_> {
-        let [subject, _, object, _] = pattern;
-        let matches = move |quad: &QuadNumbers| {
-            quad.iter().zip(pattern).all(|(number, sought)| sought.is_none_or(|s| s == *number))
-        };
-        let all = |number: u32| [number, 0, 0, 0]..=[number, u32::MAX, u32::MAX, u32::MAX];
-        match (subject, object) {
-            (Some(subject), _) => Box::new(
-                self.changes
-                    .range(all(subject))
-                    .filter(|(_, added)| **added)
-                    .map(|(quad, _)| *quad)
-                    .filter(matches),
-            ),
-            (None, Some(object)) if !terms.is_literal(object) => Box::new(
+        match pattern {
+            [None, _, Some(object), _] if !terms.is_literal(object) => Box::new(
                 self.by_object
-                    .range(all(object))
+                    .range(all_beginning_with(object))
                     .map(|[object, subject, predicate, graph]| {
                         [*subject, *predicate, *object, *graph]
                     })
-                    .filter(matches),
+                    .filter(move |quad| is_match(quad, pattern)),
             ),
             _ => Box::new(
-                self.changes
-                    .iter()
-                    .filter(|(_, added)| **added)
-                    .map(|(quad, _)| *quad)
-                    .filter(matches),
+                self.find_changed(pattern).filter(|(_, is_added)| *is_added).map(|(quad, _)| quad),
             ),
         }
     }
+
+    /// Returns the added and removed quads that match a pattern. The flag says whether the quad is added.
+    pub(crate) fn find_changed(
+        &self,
+        pattern: [Option<u32>; 4],
+    ) -> impl Iterator<Item = (QuadNumbers, bool)> + '_ {
+        let range = match pattern {
+            [Some(subject), ..] => all_beginning_with(subject),
+            _ => [0; 4]..=[u32::MAX; 4],
+        };
+        let changes = self.changes.range(range);
+        changes
+            .filter(move |(quad, _)| is_match(quad, pattern))
+            .map(|(quad, is_added)| (*quad, *is_added))
+    }
+}
+
+fn all_beginning_with(number: u32) -> RangeInclusive<QuadNumbers> {
+    [number, 0, 0, 0]..=[number, u32::MAX, u32::MAX, u32::MAX]
+}
+
+fn is_match(quad: &QuadNumbers, pattern: [Option<u32>; 4]) -> bool {
+    quad.iter().zip(pattern).all(|(number, sought)| sought.is_none_or(|sought| sought == *number))
 }
 
 /// Encodes the changes as the payload of a frame.

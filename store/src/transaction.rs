@@ -291,8 +291,35 @@ impl<'a> Transaction<'a> {
     /// Returns the IRIs of the subjects with added or removed quads, each once. The flag says whether
     /// the index knew the IRI before, in any position of a quad.
     pub fn changed_subjects(&mut self) -> Result<Vec<(NamedNode, bool)>, Error> {
+        self.find_changed_iris(&Pattern::default(), |[subject, ..]| subject)
+    }
+
+    /// As [`Self::changed_subjects`], for the quads that match a pattern.
+    pub fn find_changed_subjects(
+        &mut self,
+        pattern: &Pattern,
+    ) -> Result<Vec<(NamedNode, bool)>, Error> {
+        self.find_changed_iris(pattern, |[subject, ..]| subject)
+    }
+
+    /// As [`Self::find_changed_subjects`], but returns the IRIs of the objects.
+    pub fn find_changed_objects(
+        &mut self,
+        pattern: &Pattern,
+    ) -> Result<Vec<(NamedNode, bool)>, Error> {
+        self.find_changed_iris(pattern, |[_, _, object, _]| object)
+    }
+
+    /// Returns the IRIs in one position of the added and removed quads that match a pattern, each once.
+    fn find_changed_iris(
+        &mut self,
+        pattern: &Pattern,
+        position: impl Fn(QuadNumbers) -> u32,
+    ) -> Result<Vec<(NamedNode, bool)>, Error> {
+        let Some(sought) = self.to_numbers(pattern)? else { return Ok(Vec::new()) };
         let mut numbers: Vec<u32> =
-            self.quads.changes.keys().map(|[subject, ..]| *subject).collect();
+            self.quads.find_changed(sought).map(|(quad, _)| position(quad)).collect();
+        numbers.sort_unstable();
         numbers.dedup();
         let mut changed = Vec::with_capacity(numbers.len());
         for number in numbers {

@@ -1,18 +1,18 @@
-//! Records, in the commit that changes the graph, which objects of which Business Objects it changes, and updates the index
-//! of natural keys.
+//! Updates, in the commit that changes the graph, the index of natural keys, and records which objects of which Business
+//! Objects the commit changes.
 use super::CHANGES;
 use super::cursor::{
     ExportCursor, change_key, delete_age, read_cursor, write_age, write_age_of_all, write_cursor,
 };
 use super::watch::{Watch, WatchedView};
-use crate::natural_key;
+use crate::natural_key::{GainedKey, NaturalKey};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_store::{Read, Transaction};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Records the changed objects of each watched Business Object. Every transaction that changes quads must call it
-/// last.
+/// Updates the index of natural keys, and records the changed objects of each watched Business Object. Every transaction
+/// that changes quads must call it last.
 pub fn record_changes(
     transaction: &mut Transaction<'_>,
     watch: &Watch,
@@ -27,18 +27,47 @@ pub fn record_changes_except(
     id: &str,
     left_out: &BTreeSet<NamedNode>,
 ) -> Result<(), GatewayError> {
+    update_key_index(transaction, watch, &[])?;
+    record_changed_objects(transaction, watch, id, left_out)
+}
+
+/// Updates the index of natural keys: of the keys of all stored definitions, of those that are being added, and of those of
+/// the mapping in use. Returns which objects got a key of this mapping.
+pub(crate) fn update_key_index<'k>(
+    transaction: &mut Transaction<'_>,
+    watch: &Watch,
+    of_mapping: &[&'k NaturalKey],
+) -> Result<Vec<GainedKey<'k>>, GatewayError> {
+    let mut gained = Vec::new();
+    for key in of_mapping {
+        gained.extend(key.update_entries(transaction)?);
+    }
+    for key in &watch.current_definitions(transaction)?.keys {
+        if of_mapping.iter().all(|own| own.namespace() != key.namespace()) {
+            key.update_entries(transaction)?;
+        }
+    }
+    for build in &watch.key_builds() {
+        build.update(transaction)?;
+    }
+    Ok(gained)
+}
+
+/// Records the changed objects of each watched Business Object, but not the objects `left_out` for the Business Object
+/// `id`.
+pub(crate) fn record_changed_objects(
+    transaction: &mut Transaction<'_>,
+    watch: &Watch,
+    id: &str,
+    left_out: &BTreeSet<NamedNode>,
+) -> Result<(), GatewayError> {
     let definitions = watch.current_definitions(transaction)?;
-    let key_builds = watch.key_builds();
-    if definitions.views.is_empty() && definitions.keys.is_empty() && key_builds.is_empty() {
+    if definitions.views.is_empty() {
         return Ok(());
     }
     let changed = transaction.changed_subjects()?;
     if changed.is_empty() {
         return Ok(());
-    }
-    natural_key::update_index(transaction, &definitions.keys, &changed)?;
-    for build in &key_builds {
-        build.update(transaction, &changed)?;
     }
     for view in &definitions.views {
         if view.is_blind() {

@@ -9,18 +9,19 @@ use super::orphans::Orphans;
 use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
 use super::request_uris::RequestUris;
+use super::shared_keys::find_shared_keys;
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
 use super::{Answer, Limits, Mode, Request};
 use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
-use crate::members;
 use crate::resource::Compiled;
+use crate::{change_feed, members};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::Json;
 use penstock_store::{SubjectFilter, Transaction};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What a request changed in its transaction.
 #[derive(Debug)]
@@ -74,10 +75,14 @@ pub(super) fn apply_objects(
     };
     let mut answer = Answer::new(request.mode);
     let mut count = 0_usize;
+    let mut texts = HashMap::new();
     let read = read_objects(request.body, limits, &mut |object| {
         count += 1;
         if count > 1 && request.condition.is_some() {
             return Err(condition_error());
+        }
+        if rejections.is_some() {
+            texts.insert(object.index, (object.line, object.range.clone()));
         }
         let outcome = match rejections.as_deref_mut() {
             Some(rejections) => apply_or_reject(&mut writer, &mapping.root, object, rejections)?,
@@ -106,9 +111,23 @@ pub(super) fn apply_objects(
     if count == 0 && request.condition.is_some() {
         return Err(condition_error());
     }
-    let RequestWriter { transaction, orphans, mut warnings, unlinked, .. } = writer;
+    let RequestWriter { transaction, orphans, mut warnings, mut findings, unlinked, .. } = writer;
     transaction.release_savepoint();
     let removed = orphans.remove_orphans(transaction, &scope)?;
+    let gained = change_feed::update_key_index(transaction, request.watch, &spaces.keys())?;
+    for (index, finding) in find_shared_keys(transaction, gained, &answer)? {
+        match (rejections.as_deref_mut(), texts.remove(&index)) {
+            (Some(rejections), Some((line, range))) => {
+                let errors = vec![ObjectError::from(finding)];
+                rejections.add(index, Rejection { line, range, errors });
+            }
+            (Some(_), None) => {}
+            (None, _) => findings.add_conflicting(finding),
+        }
+    }
+    if let Some(error) = findings.take_error() {
+        return Err(error);
+    }
     warn_of_unlinked(&unlinked, &removed, &mut warnings);
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
@@ -197,7 +216,7 @@ fn apply_object<'m>(
         let Some(mut node) = converter.convert_reference(shape, json) else { return Ok(None) };
         let uri = match node.uri.take() {
             Some(uri) => uri,
-            None => match writer.find_existing(&node)? {
+            None => match writer.find_keyed_object(&node)? {
                 Some(uri) => uri,
                 None => return Ok(None),
             },

@@ -39,8 +39,7 @@ struct Accepted {
     mentions: Mentions,
 }
 
-/// Rejects the objects that refer to rejected ones, directly or through others. The transaction has the accepted objects
-/// of the request.
+/// Rejects the objects that refer to rejected ones, directly or through others.
 pub(super) fn reject_dependents(
     transaction: &Transaction<'_>,
     limits: &Limits,
@@ -53,7 +52,7 @@ pub(super) fn reject_dependents(
     let mapping = &request.business_object.mapping;
     let definitions = request.watch.current_definitions(transaction)?;
     let namespaces = &MappingNamespaces::read(transaction, mapping, &definitions)?;
-    let mut missing = find_missing(transaction, limits, request, rejections, namespaces)?;
+    let mut missing = find_new(transaction, limits, request, rejections, namespaces)?;
     if missing.is_empty() {
         return Ok(());
     }
@@ -68,6 +67,7 @@ pub(super) fn reject_dependents(
             referrers.entry(uri).or_default().push((place, pointer));
         }
     }
+    missing.retain(|(uri, _)| !providers.contains_key(uri));
     while let Some((uri, index)) = missing.pop() {
         for (place, pointer) in referrers.remove(&uri).unwrap_or_default() {
             let Some(dependent) = accepted.get(place) else { continue };
@@ -98,8 +98,9 @@ impl Accepted {
     }
 }
 
-/// Returns the URIs that only rejected objects give, each with the index of such an object.
-fn find_missing(
+/// Returns the URIs that rejected objects give and that were not stored before the request, each with the index of such
+/// an object.
+fn find_new(
     transaction: &Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
@@ -107,18 +108,18 @@ fn find_missing(
     namespaces: &MappingNamespaces,
 ) -> Result<Vec<(NamedNode, usize)>, GatewayError> {
     let text = request.body.text();
-    let mut missing = Vec::new();
+    let mut new = Vec::new();
     for (index, rejection) in rejections.iter() {
         let text = text.get(rejection.range.clone()).unwrap_or_default();
         let Ok(json) = json::parse(text, limits.nesting) else { continue };
         let root = &request.business_object.mapping.root;
         for uri in collect_mentions(root, index, json, namespaces).given {
-            if !is_stored(transaction, &uri)? {
-                missing.push((uri, index));
+            if !is_stored(transaction.prior_state(), &uri)? {
+                new.push((uri, index));
             }
         }
     }
-    Ok(missing)
+    Ok(new)
 }
 
 fn is_stored(read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {

@@ -19,8 +19,12 @@ impl Findings {
     }
 
     pub(super) fn add_conflict(&mut self, pointer: &str, message: impl Into<String>) {
+        self.add_conflicting(Finding::at_pointer(pointer, message));
+    }
+
+    pub(super) fn add_conflicting(&mut self, finding: Finding) {
         if self.conflicts.len() < MAX_FINDINGS {
-            self.conflicts.push(Finding::at_pointer(pointer, message));
+            self.conflicts.push(finding);
         }
     }
 

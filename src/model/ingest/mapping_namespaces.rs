@@ -66,6 +66,11 @@ impl MappingNamespaces {
         self.get(shape).key.as_ref().map(|(key, _)| key)
     }
 
+    /// Returns the natural keys of the mapping.
+    pub(super) fn keys(&self) -> Vec<&NaturalKey> {
+        self.0.values().filter_map(|namespace| Some(&namespace.key.as_ref()?.0)).collect()
+    }
+
     /// Returns whether the index had entries of the shape's natural key before the request.
     pub(super) fn is_key_indexed(&self, shape: &Shape) -> bool {
         self.get(shape).key.as_ref().is_some_and(|(_, is_indexed)| *is_indexed)

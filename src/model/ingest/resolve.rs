@@ -34,7 +34,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             GivenKey::Complete(uri) => Some(uri),
         };
         if let Some(uri) = &node.uri {
-            if !self.accepts_given_uri(node, uri, key_uri)? {
+            if !self.check_given_uri(node, uri, key_uri)? {
                 return Ok(None);
             }
             return Ok(Some(ObjectName { uri: uri.clone(), minted: false }));
@@ -130,9 +130,9 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         }
     }
 
-    /// Returns the stored object of the key that the fields of an object give, for a mode that never creates one. `None`
-    /// if there is none, or if an error was reported.
-    pub(super) fn find_existing(
+    /// Returns the URI of the object with the key that the fields of an object give, for DELETE. If no object has the key, it
+    /// is the URI of the key. `None` if an error was reported.
+    pub(super) fn find_keyed_object(
         &mut self,
         node: &GivenObject<'m>,
     ) -> Result<Option<NamedNode>, GatewayError> {
@@ -164,8 +164,9 @@ impl<'m> RequestWriter<'_, '_, 'm> {
         Ok(key.find_objects(self.transaction, key_uri, is_indexed)?)
     }
 
-    /// Checks the URI that the request gives an object, whose fields may give its key too.
-    fn accepts_given_uri(
+    /// Checks the URI that the request gives an object, whose fields may give its key too, and records it for the objects
+    /// that follow. Returns false if an error was reported.
+    fn check_given_uri(
         &mut self,
         node: &GivenObject<'m>,
         uri: &NamedNode,

@@ -13,6 +13,7 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events;
 use penstock_base::telemetry::metrics;
 use penstock_store::{Error, Transaction};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// How the transaction of an ingestion ended.
@@ -135,7 +136,8 @@ fn run_ingestion(
             if request.mode == Mode::Validate {
                 return Err(NotCommitted::Validated(Box::new(answer)));
             }
-            change_feed::record_changes(transaction, request.watch)?;
+            let none = BTreeSet::new();
+            change_feed::record_changed_objects(transaction, request.watch, "", &none)?;
             let record =
                 record::store_record(transaction, request, &answer, &wrote, limits.history)?;
             let evicted_letters = rejections.store_dead_letters(

@@ -4,13 +4,14 @@
 //! index of the new key too, because the build is registered first. An object without a key value, or with the key of
 //! another object, is a problem. The commit of the definition checks the problems again and fails if one remains.
 use super::definition::remove_entries;
-use super::{KeyMatch, NaturalKey, collect_keys, merge_key, update_index};
+use super::{KeyMatch, NaturalKey, collect_keys, merge_key};
 use crate::change_feed::Watch;
 use crate::mapping::Mapping;
 use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
+use penstock_base::commit::{CommitCheck, NoClient, commit};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
-use penstock_store::{Error, Read, Store, SubjectFilter, Transaction};
+use penstock_store::{Error, Pattern, Read, Store, SubjectFilter, Transaction};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,17 +43,13 @@ impl KeyBuild {
         self.key.has_digest(digest)
     }
 
-    /// Updates the index in a commit that changed these subjects, and records problems.
-    pub(crate) fn update(
-        &self,
-        transaction: &mut Transaction<'_>,
-        changed: &[(NamedNode, bool)],
-    ) -> Result<(), Error> {
-        update_index(transaction, [&self.key], changed)?;
-        for (uri, _) in self.key.find_affected(transaction, changed)?.iter() {
-            self.check_object(transaction, uri)?;
-        }
-        Ok(())
+    /// Updates the index in a commit that changed the graph, and records problems.
+    pub(crate) fn update(&self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
+        self.key.update_entries(transaction)?;
+        let in_graph = Pattern { graph: Some(self.key.graph.clone()), ..Pattern::default() };
+        let mut changed = self.key.find_affected(transaction)?;
+        changed.extend(transaction.find_changed_subjects(&in_graph)?);
+        changed.keys().try_for_each(|uri| self.check_object(transaction, uri))
     }
 
     /// Records the object if it has no usable key.
@@ -71,8 +68,8 @@ impl KeyBuild {
     }
 
     /// Adds the objects of the namespace to the index, until too many of them have no usable key.
-    fn add_objects(&self, store: &Store) -> Result<(), Error> {
-        self.key.add_objects(store, |transaction, uri| {
+    fn add_objects(&self, store: &Store, check: &dyn CommitCheck) -> Result<(), GatewayError> {
+        self.key.add_objects(store, check, |transaction, uri| {
             self.check_object(transaction, uri)?;
             Ok(self.lock_problems().len() < MAX_PROBLEMS)
         })
@@ -115,15 +112,16 @@ impl NaturalKey {
     fn add_objects(
         &self,
         store: &Store,
+        check: &dyn CommitCheck,
         mut visit: impl FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), GatewayError> {
         let filter = SubjectFilter { graph: Some(self.graph.clone()), having: Vec::new() };
         let mut last: Option<String> = None;
         loop {
             let (page, _) = store.list_subjects(&filter, last.as_deref(), OBJECTS_PER_COMMIT)?;
             let Some(end) = page.last() else { return Ok(()) };
             last = Some(end.as_str().to_owned());
-            let (goes_on, _) = store.transact::<_, Error>(|transaction| {
+            let (goes_on, _) = commit::<_, GatewayError>(store, check, |transaction| {
                 let mut goes_on = true;
                 for uri in &page {
                     let key_uris = self.read_key_uris(transaction, uri)?;
@@ -204,7 +202,11 @@ impl KeyBuilds<'_> {
 
 impl Drop for KeyBuilds<'_> {
     fn drop(&mut self) {
-        self.watch.end_key_builds(&self.builds);
+        if !self.builds.is_empty() {
+            self.watch.end_key_builds(&self.builds);
+            // If the definition was not stored, the exporter removes the entries.
+            self.watch.wake();
+        }
     }
 }
 
@@ -223,7 +225,7 @@ pub(crate) fn rebuild_index(store: &Store) -> Result<(), GatewayError> {
         }
     }
     for key in keys {
-        key.add_objects(store, |_, _| Ok(true))?;
+        key.add_objects(store, &NoClient, |_, _| Ok(true))?;
     }
     Ok(())
 }
@@ -232,9 +234,11 @@ pub(crate) fn rebuild_index(store: &Store) -> Result<(), GatewayError> {
 /// that calls [`KeyBuilds::verify`]. Without one, its entries are removed later.
 ///
 /// # Errors
-/// `ErrorClass::Conflict` if there are objects without a key of their own.
+/// `ErrorClass::Conflict` if there are objects without a key of their own, and the errors of `check`, which each commit
+/// runs.
 pub(crate) fn build_index<'w>(
     store: &Store,
+    check: &dyn CommitCheck,
     watch: &'w Watch,
     mapping: &Mapping,
 ) -> Result<KeyBuilds<'w>, GatewayError> {
@@ -253,12 +257,12 @@ pub(crate) fn build_index<'w>(
         return Ok(builds);
     }
     // Registered within a commit: the commits before it are visible to the pages, and those after it update the index.
-    store.transact::<_, Error>(|_| {
+    commit::<_, GatewayError>(store, check, |_| {
         watch.begin_key_builds(&builds.builds);
         Ok(())
     })?;
     for build in &builds.builds {
-        build.add_objects(store)?;
+        build.add_objects(store, check)?;
         build.verify(&store.read())?;
     }
     Ok(builds)

@@ -116,23 +116,26 @@ impl NaturalKey {
     /// Returns how another key of the same namespace differs; `None` if it is the same.
     fn describe_difference(&self, other: &Self) -> Option<String> {
         if self.parts != other.parts {
-            return Some(format!("{} against {}", other.describe_parts(), self.describe_parts()));
+            let (one, other) = (other.describe_parts(), self.describe_parts());
+            return Some(format!("it is {one} in one, {other} in the other"));
         }
         let name = |key: &Self| key.parent.as_ref().map(|parent| parent.namespace.clone());
         let describe = |parent: Option<String>| match parent {
-            Some(parent) => format!("unique in its parent in the namespace `{parent}`"),
-            None => "unique in the whole namespace".to_owned(),
+            Some(parent) => format!("in a parent in the namespace `{parent}`"),
+            None => "in the whole namespace".to_owned(),
         };
         let (own, other) = (name(self), name(other));
-        (own != other).then(|| format!("{} against {}", describe(other), describe(own)))
+        (own != other).then(|| {
+            let (one, other) = (describe(other), describe(own));
+            format!("it is unique {one} in one, {other} in the other")
+        })
     }
 
     fn describe_parts(&self) -> String {
-        let parts = self.parts.iter().map(|part| match &part.value {
-            crate::mapping::Value::Literal(kind) => format!("{} ({kind:?})", part.predicate),
-            _ => part.predicate.to_string(),
-        });
-        parts.collect::<Vec<_>>().join(", ")
+        let parts = self.parts.iter();
+        let names = parts
+            .map(|part| format!("{} ({})", part.predicate, index::describe_value(&part.value)));
+        names.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -148,7 +151,7 @@ pub(crate) fn check_keys(
     let (keys, conflict) = collect_keys_and_conflict(transaction, mapping)?;
     if let Some(difference) = conflict {
         return Err(invalid_key_error(format!(
-            "the mapping has two keys for the objects of one namespace: {difference}; use the same one"
+            "the mapping has two keys for the objects of one namespace: {difference}; use the same key, or another namespace"
         )));
     }
     if keys.is_empty() {

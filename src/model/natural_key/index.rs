@@ -8,12 +8,11 @@
 //! any more are removed after the definitions change.
 use super::NaturalKey;
 use crate::mapping::{Literal, Value};
-use oxrdf::{NamedNode, Term};
+use oxrdf::NamedNode;
 use penstock_store::{DocumentRange, Error, Pattern, Read, Transaction};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 
 /// The collection of the index.
 pub(crate) const COLLECTION: &str = "natural-keys";
@@ -36,6 +35,16 @@ pub(crate) enum KeyMatch {
     UriTaken,
 }
 
+/// An object that got a key in a commit.
+#[derive(Debug)]
+pub(crate) struct GainedKey<'k> {
+    pub(crate) key: &'k NaturalKey,
+    /// The URI of the key.
+    pub(crate) key_uri: NamedNode,
+    /// The URI of the object.
+    pub(crate) uri: NamedNode,
+}
+
 impl NaturalKey {
     /// Returns the objects with the key of this URI. With `is_indexed` false the index has no entries of this key.
     pub(crate) fn find_objects(
@@ -50,16 +59,7 @@ impl NaturalKey {
             found.push(key_uri.clone());
         }
         if is_indexed {
-            let prefix = self.entry_prefix(key_uri);
-            let range =
-                DocumentRange { prefix: &prefix, limit: MAX_FOUND, ..DocumentRange::default() };
-            for (entry, _) in read.read_documents(COLLECTION, range)? {
-                let uri = entry.get(prefix.len()..).and_then(|uri| std::str::from_utf8(uri).ok());
-                let Some(uri) = uri.map(NamedNode::new_unchecked) else { continue };
-                if self.read_key_uris(read, &uri)?.contains(key_uri) {
-                    found.push(uri);
-                }
-            }
+            self.find_indexed(read, key_uri, &mut found)?;
         }
         Ok(match found.len() {
             0 if own.is_empty() => KeyMatch::None,
@@ -67,6 +67,39 @@ impl NaturalKey {
             1 => KeyMatch::One(found.swap_remove(0)),
             _ => KeyMatch::Several(found),
         })
+    }
+
+    /// Adds the objects that the index has for this URI of the key, and that still have it.
+    fn find_indexed(
+        &self,
+        read: &impl Read,
+        key_uri: &NamedNode,
+        found: &mut Vec<NamedNode>,
+    ) -> Result<(), Error> {
+        let prefix = self.entry_prefix(key_uri);
+        let mut after: Option<Vec<u8>> = None;
+        while found.len() < MAX_FOUND {
+            let after_entry = after.as_deref();
+            let range = DocumentRange {
+                prefix: &prefix,
+                after: after_entry,
+                limit: MAX_FOUND,
+                ..DocumentRange::default()
+            };
+            let page = read.read_documents(COLLECTION, range)?;
+            for (entry, _) in &page {
+                let uri = entry.get(prefix.len()..).and_then(|uri| std::str::from_utf8(uri).ok());
+                let Some(uri) = uri.map(NamedNode::new_unchecked) else { continue };
+                if found.len() < MAX_FOUND && self.read_key_uris(read, &uri)?.contains(key_uri) {
+                    found.push(uri);
+                }
+            }
+            if page.len() < MAX_FOUND {
+                break;
+            }
+            after = page.into_iter().next_back().map(|(entry, _)| entry);
+        }
+        Ok(())
     }
 
     /// Returns whether the index has an entry of this key.
@@ -117,39 +150,54 @@ impl NaturalKey {
         [self.entry_prefix(key_uri).as_slice(), uri.as_str().as_bytes()].concat()
     }
 
-    /// Returns the objects whose key may have changed with these subjects: themselves, and the objects that they link to.
-    pub(super) fn find_affected<'c>(
+    /// Returns the objects whose key the uncommitted change may affect: those with a changed value of the key, and those
+    /// with a changed link from a parent. The flag says whether the store knew an object before.
+    pub(super) fn find_affected(
         &self,
-        transaction: &Transaction<'_>,
-        changed: &'c [(NamedNode, bool)],
-    ) -> Result<Cow<'c, [(NamedNode, bool)]>, Error> {
-        let Some(parent) = &self.parent else { return Ok(changed.into()) };
-        let mut affected: BTreeMap<NamedNode, bool> = changed.iter().cloned().collect();
-        for (uri, is_known) in changed {
-            for link in &parent.links {
-                let pattern = Pattern {
-                    subject: Some(uri.clone().into()),
-                    predicate: Some(link.clone()),
-                    ..Pattern::default()
-                };
-                let mut visit = |quad: oxrdf::Quad| {
-                    if let Term::NamedNode(child) = quad.object {
-                        affected.entry(child).or_insert(true);
-                    }
-                    ControlFlow::Continue(())
-                };
-                transaction.for_each(&pattern, &mut visit)?;
-                if *is_known {
-                    transaction.prior_state().for_each(&pattern, &mut visit)?;
-                }
-            }
+        transaction: &mut Transaction<'_>,
+    ) -> Result<BTreeMap<NamedNode, bool>, Error> {
+        let mut affected = BTreeMap::new();
+        for part in &self.parts {
+            let pattern = Pattern {
+                predicate: Some(part.predicate.clone()),
+                graph: Some(self.graph.clone()),
+                ..Pattern::default()
+            };
+            affected.extend(transaction.find_changed_subjects(&pattern)?);
         }
-        Ok(affected.into_iter().collect::<Vec<_>>().into())
+        for link in self.parent.iter().flat_map(|parent| &parent.links) {
+            let pattern = Pattern { predicate: Some(link.clone()), ..Pattern::default() };
+            affected.extend(transaction.find_changed_objects(&pattern)?);
+        }
+        Ok(affected)
+    }
+
+    /// Updates the index in a commit that changed the graph. Returns the objects that got a key.
+    pub(crate) fn update_entries(
+        &self,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<Vec<GainedKey<'_>>, Error> {
+        let mut gained = Vec::new();
+        for (uri, is_known) in self.find_affected(transaction)? {
+            let after = self.read_key_uris(transaction, &uri)?;
+            let before = if is_known {
+                self.read_key_uris(transaction.prior_state(), &uri)?
+            } else {
+                BTreeSet::new()
+            };
+            self.add_entries(transaction, &uri, after.difference(&before))?;
+            for key_uri in before.difference(&after).filter(|key_uri| **key_uri != uri) {
+                transaction.delete_document(COLLECTION, &self.entry_key(key_uri, &uri))?;
+            }
+            let new = after.difference(&before).cloned();
+            gained.extend(new.map(|key_uri| GainedKey { key: self, key_uri, uri: uri.clone() }));
+        }
+        Ok(gained)
     }
 }
 
 /// Returns a name of the kind of value. It is part of stored digests, so it never changes.
-fn describe_value(value: &Value) -> Cow<'_, str> {
+pub(super) fn describe_value(value: &Value) -> Cow<'_, str> {
     match value {
         Value::Resource => "resource".into(),
         Value::Literal(Literal::String) => "string".into(),
@@ -163,27 +211,4 @@ fn describe_value(value: &Value) -> Cow<'_, str> {
         // No key has them.
         Value::Literal(Literal::Number | Literal::Boolean) | Value::Object(_) => "".into(),
     }
-}
-
-/// Updates the index in a commit that changed these subjects; the flag says whether the store knew a subject before.
-pub(crate) fn update_index<'k>(
-    transaction: &mut Transaction<'_>,
-    keys: impl IntoIterator<Item = &'k NaturalKey>,
-    changed: &[(NamedNode, bool)],
-) -> Result<(), Error> {
-    for key in keys {
-        for (uri, is_known) in key.find_affected(transaction, changed)?.iter() {
-            let after = key.read_key_uris(transaction, uri)?;
-            let before = if *is_known {
-                key.read_key_uris(transaction.prior_state(), uri)?
-            } else {
-                BTreeSet::new()
-            };
-            key.add_entries(transaction, uri, after.difference(&before))?;
-            for key_uri in before.difference(&after).filter(|key_uri| *key_uri != uri) {
-                transaction.delete_document(COLLECTION, &key.entry_key(key_uri, uri))?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,10 +1,12 @@
 //! Tests of natural keys through definitions and ingestions.
 use crate::catalogue::{Catalogue, IfMatch, Requester};
 use crate::change_feed;
-use crate::ingest::{Answer, Mode, Status};
+use crate::ingest::{Answer, Body, Mode, OnError, Request, Status, ingest};
 use crate::natural_key::index::COLLECTION;
 use crate::resource::{Compiled, CompiledDefinition};
-use crate::testing::{catalogue_settings, ingest_body, insert_quad, list_quads, open_store};
+use crate::testing::{
+    LIMITS, catalogue_settings, ingest_body, insert_quad, list_quads, local_request, open_store,
+};
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -49,6 +51,13 @@ impl Gateway {
         let body = format!("{{\"data\": [{elements}]}}");
         let store = GuardedStore::from(self.store.clone());
         ingest_body(&store, self.catalogue.watch(), to, mode, &body)
+    }
+
+    fn skip(&self, to: &Compiled, mode: Mode, elements: &str) -> Answer {
+        let body = format!("{{\"data\": [{elements}]}}");
+        let store = GuardedStore::from(self.store.clone());
+        let request = local_request(self.catalogue.watch(), to, mode, Body::Json(body.as_bytes()));
+        ingest(&store, &LIMITS, &Request { on_error: OnError::Skip, ..request }).unwrap()
     }
 
     fn quads(&self) -> Vec<String> {
@@ -406,14 +415,213 @@ fn an_index_built_during_ingestion_is_complete() {
     assert_eq!(gateway.entries(), 3000);
 }
 
+#[test]
+fn a_part_that_two_parents_link_to_needs_a_key_of_its_own_in_both() {
+    let (gateway, pumps) = Gateway::with("Pumps", PUMP);
+    let part = |pump: u8, part: &str| {
+        format!("{{\"site\": \"N\", \"number\": {pump}, \"parts\": [{part}]}}")
+    };
+    let (linked, keyed) = (r#"{"uri": "urn:part"}"#, r#"{"position": "a"}"#);
+    let first = part(1, r#"{"uri": "urn:part", "position": "a"}"#);
+    gateway.send(&pumps, Mode::Add, &first).unwrap();
+    // In one request, the link and the key are two objects with one key.
+    let both = format!("{}, {}", part(2, linked), part(2, keyed));
+    let error = gateway.send(&pumps, Mode::Add, &both).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    let expected = "/data/1/parts/0: https://plant.example/id/Part/N%2F2/a would have the same key as urn:part";
+    assert!(messages(&error).contains(expected), "{error}");
+    let answer = gateway.skip(&pumps, Mode::Add, &both);
+    assert_eq!((answer.created, answer.rejected.len()), (1, 1));
+    assert_eq!(answer.rejected[0].index, 1);
+    // In two requests, the second finds the first one's part.
+    let answer = gateway.send(&pumps, Mode::Add, &part(2, keyed)).unwrap();
+    assert_eq!(answer.objects[0].nested[0].uri, "urn:part");
+    // A pump with a part of the key gets no link to another one.
+    gateway.send(&pumps, Mode::Add, &part(3, keyed)).unwrap();
+    let error = gateway.send(&pumps, Mode::Add, &part(3, linked)).unwrap_err();
+    assert!(messages(&error).contains("urn:part would have the same key as"), "{error}");
+    assert_eq!(gateway.skip(&pumps, Mode::Add, &part(3, linked)).rejected.len(), 1);
+}
+
+#[test]
+fn an_object_that_gets_its_key_in_parts_shares_it_with_none() {
+    let (gateway, pumps) = Gateway::with("Pumps", PUMP);
+    let halves = gateway
+        .define("Halves", "type: object\npath: Pump:.\nfields:\n  number: {type: integer, path: <http://e/number>}\n  site: {type: string, path: <http://e/site>}\n")
+        .unwrap();
+    gateway.send(&pumps, Mode::Add, r#"{"site": "N", "number": 7}"#).unwrap();
+    gateway.send(&halves, Mode::Add, r#"{"uri": "urn:p", "number": 7}"#).unwrap();
+    let complete = r#"{"uri": "urn:p", "site": "N"}"#;
+    let error = gateway.send(&pumps, Mode::Update, complete).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert!(messages(&error).contains("/data/0: urn:p would have the same key as"), "{error}");
+    let answer = gateway.skip(
+        &pumps,
+        Mode::Update,
+        &format!("{complete}, {}", r#"{"site": "N", "number": 7, "power": 3}"#),
+    );
+    assert_eq!((answer.updated, answer.rejected.len()), (1, 1));
+    gateway.send(&pumps, Mode::Update, r#"{"uri": "urn:p", "site": "S"}"#).unwrap();
+    let answer = gateway.send(&pumps, Mode::Merge, r#"{"site": "S", "number": 7}"#).unwrap();
+    assert_eq!(uris(&answer), ["urn:p"]);
+}
+
+#[test]
+fn a_nested_object_without_a_key_shares_none_with_a_later_object() {
+    let backup = "
+  backup:
+    type: object
+    path: <http://e/backup>/Pump:.
+    fields:
+      tag: {type: string, path: <http://e/tag>}
+";
+    let (gateway, pumps) =
+        Gateway::with("Pumps", &format!("{TAGGED}{}", backup.trim_start_matches('\n')));
+    let both = r#"{"tag": "P-1", "backup": {"uri": "urn:x", "tag": "P-9"}}, {"tag": "P-9"}"#;
+    let error = gateway.send(&pumps, Mode::Add, both).unwrap_err();
+    assert!(messages(&error).contains("/data/1: "), "{error}");
+    assert_eq!(gateway.skip(&pumps, Mode::Add, both).rejected[0].index, 1);
+    assert_eq!(uris(&gateway.send(&pumps, Mode::Add, r#"{"tag": "P-9"}"#).unwrap()), ["urn:x"]);
+}
+
+#[test]
+fn entries_that_are_out_of_date_hide_no_object() {
+    let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
+    gateway.send(&pumps, Mode::Add, r#"{"uri": "urn:z", "tag": "P-1"}"#).unwrap();
+    let entries = gateway
+        .store
+        .read()
+        .read_documents(COLLECTION, DocumentRange { limit: 1, ..DocumentRange::default() })
+        .unwrap();
+    let prefix = entries[0].0.strip_suffix(b"urn:z").unwrap();
+    gateway
+        .store
+        .transact::<_, GatewayError>(|t| {
+            for n in 10..40 {
+                t.put_document(
+                    COLLECTION,
+                    &[prefix, format!("urn:old:{n}").as_bytes()].concat(),
+                    b"",
+                )?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!(uris(&gateway.send(&pumps, Mode::Merge, r#"{"tag": "P-1"}"#).unwrap()), ["urn:z"]);
+}
+
+/// The work of a commit depends on what it changes, and not on what the changed objects are linked to.
+#[test]
+fn a_changed_parent_costs_the_same_with_any_number_of_parts() {
+    let (gateway, pumps) = Gateway::with("Pumps", PUMP);
+    let add = |number: u8, parts: usize| {
+        let parts: Vec<_> = (0..parts).map(|part| json!({"position": format!("{part}")})).collect();
+        json!({"site": "N", "number": number, "parts": parts}).to_string()
+    };
+    gateway.send(&pumps, Mode::Add, &format!("{}, {}", add(1, 2), add(2, 400))).unwrap();
+    let count_update = |number: u8| {
+        let update = format!(r#"{{"site": "N", "number": {number}, "power": 9}}"#);
+        let quad = Quad::new(
+            NamedNode::new_unchecked(format!("{BASE}Pump/N/{number}")),
+            NamedNode::new_unchecked("http://e/note"),
+            Literal::from(update),
+            NamedNode::new_unchecked(format!("{BASE}Pump/")),
+        );
+        let before = gateway.store.step_count();
+        gateway
+            .store
+            .transact(|t| {
+                t.insert(quad.as_ref())?;
+                change_feed::record_changes(t, gateway.catalogue.watch())
+            })
+            .unwrap();
+        gateway.store.step_count() - before
+    };
+    assert_eq!(count_update(1), count_update(2));
+}
+
 fn any_pumps() -> impl Strategy<Value = Vec<(u8, u8, Vec<u8>)>> {
     let parts = proptest::collection::btree_set(0..4_u8, 0..3);
     let pump = (0..3_u8, 0..3_u8, parts.prop_map(|parts| parts.into_iter().collect()));
     proptest::collection::vec(pump, 1..12)
 }
 
+/// A change of the graph beside ingestion.
+#[derive(Debug, Clone)]
+enum RawChange {
+    Insert(u8, u8, u8),
+    Remove(u8, u8, u8),
+    Link(u8, u8),
+    Unlink(u8, u8),
+}
+
+fn any_raw_change() -> impl Strategy<Value = RawChange> {
+    prop_oneof![
+        (0..4_u8, 0..3_u8, 0..2_u8).prop_map(|(s, p, o)| RawChange::Insert(s, p, o)),
+        (0..4_u8, 0..3_u8, 0..2_u8).prop_map(|(s, p, o)| RawChange::Remove(s, p, o)),
+        (0..4_u8, 0..4_u8).prop_map(|(parent, child)| RawChange::Link(parent, child)),
+        (0..4_u8, 0..4_u8).prop_map(|(parent, child)| RawChange::Unlink(parent, child)),
+    ]
+}
+
+impl RawChange {
+    fn apply(&self, transaction: &mut penstock_store::Transaction<'_>) {
+        let node = |text: String| NamedNode::new_unchecked(text);
+        let integer = node("http://www.w3.org/2001/XMLSchema#integer".to_owned());
+        let value = |subject: u8, property: u8, value: u8| {
+            let graph = node(format!("{BASE}{}/", if property == 2 { "Part" } else { "Pump" }));
+            let (predicate, object) = match property {
+                0 => ("http://e/site", Literal::from(format!("s{value}"))),
+                1 => (
+                    "http://e/number",
+                    Literal::new_typed_literal(value.to_string(), integer.clone()),
+                ),
+                _ => ("http://e/position", Literal::from(format!("p{value}"))),
+            };
+            Quad::new(node(format!("urn:{subject}")), node(predicate.to_owned()), object, graph)
+        };
+        let link = |parent: u8, child: u8| {
+            let child = node(format!("urn:{child}"));
+            Quad::new(
+                node(format!("urn:{parent}")),
+                node("http://e/part".to_owned()),
+                child,
+                node(format!("{BASE}Pump/")),
+            )
+        };
+        match *self {
+            Self::Insert(s, p, o) => transaction.insert(value(s, p, o).as_ref()).unwrap(),
+            Self::Remove(s, p, o) => transaction.remove(value(s, p, o).as_ref()).unwrap(),
+            Self::Link(parent, child) => transaction.insert(link(parent, child).as_ref()).unwrap(),
+            Self::Unlink(parent, child) => {
+                transaction.remove(link(parent, child).as_ref()).unwrap()
+            }
+        };
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever changes the graph, the index has what a new one would have.
+    #[test]
+    fn the_index_that_commits_keep_is_the_one_that_is_built(
+        commits in proptest::collection::vec(proptest::collection::vec(any_raw_change(), 1..8), 1..10),
+    ) {
+        let (gateway, _) = Gateway::with("Pumps", PUMP);
+        for changes in commits {
+            gateway.store.transact(|t| {
+                for change in &changes {
+                    change.apply(t);
+                }
+                change_feed::record_changes(t, gateway.catalogue.watch())
+            }).unwrap();
+        }
+        let entries = || gateway.store.read().read_documents(COLLECTION, DocumentRange { limit: usize::MAX, ..DocumentRange::default() }).unwrap();
+        let kept = entries();
+        super::rebuild_index(&gateway.store).unwrap();
+        prop_assert_eq!(kept, entries());
+    }
 
     /// What the objects are called depends on nothing but the data.
     #[test]

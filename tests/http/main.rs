@@ -32,6 +32,7 @@ mod labels;
 mod lifecycle;
 mod main_job;
 mod mapping_docs;
+mod natural_keys;
 mod ndjson;
 mod opening;
 mod poisoned;

@@ -24,7 +24,7 @@ pub struct Answer {
     /// The objects that were left out because of errors, in the order of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<RejectedObject>,
-    /// Warnings for the caller. A warning never means that data was dropped.
+    /// Warnings for the caller. What the request gave is stored nevertheless, except fields that the mapping ignores.
     pub warnings: Vec<Warning>,
 }
 

@@ -17,11 +17,11 @@ use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
 use crate::resource::Compiled;
 use crate::{change_feed, members};
-use oxrdf::NamedNode;
+use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::Json;
-use penstock_store::{SubjectFilter, Transaction};
-use std::collections::{HashMap, HashSet};
+use penstock_store::{Pattern, Read as _, SubjectFilter, Transaction};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a request changed in its transaction.
 #[derive(Debug)]
@@ -128,7 +128,9 @@ pub(super) fn apply_objects(
     if let Some(error) = findings.take_error() {
         return Err(error);
     }
-    warn_of_unlinked(&unlinked, &removed, &mut warnings);
+    if request.mode == Mode::Merge {
+        warn_of_unlinked(transaction, unlinked, &removed, &mut warnings)?;
+    }
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
         warn_of_non_members(transaction, request.business_object, &answer, &mut warnings)?;
@@ -249,30 +251,49 @@ fn apply_object<'m>(
     }
 }
 
-/// Names the nested objects that lost a link in a MERGE, and tells which of them were removed.
+/// Names the nested objects that lost a link in a MERGE, and those that were removed with it.
 fn warn_of_unlinked(
-    unlinked: &[(String, NamedNode)],
+    transaction: &Transaction<'_>,
+    unlinked: Vec<(String, Quad)>,
     removed: &[NamedNode],
     warnings: &mut Warnings,
-) {
+) -> Result<(), GatewayError> {
     const MAX_NAMED: usize = 100;
-    let removed: HashSet<&NamedNode> = removed.iter().collect();
-    for (pointer, uri) in unlinked.iter().take(MAX_NAMED) {
-        let uri_text = uri.as_str();
-        warnings.push(
-            pointer,
-            if removed.contains(uri) {
-                format!("{uri_text} was removed, because nothing refers to it any more")
-            } else {
-                format!("{uri_text} is no longer linked here; it stays stored")
-            },
-        );
+    let mut unnamed: BTreeSet<&str> = removed.iter().map(NamedNode::as_str).collect();
+    let mut named = HashSet::new();
+    let mut found = Vec::new();
+    for (pointer, Quad { subject, predicate, object, .. }) in unlinked {
+        let Term::NamedNode(uri) = &object else { continue };
+        let uri = uri.as_str().to_owned();
+        if !named.insert((pointer.clone(), uri.clone())) {
+            continue;
+        }
+        if unnamed.remove(uri.as_str()) {
+            let message = format!("{uri} was removed, because nothing refers to it any more");
+            found.push((pointer, message));
+            continue;
+        }
+        let (subject, object) = (Some(subject), Some(object));
+        let link = Pattern { subject, predicate: Some(predicate), object, graph: None };
+        // A later mention in the request can link it again.
+        if !transaction.any(&link)? {
+            found.push((pointer, format!("{uri} is no longer linked here; it stays stored")));
+        }
     }
-    if unlinked.len() > MAX_NAMED {
-        let more = unlinked.len() - MAX_NAMED;
+    found.extend(unnamed.into_iter().map(|uri| {
+        let message =
+            format!("{uri} was removed, because the object that it was nested in was removed");
+        (String::new(), message)
+    }));
+    let more = found.len().saturating_sub(MAX_NAMED);
+    for (pointer, message) in found.into_iter().take(MAX_NAMED) {
+        warnings.push(&pointer, message);
+    }
+    if more > 0 {
         warnings
             .push("", format!("{more} more nested objects are no longer linked, or were removed"));
     }
+    Ok(())
 }
 
 /// Warns of the objects that were stored and do not belong to the Business Object.

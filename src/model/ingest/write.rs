@@ -40,8 +40,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) claimed: HashSet<NamedNode>,
     /// For the URI of a key: the object of this request that has it, if it has another URI or may not be written yet.
     pub(super) named_by_key: RequestUris<NamedNode>,
-    /// The nested objects that lost a link in a MERGE, each with the field that linked to it.
-    pub(super) unlinked: Vec<(String, NamedNode)>,
+    /// The links to nested objects that a MERGE removed, each with the field that had it.
+    pub(super) unlinked: Vec<(String, Quad)>,
     /// The fields that the mapping does not have, if they are left out.
     pub(super) ignored_fields: Option<IgnoredFields>,
     /// The nested objects with given URIs that this request created. If they follow as objects of the request itself,
@@ -345,7 +345,7 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             {
                 self.orphans.suspect(uri.clone(), shape);
                 if self.mode == Mode::Merge && !kept.contains(&quad.object) {
-                    self.unlinked.push((field_pointer(target.pointer, field), uri.clone()));
+                    self.unlinked.push((field_pointer(target.pointer, field), (*quad).clone()));
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! MERGE, and what mappings and requests say about single objects: `types`, `unknownFields`, `If-Match`.
-use super::fixture::{machine, many, required, shape, string};
+use super::fixture::{field, machine, many, required, shape, string};
 use crate::catalogue::Catalogue;
 use crate::ingest::{Body, Mode, ObjectCondition, Request, Status};
-use crate::mapping::UnknownFields;
+use crate::mapping::{UnknownFields, Value};
 use crate::testing::{Fixture, catalogue_settings, ingest_body, open_store, put_definition};
 use crate::view::compute_etag;
 use oxrdf::NamedNode;
@@ -83,6 +83,29 @@ fn unlinked_objects_are_removed_and_named() {
             "/data/0/parts urn:q is no longer linked here; it stays stored",
         ]
     );
+}
+
+#[test]
+fn what_was_nested_in_an_unlinked_object_is_named_too() {
+    let part = shape("Part", vec![string("name")]);
+    let motor = shape("Motor", vec![string("name"), field("part", Value::Object(part))]);
+    let fixture =
+        Fixture::new(shape("Machine", vec![string("name"), field("motor", Value::Object(motor))]));
+    fixture.add(
+        r#"{"uri": "urn:m", "name": "m", "motor": {"uri": "urn:o", "name": "o", "part": {"uri": "urn:p", "name": "p"}}}"#,
+    );
+    let answer = fixture.send(Mode::Merge, r#"{"uri": "urn:m", "motor": null}"#).unwrap();
+    assert_eq!(
+        warnings(&answer),
+        [
+            "/data/0/motor urn:o was removed, because nothing refers to it any more",
+            " urn:p was removed, because the object that it was nested in was removed",
+        ]
+    );
+    // A link that a later mention sets again is not missing.
+    fixture.add(r#"{"uri": "urn:n", "motor": {"uri": "urn:k", "name": "k"}}"#);
+    let twice = r#"{"uri": "urn:n", "motor": null, "name": "n"}, {"uri": "urn:n", "motor": {"uri": "urn:k"}}"#;
+    assert_eq!(warnings(&fixture.send(Mode::Merge, twice).unwrap()), Vec::<String>::new());
 }
 
 #[test]

@@ -181,7 +181,10 @@ async fn a_key_with_a_write_scope_sees_what_it_sent() {
 async fn many_dead_letters_are_listed_in_pieces() {
     let server = Server::start(&[]).await;
     server.define().await;
-    let data: Vec<Value> = (0..450).map(|n| json!("x".repeat(n * 10))).collect();
+    let mut data: Vec<Value> = (0..450).map(|n| json!("x".repeat(n * 10))).collect();
+    for large in [3, 4, 449] {
+        data[large] = json!("x".repeat(200_000));
+    }
     let answer = skip(&server, &json!(data)).await;
     let lines = server.get(&rejected_path(&answer)).await.lines();
     let indexes: Vec<_> = lines.iter().map(|line| line["index"].as_u64().unwrap()).collect();

@@ -424,14 +424,14 @@ fn a_record_of_a_deletion_that_was_removed_does_not_return() {
     let pumps = fixture.define("Pump", None);
     let data: Vec<Value> = (0..450).map(|number| pump(number, &[])).collect();
     fixture.ingest(&pumps, &json!(data)).unwrap();
-    let other = fixture.define("Hot", Some("hot"));
+    let other = fixture.define("Hot", Some("urn:hot"));
     let id = fixture.begin("Pump").unwrap().object.id.clone();
     let nothing = |_: &mut Transaction<'_>, _: &Change<'_>| Ok(());
     let step =
         |history| fixture.catalogue.continue_deletion(&id, history, &EventBus::default(), &nothing);
     assert!(step(1).unwrap());
     let store = GuardedStore::from(fixture.store.clone());
-    let body = json!({"data": [pump(500, &["hot"])]}).to_string();
+    let body = json!({"data": [pump(500, &["urn:hot"])]}).to_string();
     let watch = fixture.catalogue.watch();
     let request = local_request(watch, &other, Mode::Add, Body::Json(body.as_bytes()));
     ingest(&store, &Limits { history: 1, ..LIMITS }, &request).unwrap();

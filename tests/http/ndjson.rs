@@ -237,8 +237,9 @@ async fn the_texts_of_dead_letters_count_among_the_bodies_in_memory() {
     let server = Server::start(&limits).await;
     server.define().await;
     let headers = [("Content-Type", "application/json")];
-    let skip = server.send("POST", &format!("{PUMP}?onError=skip"), &headers, "{\"data\": [1]}");
-    let answer = skip.await.expect(200).json();
+    let skip = format!("{PUMP}?onError=skip");
+    let answer = server.send("POST", &skip, &headers, "{\"data\": [1]}").await;
+    let answer = answer.expect(200).json();
     let list = format!("/api/v1/ingestions/{}/rejected", answer["ingestionId"].as_str().unwrap());
     assert_eq!(server.get(&list).await.expect(200).lines().len(), 1);
     // The stream holds the whole quota.

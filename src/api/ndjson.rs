@@ -22,12 +22,11 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 const MAX_CHUNK_OBJECTS: usize = 1000;
 /// A chunk ends with the line in which it reaches this number of bytes.
 const CHUNK_END_BYTES: usize = 1 << 20;
-/// The size from which a response line counts as large.
-const LARGE_LINE_BYTES: usize = 4 << 10;
-/// The maximum number of large response lines that wait for the client. A line is large if the client requested the
-/// result of each object, or if many objects were rejected. The number of small lines is not limited, so that a client
-/// may send the whole stream before it reads.
-const MAX_PENDING_LARGE_LINES: usize = 4;
+/// The size up to which a response line is small: that of a chunk without rejected objects, warnings and results of single
+/// objects. The number of small lines is not limited, so that a client may send the whole stream before it reads.
+const MAX_SMALL_LINE_BYTES: usize = 512;
+/// The maximum bytes of larger response lines that the client has not read yet. One line may exceed it.
+const MAX_PENDING_BYTES: u32 = 1 << 20;
 
 /// Ingests the stream. The result of the first chunk determines the status, so the response begins after it.
 pub(super) async fn ingest_stream(body: ReqBody, job: Job) -> ReplyResult {
@@ -77,26 +76,28 @@ struct PendingLine {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Sends lines of the response. Waits while too many large ones are unread.
+/// Sends lines of the response. Waits while too many bytes are unread.
 struct LineSender {
     lines: mpsc::UnboundedSender<PendingLine>,
-    large: Arc<Semaphore>,
+    /// One permit for each byte.
+    capacity: Arc<Semaphore>,
 }
 
 impl LineSender {
     fn new() -> (Self, mpsc::UnboundedReceiver<PendingLine>) {
         let (lines, receiver) = mpsc::unbounded_channel();
-        let large = Arc::new(Semaphore::new(MAX_PENDING_LARGE_LINES));
-        (Self { lines, large }, receiver)
+        let capacity = Arc::new(Semaphore::new(MAX_PENDING_BYTES as usize));
+        (Self { lines, capacity }, receiver)
     }
 
     /// Sends a line. Returns false if the client no longer reads the response.
     async fn send(&self, bytes: Bytes) -> bool {
-        let permit = if bytes.len() < LARGE_LINE_BYTES {
+        let permit = if bytes.len() <= MAX_SMALL_LINE_BYTES {
             None
         } else {
+            let weight = u32::try_from(bytes.len()).unwrap_or(u32::MAX).min(MAX_PENDING_BYTES);
             tokio::select! {
-                permit = self.large.clone().acquire_owned() => permit.ok(),
+                permit = self.capacity.clone().acquire_many_owned(weight) => permit.ok(),
                 () = self.lines.closed() => return false,
             }
         };
@@ -288,6 +289,7 @@ impl LineChunker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures_util::FutureExt as _;
 
     fn chunks(pieces: impl IntoIterator<Item = Vec<u8>>) -> Vec<Chunk> {
         let (mut chunker, mut chunks) = (LineChunker::default(), Vec::new());
@@ -330,6 +332,26 @@ mod tests {
             lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
         assert_eq!(lines(&joined), lines(&text));
+    }
+
+    #[tokio::test]
+    async fn unread_lines_are_bounded_by_their_bytes_but_small_ones_are_free() {
+        let (lines, mut answer) = LineSender::new();
+        let line = Bytes::from(vec![b'x'; 4000]);
+        let fitting = MAX_PENDING_BYTES as usize / line.len();
+        for _ in 0..fitting {
+            assert!(lines.send(line.clone()).await);
+        }
+        let mut next = Box::pin(lines.send(line.clone()));
+        assert!((&mut next).now_or_never().is_none());
+        assert!(lines.send(Bytes::from(vec![b'x'; MAX_SMALL_LINE_BYTES])).await);
+        answer.recv().await.unwrap();
+        assert!(next.await);
+        while answer.try_recv().is_ok() {}
+        let larger_than_all = Bytes::from(vec![b'x'; 2 << 20]);
+        assert!(lines.send(larger_than_all).await);
+        drop(answer);
+        assert!(!lines.send(line).await);
     }
 
     #[test]

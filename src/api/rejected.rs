@@ -2,21 +2,26 @@
 use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
-use penstock_http::body::{self, MediaType, check_media_type};
+use penstock_auth::Authorized;
+use penstock_http::body::{self, BodyPermit, MediaType, check_media_type};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::trace;
-use penstock_http::state::{gateway, run_blocking, state};
+use penstock_http::state::{State, gateway, run_blocking, state};
 use penstock_model::ingest::OnError;
 use penstock_service::dead_letters::{self, DeadLetterName, DeadLetterPage};
+use penstock_service::gateway::Gateway;
 use salvo::http::ResBody;
 use salvo::http::header::CONTENT_TYPE;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::io;
+
+/// The bytes of memory for each byte of a text: the text, its line, and the growth of the line.
+const BYTES_PER_TEXT_BYTE: u64 = 3;
 
 /// Returns the dead letters of an ingestion: the objects that it rejected, in the order of the request, as NDJSON. An
 /// API key with a write scope gets those that it sent.
@@ -31,28 +36,63 @@ pub(super) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> Reply
     Query::read(req, &[])?;
     let (gateway, by) = (gateway(depot)?, caller(depot).clone());
     let ingestion = path_parameter(req, "id").to_owned();
-    let first = dead_letters::read_ingestion_letters(&gateway, &by, &ingestion, None).await?;
-    let pages = stream::try_unfold(Some(first), move |page| {
-        let (gateway, by, ingestion) = (gateway.clone(), by.clone(), ingestion.clone());
+    let state = state(depot);
+    let first = read_page(&state, &gateway, &by, &ingestion, None).await?;
+    let pages = stream::try_unfold(NextPage::Read(first), move |next| {
+        let (state, gateway) = (state.clone(), gateway.clone());
+        let (by, ingestion) = (by.clone(), ingestion.clone());
         async move {
-            let Some(DeadLetterPage { letters, next }) = page else { return Ok(None) };
-            let mut lines = Vec::new();
-            for letter in letters {
-                serde_json::to_writer(&mut lines, &shapes::DeadLetter::from(letter))?;
-                lines.push(b'\n');
-            }
-            let next = match next {
-                None => None,
-                after => {
-                    let read =
-                        dead_letters::read_ingestion_letters(&gateway, &by, &ingestion, after);
-                    Some(read.await.map_err(io::Error::other)?)
+            let Page { lines, next, permit } = match next {
+                NextPage::Read(page) => page,
+                NextPage::After(None, _) => return Ok(None),
+                NextPage::After(after, permit) => {
+                    drop(permit);
+                    let read = read_page(&state, &gateway, &by, &ingestion, after).await;
+                    read.map_err(|problem| io::Error::other(problem.detail().to_owned()))?
                 }
             };
-            Ok::<_, io::Error>(Some((Bytes::from(lines), next)))
+            Ok::<_, io::Error>(Some((lines, NextPage::After(next, permit))))
         }
     });
     Ok(Reply::stream("application/x-ndjson", ResBody::stream(pages)))
+}
+
+/// Lines of the list that are in memory together.
+struct Page {
+    lines: Bytes,
+    /// The id to continue after; `None` at the end.
+    next: Option<String>,
+    permit: BodyPermit,
+}
+
+/// The page that the list sends next.
+enum NextPage {
+    Read(Page),
+    /// That after this id; `None` at the end. The page before it holds its permit until the client has taken it.
+    After(Option<String>, BodyPermit),
+}
+
+/// Reads a page of dead letters. The quota of data counts it before the texts are read.
+async fn read_page(
+    state: &State,
+    gateway: &Gateway,
+    by: &Authorized,
+    ingestion: &str,
+    after: Option<String>,
+) -> Result<Page, Problem> {
+    let listed = dead_letters::list_ingestion_letters(gateway, by, ingestion, after).await?;
+    let DeadLetterPage { letters, text_bytes, next } = listed;
+    let bytes = text_bytes.saturating_mul(BYTES_PER_TEXT_BYTE);
+    // A single text must fit, whatever its size.
+    let bytes = bytes.min(state.settings().limits.in_flight_bytes);
+    let permit = state.body_quotas.data.try_acquire(bytes)?;
+    let mut lines = Vec::new();
+    for letter in dead_letters::read_texts(gateway, letters).await? {
+        // A dead letter is plain data, which always has a JSON form.
+        lines.extend(serde_json::to_vec(&shapes::DeadLetter::from(letter)).unwrap_or_default());
+        lines.push(b'\n');
+    }
+    Ok(Page { lines: lines.into(), next, permit })
 }
 
 /// Ingests a dead letter again, in the mode of its ingestion and with the caller's rights.

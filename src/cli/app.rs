@@ -147,7 +147,7 @@ async fn serve_opened(
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_workers, stopped) = watch::channel(false);
     let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
-    let expiry = tokio::spawn(dead_letters::expire_dead_letters(gateway.clone()));
+    let letter_cleanup = tokio::spawn(dead_letters::clean_up_dead_letters(gateway.clone()));
     let key_refresh = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
     let clock_updates = tokio::spawn(gateway.clock.clone().run_updates());
     let memory_relief =
@@ -164,7 +164,7 @@ async fn serve_opened(
     state.stop();
     gateway.exporter.stop_rendering();
     reopening.abort();
-    expiry.abort();
+    letter_cleanup.abort();
     clock_updates.abort();
     memory_relief.abort();
     if let Some(key_refresh) = key_refresh {

@@ -214,7 +214,7 @@ impl Allow {
         state: &State,
         caller: &Caller,
     ) -> Result<(), Problem> {
-        let Some(own) = caller.business_objects() else { return Ok(()) };
+        let Some(business_objects) = caller.business_objects() else { return Ok(()) };
         let gateway = state.gateway()?.clone();
         let id = path_parameter(req, "id").to_owned();
         let requested = match self.bound_key_access {
@@ -235,7 +235,7 @@ impl Allow {
         if requested.is_some_and(|id| caller.may_use(&id)) {
             return Ok(());
         }
-        let detail = if own.len() == 1 {
+        let detail = if business_objects.len() == 1 {
             "this API key is for one Business Object: it can read the definition, \
              schema, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL"
                 .to_owned()
@@ -243,7 +243,7 @@ impl Allow {
             format!(
                 "this API key is for {} Business Objects: it can read the definitions, schemas, objects, ingestions \
                  and exports of these, ingest into them, push them, and query them with GraphQL",
-                own.len()
+                business_objects.len()
             )
         };
         Err(record_forbidden(req, depot, caller, detail))

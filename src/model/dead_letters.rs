@@ -9,12 +9,13 @@
 //! | `dead-letters` | id (16 bytes) | [`DeadLetter`] as JSON |
 //! | `dead-letters.texts` | id | the text, as received |
 //! | `dead-letters.by-ingestion` | id of the ingestion (16 bytes), id | empty |
-//! | `dead-letters.by-origin` | origin, 0, sequence of the commit (u64), number in the commit (u32) | id, bytes (u64), elapsed milliseconds (u64) |
-//! | `dead-letters.totals` | origin; empty for all together | letters, bytes (u64 each) |
+//! | `dead-letters.by-origin` | account, 0, origin, 0, sequence of the commit (u64), number in the commit (u32) | id, id of the ingestion, bytes (u64), elapsed milliseconds (u64) |
+//! | `dead-letters.totals` | account, 0, origin; empty for all together | letters, bytes (u64 each) |
 //! | `dead-letters.removed` | empty | evicted, expired (u64 each) |
 //!
 //! Numbers are big endian. Dead letters are evicted in the order of their sequences, because a clock can be set back.
-//! They expire by elapsed time, so setting a clock ahead removes nothing.
+//! They expire by elapsed time, so setting a clock ahead removes nothing. A removal needs only the entry in
+//! `dead-letters.by-origin`, so it does not fail because a dead letter cannot be read.
 
 mod change;
 mod read;
@@ -24,7 +25,7 @@ mod shares;
 mod tests;
 
 pub(crate) use change::{NewDeadLetter, Retention, add_letters, remove_letter, replace_errors};
-pub use change::{delete_letter, expire_letters};
+pub use change::{delete_letter, evict_letters, expire_letters};
 pub use read::{
     ListedLetters, find_letter, list_ingestion_letters, list_letters, read_text, read_totals,
 };

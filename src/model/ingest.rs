@@ -75,4 +75,5 @@ pub use record::{Record, list_records, read_record};
 pub use request::{Body, Limits, Request};
 pub use retry::missing_letter_error;
 pub use run::ingest;
+pub(super) use run::outdated_error;
 pub use write_history::{WriteHistory, find_write_history};

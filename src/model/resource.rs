@@ -11,6 +11,7 @@ mod schedule;
 pub use automatic::AutomaticExports;
 pub use schedule::{Schedule, SettingError};
 
+use super::ingest::Record;
 use super::mapping::Mapping;
 use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
@@ -149,9 +150,12 @@ pub struct Deletion {
     pub remaining: u64,
     /// The number of members that were deleted.
     pub deleted: u64,
-    /// The last URI that the current pass has reached.
+    /// The URI of the last member that the current pass has reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
+    pub last_visited: Option<String>,
+    /// The ingestion record of the whole deletion, once it has deleted a member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<Record>,
     /// Whether the current pass has deleted a member.
     pub has_deleted: bool,
 }

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 /// The maximum number of dead letters in a page with texts.
 const MAX_PAGE_LETTERS: usize = 100;
-/// A page with texts ends with the dead letter in which it reaches this number of bytes.
-const PAGE_END_BYTES: u64 = 128 << 10;
-/// The interval between two checks for expired dead letters.
-const EXPIRY_INTERVAL: Duration = Duration::from_hours(1);
+/// The maximum bytes of the texts of a page. A larger text has a page of its own.
+const MAX_PAGE_TEXT_BYTES: u64 = 128 << 10;
+/// The interval between two cleanups.
+const CLEANUP_INTERVAL: Duration = Duration::from_hours(1);
 
 /// A dead letter with its text, as received.
 #[derive(Debug)]
@@ -26,11 +26,13 @@ pub struct DeadLetterText {
     pub text: Vec<u8>,
 }
 
-/// Some dead letters of an ingestion with their texts.
+/// Some dead letters of an ingestion. [`read_texts`] reads their texts.
 #[derive(Debug)]
 pub struct DeadLetterPage {
     /// The dead letters, in the order of the request.
-    pub letters: Vec<DeadLetterText>,
+    pub letters: Vec<DeadLetter>,
+    /// The bytes of their texts.
+    pub text_bytes: u64,
     /// The id to continue after; `None` at the end.
     pub next: Option<String>,
 }
@@ -44,12 +46,13 @@ pub struct DeadLetterName {
     pub id: String,
 }
 
-/// Reads the dead letters of an ingestion that follow the id `after`, in the order of the request.
+/// Lists the dead letters of an ingestion that follow the id `after`, in the order of the request: as many as have texts
+/// that are read together.
 ///
 /// # Errors
 /// - `ErrorClass::Forbidden` if the caller is not a Contributor
 /// - `ErrorClass::NotFound` if the caller sees neither a record nor a dead letter of the ingestion
-pub async fn read_ingestion_letters(
+pub async fn list_ingestion_letters(
     gateway: &Gateway,
     by: &Authorized,
     ingestion: &str,
@@ -70,18 +73,40 @@ pub async fn read_ingestion_letters(
         if letters.is_empty() && after.is_none() {
             check_ingestion(&store, &ingestion, &by)?;
         }
-        let (mut page, mut bytes) = (Vec::new(), 0);
+        let (mut page, mut text_bytes) = (Vec::<DeadLetter>::new(), 0_u64);
         for letter in letters {
-            if bytes >= PAGE_END_BYTES {
-                next = page.last().map(|last: &DeadLetterText| last.letter.id.clone());
+            let bytes = text_bytes.saturating_add(letter.text_bytes);
+            if let Some(last) = page.last()
+                && bytes > MAX_PAGE_TEXT_BYTES
+            {
+                next = Some(last.id.clone());
                 break;
             }
-            // It may have been removed meanwhile.
-            let Some(text) = dead_letters::read_text(&store.read(), &letter.id)? else { continue };
-            bytes += text.len() as u64;
-            page.push(DeadLetterText { letter, text });
+            text_bytes = bytes;
+            page.push(letter);
         }
-        Ok(DeadLetterPage { letters: page, next })
+        Ok(DeadLetterPage { letters: page, text_bytes, next })
+    })
+    .await
+}
+
+/// Reads the texts of these dead letters. Leaves out those that were removed since they were listed.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn read_texts(
+    gateway: &Gateway,
+    letters: Vec<DeadLetter>,
+) -> Result<Vec<DeadLetterText>, GatewayError> {
+    let store = gateway.store.clone();
+    run_blocking(move || {
+        let read = store.read();
+        let mut found = Vec::with_capacity(letters.len());
+        for letter in letters {
+            let text = dead_letters::read_text(&read, &letter.id)?;
+            found.extend(text.map(|text| DeadLetterText { letter, text }));
+        }
+        Ok(found)
     })
     .await
 }
@@ -149,12 +174,13 @@ pub async fn read_dead_letter(
         let letter = find_visible(&store, &by, &name)?;
         let mut text = read_text(&store, &letter)?;
         text.truncate(max_text_bytes);
+        text.shrink_to_fit();
         Ok(DeadLetterText { letter, text })
     })
     .await
 }
 
-/// Returns the number of bytes that a retry of the stored text holds in memory.
+/// Returns the number of bytes of the stored text.
 ///
 /// # Errors
 /// As [`read_dead_letter`].
@@ -233,25 +259,32 @@ pub async fn delete_dead_letter(
     .await
 }
 
-/// Removes expired dead letters every hour, until this future is dropped.
-pub async fn expire_dead_letters(gateway: Gateway) {
+/// Removes expired dead letters, and those beyond the limit if it was lowered, at the start and every hour until this
+/// future is dropped.
+pub async fn clean_up_dead_letters(gateway: Gateway) {
     loop {
         let gateway_then = gateway.clone();
-        let expired = run_blocking(move || {
-            let max_age = gateway_then.settings.limits.rejected_age.as_millis();
-            let max_age = u64::try_from(max_age).unwrap_or(u64::MAX);
-            let now = gateway_then.clock.elapsed();
-            dead_letters::expire_letters(&gateway_then.store, now, max_age)
+        let removed = run_blocking(move || {
+            let Gateway { store, clock, settings, .. } = &gateway_then;
+            let limits = &settings.limits;
+            let max_age = u64::try_from(limits.rejected_age.as_millis()).unwrap_or(u64::MAX);
+            let expired = dead_letters::expire_letters(store, clock.elapsed(), max_age)?;
+            let evicted = dead_letters::evict_letters(store, limits.rejected_bytes)?;
+            Ok::<_, GatewayError>((expired, evicted))
         });
-        match expired.await {
-            Ok(0) => {}
-            Ok(count) => tracing::info!(count, "Removed dead letters that had expired."),
+        match removed.await {
+            Ok((0, 0)) => {}
+            Ok((expired, evicted)) => tracing::info!(
+                expired,
+                evicted,
+                "Removed dead letters beyond service.limits.rejected.age and .bytes."
+            ),
             Err(error) => tracing::warn!(
                 cause = error.detail,
-                "Removing expired dead letters failed; the gateway retries in an hour."
+                "Removing dead letters beyond their limits failed; the gateway retries in an hour."
             ),
         }
-        tokio::time::sleep(EXPIRY_INTERVAL).await;
+        tokio::time::sleep(CLEANUP_INTERVAL).await;
     }
 }
 

@@ -12,13 +12,15 @@ use penstock_model::catalogue::{Action, Change, DeletionCount};
 use penstock_model::resource::Compiled;
 use penstock_store::Transaction;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The delay after the first commit of a deletion that failed. It doubles with each failure.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The maximum delay after a commit that failed.
 const MAX_RETRY_DELAY: Duration = Duration::from_mins(1);
+/// The maximum pause after a commit.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// Counts what the deletion of a Business Object with its objects would do. Stops after more than `limit` members.
 ///
@@ -59,6 +61,7 @@ pub async fn begin_deletion(
 pub async fn run_deletions(gateway: Gateway, mut stop: watch::Receiver<bool>) {
     let mut failures: u32 = 0;
     while !*stop.borrow_and_update() {
+        let started = Instant::now();
         let round = {
             let gateway = gateway.clone();
             run_blocking(move || continue_deletions(&gateway)).await
@@ -66,7 +69,11 @@ pub async fn run_deletions(gateway: Gateway, mut stop: watch::Receiver<bool>) {
         let delay = match round {
             Ok(true) => {
                 failures = 0;
-                continue;
+                // A commit holds the lock of the catalogue's changes. Others get the same time for theirs.
+                tokio::select! {
+                    () = tokio::time::sleep(started.elapsed().min(MAX_PAUSE)) => continue,
+                    _ = stop.wait_for(|stop| *stop) => return,
+                }
             }
             Ok(false) => None,
             Err(error) => {

@@ -74,9 +74,9 @@ pub(super) fn ingest_body(
     let business_object = admitted.inspect_err(|error| {
         request.log_refusal(by, &error.detail, error.class.http_status());
     })?;
-    let own = find_write_scope(gateway, by, &business_object);
-    let own: Option<Vec<&Compiled>> =
-        own.as_ref().map(|own| own.iter().map(|one| &**one).collect());
+    let write_scope = find_write_scope(gateway, by, &business_object);
+    let write_scope: Option<Vec<&Compiled>> =
+        write_scope.as_ref().map(|found| found.iter().map(|one| &**one).collect());
     let limits = gateway.settings.limits;
     let limits = Limits {
         nesting: limits.nesting,
@@ -96,7 +96,7 @@ pub(super) fn ingest_body(
         check: by,
         caller: by.id(),
         api_key: by.api_key_id(),
-        write_scope: own.as_deref(),
+        write_scope: write_scope.as_deref(),
         traceparent: Some(&traceparent),
         idempotency_key: request.idempotency_key.as_deref(),
         condition: request.condition.as_ref(),
@@ -142,7 +142,8 @@ fn check_admission(
 }
 
 /// Returns the Business Objects that the caller may write, as they are now; `None` without a limit. One that was deleted
-/// is left out, so its namespaces are no longer among those that the caller may write.
+/// is left out, so its namespaces are no longer among those that the caller may write. The commit checks that none was
+/// changed meanwhile.
 fn find_write_scope(
     gateway: &Gateway,
     by: &Caller,
@@ -154,7 +155,7 @@ fn find_write_scope(
         }
         gateway.catalogue.get(id).filter(|found| found.object.id == *id)
     };
-    by.business_objects().map(|own| own.iter().filter_map(find).collect())
+    by.business_objects().map(|ids| ids.iter().filter_map(find).collect())
 }
 
 /// Lists the records of ingestions, newest first: those older than the one with the id `after`.

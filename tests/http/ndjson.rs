@@ -230,3 +230,21 @@ async fn a_slow_body_is_accepted_only_with_a_valid_credential() {
     assert!(answer.starts_with("HTTP/1.1 409 "), "{answer}");
     assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_texts_of_dead_letters_count_among_the_bodies_in_memory() {
+    let limits = ["--service.limits.body=1MiB", "--service.limits.in-flight=1MiB"];
+    let server = Server::start(&limits).await;
+    server.define().await;
+    let headers = [("Content-Type", "application/json")];
+    let skip = format!("{PUMP}?onError=skip");
+    let answer = server.send("POST", &skip, &headers, "{\"data\": [1]}").await;
+    let answer = answer.expect(200).json();
+    let list = format!("/api/v1/ingestions/{}/rejected", answer["ingestionId"].as_str().unwrap());
+    assert_eq!(server.get(&list).await.expect(200).lines().len(), 1);
+    // The stream holds the whole quota.
+    let mut stream = SlowStream::begin(&server, &server.key).await;
+    stream.chunk(0).await;
+    let refused = server.get(&list).await.problem(503);
+    assert!(refused["detail"].as_str().unwrap().contains("service.limits.in-flight"), "{refused}");
+}

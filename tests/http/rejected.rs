@@ -181,7 +181,10 @@ async fn a_key_with_a_write_scope_sees_what_it_sent() {
 async fn many_dead_letters_are_listed_in_pieces() {
     let server = Server::start(&[]).await;
     server.define().await;
-    let data: Vec<Value> = (0..450).map(|n| json!("x".repeat(n * 10))).collect();
+    let mut data: Vec<Value> = (0..450).map(|n| json!("x".repeat(n * 10))).collect();
+    for large in [3, 4, 449] {
+        data[large] = json!("x".repeat(200_000));
+    }
     let answer = skip(&server, &json!(data)).await;
     let lines = server.get(&rejected_path(&answer)).await.lines();
     let indexes: Vec<_> = lines.iter().map(|line| line["index"].as_u64().unwrap()).collect();
@@ -205,13 +208,13 @@ async fn the_pages_show_correct_retry_and_delete_dead_letters() {
         let body = format!("_csrf={token}&{fields}");
         connect(server.address, "POST", path, &headers, body).await
     };
-    assert!(get("/admin/rejected").await.expect(200).text().contains("No dead letter waits."));
+    assert!(get("/admin/rejected").await.expect(200).text().contains("There are no dead letters."));
     let large = format!("\"{}\"", "y".repeat(60_000));
     let answer = skip(&server, &json!([{"name": 1}, "<b>", large])).await;
     let id = |n: usize| answer["rejected"][n]["id"].as_str().unwrap().to_owned();
     let page = |n: usize| format!("/admin/rejected/{}", id(n));
     let overview = get("/admin").await.expect(200).text();
-    assert!(overview.contains("3 rejected objects wait."), "{overview}");
+    assert!(overview.contains("3 dead letters."), "{overview}");
     assert!(overview.contains("href=\"/admin/rejected\""), "{overview}");
     let list = get("/admin/rejected").await.expect(200).text();
     assert!(list.contains(&page(0)) && list.contains("Object 2"), "{list}");
@@ -224,6 +227,10 @@ async fn the_pages_show_correct_retry_and_delete_dead_letters() {
     let wrong = post(&format!("{}/retry", page(1)), "text=%7B%22flow%22%3A%22z%22%7D").await;
     let wrong = wrong.expect(422).text();
     assert!(wrong.contains("/data/1/flow") && wrong.contains("flow&"), "{wrong}");
+    // An emptied text is not retried as received.
+    let empty = post(&format!("{}/retry", page(1)), "text=+%0D%0A").await.expect(422).text();
+    assert!(empty.contains("the text is empty"), "{empty}");
+    assert!(empty.contains("/data/1/flow"), "the errors of the last attempt stay: {empty}");
     let text = escaped("{\r\n\"name\": \"corrected\"}");
     let done = post(&format!("{}/retry", page(1)), &format!("text={text}")).await.expect(303);
     assert_eq!(done.header("location"), "/admin/rejected");

@@ -77,6 +77,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// - `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`
+    /// - `ErrorClass::Unavailable` if the definition was replaced while its members were counted
     /// - `ErrorClass::Conflict` if the definition does not compile, or that of another Business Object, so that it is
     ///   not known which objects belong
     pub fn begin_deletion(
@@ -85,6 +86,13 @@ impl Catalogue {
         id_or_name: &str,
         if_match: IfMatch,
     ) -> Result<Arc<Compiled>, GatewayError> {
+        // Counting may take minutes, in which other changes must be possible.
+        let entry = self.find_entry(id_or_name)?;
+        let counted = require_compiled(&entry)?;
+        if counted.object.deleting.is_none() {
+            check_version(Some(&entry), if_match)?;
+        }
+        let remaining = self.count_members(&counted)?;
         let _writer = self.lock_writer();
         let entry = self.find_entry(id_or_name)?;
         let compiled = require_compiled(&entry)?;
@@ -93,12 +101,12 @@ impl Catalogue {
             return Ok(compiled);
         }
         check_version(Some(&entry), if_match)?;
+        if (&compiled.object.id, compiled.object.version)
+            != (&counted.object.id, counted.object.version)
+        {
+            return Err(ingest::outdated_error(&entry.name));
+        }
         self.list_other_filters(&entry.id)?;
-        let mut remaining = 0;
-        members::for_each_page(&self.store, &compiled, |_, page| {
-            remaining += page.len() as u64;
-            Ok(true)
-        })?;
         let Compiled { mut object, mapping, conditions } = (*compiled).clone();
         object.deleting = Some(Deletion { remaining, ..Deletion::default() });
         object.definition.enabled = false;
@@ -128,6 +136,18 @@ impl Catalogue {
         Ok(compiled)
     }
 
+    /// Counts the members of a Business Object that is not being deleted yet.
+    fn count_members(&self, business_object: &Compiled) -> Result<u64, GatewayError> {
+        let mut members = 0;
+        if business_object.object.deleting.is_none() {
+            members::for_each_page(&self.store, business_object, |_, page| {
+                members += page.len() as u64;
+                Ok(true)
+            })?;
+        }
+        Ok(members)
+    }
+
     /// Waits until a deletion begins.
     pub async fn wait_for_deletion(&self) {
         self.deletion_begun.notified().await;
@@ -139,9 +159,9 @@ impl Catalogue {
         all.map(|compiled| compiled.object.id.clone()).collect()
     }
 
-    /// Makes the next commit of the deletion of this Business Object. Returns whether there is more to do. Each commit
-    /// that deletes objects has an ingestion record, which is published; `max_records` is the maximum number of
-    /// records. `on_commit` runs in the last commit, which removes the definition. Blocking.
+    /// Makes the next commit of the deletion of this Business Object. Returns whether there is more to do. The commits
+    /// have one ingestion record, which is published after the last one; `max_records` is the maximum number of records.
+    /// `on_commit` runs in the last commit, which removes the definition. Blocking.
     ///
     /// # Errors
     /// The errors of the store. The commit is then undone, and the next call repeats it.
@@ -175,14 +195,8 @@ impl Catalogue {
             events: None,
             body: Body::Json(b""),
         };
-        let ((next, record), _) = commit::<_, GatewayError>(&self.store, &NoClient, |t| {
-            let step = ingest::remove_next_members(
-                t,
-                &request,
-                max_records,
-                deletion.after.clone(),
-                &others,
-            )?;
+        let (next, _) = commit::<_, GatewayError>(&self.store, &NoClient, |t| {
+            let step = ingest::remove_next_members(t, &request, max_records, &deletion, &others)?;
             let next = deletion.advance(&step);
             if let Some(next) = &next {
                 store_definition(t, &compiled.with_deletion(next.clone()))?;
@@ -192,17 +206,17 @@ impl Catalogue {
                 let action = Action::DeletedWithObjects(deletion.deleted);
                 on_commit(t, &Change::of_entry(action, &entry))?;
             }
-            Ok((next, step.record))
+            Ok(next)
         })?;
-        if let Some(record) = record {
-            events.publish(EventKind::Ingestion, &record.id, &record);
-        }
         if let Some(next) = next {
             let updated = Arc::new(compiled.with_deletion(next));
             self.write_entries().update_progress(Entry::from_compiled(updated));
             return Ok(true);
         }
         self.write_entries().remove(id);
+        if let Some(record) = &deletion.record {
+            events.publish(EventKind::Ingestion, &record.id, record);
+        }
         tracing::info!(
             business_object = compiled.object.definition.name,
             id,
@@ -234,14 +248,15 @@ impl Deletion {
     /// Returns the progress after a commit that removes these members, or `None` if it was the last one.
     fn advance(&self, step: &RemovedMembers) -> Option<Self> {
         let has_deleted = self.has_deleted || step.removed > 0;
-        let is_pass_over = step.after.is_none();
+        let is_pass_over = step.last_visited.is_none();
         if is_pass_over && !has_deleted {
             return None;
         }
         Some(Self {
             remaining: if is_pass_over { 0 } else { self.remaining.saturating_sub(step.visited) },
             deleted: self.deleted + step.removed,
-            after: step.after.clone(),
+            last_visited: step.last_visited.clone(),
+            record: step.record.clone(),
             has_deleted: has_deleted && !is_pass_over,
         })
     }

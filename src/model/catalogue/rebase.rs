@@ -84,7 +84,7 @@ fn rewrite(stored: &mut StoredDefinition, rebase: &Rebase) -> Result<Rewritten, 
     let (mut is_changed, mut warning) = (false, None);
     if let Some(deletion) = &mut stored.object.deleting {
         // Its members have other URIs now, so the pass begins again.
-        is_changed |= deletion.after.take().is_some();
+        is_changed |= deletion.last_visited.take().is_some();
     }
     let definition = &mut stored.object.definition;
     let name = &definition.name;

@@ -1,17 +1,20 @@
 //! Adds and removes dead letters, always in a commit that has another reason or checks its requester.
 use super::record::OrderEntry;
-use super::shares::{OriginQueue, count_letter, count_removed, evict_excess, list_origins};
+use super::shares::{
+    Eviction, OriginQueue, Share, count_removed, evict_excess, list_origins, read_share,
+    update_share,
+};
 use super::{
     BY_INGESTION, BY_ORIGIN, DeadLetter, IdBytes, LETTERS, ObjectError, TEXTS, format_id, parse_id,
 };
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::metrics;
 use penstock_store::{Format, Read as _, Transaction};
 use std::collections::HashSet;
 
-/// The maximum number of dead letters that expire in one commit.
-const MAX_EXPIRED_PER_COMMIT: u64 = 500;
+/// The maximum number of dead letters that expire or are evicted in one commit that no client waits for.
+const MAX_REMOVED_PER_COMMIT: usize = 500;
 
 /// A dead letter to be stored: everything but its id and its place in the order.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ pub(crate) fn add_letters<'t>(
     letters: impl IntoIterator<Item = NewDeadLetter<'t>>,
     retention: Retention,
 ) -> Result<(Vec<Option<String>>, u64), GatewayError> {
+    let before = read_share(transaction, b"")?.bytes;
     let mut ids = Vec::new();
     for (number, NewDeadLetter { letter, text }) in (0..).zip(letters) {
         let id = uuid::Uuid::now_v7().into_bytes();
@@ -50,8 +54,8 @@ pub(crate) fn add_letters<'t>(
     if retention.max_bytes == 0 {
         return Ok((vec![None; ids.len()], 0));
     }
-    let evicted: HashSet<IdBytes> =
-        evict_excess(transaction, retention.max_bytes)?.into_iter().collect();
+    let eviction = Eviction::of_client(before, retention.max_bytes);
+    let evicted: HashSet<IdBytes> = evict_excess(transaction, eviction)?.into_iter().collect();
     let ids = ids.into_iter().map(|id| (!evicted.contains(&id)).then(|| format_id(id))).collect();
     Ok((ids, evicted.len() as u64))
 }
@@ -63,20 +67,22 @@ fn add_letter(
     text: &[u8],
     now: u64,
 ) -> Result<(), GatewayError> {
+    let ingestion = parse_id(&letter.ingestion_id).ok_or_else(|| {
+        let detail = format!("the id of the ingestion {:?} is not a UUID", letter.ingestion_id);
+        GatewayError::new(ErrorClass::Internal, detail)
+    })?;
     let value = letter.encode()?;
     let bytes = (value.len() + text.len()) as u64;
     transaction.put_document(LETTERS, &id, &value)?;
     transaction.put_document(TEXTS, &id, text)?;
-    if let Some(key) = ingestion_key(letter, id) {
-        transaction.put_document(BY_INGESTION, &key, b"")?;
-    }
-    let entry = OrderEntry { id, bytes, at: now };
+    let entry = OrderEntry { id, ingestion, bytes, at: now };
+    transaction.put_document(BY_INGESTION, &ingestion_key(&entry), b"")?;
     transaction.put_document(BY_ORIGIN, &letter.order_key(), &entry.encode())?;
-    count_letter(transaction, &letter.origin.key(), bytes, true)
+    update_share(transaction, &letter.totals_key(), |share| share.add(bytes))
 }
 
-fn ingestion_key(letter: &DeadLetter, id: IdBytes) -> Option<Vec<u8>> {
-    Some([parse_id(&letter.ingestion_id)?, id].concat())
+fn ingestion_key(entry: &OrderEntry) -> Vec<u8> {
+    [entry.ingestion, entry.id].concat()
 }
 
 /// Removes a dead letter.
@@ -87,50 +93,46 @@ pub(crate) fn remove_letter(
     let key = letter.order_key();
     let entry = transaction.read_document(BY_ORIGIN, &key)?;
     let Some(entry) = entry.as_deref().and_then(OrderEntry::decode) else { return Ok(()) };
-    remove_documents(transaction, &letter.origin.key(), &key, entry, letter)
+    remove_entry(transaction, &letter.totals_key(), &key, entry)
 }
 
-/// Removes the dead letter with this entry in the order of its origin.
+/// Removes the dead letter with this entry in the order of its origin. `origin` is the key of its totals.
 pub(super) fn remove_entry(
     transaction: &mut Transaction<'_>,
     origin: &[u8],
     key: &[u8],
     entry: OrderEntry,
 ) -> Result<(), GatewayError> {
-    match transaction.read_document(LETTERS, &entry.id)? {
-        Some(value) => {
-            let letter = DeadLetter::decode(&value)?;
-            remove_documents(transaction, origin, key, entry, &letter)
-        }
-        None => Ok(transaction.delete_document(BY_ORIGIN, key)?),
-    }
-}
-
-fn remove_documents(
-    transaction: &mut Transaction<'_>,
-    origin: &[u8],
-    key: &[u8],
-    entry: OrderEntry,
-    letter: &DeadLetter,
-) -> Result<(), GatewayError> {
     transaction.delete_document(LETTERS, &entry.id)?;
     transaction.delete_document(TEXTS, &entry.id)?;
-    if let Some(key) = ingestion_key(letter, entry.id) {
-        transaction.delete_document(BY_INGESTION, &key)?;
-    }
+    transaction.delete_document(BY_INGESTION, &ingestion_key(&entry))?;
     transaction.delete_document(BY_ORIGIN, key)?;
-    count_letter(transaction, origin, entry.bytes, false)
+    update_share(transaction, origin, |share| share.remove(entry.bytes))
 }
 
-/// Replaces the errors of a dead letter after a retry that failed.
+/// Replaces the errors of a dead letter after a retry that failed, and evicts other dead letters if it is larger now and
+/// does not fit. Returns the number of evicted dead letters.
 pub(crate) fn replace_errors(
     transaction: &mut Transaction<'_>,
     letter: DeadLetter,
     errors: Vec<ObjectError>,
-) -> Result<(), GatewayError> {
-    let Some(id) = parse_id(&letter.id) else { return Ok(()) };
-    let value = DeadLetter { errors, ..letter }.encode()?;
-    Ok(transaction.put_document(LETTERS, &id, &value)?)
+    max_bytes: u64,
+) -> Result<u64, GatewayError> {
+    let key = letter.order_key();
+    let entry = transaction.read_document(BY_ORIGIN, &key)?;
+    let Some(entry) = entry.as_deref().and_then(OrderEntry::decode) else { return Ok(0) };
+    let before = read_share(transaction, b"")?.bytes;
+    let letter = DeadLetter { errors, ..letter };
+    let value = letter.encode()?;
+    let bytes = (value.len() as u64).saturating_add(letter.text_bytes);
+    transaction.put_document(LETTERS, &entry.id, &value)?;
+    transaction.put_document(BY_ORIGIN, &key, &OrderEntry { bytes, ..entry }.encode())?;
+    update_share(transaction, &letter.totals_key(), |share: Share| {
+        share.remove(entry.bytes).add(bytes)
+    })?;
+    let eviction = Eviction::of_client(before, max_bytes);
+    let evicted = evict_excess(transaction, Eviction { kept: Some(entry.id), ..eviction })?;
+    Ok(evicted.len() as u64)
 }
 
 /// Deletes a dead letter on behalf of a client. Returns false if there is none with this id.
@@ -157,28 +159,49 @@ pub fn delete_letter(
 /// The errors of the store.
 pub fn expire_letters(store: &GuardedStore, now: u64, max_age: u64) -> Result<u64, GatewayError> {
     let mut expired = 0;
-    let is_over = |entry: &OrderEntry| now.saturating_sub(entry.at) > max_age;
+    let is_expired = |entry: &OrderEntry| now.saturating_sub(entry.at) > max_age;
     let origins = list_origins(&store.read())?;
     for (origin, _) in origins {
         loop {
             let oldest = OriginQueue::new(origin.clone()).read_oldest(&store.read())?;
-            if !oldest.is_some_and(|oldest| is_over(&oldest)) {
+            if !oldest.is_some_and(|oldest| is_expired(&oldest)) {
                 break;
             }
             let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
                 let mut queue = OriginQueue::new(origin.clone());
                 let mut count = 0;
-                while count < MAX_EXPIRED_PER_COMMIT
-                    && queue.remove_oldest(transaction, &is_over)?.is_some()
+                while count < MAX_REMOVED_PER_COMMIT
+                    && queue.remove_oldest(transaction, &is_expired)?.is_some()
                 {
                     count += 1;
                 }
-                count_removed(transaction, 0, count)?;
-                Ok(count)
+                count_removed(transaction, 0, count as u64)?;
+                Ok(count as u64)
             })?;
             metrics::count_removed_dead_letters("expired", count);
             expired += count;
         }
     }
     Ok(expired)
+}
+
+/// Evicts dead letters until all together have at most `max_bytes`, in commits of bounded size. This is necessary after
+/// the limit was lowered. Returns their number.
+///
+/// # Errors
+/// The errors of the store.
+pub fn evict_letters(store: &GuardedStore, max_bytes: u64) -> Result<u64, GatewayError> {
+    let eviction = Eviction { max_bytes, max_letters: MAX_REMOVED_PER_COMMIT, kept: None };
+    let mut evicted = 0;
+    while read_share(&store.read(), b"")?.bytes > max_bytes {
+        let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
+            Ok(evict_excess(transaction, eviction)?.len() as u64)
+        })?;
+        if count == 0 {
+            break;
+        }
+        metrics::count_removed_dead_letters("evicted", count);
+        evicted += count;
+    }
+    Ok(evicted)
 }

@@ -93,9 +93,9 @@ impl Page<'_> {
                     Some(id) if !self.prefix.is_empty() => read.read_document(LETTERS, id)?,
                     _ => Some(value.clone()),
                 };
-                let Some(letter) = value.as_deref().map(DeadLetter::decode).transpose()? else {
-                    continue;
-                };
+                // What cannot be read is logged, and does not hide the others.
+                let letter = value.as_deref().and_then(|value| DeadLetter::decode(value).ok());
+                let Some(letter) = letter else { continue };
                 if origin.is_some_and(|origin| letter.origin != *origin) {
                     continue;
                 }

@@ -59,14 +59,9 @@ impl Origin {
         }
     }
 
-    /// Returns the key of its totals.
-    pub(super) fn key(&self) -> Vec<u8> {
-        self.to_string().into_bytes()
-    }
-
-    /// Returns the beginning of the keys of its dead letters. No id contains the byte 0.
-    pub(super) fn prefix(&self) -> Vec<u8> {
-        [self.key().as_slice(), &[0]].concat()
+    /// Returns the key of its totals. `account` is the account that sent the dead letters. No id contains the byte 0.
+    pub(super) fn totals_key(&self, account: &str) -> Vec<u8> {
+        format!("{account}\0{self}").into_bytes()
     }
 }
 
@@ -101,6 +96,13 @@ impl ObjectError {
     pub const MAX_LISTED: usize = 10;
     /// The maximum length of a pointer or a message that is kept, in bytes.
     const MAX_TEXT_BYTES: usize = 500;
+
+    /// Returns the error of an object whose errors are no longer stored.
+    pub(crate) fn not_stored() -> Self {
+        let message =
+            "the object was rejected; only the first answer to the request had its errors";
+        Self { pointer: None, line: None, column: None, message: message.to_owned() }
+    }
 
     /// Returns about how many bytes the error takes.
     pub(crate) fn byte_len(&self) -> usize {
@@ -149,10 +151,15 @@ impl From<ObjectError> for Finding {
 }
 
 impl DeadLetter {
+    /// Returns the key of the totals that it counts in.
+    pub(super) fn totals_key(&self) -> Vec<u8> {
+        self.origin.totals_key(&self.caller)
+    }
+
     /// Returns the key of its entry in the order of its origin.
     pub(super) fn order_key(&self) -> Vec<u8> {
-        [self.origin.prefix().as_slice(), &self.sequence.to_be_bytes(), &self.number.to_be_bytes()]
-            .concat()
+        let (sequence, number) = (self.sequence.to_be_bytes(), self.number.to_be_bytes());
+        [self.totals_key().as_slice(), &[0], &sequence, &number].concat()
     }
 
     pub(super) fn encode(&self) -> Result<Vec<u8>, GatewayError> {
@@ -177,6 +184,8 @@ impl DeadLetter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OrderEntry {
     pub(super) id: IdBytes,
+    /// The id of its ingestion.
+    pub(super) ingestion: IdBytes,
     /// The bytes that it counts for.
     pub(super) bytes: u64,
     /// When it was added, in elapsed milliseconds.
@@ -185,13 +194,16 @@ pub(super) struct OrderEntry {
 
 impl OrderEntry {
     pub(super) fn encode(&self) -> Vec<u8> {
-        [self.id.as_slice(), &self.bytes.to_be_bytes(), &self.at.to_be_bytes()].concat()
+        let (bytes, at) = (self.bytes.to_be_bytes(), self.at.to_be_bytes());
+        [self.id.as_slice(), &self.ingestion, &bytes, &at].concat()
     }
 
     pub(super) fn decode(value: &[u8]) -> Option<Self> {
         let (id, rest) = value.split_first_chunk()?;
+        let (ingestion, rest) = rest.split_first_chunk()?;
         let (bytes, rest) = rest.split_first_chunk()?;
         let (at, _) = rest.split_first_chunk()?;
-        Some(Self { id: *id, bytes: u64::from_be_bytes(*bytes), at: u64::from_be_bytes(*at) })
+        let (bytes, at) = (u64::from_be_bytes(*bytes), u64::from_be_bytes(*at));
+        Some(Self { id: *id, ingestion: *ingestion, bytes, at })
     }
 }

@@ -1,11 +1,13 @@
-//! Fair shares: past the limit, the origin that has most bytes loses its oldest dead letter, again and again until the
-//! others fit. So no origin loses one while it has less than its equal share, however many another origin sends.
+//! Fair shares: past the limit, the account that has most bytes loses the oldest dead letter of its API key that has most
+//! bytes, again and again until the others fit. So no account loses one while it has less than its equal share, however
+//! many others and however many keys send. The same holds for the keys of one account.
 use super::change::remove_entry;
 use super::record::OrderEntry;
 use super::{BY_ORIGIN, IdBytes, REMOVED, TOTALS};
 use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Read, Transaction};
-use std::collections::VecDeque;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// The number of entries that are read at a time.
 const ENTRIES_PER_READ: usize = 500;
@@ -35,6 +37,35 @@ impl Share {
         let (letters, bytes) = decode_pair(value);
         Self { letters, bytes }
     }
+
+    /// Returns the share with one more dead letter, of this many bytes.
+    pub(super) fn add(self, bytes: u64) -> Self {
+        Self { letters: self.letters.saturating_add(1), bytes: self.bytes.saturating_add(bytes) }
+    }
+
+    /// Returns the share without a dead letter of this many bytes.
+    pub(super) fn remove(self, bytes: u64) -> Self {
+        Self { letters: self.letters.saturating_sub(1), bytes: self.bytes.saturating_sub(bytes) }
+    }
+}
+
+/// What an eviction removes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Eviction {
+    /// The bytes that all dead letters may have after it.
+    pub(super) max_bytes: u64,
+    /// The maximum number of dead letters that it removes.
+    pub(super) max_letters: usize,
+    /// The dead letter that stays whatever it takes.
+    pub(super) kept: Option<IdBytes>,
+}
+
+impl Eviction {
+    /// Returns the eviction in the commit of a client, before which all dead letters have `before` bytes. The commit
+    /// removes only what it replaces: if the limit was lowered, [`super::evict_letters`] removes the rest.
+    pub(super) fn of_client(before: u64, max_bytes: u64) -> Self {
+        Self { max_bytes: max_bytes.max(before), max_letters: usize::MAX, kept: None }
+    }
 }
 
 /// Reads the share of the origin with this key; of all together if it is empty.
@@ -42,20 +73,14 @@ pub(super) fn read_share(read: &impl Read, origin: &[u8]) -> Result<Share, Gatew
     Ok(read.read_document(TOTALS, origin)?.map(|value| Share::decode(&value)).unwrap_or_default())
 }
 
-/// Adds a dead letter of this many bytes to the totals, or removes it from them.
-pub(super) fn count_letter(
+/// Changes the totals of the origin with this key, and those of all together.
+pub(super) fn update_share(
     transaction: &mut Transaction<'_>,
     origin: &[u8],
-    bytes: u64,
-    is_added: bool,
+    change: impl Fn(Share) -> Share,
 ) -> Result<(), GatewayError> {
     for key in [origin, b""] {
-        let Share { letters, bytes: total } = read_share(transaction, key)?;
-        let share = if is_added {
-            Share { letters: letters.saturating_add(1), bytes: total.saturating_add(bytes) }
-        } else {
-            Share { letters: letters.saturating_sub(1), bytes: total.saturating_sub(bytes) }
-        };
+        let share = change(read_share(transaction, key)?);
         if share.letters == 0 {
             transaction.delete_document(TOTALS, key)?;
         } else {
@@ -80,33 +105,99 @@ pub(super) fn count_removed(
     Ok(transaction.put_document(REMOVED, b"", &pair)?)
 }
 
-/// Evicts dead letters until all together have at most `max_bytes`. Returns their ids.
+/// Evicts dead letters. Returns their ids.
 pub(super) fn evict_excess(
     transaction: &mut Transaction<'_>,
-    max_bytes: u64,
+    eviction: Eviction,
 ) -> Result<Vec<IdBytes>, GatewayError> {
+    let Eviction { max_bytes, max_letters, kept } = eviction;
     let mut evicted = Vec::new();
-    if read_share(transaction, b"")?.bytes <= max_bytes {
+    let mut total = read_share(transaction, b"")?.bytes;
+    if total <= max_bytes {
         return Ok(evicted);
     }
-    let mut origins: Vec<_> = list_origins(transaction)?
-        .into_iter()
-        .map(|(origin, bytes)| (OriginQueue::new(origin), bytes))
-        .collect();
-    let mut total: u64 = origins.iter().map(|(_, bytes)| bytes).sum();
-    while total > max_bytes {
-        let Some((queue, bytes)) = origins.iter_mut().max_by_key(|(_, bytes)| *bytes) else {
-            break;
-        };
-        let Some(oldest) = queue.remove_oldest(transaction, &|_| true)? else { break };
-        *bytes = bytes.saturating_sub(oldest.bytes);
-        total = total.saturating_sub(oldest.bytes);
-        evicted.push(oldest.id);
+    let mut accounts = queue_accounts(list_origins(transaction)?);
+    while total > max_bytes && evicted.len() < max_letters {
+        let Some(mut account) = accounts.pop() else { break };
+        // An account without a removable dead letter does not return to the queue.
+        if let Some(oldest) = account.value.remove_oldest(transaction, kept)? {
+            total = total.saturating_sub(oldest.bytes);
+            evicted.push(oldest.id);
+            account.bytes = account.bytes.saturating_sub(oldest.bytes);
+            accounts.push(account);
+        }
     }
     if !evicted.is_empty() {
         count_removed(transaction, evicted.len() as u64, 0)?;
     }
     Ok(evicted)
+}
+
+/// Something with a number of bytes, in a queue that returns what has most bytes first.
+#[derive(Debug)]
+struct Weighted<T> {
+    bytes: u64,
+    value: T,
+}
+
+impl<T> Ord for Weighted<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.bytes.cmp(&other.bytes)
+    }
+}
+
+impl<T> PartialOrd for Weighted<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Weighted<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<T> Eq for Weighted<T> {}
+
+/// The origins of one account: its API keys, and the account itself.
+#[derive(Debug, Default)]
+struct AccountQueue(BinaryHeap<Weighted<OriginQueue>>);
+
+impl AccountQueue {
+    /// Removes the oldest dead letter of the origin that has most bytes, except the one that is kept. Returns its entry.
+    fn remove_oldest(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        kept: Option<IdBytes>,
+    ) -> Result<Option<OrderEntry>, GatewayError> {
+        while let Some(mut origin) = self.0.pop() {
+            if origin.value.read_oldest(transaction)?.is_some_and(|oldest| Some(oldest.id) == kept)
+            {
+                origin.value.skip_oldest();
+            }
+            if let Some(oldest) = origin.value.remove_oldest(transaction, &|_| true)? {
+                origin.bytes = origin.bytes.saturating_sub(oldest.bytes);
+                self.0.push(origin);
+                return Ok(Some(oldest));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the accounts of these origins.
+fn queue_accounts(origins: Vec<(Vec<u8>, u64)>) -> BinaryHeap<Weighted<AccountQueue>> {
+    let mut accounts: BTreeMap<Vec<u8>, Weighted<AccountQueue>> = BTreeMap::new();
+    for (origin, bytes) in origins {
+        let account = origin.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
+        let account = accounts
+            .entry(account)
+            .or_insert_with(|| Weighted { bytes: 0, value: AccountQueue::default() });
+        account.bytes = account.bytes.saturating_add(bytes);
+        account.value.0.push(Weighted { bytes, value: OriginQueue::new(origin) });
+    }
+    accounts.into_values().collect()
 }
 
 /// Lists the keys of the origins that have dead letters, with their bytes.
@@ -138,7 +229,7 @@ impl OriginQueue {
         &mut self,
         read: &impl Read,
     ) -> Result<Option<OrderEntry>, GatewayError> {
-        if self.page.is_empty() {
+        while self.page.is_empty() {
             let prefix = [self.origin.as_slice(), &[0]].concat();
             let range = DocumentRange {
                 prefix: &prefix,
@@ -146,12 +237,21 @@ impl OriginQueue {
                 limit: ENTRIES_PER_READ,
                 ..DocumentRange::default()
             };
-            for (key, value) in read.read_documents(BY_ORIGIN, range)? {
+            let entries = read.read_documents(BY_ORIGIN, range)?;
+            if entries.is_empty() {
+                break;
+            }
+            for (key, value) in entries {
                 self.after = Some(key.clone());
                 self.page.extend(OrderEntry::decode(&value).map(|entry| (key, entry)));
             }
         }
         Ok(self.page.front().map(|(_, entry)| *entry))
+    }
+
+    /// Leaves the oldest entry out.
+    fn skip_oldest(&mut self) {
+        self.page.pop_front();
     }
 
     /// Removes the oldest dead letter if `is_removable` says so, and returns its entry.

@@ -4,7 +4,8 @@ use crate::mapping::{Field, FieldKind, Literal, Property, Shape, Value};
 use crate::testing::Fixture;
 use oxrdf::NamedNode;
 use penstock_base::commit::{GuardedStore, NoClient};
-use penstock_store::{BackupFile, DocumentRange, Options, Read as _, Store};
+use penstock_base::error::ErrorClass;
+use penstock_store::{BackupFile, DocumentRange, Error, Options, Read as _, Store};
 use proptest::prelude::*;
 
 fn fixture() -> Fixture {
@@ -17,10 +18,16 @@ fn fixture() -> Fixture {
 
 /// Sends rejected objects with texts of about this many bytes, on behalf of this API key.
 fn reject(fixture: &Fixture, key: &str, count: usize, bytes: usize) -> Answer {
+    reject_from(fixture, "local", key, count, bytes)
+}
+
+/// Sends rejected objects on behalf of this API key of this account.
+fn reject_from(fixture: &Fixture, account: &str, key: &str, count: usize, bytes: usize) -> Answer {
     let object = format!("\"{}\"", "x".repeat(bytes));
     let body = format!("{{\"data\": [{}]}}", vec![object; count].join(","));
     let request = Request {
         on_error: OnError::Skip,
+        caller: account,
         api_key: Some(key),
         ..fixture.request(Mode::Add, Body::Json(body.as_bytes()))
     };
@@ -28,8 +35,26 @@ fn reject(fixture: &Fixture, key: &str, count: usize, bytes: usize) -> Answer {
 }
 
 fn count_of(fixture: &Fixture, key: &str) -> u64 {
+    share_of(fixture, "local", key).letters
+}
+
+fn share_of(fixture: &Fixture, account: &str, key: &str) -> shares::Share {
     let origin = Origin::ApiKey(key.to_owned());
-    shares::read_share(&fixture.store.read(), &origin.key()).unwrap().letters
+    shares::read_share(&fixture.store.read(), &origin.totals_key(account)).unwrap()
+}
+
+fn first_id(answer: &Answer) -> &str {
+    answer.rejected[0].id.as_ref().unwrap()
+}
+
+/// Retries a dead letter with a text that has ten errors with long names.
+fn retry_with_long_errors(fixture: &Fixture, id: &str) {
+    let fields: Vec<String> = (0..10).map(|n| format!("\"{}{n}\": 1", "x".repeat(1000))).collect();
+    let text = format!("{{{}}}", fields.join(","));
+    let body = Body::Object { text: text.as_bytes(), index: 0, first_line: 1 };
+    let request = fixture.request(Mode::Add, body);
+    let request = Request { retried_letter: Some(id), ..request };
+    assert_eq!(fixture.run(&request).unwrap_err().class, ErrorClass::Invalid);
 }
 
 fn count_documents(fixture: &Fixture, collection: &str) -> usize {
@@ -44,6 +69,91 @@ fn check_consistency(fixture: &Fixture) {
     }
     let shares = shares::list_origins(&fixture.store.read()).unwrap();
     assert_eq!(shares.iter().map(|(_, bytes)| bytes).sum::<u64>(), totals.bytes);
+    let all = || DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+    let read = fixture.store.read();
+    let documents = [LETTERS, TEXTS].map(|name| read.read_documents(name, all()).unwrap());
+    let stored: usize = documents.iter().flatten().map(|(_, value)| value.len()).sum();
+    assert_eq!(stored as u64, totals.bytes);
+}
+
+#[test]
+fn an_account_with_many_keys_evicts_only_its_own_dead_letters() {
+    let mut fixture = fixture();
+    fixture.limits.rejected_bytes = 60_000;
+    reject_from(&fixture, "quiet", "sensor", 15, 1000);
+    let before = share_of(&fixture, "quiet", "sensor");
+    for key in 0..50 {
+        reject_from(&fixture, "flood", &format!("key-{key}"), 3, 1000);
+    }
+    assert_eq!(share_of(&fixture, "quiet", "sensor"), before);
+    let letters = |key: usize| share_of(&fixture, "flood", &format!("key-{key}")).letters;
+    assert!((0..49).all(|key| letters(key) <= 1), "its keys have equal shares");
+    assert!(read_totals(&fixture.store.read()).unwrap().bytes > 58_000);
+    check_consistency(&fixture);
+}
+
+#[test]
+fn the_errors_of_a_failed_retry_count_against_the_limit() {
+    let mut fixture = fixture();
+    let retried = reject(&fixture, "k", 1, 10);
+    reject(&fixture, "k", 20, 1000);
+    let before = read_totals(&fixture.store.read()).unwrap();
+    retry_with_long_errors(&fixture, first_id(&retried));
+    check_consistency(&fixture);
+    let after = read_totals(&fixture.store.read()).unwrap();
+    assert_eq!((after.letters, after.evicted), (21, 0));
+    assert!(after.bytes > before.bytes + 5_000, "{after:?}");
+
+    // Now the errors evict others. The retried dead letter stays, although it is the oldest by then.
+    fixture.limits.rejected_bytes = after.bytes;
+    reject(&fixture, "k", 1, 10);
+    fixture.limits.rejected_bytes = read_totals(&fixture.store.read()).unwrap().bytes;
+    let oldest = list_letters(&fixture.store, None, 99).unwrap().letters.pop().unwrap().id;
+    retry_with_long_errors(&fixture, &oldest);
+    check_consistency(&fixture);
+    let full = read_totals(&fixture.store.read()).unwrap();
+    assert!(full.bytes <= fixture.limits.rejected_bytes && full.evicted > 3, "{full:?}");
+    assert!(find_letter(&fixture.store.read(), &oldest).unwrap().is_some());
+}
+
+#[test]
+fn a_lowered_limit_takes_effect_in_commits_of_bounded_size() {
+    let mut fixture = fixture();
+    let store = GuardedStore::from(fixture.store.clone());
+    reject(&fixture, "a", 1200, 10);
+    let before = read_totals(&fixture.store.read()).unwrap();
+    // The commit of a client only evicts what makes place for what it adds.
+    fixture.limits.rejected_bytes = before.bytes / 2;
+    reject(&fixture, "b", 1, 10);
+    let after = read_totals(&fixture.store.read()).unwrap();
+    assert!(after.evicted <= 2 && after.bytes <= before.bytes, "{after:?}");
+    let sequence = fixture.store.stats().sequence;
+    evict_letters(&store, before.bytes / 2).unwrap();
+    assert_eq!(fixture.store.stats().sequence, sequence + 2);
+    let half = read_totals(&fixture.store.read()).unwrap();
+    assert!(half.bytes <= before.bytes / 2 && half.letters >= 598, "{half:?}");
+    check_consistency(&fixture);
+    assert_eq!(evict_letters(&store, 0).unwrap(), half.letters);
+    let none = read_totals(&fixture.store.read()).unwrap();
+    assert_eq!((none.letters, none.bytes, none.evicted), (0, 0, 1201));
+    check_consistency(&fixture);
+}
+
+#[test]
+fn an_unreadable_dead_letter_hides_no_other_and_expires_too() {
+    let fixture = fixture();
+    let store = GuardedStore::from(fixture.store.clone());
+    let answer = reject(&fixture, "a", 3, 10);
+    reject(&fixture, "b", 1, 10);
+    let id = parse_id(first_id(&answer)).unwrap();
+    fixture.store.transact::<_, Error>(|t| t.put_document(LETTERS, &id, b"{")).unwrap();
+    let listed =
+        list_ingestion_letters(&fixture.store, &answer.ingestion_id, None, None, 9).unwrap();
+    assert_eq!(listed.letters.len(), 2);
+    assert_eq!(list_letters(&fixture.store, None, 9).unwrap().letters.len(), 3);
+    let now = fixture.watch.elapsed() + 61_000;
+    assert_eq!(expire_letters(&store, now, 60_000).unwrap(), 4);
+    check_consistency(&fixture);
 }
 
 #[test]
@@ -168,10 +278,7 @@ proptest! {
         fixture.limits.rejected_bytes = LIMIT;
         let keys = ["a", "b", "c", "d"];
         for (key, count, bytes) in sent {
-            let share = |key: &str| {
-                let origin = Origin::ApiKey(key.to_owned());
-                shares::read_share(&fixture.store.read(), &origin.key()).unwrap()
-            };
+            let share = |key: &str| share_of(&fixture, "local", key);
             let before = keys.map(share);
             reject(&fixture, keys[key], count, bytes);
             let after = keys.map(share);

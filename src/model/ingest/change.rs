@@ -9,6 +9,7 @@ use super::orphans::Orphans;
 use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
 use super::request_uris::RequestUris;
+use super::retry::list_moves_since_rejection;
 use super::shared_keys::find_shared_keys;
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
@@ -50,6 +51,7 @@ pub(super) fn apply_objects(
         None => WriteScope::ALL,
     };
     let mut writer = RequestWriter {
+        moves: list_moves_since_rejection(transaction, request)?,
         transaction,
         namespaces: &spaces,
         scope: &scope,
@@ -216,6 +218,9 @@ fn apply_object<'m>(
     };
     if writer.mode == Mode::Delete {
         let Some(mut node) = converter.convert_reference(shape, json) else { return Ok(None) };
+        for rebase in &writer.moves {
+            node.rewrite_iris(&|iri| rebase.rewrite(iri));
+        }
         let uri = match node.uri.take() {
             Some(uri) => uri,
             None => match writer.find_keyed_object(&node)? {
@@ -238,7 +243,10 @@ fn apply_object<'m>(
     }
     let node = converter.convert_object(shape, json);
     match node {
-        Some(node) if writer.findings.count() == before => {
+        Some(mut node) if writer.findings.count() == before => {
+            for rebase in &writer.moves {
+                node.rewrite_iris(&|iri| rebase.rewrite(iri));
+            }
             let outcome = writer.write_root(index, node)?;
             if let Some(outcome) = &outcome
                 && matches!(writer.mode, Mode::Replace | Mode::Merge)

@@ -4,6 +4,7 @@ use super::write_history::WrittenObjects;
 use super::{Answer, Mode, Record, Request, record};
 use crate::change_feed;
 use crate::members::{list_members, satisfies_any};
+use crate::resource::Deletion;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
 use penstock_store::{SubjectFilter, Transaction};
@@ -22,15 +23,15 @@ pub(crate) struct RemovedMembers {
     pub(crate) visited: u64,
     /// The number of members that were removed.
     pub(crate) removed: u64,
-    /// The last URI that was looked at; `None` if there are no members after it.
-    pub(crate) after: Option<String>,
-    /// The record, if something was removed.
+    /// The URI of the last member that was looked at; `None` if there are no members after it.
+    pub(crate) last_visited: Option<String>,
+    /// The record of the deletion, once something was removed.
     pub(crate) record: Option<Record>,
 }
 
-/// Removes the next members after a URI, and the objects nested in them that nothing else refers to. Objects that satisfy
+/// Removes the next members of a deletion, and the objects nested in them that nothing else refers to. Objects that satisfy
 /// one of the filters `kept` stay. `request` names the caller; its body is ignored. The number of members and quads is
-/// bounded, so that a commit takes a bounded time.
+/// bounded, so that a commit takes a bounded time. All commits of the deletion have one record.
 ///
 /// # Errors
 /// Returns the errors of the store.
@@ -38,11 +39,12 @@ pub(crate) fn remove_next_members(
     transaction: &mut Transaction<'_>,
     request: &Request<'_>,
     max_records: usize,
-    mut after: Option<String>,
+    deletion: &Deletion,
     kept: &[SubjectFilter],
 ) -> Result<RemovedMembers, GatewayError> {
     let business_object = request.business_object;
     let mut answer = Answer::new(Mode::Delete);
+    let mut last_visited = deletion.last_visited.clone();
     let (mut visited, mut removed) = (0, Vec::new());
     let is_full = |transaction: &Transaction<'_>, visited, removed: &[NamedNode]| {
         visited >= MAX_VISITED_MEMBERS
@@ -50,12 +52,16 @@ pub(crate) fn remove_next_members(
             || transaction.removed_quads() >= MAX_REMOVED_QUADS
     };
     while !is_full(transaction, visited, &removed) {
-        let page =
-            list_members(transaction, business_object, after.as_deref(), MAX_REMOVED_MEMBERS)?;
-        after = None;
+        let page = list_members(
+            transaction,
+            business_object,
+            last_visited.as_deref(),
+            MAX_REMOVED_MEMBERS,
+        )?;
+        last_visited = None;
         for uri in page {
             visited += 1;
-            after = Some(uri.as_str().to_owned());
+            last_visited = Some(uri.as_str().to_owned());
             if !satisfies_any(transaction, kept, &uri)? {
                 let deleted = remove_objects(transaction, business_object, [&uri], kept)?;
                 answer.deleted += deleted;
@@ -68,15 +74,22 @@ pub(crate) fn remove_next_members(
                 break;
             }
         }
-        if after.is_none() {
+        if last_visited.is_none() {
             break;
         }
     }
-    let mut record = None;
+    let mut record = deletion.record.clone();
     if !removed.is_empty() {
         change_feed::record_changes(transaction, request.watch)?;
-        let wrote = WrittenObjects::from_uris(removed.iter().map(NamedNode::as_str));
-        record = Some(record::store_record(transaction, request, &answer, &wrote, max_records)?);
+        let uris = removed.iter().map(NamedNode::as_str);
+        record = Some(if let Some(mut record) = record {
+            record.deleted = record.deleted.saturating_add(answer.deleted);
+            record::update_record(transaction, &record, uris)?;
+            record
+        } else {
+            let wrote = WrittenObjects::from_uris(uris);
+            record::store_record(transaction, request, &answer, &wrote, max_records)?
+        });
     }
-    Ok(RemovedMembers { visited, removed: removed.len() as u64, after, record })
+    Ok(RemovedMembers { visited, removed: removed.len() as u64, last_visited, record })
 }

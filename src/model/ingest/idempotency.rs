@@ -6,8 +6,10 @@
 //! key.
 //!
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
+use super::answer::RejectedObject;
 use super::bounded::BoundedCollection;
 use super::{Answer, Body, Limits, Outcome, Request};
+use crate::dead_letters::{ObjectError, find_letter};
 use crate::namespace::moving::Rebase;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Read, Transaction};
@@ -20,6 +22,10 @@ pub(crate) const ANSWERS_BY_SCOPE: &str = "idempotency";
 const ANSWER_ORDER: BoundedCollection = BoundedCollection("idempotency-order");
 /// The time for which an answer is kept, in milliseconds.
 const RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// The maximum bytes of errors in a stored answer; only dead letters have those of further objects. Otherwise a few requests
+/// with many errors would evict the answers of all other clients.
+const MAX_STORED_ERROR_BYTES: usize = 16 << 10;
 
 /// The idempotency key of one request, within its scope.
 #[derive(Debug)]
@@ -81,7 +87,11 @@ impl IdempotencyKey {
     ) -> Result<Option<Answer>, GatewayError> {
         match self.read_stored_answer(transaction)? {
             Some(kept) if self.has_expired(kept.at) => Ok(None),
-            Some(kept) if kept.body == self.body => Ok(Some(kept.answer)),
+            Some(kept) if kept.body == self.body => {
+                let mut answer = kept.answer;
+                add_errors(transaction, &mut answer.rejected)?;
+                Ok(Some(answer))
+            }
             Some(kept) => Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!(
@@ -107,7 +117,9 @@ impl IdempotencyKey {
             ANSWER_ORDER.remove(transaction, &BoundedCollection::entry_key(old.sequence))?;
         }
         let (at, sequence) = (self.now, transaction.sequence());
-        let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer: answer.clone() };
+        let mut answer = answer.clone();
+        drop_errors(&mut answer.rejected);
+        let kept = StoredAnswer { body: self.body.clone(), at, sequence, answer };
         let value = encode_answer(&kept)?;
         transaction.put_document(ANSWERS_BY_SCOPE, &self.scope, &value)?;
         let entry = [at.to_be_bytes().as_slice(), &self.scope].concat();
@@ -133,6 +145,32 @@ impl IdempotencyKey {
     fn has_expired(&self, at: u64) -> bool {
         self.now.saturating_sub(at) > RETENTION_MS
     }
+}
+
+/// Removes the errors beyond [`MAX_STORED_ERROR_BYTES`]. Dead letters have them too.
+fn drop_errors(rejected: &mut [RejectedObject]) {
+    let mut bytes = 0;
+    for RejectedObject { errors, .. } in rejected {
+        bytes += errors.iter().map(ObjectError::byte_len).sum::<usize>();
+        if bytes > MAX_STORED_ERROR_BYTES {
+            errors.clear();
+        }
+    }
+}
+
+/// Adds the errors that [`drop_errors`] removed, as far as there are dead letters.
+fn add_errors(read: &impl Read, rejected: &mut [RejectedObject]) -> Result<(), GatewayError> {
+    for RejectedObject { id, errors, .. } in rejected {
+        if !errors.is_empty() {
+            continue;
+        }
+        let letter = match id {
+            Some(id) => find_letter(read, id)?,
+            None => None,
+        };
+        *errors = letter.map_or_else(|| vec![ObjectError::not_stored()], |letter| letter.errors);
+    }
+    Ok(())
 }
 
 /// Rewrites the URIs in the stored answer with this key. The texts of its warnings stay. Returns whether this changes

@@ -34,6 +34,24 @@ impl GivenObject<'_> {
         self.uri.is_some() && self.given.is_empty()
     }
 
+    /// Rewrites the IRIs of the object, of those nested in it, and those that they refer to. Literals stay. `rewrite`
+    /// returns `None` for an IRI that stays.
+    pub(super) fn rewrite_iris(&mut self, rewrite: &dyn Fn(&str) -> Option<String>) {
+        let replace = |iri: &mut NamedNode| {
+            if let Some(new) = rewrite(iri.as_str()) {
+                *iri = NamedNode::new_unchecked(new);
+            }
+        };
+        self.uri.as_mut().map(replace);
+        for value in self.given.iter_mut().flat_map(|given| &mut given.values) {
+            match value {
+                GivenValue::Object(nested) => nested.rewrite_iris(rewrite),
+                GivenValue::Term(Term::NamedNode(iri)) => replace(iri),
+                GivenValue::Term(_) => {}
+            }
+        }
+    }
+
     /// Returns whether a field has a value.
     pub(super) fn has_values(&self) -> bool {
         self.given.iter().any(|given| !given.values.is_empty())

@@ -97,9 +97,7 @@ pub(super) fn store_record(
     if max_records == 0 {
         return Ok(record);
     }
-    let value = serde_json::to_vec(&StoredRecord { record: &record, wrote }).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("serializing a record failed: {error}"))
-    })?;
+    let value = encode_record(&record, wrote)?;
     INGESTIONS.add(transaction, sequence, &value, value.len() as u64)?;
     transaction.put_document(
         INGESTION_IDS,
@@ -112,6 +110,28 @@ pub(super) fn store_record(
         INGESTIONS.remove(transaction, &oldest.key)?;
     }
     Ok(record)
+}
+
+/// Stores the new counts of the record of a deletion in several commits, and the URIs of further objects that it names.
+/// A record that was removed since stays removed.
+pub(super) fn update_record<'u>(
+    transaction: &mut Transaction<'_>,
+    record: &Record,
+    uris: impl Iterator<Item = &'u str>,
+) -> Result<(), GatewayError> {
+    let key = BoundedCollection::entry_key(record.sequence);
+    let Some(entry) = transaction.read_document(INGESTIONS.0, &key)? else { return Ok(()) };
+    let stored = BoundedCollection::entry_value(&entry);
+    let wrote = serde_json::from_slice::<WrittenObjects>(stored).unwrap_or_default();
+    let value = encode_record(record, &wrote.with_uris(uris))?;
+    INGESTIONS.remove(transaction, &key)?;
+    INGESTIONS.add(transaction, record.sequence, &value, value.len() as u64)
+}
+
+fn encode_record(record: &Record, wrote: &WrittenObjects) -> Result<Vec<u8>, GatewayError> {
+    serde_json::to_vec(&StoredRecord { record, wrote }).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("serializing a record failed: {error}"))
+    })
 }
 
 /// Returns the record with this id.

@@ -128,8 +128,10 @@ impl Rejections {
             .collect();
         let first = findings.first().map(Finding::to_string).unwrap_or_default();
         let detail = format!(
-            "each time the rejected objects were left out, others needed them; after {runs} runs {} objects are \
-             rejected, and nothing is stored. Send fewer objects at once, or correct them; the last error is {first}",
+            "the gateway left out the rejected objects {} times, and each time others became invalid; after {runs} runs \
+             {} objects are rejected, and nothing is stored. Send fewer objects at once, or correct them; the last error \
+             is {first}",
+            runs - 1,
             self.by_index.len()
         );
         GatewayError::with_findings(ErrorClass::Invalid, detail, findings)

@@ -1,7 +1,8 @@
 //! Retries of dead letters: an ingestion whose success removes the dead letter in the same commit. After an error the dead
 //! letter stays, with the new errors.
-use super::Request;
+use super::{Limits, Request};
 use crate::dead_letters::{DeadLetter, ObjectError, find_letter, replace_errors};
+use crate::namespace::moving::{self, Rebase};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::Transaction;
 
@@ -17,6 +18,18 @@ pub(super) fn find_retried_letter(
     find_letter(transaction, id)?.map(Some).ok_or_else(|| missing_letter_error(id))
 }
 
+/// Returns the moves of namespaces since the dead letter was stored that the request retries, oldest first. The text has
+/// the IRIs as they were then, and nothing in the store has them any more.
+pub(super) fn list_moves_since_rejection(
+    transaction: &Transaction<'_>,
+    request: &Request<'_>,
+) -> Result<Vec<Rebase>, GatewayError> {
+    match find_retried_letter(transaction, request)? {
+        Some(letter) => moving::list_rebases_since(transaction, letter.sequence),
+        None => Ok(Vec::new()),
+    }
+}
+
 /// Returns the error of a dead letter that does not exist.
 pub fn missing_letter_error(id: &str) -> GatewayError {
     GatewayError::new(
@@ -25,7 +38,8 @@ pub fn missing_letter_error(id: &str) -> GatewayError {
     )
 }
 
-/// Discards the changes of a retry that failed, and stores its errors with the dead letter.
+/// Discards the changes of a retry that failed, and stores its errors with the dead letter. Returns the number of other
+/// dead letters that this evicted.
 ///
 /// # Errors
 /// Returns `error` itself if it is not about the object, so that nothing is committed.
@@ -33,10 +47,11 @@ pub(super) fn keep_letter(
     transaction: &mut Transaction<'_>,
     letter: DeadLetter,
     error: &GatewayError,
-) -> Result<(), GatewayError> {
+    limits: &Limits,
+) -> Result<u64, GatewayError> {
     transaction.discard_changes();
     if !matches!(error.class, ErrorClass::Malformed | ErrorClass::Conflict | ErrorClass::Invalid) {
         return Err(error.clone());
     }
-    replace_errors(transaction, letter, ObjectError::list_first(error))
+    replace_errors(transaction, letter, ObjectError::list_first(error), limits.rejected_bytes)
 }

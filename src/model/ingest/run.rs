@@ -21,7 +21,11 @@ enum Completion {
     Committed(Box<Committed>),
     Replayed(Answer),
     /// The retry of a dead letter failed. Only its errors were committed.
-    RetryFailed(GatewayError),
+    RetryFailed {
+        error: GatewayError,
+        /// The number of dead letters that had to make place for the errors.
+        evicted_letters: u64,
+    },
 }
 
 /// An ingestion whose changes were committed.
@@ -77,11 +81,16 @@ pub fn ingest(
         }
         Ok(Completion::Replayed(answer)) => ("replayed", Ok(answer)),
         Err(NotCommitted::Validated(answer)) => ("validated", Ok(*answer)),
-        Ok(Completion::RetryFailed(mut error)) | Err(NotCommitted::Refused(mut error)) => {
-            error.detail = format!("Ingestion failed: {}", error.detail);
+        Ok(Completion::RetryFailed { error, evicted_letters }) => {
+            metrics::count_removed_dead_letters("evicted", evicted_letters);
             ("refused", Err(error))
         }
+        Err(NotCommitted::Refused(error)) => ("refused", Err(error)),
     };
+    let result = result.map_err(|mut error| {
+        error.detail = format!("Ingestion failed: {}", error.detail);
+        error
+    });
     report_ingestion(request, outcome, &result, started);
     result
 }
@@ -105,10 +114,7 @@ fn run_ingestion(
             }
             let object = &request.business_object.object;
             request.watch.check_not_closed(object)?;
-            let stored = request.watch.current_definitions(transaction)?.version_of(&object.id);
-            if stored.is_some_and(|version| version != object.version) {
-                return Err(outdated_error(&object.definition.name).into());
-            }
+            check_versions(transaction, request)?;
             if !object.definition.enabled {
                 let message =
                     format!("the Business Object {:?} is disabled", object.definition.name);
@@ -123,8 +129,8 @@ fn run_ingestion(
                     applied
                 }
                 (Err(error), Some(letter)) => {
-                    retry::keep_letter(transaction, letter, &error)?;
-                    return Ok(Completion::RetryFailed(error));
+                    let evicted_letters = retry::keep_letter(transaction, letter, &error, limits)?;
+                    return Ok(Completion::RetryFailed { error, evicted_letters });
                 }
                 (Err(error), None) => return Err(error.into()),
             };
@@ -156,11 +162,34 @@ fn run_ingestion(
     Ok(done)
 }
 
-/// The definition was replaced after the request read it. With the old one, objects could be stored without a new key.
-fn outdated_error(name: &str) -> GatewayError {
+/// Checks that no definition was replaced after the request read it. With an old one, objects could be stored without a
+/// new key, or in a namespace that the credential may no longer write.
+fn check_versions(
+    transaction: &Transaction<'_>,
+    request: &Request<'_>,
+) -> Result<(), GatewayError> {
+    let current = request.watch.current_definitions(transaction)?;
+    let object = &request.business_object.object;
+    if current.version_of(&object.id).is_some_and(|version| version != object.version) {
+        return Err(outdated_error(&object.definition.name));
+    }
+    let others = request.write_scope.unwrap_or_default().iter().map(|other| &other.object);
+    for other in others.filter(|other| other.id != object.id) {
+        // One that was deleted has no version.
+        if current.version_of(&other.id) != Some(other.version) {
+            return Err(outdated_error(&other.definition.name));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error of a request that read a definition before it was replaced or deleted.
+pub(crate) fn outdated_error(name: &str) -> GatewayError {
     GatewayError::new(
         ErrorClass::Unavailable(Duration::from_secs(1)),
-        format!("the Business Object {name:?} was just replaced; send the request again"),
+        format!(
+            "the Business Object {name:?} was just replaced or deleted; send the request again"
+        ),
     )
 }
 

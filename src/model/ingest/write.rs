@@ -15,6 +15,7 @@ use super::request_uris::RequestUris;
 use super::resolve::keep_stored_value;
 use super::write_scope::WriteScope;
 use crate::mapping::{self, FieldKind, Property};
+use crate::namespace::moving::Rebase;
 use crate::view::find_owning_field;
 use oxrdf::vocab::rdf;
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, QuadRef, Term};
@@ -31,6 +32,8 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) mode: Mode,
     /// The state that the object of the request must have.
     pub(super) condition: Option<&'w ObjectCondition>,
+    /// The moves of namespaces since the dead letter was stored that the request retries.
+    pub(super) moves: Vec<Rebase>,
     pub(super) findings: Findings,
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,

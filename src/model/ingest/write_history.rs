@@ -61,12 +61,18 @@ impl WrittenObjects {
 
     /// Returns the hashes of these objects.
     pub(super) fn from_uris<'u>(uris: impl Iterator<Item = &'u str>) -> Self {
-        let mut hashes = Vec::new();
-        for (count, uri) in uris.enumerate() {
-            if count == MAX_HASHED_OBJECTS {
+        Self { wrote: Some(String::new()) }.with_uris(uris)
+    }
+
+    /// Returns these objects and further ones.
+    pub(super) fn with_uris<'u>(self, uris: impl Iterator<Item = &'u str>) -> Self {
+        let decode = |wrote: String| STANDARD_NO_PAD.decode(wrote).ok();
+        let Some(mut hashes) = self.wrote.and_then(decode) else { return Self::default() };
+        for uri in uris {
+            hashes.extend(hash_uri(uri));
+            if hashes.len() > MAX_HASHED_OBJECTS * HASH_BYTES {
                 return Self::default();
             }
-            hashes.extend(hash_uri(uri));
         }
         Self { wrote: Some(STANDARD_NO_PAD.encode(hashes)) }
     }

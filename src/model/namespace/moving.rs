@@ -36,8 +36,8 @@ use crate::{catalogue, natural_key};
 use penstock_base::disk::Disk;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Format, Store, Transaction};
-pub(crate) use record::list_earlier_iris;
 use record::{StoredMove, read_last_move};
+pub(crate) use record::{list_earlier_iris, list_rebases_since};
 
 /// The store that a move works on.
 #[derive(Debug, Clone, Copy)]

@@ -56,7 +56,7 @@ pub async fn collect_deletion_effects(
 }
 
 fn names_business_object(key: &Key, id: &String) -> bool {
-    key.business_objects.as_ref().is_some_and(|own| own.contains(id))
+    key.business_objects.as_ref().is_some_and(|ids| ids.contains(id))
 }
 
 /// Returns the newest export of each Business Object, by its id. Only the newest thousand exports are read.

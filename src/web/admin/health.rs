@@ -141,9 +141,8 @@ fn check_rejected(status: &Status, frame: &Frame) -> Option<Concern> {
     if count == 0 {
         return None;
     }
-    let heading = words::format_count(count, "rejected object waits.", "rejected objects wait.");
-    let words =
-        "Ingestions left them out because of errors. Correct and retry them, or delete them.";
+    let heading = words::format_count(count, "dead letter.", "dead letters.");
+    let words = "Ingestions rejected these objects because of errors. Correct and retry them, or delete them.";
     let concern = Concern::new(Severity::Warning, heading, words);
     Some(if frame.may(Role::Contributor) {
         concern.with_link("/admin/rejected", "Dead letters")

@@ -104,7 +104,7 @@ impl Row {
         };
         let business_objects = key.business_objects.as_ref();
         let business_objects =
-            business_objects.map(|own| own.iter().map(name_of).collect::<Vec<_>>().join(", "));
+            business_objects.map(|ids| ids.iter().map(name_of).collect::<Vec<_>>().join(", "));
         Self {
             id: key.id.clone(),
             name: key.name.clone(),

@@ -5,7 +5,7 @@ use super::pager::Pager;
 use super::words;
 use askama::Template;
 use penstock_auth::{Authorized, Caller, Role};
-use penstock_base::error::{ErrorClass, Finding};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
@@ -53,12 +53,12 @@ struct One {
     business_object_id: String,
     ingestion: String,
     at: String,
-    errors: Vec<String>,
+    letter_errors: Vec<String>,
     /// The errors of the retry that was sent from this page.
-    faults: FormErrors,
+    retry_errors: FormErrors,
     text: String,
-    /// Whether the text is whole and can be corrected in the form.
-    is_editable: bool,
+    /// Why the text cannot be corrected in the form.
+    not_editable: Option<&'static str>,
 }
 
 impl Row {
@@ -128,8 +128,14 @@ pub(crate) async fn show_dead_letter(req: &mut Request, depot: &mut Depot) -> Pa
 /// Retries a dead letter with the text of the form, otherwise with its text as received.
 #[handler]
 pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let corrected = take_form(depot).trimmed("text");
+    // An object that cannot be corrected here has a form without the field.
+    let corrected = take_form(depot).trimmed_if_sent("text");
     let found = read_letter(req, depot).await?;
+    if corrected.as_deref() == Some("") {
+        let detail = "the text is empty; enter the corrected object, or open the page again to retry it as received";
+        let error = GatewayError::new(ErrorClass::Invalid, detail);
+        return build_page(req, depot, found, corrected, FormErrors::from_error(error, &[]));
+    }
     let (gateway, by, trace) = (gateway(depot)?, caller(depot).clone(), trace(depot));
     let capacity = if corrected.is_some() { 0 } else { found.letter.text_bytes };
     let permit = state(depot).body_quotas.data.try_acquire(capacity)?;
@@ -165,7 +171,11 @@ fn letter_name(req: &Request) -> DeadLetterName {
 
 async fn read_letter(req: &Request, depot: &Depot) -> Result<DeadLetterText, Problem> {
     let (gateway, by): (Gateway, &Authorized) = (gateway(depot)?, caller(depot));
-    Ok(dead_letters::read_dead_letter(&gateway, by, letter_name(req), MAX_EDITED_BYTES).await?)
+    let name = letter_name(req);
+    // The store reads a text as a whole.
+    let bytes = dead_letters::measure_dead_letter(&gateway, by, name.clone()).await?;
+    let _permit = state(depot).body_quotas.data.try_acquire(bytes)?;
+    Ok(dead_letters::read_dead_letter(&gateway, by, name, MAX_EDITED_BYTES).await?)
 }
 
 /// Builds the page of a dead letter. `corrected` is the text of a form that failed.
@@ -174,23 +184,30 @@ fn build_page(
     depot: &Depot,
     found: DeadLetterText,
     corrected: Option<String>,
-    faults: FormErrors,
+    retry_errors: FormErrors,
 ) -> PageResult {
     let DeadLetterText { letter, text } = found;
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let errors = letter.errors.iter().cloned().map(|error| Finding::from(error).to_string());
-    let status = faults.status;
+    let status = retry_errors.status;
     let page = One {
         frame: Frame::new(req, depot, Section::Rejected),
         row: Row::from_letter(&letter, &gateway, by),
-        errors: errors.collect(),
-        // What is not UTF-8 cannot be shown without a change.
-        is_editable: text.len() as u64 == letter.text_bytes && std::str::from_utf8(&text).is_ok(),
+        letter_errors: errors.collect(),
+        not_editable: if (text.len() as u64) < letter.text_bytes {
+            Some("The object is too large to correct it here. Use the API for that. Its beginning:")
+        } else if std::str::from_utf8(&text).is_err() {
+            Some(
+                "The object is not UTF-8, so it cannot be shown and corrected here without a change. Use the API for that.",
+            )
+        } else {
+            None
+        },
         text: corrected.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned()),
         business_object_id: letter.business_object,
         ingestion: letter.ingestion_id,
         at: words::format_utc(&letter.at),
-        faults,
+        retry_errors,
     };
     Ok(PageReply::show_with_status(status, &page))
 }

@@ -2,10 +2,11 @@ use crate::catalogue::{
     COLLECTION, Catalogue, Change, CompiledDefinition, DeletionCount, IfMatch, Requester,
 };
 use crate::change_feed;
-use crate::ingest::{Mode, list_records};
+use crate::ingest::{Body, Limits, Mode, find_write_history, ingest, list_records};
 use crate::resource::Compiled;
 use crate::testing::{
-    catalogue_settings, ingest_body, list_members, list_quads, open_store, put_definition,
+    LIMITS, catalogue_settings, ingest_body, list_members, list_quads, local_request, open_store,
+    put_definition,
 };
 use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -104,7 +105,7 @@ fn class_of<T>(result: Result<T, GatewayError>) -> ErrorClass {
 }
 
 #[test]
-fn every_member_is_deleted_in_commits_of_bounded_size_with_a_record_each() {
+fn every_member_is_deleted_in_commits_of_bounded_size_with_one_record() {
     let fixture = Fixture::new();
     let pumps = fixture.define("Pump", None);
     let data: Vec<Value> = (0..450).map(|number| pump(number, &[])).collect();
@@ -126,7 +127,7 @@ fn every_member_is_deleted_in_commits_of_bounded_size_with_a_record_each() {
     assert_eq!(list_quads(&fixture.store.read()), Vec::<String>::new());
     let records = list_records(&fixture.store, None, 10).unwrap();
     let deletions: Vec<_> = records.iter().filter(|record| record.mode == Mode::Delete).collect();
-    assert_eq!(deletions.iter().map(|record| record.deleted).collect::<Vec<_>>(), [50, 200, 200]);
+    assert_eq!(deletions.iter().map(|record| record.deleted).collect::<Vec<_>>(), [450]);
     assert!(deletions.iter().all(|record| record.caller == "admin-1"));
     // The name is free again.
     fixture.define("Pump", None);
@@ -396,4 +397,46 @@ fn it_continues_after_a_crash_at_any_operation() {
         }
     }
     assert!(operations > 4, "{operations} operations");
+}
+
+#[test]
+fn the_record_of_a_deletion_names_few_members_even_after_several_commits() {
+    let fixture = Fixture::new();
+    let pumps = fixture.define("Pump", None);
+    let parts: Vec<Value> = (0..3000).map(|code| json!({"code": code.to_string()})).collect();
+    for number in 0..3 {
+        let mut large = pump(number, &[]);
+        large["parts"] = json!(parts);
+        fixture.ingest(&pumps, &json!([large])).unwrap();
+    }
+    fixture.delete("Pump");
+    for number in 0..3 {
+        let uri = format!("urn:pump:{number:05}");
+        let history = find_write_history(&fixture.store, &uri).unwrap();
+        assert_eq!(history.named_by[0].mode, Mode::Delete);
+        assert_eq!(history.named_by[0].deleted, 3 * 3001);
+    }
+}
+
+#[test]
+fn a_record_of_a_deletion_that_was_removed_does_not_return() {
+    let fixture = Fixture::new();
+    let pumps = fixture.define("Pump", None);
+    let data: Vec<Value> = (0..450).map(|number| pump(number, &[])).collect();
+    fixture.ingest(&pumps, &json!(data)).unwrap();
+    let other = fixture.define("Hot", Some("urn:hot"));
+    let id = fixture.begin("Pump").unwrap().object.id.clone();
+    let nothing = |_: &mut Transaction<'_>, _: &Change<'_>| Ok(());
+    let step =
+        |history| fixture.catalogue.continue_deletion(&id, history, &EventBus::default(), &nothing);
+    assert!(step(1).unwrap());
+    let store = GuardedStore::from(fixture.store.clone());
+    let body = json!({"data": [pump(500, &["urn:hot"])]}).to_string();
+    let watch = fixture.catalogue.watch();
+    let request = local_request(watch, &other, Mode::Add, Body::Json(body.as_bytes()));
+    ingest(&store, &Limits { history: 1, ..LIMITS }, &request).unwrap();
+    let newest = list_records(&fixture.store, None, 10).unwrap();
+    assert_eq!((newest.len(), newest[0].mode), (1, Mode::Add));
+    while step(1).unwrap() {}
+    assert_eq!(list_records(&fixture.store, None, 10).unwrap(), newest);
 }

@@ -1,10 +1,10 @@
 use super::fixture::{field, machine, many, number, required, shape, string};
 use crate::dead_letters::{self, DeadLetter, ObjectError};
-use crate::ingest::{Answer, Body, Mode, OnError, Request, list_records};
+use crate::ingest::{ANSWERS_BY_SCOPE, Answer, Body, Mode, OnError, Request, list_records};
 use crate::mapping::{Shape, Value};
 use crate::testing::Fixture;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::ReadStore;
+use penstock_store::{DocumentRange, Read as _, ReadStore};
 use proptest::prelude::*;
 
 /// A machine with a required name, a resource, a single motor and an array of parts.
@@ -263,6 +263,28 @@ fn a_repeated_request_gets_the_same_answer_and_no_more_dead_letters() {
     assert_eq!(fixture.run(&request).unwrap(), first);
     let totals = dead_letters::read_totals(&fixture.store.read()).unwrap();
     assert_eq!(totals.letters, 1);
+}
+
+#[test]
+fn the_stored_answer_to_a_repeated_request_leaves_errors_to_the_dead_letters() {
+    let mut fixture = Fixture::new(machine());
+    let fields: Vec<String> = (0..10).map(|n| format!("\"{}{n}\": 1", "x".repeat(400))).collect();
+    let object = format!("{{{}}}", fields.join(","));
+    let body = format!("{{\"data\": [{}]}}", vec![object; 100].join(","));
+    let body = Body::Json(body.as_bytes());
+    let request = Request { idempotency_key: Some("k"), ..fixture.skip_request(Mode::Add, body) };
+    let first = fixture.run(&request).unwrap();
+    assert_eq!(fixture.run(&request).unwrap(), first);
+    let all = || DocumentRange { limit: 9, ..DocumentRange::default() };
+    let stored = fixture.store.read().read_documents(ANSWERS_BY_SCOPE, all()).unwrap();
+    assert!(stored[0].1.len() < 40_000, "{}", stored[0].1.len());
+    // Without dead letters the errors beyond the limit are only in the first answer.
+    fixture.limits.rejected_bytes = 0;
+    let request = Request { idempotency_key: Some("l"), ..fixture.skip_request(Mode::Add, body) };
+    let first = fixture.run(&request).unwrap();
+    let again = fixture.run(&request).unwrap();
+    assert_eq!(again.rejected[0], first.rejected[0]);
+    assert!(again.rejected[99].errors[0].message.contains("only the first answer"));
 }
 
 #[test]

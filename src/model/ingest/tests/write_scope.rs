@@ -1,9 +1,14 @@
 //! Changes with an API key that is limited to certain Business Objects.
 use super::fixture::{machine, pointers};
-use crate::ingest::{Answer, Body, Mode, Status};
+use crate::catalogue::{Catalogue, IfMatch, Requester};
+use crate::ingest::{Answer, Body, Mode, Request, Status, ingest};
 use crate::namespace::Generator;
-use crate::testing::{Fixture, put_namespace};
+use crate::resource::Compiled;
+use crate::testing::{
+    Fixture, LIMITS, catalogue_settings, local_request, open_store, put_definition, put_namespace,
+};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 
 const BOILER: [&str; 3] = [
@@ -262,4 +267,32 @@ fn quads_of_the_unnamed_graph_and_of_graphs_of_no_namespace_stay() {
     send(&fixture, true, Mode::Add, r#"{"uri": "urn:u", "weight": 1}"#).unwrap();
     send(&fixture, true, Mode::Delete, r#"{"uri": "urn:u"}"#).unwrap();
     assert!(fixture.quads().contains(&"<urn:u> <http://p/name> \"u\"".to_owned()));
+}
+
+#[test]
+fn a_scope_that_changes_before_the_commit_refuses_the_request() {
+    let (_dir, store) = open_store();
+    let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
+    let define = |name: &str, config: &str| {
+        put_definition(&catalogue, &serde_json::json!({"name": name, "config": config}))
+    };
+    let fields = "fields: {name: {type: string, path: <urn:name>}}";
+    let pump = define("Pump", &format!("type: object\npath: Pump:.\n{fields}"));
+    let boiler = define("Boiler", &format!("type: object\npath: Boiler:.\n{fields}"));
+    let guarded = GuardedStore::from(store);
+    let send = |other: &Compiled| {
+        let scope = [&*pump, other];
+        let body = Body::Json(br#"{"data": [{"name": "a"}]}"#);
+        let request = local_request(catalogue.watch(), &pump, Mode::Add, body);
+        let request = Request { api_key: Some("k"), write_scope: Some(&scope), ..request };
+        ingest(&guarded, &LIMITS, &request).map(drop)
+    };
+    send(&boiler).unwrap();
+    let replaced = define("Boiler", &format!("type: object\npath: Valve:.\n{fields}"));
+    let error = send(&boiler).unwrap_err();
+    assert!(matches!(error.class, ErrorClass::Unavailable(_)), "{error}");
+    send(&replaced).unwrap();
+    catalogue.delete(Requester::new(&NoClient, "admin-1"), "Boiler", IfMatch::Any).unwrap();
+    let error = send(&replaced).unwrap_err();
+    assert!(error.detail.contains("replaced or deleted"), "{error}");
 }

@@ -52,7 +52,7 @@ pub const COLLECTIONS: &[Collection] = &[
     without_iris("change-cursors"),
     with_iris(change_feed::CHANGES, SMALL, change_feed::rewrite_change),
     with_iris(namespace::COUNTERS, SMALL, namespace::rewrite_counter),
-    // A rejected object stays as it was received.
+    // A rejected object stays as it was received. A retry rewrites the IRIs in it (`list_rebases_since`).
     without_iris("dead-letters"),
     without_iris("dead-letters.by-ingestion"),
     without_iris("dead-letters.by-origin"),

@@ -169,6 +169,25 @@ pub(crate) fn list_earlier_iris(read: &impl Read, iri: &str) -> Result<Vec<(Stri
     Ok(earlier)
 }
 
+/// Returns the changes of bases by the moves that began after the commit with this sequence, oldest first. Moves of
+/// namespaces that do not exist any more are left out.
+pub(crate) fn list_rebases_since(
+    read: &impl Read,
+    sequence: u64,
+) -> Result<Vec<Rebase>, GatewayError> {
+    let after = sequence.to_be_bytes();
+    let range =
+        DocumentRange { after: Some(&after), limit: usize::MAX, ..DocumentRange::default() };
+    let mut rebases = Vec::new();
+    for (key, value) in read.read_documents(MOVES, range)? {
+        let (_, stored) = decode_move(&key, &value)?;
+        if namespace::get(read, &stored.name)?.is_some() {
+            rebases.push(stored.read_rebase(read)?);
+        }
+    }
+    Ok(rebases)
+}
+
 fn decode_move(key: &[u8], value: &[u8]) -> Result<(u64, StoredMove), Error> {
     let damaged =
         |what: String| Error::from(Corruption { path: PathBuf::from(MOVES), offset: 0, what });

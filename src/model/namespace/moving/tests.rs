@@ -2,7 +2,8 @@ use super::collections::Collection;
 use super::*;
 use crate::catalogue::Catalogue;
 use crate::change_feed::{read_age, read_cursor};
-use crate::ingest::{Body, Mode, find_write_history, ingest};
+use crate::dead_letters;
+use crate::ingest::{Body, Mode, OnError, Request, find_write_history, ingest};
 use crate::namespace;
 use crate::resource::Compiled;
 use crate::testing::{
@@ -569,4 +570,48 @@ proptest! {
         let changed = iris.iter().filter(|iri| rebase.rewrite(iri).is_some()).count();
         prop_assert_eq!(plan.quads, changed as u64);
     }
+}
+
+#[test]
+fn a_retry_rewrites_the_uris_that_moved_since_the_rejection() {
+    let plant = Plant::new();
+    let reject = |plant: &Plant, mode, object: &Value| {
+        let (pumps, watch) = (plant.get("Pumps"), plant.catalogue.watch().clone());
+        let body = json!({"data": [object]}).to_string();
+        let request = local_request(&watch, &pumps, mode, Body::Json(body.as_bytes()));
+        let request = Request { on_error: OnError::Skip, ..request };
+        let store = GuardedStore::from(plant.store.clone());
+        ingest(&store, &LIMITS, &request).unwrap().rejected[0].id.clone().unwrap()
+    };
+    let retry = |plant: &Plant, mode, letter: &str, text: &[u8]| {
+        let (pumps, watch) = (plant.get("Pumps"), plant.catalogue.watch().clone());
+        let body = Body::Object { text, index: 0, first_line: 1 };
+        let request = local_request(&watch, &pumps, mode, body);
+        let request = Request { retried_letter: Some(letter), ..request };
+        ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request).unwrap()
+    };
+    // The definition does not have the field `flow` yet.
+    let object = json!({"uri": format!("{OLD}1"), "flow": OLD, "feeds": format!("{OLD}2")});
+    let merged = reject(&plant, Mode::Merge, &object);
+    let deleted = reject(&plant, Mode::Delete, &json!({"uri": format!("{OLD}3"), "flow": 1}));
+    let (plant, _) = plant.move_to("Pump", "http://between.example/Pump/");
+    let (plant, _) = plant.move_to("Pump", NEW);
+    let config = PUMPS.replace("  name: {", "  flow: {type: string, path: v:flow}\n  name: {");
+    let mut definition = serde_json::to_value(&plant.get("Pumps").object.definition).unwrap();
+    definition["config"] = json!(config);
+    plant.define(&definition);
+
+    let received = dead_letters::read_text(&plant.store.read(), &merged).unwrap().unwrap();
+    let answer = retry(&plant, Mode::Merge, &merged, &received);
+    assert_eq!((answer.created, answer.updated), (0, 1));
+    assert_eq!(answer.objects[0].uri, format!("{NEW}1"));
+    let has_quad = |part: &str| plant.quads().iter().any(|quad| quad.contains(part));
+    assert!(has_quad(&format!("<{NEW}1> <http://v.example/feeds> <{NEW}2>")));
+    assert!(has_quad(&format!("<http://v.example/flow> \"{OLD}\"")), "a literal stays");
+    assert!(!has_quad(&format!("<{OLD}")));
+    // The same holds for a corrected text.
+    let corrected = json!({"uri": format!("{OLD}3")}).to_string();
+    let answer = retry(&plant, Mode::Delete, &deleted, corrected.as_bytes());
+    assert_eq!(answer.objects[0].uri, format!("{NEW}3"));
+    assert!(answer.deleted > 0);
 }

@@ -214,6 +214,8 @@ pub(super) fn create_incremental_export(
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);
     let mut builder = ExportBuilder::new(inner, business_object, &targets, instance);
+    // Later commits may have recorded their changes in the next generation.
+    builder.source.commit = cursor.closed_at;
     let (changed, removed) = (builder.add_file(), builder.add_file());
     let (changed, removed) =
         builder.new_rendering().render_changes(generation, cursor.exports, &changed, &removed)?;

@@ -55,8 +55,11 @@ fn apply(transaction: &mut Transaction<'_>, changes: &[Change]) {
     }
 }
 
+/// The quads for each pattern, and the documents.
+type Content = (Vec<Vec<String>>, Vec<Document>);
+
 /// Returns the quads for each pattern: all, by subject, by object, and by both. Also returns the documents.
-fn content(read: &impl Read) -> (Vec<Vec<String>>, Vec<Document>) {
+fn content(read: &impl Read) -> Content {
     let mut patterns = vec![Pattern::default()];
     for number in 0..8 {
         let quad = quad(number);
@@ -100,9 +103,7 @@ fn any_end() -> impl Strategy<Value = End> {
 }
 
 /// Returns what a transaction has and what it changes.
-fn state(
-    transaction: &mut Transaction<'_>,
-) -> ((Vec<Vec<String>>, Vec<Document>), Vec<(NamedNode, bool)>, u64) {
+fn state(transaction: &mut Transaction<'_>) -> (Content, Vec<(NamedNode, bool)>, u64) {
     let mut changed = transaction.changed_subjects().unwrap();
     changed.sort();
     (content(transaction), changed, transaction.removed_quads())

@@ -11,6 +11,8 @@ use salvo::oapi::{BasicType, Operation, Ref, RefOr, Required};
 use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
 use serde_json::Value;
 
+/// The media type of one JSON object a line.
+const NDJSON: &str = "application/x-ndjson";
 /// Problems of every route: a foreign `Host`, an error of the gateway, and a gateway that is not open yet.
 const COMMON_STATUSES: &[u16] = &[400, 403, 500, 503];
 /// Further problems of every route that requires credentials.
@@ -129,6 +131,7 @@ fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     }
     match operation.operation_id.as_deref() {
         Some("ingest") => describe_stream(operation),
+        Some("getExportContent") => add_lines_response(operation),
         Some("graphql" | "graphqlRead") => describe_graphql(operation),
         Some("signIn") => describe_sign_in(operation),
         // Only a session has a token to send.
@@ -181,14 +184,21 @@ fn describe_graphql(operation: &mut Operation) {
 /// Adds NDJSON to an ingestion. OpenAPI 3.1 has no schema for the items of a stream, so only the operation's
 /// description explains a line.
 fn describe_stream(operation: &mut Operation) {
-    let lines = || Content::new(Object::new().schema_type(BasicType::String));
-    let media_type = "application/x-ndjson";
     if let Some(body) = &mut operation.request_body {
-        body.contents.insert(media_type.to_owned(), lines());
+        body.contents.insert(NDJSON.to_owned(), ndjson_content());
     }
+    add_lines_response(operation);
+}
+
+/// Adds NDJSON to a response, as an alternative to JSON.
+fn add_lines_response(operation: &mut Operation) {
     if let Some(RefOr::Type(done)) = operation.responses.get_mut("200") {
-        done.contents.insert(media_type.to_owned(), lines());
+        done.contents.insert(NDJSON.to_owned(), ndjson_content());
     }
+}
+
+fn ndjson_content() -> Content {
+    Content::new(Object::new().schema_type(BasicType::String))
 }
 
 fn problem_response(status: StatusCode) -> Response {

@@ -32,7 +32,9 @@ pub(super) fn build_command() -> Command {
                 .long("key")
                 .value_name("TEMPLATE")
                 .action(ArgAction::Append)
-                .value_parser(|text: &str| text.parse::<KeyTemplate>())
+                .value_parser(|text: &str| {
+                    text.parse::<KeyTemplate>().map_err(|error| format!("the template {error}"))
+                })
                 .requires("bucket")
                 .help("Also accept keys of this template, as in service.export.targets.<bucketName>.key"),
         )
@@ -44,7 +46,7 @@ pub(super) fn build_command() -> Command {
              together with the .meta.json beside it.\n\n\
              For a bucket given by its URL, set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION in the environment. \
              A bucket does not show whether exports after the last sequence are missing: see /api/v1/targets of the \
-             gateway for the exports that still wait. docs/exports.md has the same check in a few lines of Python.\n\n\
+             gateway for the exports that still wait. docs/verify-export.md has the same check in a few lines of Python.\n\n\
              Exit status: 0 everything is complete and whole, 1 there are findings, or reading failed.\n\nExamples:\n  \
              penstock verify-export data/buckets/operations/Pumps/*.json\n  \
              penstock verify-export --json export.json\n  \

@@ -57,39 +57,45 @@ pub enum Placeholder {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyTemplateError {
-    /// It is too long for the key of an object.
-    #[error("it has more than {MAX_TEMPLATE_BYTES} bytes")]
+    /// The template is too long.
+    #[error("has more than {MAX_TEMPLATE_BYTES} bytes")]
     TooLong,
-    /// It contains a control character.
-    #[error("it contains a control character")]
+    /// The template contains a control character.
+    #[error("contains a control character")]
     ControlCharacter,
     /// A brace has no counterpart.
-    #[error("`{0}` has no counterpart; braces are only for placeholders")]
+    #[error("has a `{0}` without its counterpart; braces are only for placeholders")]
     SingleBrace(char),
     /// The name in braces is not a placeholder.
-    #[error("`{{{0}}}` is not a placeholder; these are: {list}", list = list_placeholders())]
+    #[error("has `{{{0}}}`, which is not a placeholder; these are: {list}", list = list_placeholders())]
     UnknownPlaceholder(String),
-    /// The verification and the consumers list the keys of a prefix.
-    #[error("it does not begin with `{{prefix}}`")]
+    /// The template does not begin with `{prefix}`. Consumers list keys by their prefix.
+    #[error("does not begin with `{{prefix}}`")]
     PrefixNotFirst,
-    /// The prefix is only at the beginning.
-    #[error("`{{prefix}}` is only allowed at its beginning")]
+    /// The template has `{prefix}` in another place too.
+    #[error("has `{{prefix}}` in another place than its beginning")]
     SecondPrefix,
-    /// Without this placeholder, several exports would have the same key.
-    #[error("it has no `{0}`, so that several exports would have the same key")]
+    /// The template lacks a placeholder, so that several exports would have the same key.
+    #[error("has no `{0}`, so that several exports would have the same key")]
     Missing(Placeholder),
-    /// The end of one value and the beginning of the next could not be told apart.
-    #[error("there is neither `/` nor `-` between `{0}` and `{1}`")]
+    /// Nothing separates two placeholders, so that it is unclear where the first value ends.
+    #[error("has neither `/` nor `-` between `{0}` and `{1}`")]
     NotSeparated(Placeholder, Placeholder),
-    /// The file has another ending than `.json`.
-    #[error("it does not end in `{ENDING}`")]
+    /// The template does not end in `.json`.
+    #[error("does not end in `{ENDING}`")]
     WrongEnding,
+    /// The template ends in `.meta.json`.
+    #[error("ends in `{ending}`, which only the metadata of an export has", ending = KeyTemplate::METADATA_ENDING)]
+    MetadataEnding,
     /// A part of the path can be empty, `.` or `..`.
-    #[error("a part of its path can be empty, `.` or `..`")]
+    #[error("has a part of the path that can be empty, `.` or `..`")]
     InvalidPath,
 }
 
 impl KeyTemplate {
+    /// The ending of the key of an export's metadata in the format `jsonl`.
+    pub const METADATA_ENDING: &str = ".meta.json";
+
     /// Returns the parts in order. The first one is `{prefix}`.
     pub fn parts(&self) -> &[KeyPart] {
         &self.parts
@@ -131,7 +137,8 @@ impl KeyTemplate {
             return Err(KeyTemplateError::WrongEnding);
         }
         check_separators(rest)?;
-        check_path(rest)
+        check_path(rest)?;
+        check_ending(rest)
     }
 }
 
@@ -170,6 +177,22 @@ fn check_path(parts: &[KeyPart]) -> Result<(), KeyTemplateError> {
         .collect();
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err(KeyTemplateError::InvalidPath);
+    }
+    Ok(())
+}
+
+/// Checks that the text after the last value does not end as the key of metadata does. `{suffix}` can be empty.
+fn check_ending(parts: &[KeyPart]) -> Result<(), KeyTemplateError> {
+    let mut ending = String::new();
+    for part in parts.iter().rev() {
+        match part {
+            KeyPart::Text(text) => ending.insert_str(0, text),
+            KeyPart::Placeholder(Placeholder::Suffix) => {}
+            KeyPart::Placeholder(_) => break,
+        }
+    }
+    if ending.ends_with(KeyTemplate::METADATA_ENDING) {
+        return Err(KeyTemplateError::MetadataEnding);
     }
     Ok(())
 }
@@ -285,6 +308,7 @@ mod tests {
             "{prefix}{gateway}/{name}/{sequence}-{kind}.json",
             "{prefix}plant/{name}/part-{sequence}{suffix}.json",
             "{prefix}{gateway}-{name}-{sequence}{suffix}-x.json",
+            "{prefix}{kind}/{sequence}/{name}.json",
         ] {
             let parsed: KeyTemplate = template.parse().unwrap();
             assert!(parsed.tells_kind(), "{template}");
@@ -296,35 +320,47 @@ mod tests {
     fn each_error_names_what_is_wrong() {
         let long = format!("{{prefix}}{{name}}/{}{{sequence}}.json", "x".repeat(500));
         for (template, error) in [
-            ("{name}/{sequence}.json", "it does not begin with `{prefix}`"),
-            ("edge/{prefix}{name}/{sequence}.json", "it does not begin with `{prefix}`"),
-            ("", "it does not begin with `{prefix}`"),
+            ("{name}/{sequence}.json", "does not begin with `{prefix}`"),
+            ("edge/{prefix}{name}/{sequence}.json", "does not begin with `{prefix}`"),
+            ("", "does not begin with `{prefix}`"),
             (
                 "{prefix}{name}/{prefix}-{sequence}.json",
-                "`{prefix}` is only allowed at its beginning",
+                "has `{prefix}` in another place than its beginning",
             ),
-            ("{prefix}{sequence}.json", "it has no `{name}`"),
-            ("{prefix}{name}/{date}.json", "it has no `{sequence}`"),
-            ("{prefix}{name}/{sequence}", "it does not end in `.json`"),
-            ("{prefix}{name}/{sequence}.jsonl", "it does not end in `.json`"),
+            ("{prefix}{sequence}.json", "has no `{name}`"),
+            ("{prefix}{name}/{date}.json", "has no `{sequence}`"),
+            ("{prefix}{name}/{sequence}", "does not end in `.json`"),
+            ("{prefix}{name}/{sequence}.jsonl", "does not end in `.json`"),
             ("{prefix}{name}{sequence}.json", "between `{name}` and `{sequence}`"),
             ("{prefix}{name}_{sequence}.json", "between `{name}` and `{sequence}`"),
             ("{prefix}{name}{suffix}/{sequence}.json", "between `{name}` and `{suffix}`"),
             ("{prefix}{name}/{sequence}{suffix}{kind}.json", "between `{suffix}` and `{kind}`"),
             (
                 "{prefix}{name}/{seq}.json",
-                "`{seq}` is not a placeholder; these are: {prefix}, {name},",
+                "has `{seq}`, which is not a placeholder; these are: {prefix}, {name},",
             ),
-            ("{prefix}{name}/{Sequence}.json", "`{Sequence}` is not a placeholder"),
-            ("{prefix}{name}/{sequence.json", "`{` has no counterpart"),
-            ("{prefix}{name}/}{sequence}.json", "`}` has no counterpart"),
-            ("{prefix}/{name}/{sequence}.json", "a part of its path can be empty, `.` or `..`"),
-            ("{prefix}{name}//{sequence}.json", "a part of its path can be empty"),
-            ("{prefix}{name}/../{sequence}.json", "a part of its path can be empty"),
-            ("{prefix}{name}/{suffix}/{sequence}.json", "a part of its path can be empty"),
-            ("{prefix}{name}/.{suffix}/{sequence}.json", "a part of its path can be empty"),
-            ("{prefix}{name}/\n{sequence}.json", "it contains a control character"),
-            (long.as_str(), "it has more than 512 bytes"),
+            ("{prefix}{name}/{Sequence}.json", "has `{Sequence}`, which is not a placeholder"),
+            ("{prefix}{name}/{sequence.json", "has a `{` without its counterpart"),
+            ("{prefix}{name}/}{sequence}.json", "has a `}` without its counterpart"),
+            (
+                "{prefix}/{name}/{sequence}.json",
+                "has a part of the path that can be empty, `.` or `..`",
+            ),
+            ("{prefix}{name}//{sequence}.json", "has a part of the path that can be empty"),
+            ("{prefix}{name}/../{sequence}.json", "has a part of the path that can be empty"),
+            ("{prefix}{name}/{suffix}/{sequence}.json", "has a part of the path that can be empty"),
+            (
+                "{prefix}{name}/.{suffix}/{sequence}.json",
+                "has a part of the path that can be empty",
+            ),
+            ("{prefix}{name}/\n{sequence}.json", "contains a control character"),
+            (
+                "{prefix}{name}/{sequence}.meta.json",
+                "ends in `.meta.json`, which only the metadata",
+            ),
+            ("{prefix}{name}/{sequence}.meta{suffix}.json", "ends in `.meta.json`"),
+            ("{prefix}{sequence}-{name}/.meta{suffix}.json", "ends in `.meta.json`"),
+            (long.as_str(), "has more than 512 bytes"),
         ] {
             let found = template.parse::<KeyTemplate>().unwrap_err().to_string();
             assert!(found.contains(error), "{template}: {found}");

@@ -132,7 +132,7 @@ impl SettingKind {
         match (self, raw) {
             (Self::KeyTemplate, RawValue::Text(text)) => match text.trim().parse::<KeyTemplate>() {
                 Ok(template) => Ok(ParsedValue::Text(template.to_string())),
-                Err(error) => Err(format!("{self}; in this one, {error}")),
+                Err(error) => Err(format!("{self}; this one {error}")),
             },
             _ => self.try_parse(raw).ok_or_else(|| self.to_string()),
         }

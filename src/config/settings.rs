@@ -400,6 +400,15 @@ pub enum ExportFormat {
     JsonLines,
 }
 
+impl std::fmt::Display for ExportFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Json => "json",
+            Self::JsonLines => "jsonl",
+        })
+    }
+}
+
 /// An export target.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Target {

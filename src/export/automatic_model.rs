@@ -2,6 +2,7 @@
 //! of actions, the consumer has exactly the objects that the view shows.
 mod action;
 mod capacity;
+mod commits;
 mod consumer;
 mod empty_run;
 mod fixture;

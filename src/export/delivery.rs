@@ -23,7 +23,7 @@ pub(super) struct Delivery<'a> {
     pub(super) metadata: Option<MetadataObject>,
     /// The spool file, or the reason why it is not usable.
     pub(super) file: Result<File, String>,
-    /// Whether an earlier attempt may have stored the object ([`super::queue::DeliveryJob::unclear`]).
+    /// Whether an earlier attempt may have stored the object ([`super::queue::DeliveryJob::may_be_stored`]).
     pub(super) may_be_stored: bool,
     /// When the last attempt without a clear result ended. The target may still be storing the object.
     pub(super) unclear_since: Option<Instant>,

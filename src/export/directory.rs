@@ -9,7 +9,7 @@ use penstock_base::disk;
 use penstock_base::files;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,8 +67,10 @@ impl Directory {
             delivery.metadata.map(|MetadataObject { entry, text }| (copy_of(&entry), text));
         let file = delivery.file;
         let task = tokio::task::spawn_blocking(move || {
-            if let Some((copying, text)) = metadata {
-                copying.copy_unless_stored(Ok(text.as_bytes()))?;
+            let mut file = file;
+            if let Some((metadata, text)) = metadata {
+                copying.check_deliverable(&mut file)?;
+                metadata.copy_unless_stored(Ok(text.as_bytes()))?;
             }
             copying.copy_unless_stored(file)
         });
@@ -117,16 +119,7 @@ impl FileCopy {
     fn copy_unless_stored(self, source: Result<impl Read, String>) -> Result<(), DeliveryFailure> {
         match self.find_existing().map_err(|error| to_failure(&error))? {
             Some(true) => return Ok(()),
-            Some(false) => {
-                return Err(DeliveryFailure::new(
-                    FailureClass::Conflict,
-                    format!(
-                        "the directory already has another file `{}`, which is not overwritten; give each gateway \
-                         a `prefix` of its own, or move that file away",
-                        self.path.file_name().unwrap_or_default().to_string_lossy()
-                    ),
-                ));
-            }
+            Some(false) => return Err(self.conflict_failure()),
             None => {}
         }
         let source = source.map_err(|cause| delivery::missing_file_failure(&cause))?;
@@ -135,6 +128,40 @@ impl FileCopy {
             CopyError::Failed(error) => to_failure(&error),
             CopyError::Damaged => DeliveryFailure::of_gateway(delivery::DAMAGED_FILE),
         })
+    }
+
+    /// Checks, before the metadata is written, that the file in the spool is usable unless the directory has it
+    /// already. Metadata without its file would remain there.
+    fn check_deliverable(&self, source: &mut Result<File, String>) -> Result<(), DeliveryFailure> {
+        match self.find_existing() {
+            Ok(Some(true)) => return Ok(()),
+            Ok(Some(false)) => return Err(self.conflict_failure()),
+            // Copying the file reports the error.
+            Ok(None) | Err(_) => {}
+        }
+        let source = source.as_mut().map_err(|cause| delivery::missing_file_failure(cause))?;
+        let digest = file::digest_to_end(source).and_then(|(_, sha256)| {
+            source.rewind()?;
+            Ok(sha256)
+        });
+        match digest {
+            Ok(sha256) if sha256 == self.sha256 => Ok(()),
+            Ok(_) => Err(DeliveryFailure::of_gateway(delivery::DAMAGED_FILE)),
+            Err(error) => Err(DeliveryFailure::of_gateway(format!(
+                "the file in the spool cannot be read: {error}"
+            ))),
+        }
+    }
+
+    fn conflict_failure(&self) -> DeliveryFailure {
+        DeliveryFailure::new(
+            FailureClass::Conflict,
+            format!(
+                "the directory already has another file `{}`, which is not overwritten; give each gateway a \
+                 `prefix` of its own, or move that file away",
+                self.path.file_name().unwrap_or_default().to_string_lossy()
+            ),
+        )
     }
 
     /// Returns whether the existing file is the same export, or `None` if there is no file.

@@ -34,7 +34,7 @@ pub(super) struct ExtendedMetadata<'a> {
     pub(super) export_id: &'a str,
     /// The version of the Business Object.
     pub(super) schema_version: u64,
-    /// The journal sequence of the last commit before the export was rendered.
+    /// As in [`MetadataSource`].
     pub(super) commit: u64,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct MetadataSource<'a> {
     pub(super) gateway_id: &'a str,
     /// The version of the Business Object.
     pub(super) schema_version: u64,
-    /// The journal sequence of the last commit before rendering began.
+    /// The journal sequence of a commit up to which no change is missing once the files are applied.
     pub(super) commit: u64,
     /// Whether the metadata is extended.
     pub(super) is_extended: bool,

@@ -2,6 +2,7 @@
 //! parses it back.
 use super::entry::{ExportEntry, Kind};
 use super::file::to_hex;
+use super::target::FileSettings;
 use penstock_config::{ExportFormat, KeyPart, KeyTemplate, Placeholder};
 use percent_encoding::percent_decode_str;
 
@@ -10,7 +11,7 @@ const JSON_ENDING: &str = ".json";
 /// The ending of a key in the format `jsonl`.
 const LINES_ENDING: &str = ".jsonl";
 /// The ending of the metadata of an export in the format `jsonl`.
-const METADATA_ENDING: &str = ".meta.json";
+const METADATA_ENDING: &str = KeyTemplate::METADATA_ENDING;
 
 /// The number of digits that a sequence has at least.
 const MIN_SEQUENCE_DIGITS: usize = 12;
@@ -18,8 +19,8 @@ const MIN_SEQUENCE_DIGITS: usize = 12;
 const MAX_PATH_PART_BYTES: usize = 255;
 /// The maximum length of a key in bytes (S3).
 const MAX_KEY_BYTES: usize = 1024;
-/// The maximum number of readings of one key.
-const MAX_READINGS: usize = 16;
+/// The maximum number of readings of one key by one template. So many places in it can be the end of the prefix.
+const MAX_READINGS: usize = MAX_KEY_BYTES;
 
 /// The values of an export's key.
 #[derive(Debug, Clone, Copy)]
@@ -100,20 +101,28 @@ impl ExportEntry {
     }
 }
 
-/// Checks that the longest key of a Business Object's exports fits into a directory and a bucket.
+/// Checks the keys of a Business Object's exports of this kind, which is the one with the longest keys: that they fit
+/// into a directory and a bucket, and that none has the ending of metadata.
 ///
 /// # Errors
-/// The name and the number of bytes that it has too many.
-pub(super) fn check_key_length(
-    template: &KeyTemplate,
-    format: ExportFormat,
-    prefix: &str,
+/// The reason and the remedy.
+pub(super) fn check_key(
+    files: &FileSettings,
     name: &str,
+    kind: Kind,
     gateway: &str,
 ) -> Result<(), String> {
+    let FileSettings { prefix, key: template, format } = files;
     let (date, sequence) = ("20260301T120000Z", 10_u64.pow(12) - 1);
-    let values = KeyValues { prefix, name, kind: Kind::Incremental, date, sequence, gateway };
-    let key = values.build_key(template, format);
+    let values = KeyValues { prefix, name, kind, date, sequence, gateway };
+    let full = KeyValues { kind: Kind::Full, ..values }.build_key(template, ExportFormat::Json);
+    if full.ends_with(METADATA_ENDING) {
+        return Err(format!(
+            "the keys of the exports of `{name}` would end in `{METADATA_ENDING}`, which only the metadata of an \
+             export has; rename the Business Object or change the target's `key`"
+        ));
+    }
+    let key = values.build_key(template, *format);
     let key = metadata_key(&key).unwrap_or(key);
     let longest_part = key.split('/').map(str::len).max().unwrap_or_default();
     let excess = longest_part
@@ -123,9 +132,9 @@ pub(super) fn check_key_length(
         return Ok(());
     }
     Err(format!(
-        "the name of the Business Object is too long for the key of an export: it has {} percent-encoded \
-         bytes, {excess} too many; shorten it",
-        percent_encode(name).len(),
+        "the keys of the exports of `{name}` would be {excess} bytes too long (the limit is {MAX_PATH_PART_BYTES} in a \
+         part of the path and {MAX_KEY_BYTES} in total); shorten the name of the Business Object, the target's \
+         `prefix` or its `key`"
     ))
 }
 
@@ -144,8 +153,8 @@ pub(super) enum ObjectRole {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ExportKey {
     pub(super) role: ObjectRole,
-    /// The prefix and the name, as in the key. The keys of all templates agree on it, even where it is unclear which of
-    /// the two a character belongs to.
+    /// The prefix and the name, as in the key. If nothing is between them, it is the same for every template, even where
+    /// it is unclear which of the two a character belongs to.
     pub(super) folder: String,
     /// The length of the prefix in `folder`.
     prefix_length: usize,
@@ -163,7 +172,7 @@ pub(super) struct ExportKey {
 }
 
 impl ExportKey {
-    /// Returns every reading of a key by these templates, at most [`MAX_READINGS`]. A key has several readings if
+    /// Returns every reading of a key by these templates, at most [`MAX_READINGS`] by each. A key has several readings if
     /// several templates match it, or if the end of the prefix or of the name is unclear. If readings with the known
     /// `prefix` of the target exist, there are no others.
     pub(super) fn parse_all(
@@ -179,12 +188,15 @@ impl ExportKey {
             (ObjectRole::Document, path.to_owned())
         };
         let read = |prefix| {
-            let found = KeyTexts::default();
-            let mut reader = KeyReader { role, prefix, found, keys: Vec::new() };
+            let mut keys: Vec<Self> = Vec::new();
             for template in templates {
+                let found = KeyTexts::default();
+                let mut reader = KeyReader { role, prefix, found, keys: Vec::new() };
                 reader.read_parts(template.parts(), &path);
+                reader.keys.retain(|key| !keys.contains(key));
+                keys.append(&mut reader.keys);
             }
-            reader.keys
+            keys
         };
         let with_prefix = prefix.map(|prefix| read(Some(prefix))).unwrap_or_default();
         if with_prefix.is_empty() { read(None) } else { with_prefix }
@@ -550,17 +562,53 @@ mod tests {
 
     #[test]
     fn names_that_are_too_long_for_a_key_are_refused() {
-        let check = |template: &KeyTemplate, prefix: &str, name: &str| {
-            check_key_length(template, ExportFormat::Json, prefix, name, "gw-1")
+        let settings = |key: &KeyTemplate, prefix: &str| FileSettings {
+            prefix: prefix.to_owned(),
+            key: key.clone(),
+            format: ExportFormat::Json,
+        };
+        let check = |key: &KeyTemplate, prefix: &str, name: &str, kind| {
+            check_key(&settings(key, prefix), name, kind, "gw-1")
         };
         let default = KeyTemplate::default();
-        assert_eq!(check(&default, "", &"n".repeat(200)), Ok(()));
-        let error = check(&default, "", &"ü".repeat(100)).unwrap_err();
-        assert!(error.contains("600 percent-encoded bytes, 392 too many"), "{error}");
+        for (kind, longest) in [(Kind::Incremental, 208), (Kind::Full, 220)] {
+            assert_eq!(check(&default, "", &"n".repeat(longest), kind), Ok(()));
+            let error = check(&default, "", &"n".repeat(longest + 1), kind).unwrap_err();
+            assert!(error.contains("would be 1 bytes too long"), "{error}");
+        }
+        let error = check(&default, "", &"ü".repeat(100), Kind::Incremental).unwrap_err();
+        assert!(error.contains("would be 392 bytes too long"), "{error}");
         let flat = template("{prefix}{name}/{sequence}-{kind}.json");
-        assert_eq!(check(&flat, "", &"n".repeat(255)), Ok(()));
-        assert!(check(&flat, "", &"n".repeat(256)).unwrap_err().contains("1 too many"));
-        assert!(check(&default, &"p/".repeat(400), &"n".repeat(200)).is_err());
+        assert_eq!(check(&flat, "", &"n".repeat(255), Kind::Incremental), Ok(()));
+        assert!(check(&flat, "", &"n".repeat(256), Kind::Incremental).is_err());
+        let error = check(&default, &"p/".repeat(500), "Pump", Kind::Full).unwrap_err();
+        assert!(error.contains("the target's `prefix` or its `key`"), "{error}");
+    }
+
+    #[test]
+    fn only_metadata_has_the_ending_of_metadata() {
+        let key = template("{prefix}{sequence}-{name}.json");
+        for format in [ExportFormat::Json, ExportFormat::JsonLines] {
+            let files = FileSettings { prefix: String::new(), key: key.clone(), format };
+            assert_eq!(check_key(&files, "Pump", Kind::Full, "gw-1"), Ok(()));
+            assert_eq!(check_key(&files, "Pump.metal", Kind::Full, "gw-1"), Ok(()));
+            let error = check_key(&files, "Pump.meta", Kind::Full, "gw-1").unwrap_err();
+            assert!(error.contains("would end in `.meta.json`"), "{error}");
+        }
+        let default = FileSettings::default();
+        assert_eq!(check_key(&default, "Pump.meta", Kind::Incremental, "gw-1"), Ok(()));
+    }
+
+    #[test]
+    fn every_end_of_a_long_prefix_is_a_reading() {
+        let templates = [template("{prefix}{name}/{sequence}.json"), KeyTemplate::default()];
+        for path in [
+            "plant-exports-of-the-gateway-edge-1-Pump/000000000007.json",
+            "plant-exports-of-the-gateway-edge-1-Pump/Pump-20260301T120000Z-000000000007.json",
+        ] {
+            let readings = ExportKey::parse_all(path, &templates, None);
+            assert!(readings.iter().any(|key| key.name == "Pump"), "{path}: {readings:?}");
+        }
     }
 
     /// Generates templates from placeholders in any order with separators between them.
@@ -582,8 +630,8 @@ mod tests {
         .prop_shuffle();
         let separators =
             prop::collection::vec(prop::sample::select(vec!["/", "-", "-a/", "/.b-"]), 12);
-        (middle, separators, any::<bool>(), any::<bool>()).prop_map(
-            |(middle, separators, has_suffix, is_name_first)| {
+        (middle, separators, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+            |(middle, separators, has_suffix, is_name_first, is_name_last)| {
                 let mut text = "{prefix}".to_owned();
                 let name = if is_name_first { "{name}" } else { "all" };
                 for (part, separator) in [name].into_iter().chain(middle).zip(&separators) {
@@ -591,7 +639,11 @@ mod tests {
                     text.push_str(separator);
                 }
                 text.push_str(if is_name_first { "{sequence}" } else { "{name}/{sequence}" });
-                text.push_str(if has_suffix { "{suffix}.json" } else { ".json" });
+                text.push_str(match (has_suffix, is_name_last) {
+                    (_, true) => "-{name}.json",
+                    (true, false) => "{suffix}.json",
+                    (false, false) => ".json",
+                });
                 text.parse().unwrap()
             },
         )
@@ -602,7 +654,7 @@ mod tests {
         fn a_rendered_key_is_parsed_back(
             template in arbitrary_template(),
             prefix in prop::sample::select(vec!["", "edge 1/", "a/b/", "gw1-", "7/"]),
-            name in "[a-b.ü/ _-]{1,6}|full|20260301T120000Z",
+            name in "[a-b.ü/ _-]{1,6}|full|20260301T120000Z|[a-b]?\\.meta",
             gateway in "[a-b._-]{1,4}",
             kind in prop::sample::select(vec![Kind::Full, Kind::Incremental, Kind::Deleted]),
             sequence in prop_oneof![1..20_u64, 999_999_999_990..1_000_000_000_010_u64, Just(u64::MAX)],
@@ -610,6 +662,9 @@ mod tests {
         ) {
             let date = "20260301T120000Z";
             let values = KeyValues { prefix, name: &name, kind, date, sequence, gateway: &gateway };
+            let format = ExportFormat::Json;
+            let files = FileSettings { prefix: prefix.to_owned(), key: template.clone(), format };
+            prop_assume!(check_key(&files, &name, kind, &gateway).is_ok());
             for format in [ExportFormat::Json, ExportFormat::JsonLines] {
                 let key = values.build_key(&template, format);
                 prop_assert!(key.starts_with(prefix));
@@ -655,7 +710,7 @@ mod tests {
             template in arbitrary_template(),
         ) {
             let keys = ExportKey::parse_all(&path, &[template, KeyTemplate::default()], None);
-            prop_assert!(keys.len() <= MAX_READINGS);
+            prop_assert!(keys.len() <= 2 * MAX_READINGS);
         }
     }
 }

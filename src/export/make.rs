@@ -3,7 +3,7 @@
 use super::entry::{ExportEntry, Kind};
 use super::file::{DataFile, FinishedFile, MetadataSource};
 use super::key;
-use super::queue::{self, EnqueueError, NewExports, NewFile, QueueTarget, TargetFile};
+use super::queue::{self, EnqueueError, NewExport, NewExports, QueueTarget, TargetFile};
 use super::render::{self, RenderOutput, Rendered, Rendering};
 use super::spool::{self, Spool};
 use super::{ExportRequester, Inner, PushResult, record, target};
@@ -31,6 +31,7 @@ pub(super) fn check_exportable(
 ) -> Result<(), GatewayError> {
     let definition = &business_object.object.definition;
     let name = definition.name.as_str();
+    let kind = if definition.export_on_change { Kind::Incremental } else { Kind::Full };
     let conflict = |why| {
         GatewayError::new(ErrorClass::Conflict, format!("the Business Object `{name}` {why}"))
     };
@@ -42,9 +43,8 @@ pub(super) fn check_exportable(
     for push_target in &definition.push_targets {
         let bucket_name = &push_target.bucket_name;
         let files = target::file_settings(&options.targets, bucket_name);
-        let (key, prefix, gateway) = (&files.key, &files.prefix, &options.gateway_id);
         target::check_target(options, bucket_name)
-            .and_then(|()| key::check_key_length(key, files.format, prefix, name, gateway))
+            .and_then(|()| key::check_key(&files, name, kind, &options.gateway_id))
             .map_err(|cause| GatewayError::new(ErrorClass::Invalid, cause))?;
     }
     if definition.push_targets.is_empty() {
@@ -214,6 +214,8 @@ pub(super) fn create_incremental_export(
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);
     let mut builder = ExportBuilder::new(inner, business_object, &targets, instance);
+    // Later commits may have recorded their changes in the next generation.
+    builder.source.commit = cursor.closed_at;
     let (changed, removed) = (builder.add_file(), builder.add_file());
     let (changed, removed) =
         builder.new_rendering().render_changes(generation, cursor.exports, &changed, &removed)?;
@@ -374,14 +376,14 @@ impl<'a> ExportBuilder<'a> {
         hook: queue::EntriesCommitHook<'_>,
         started: Instant,
     ) -> Result<Vec<ExportEntry>, GatewayError> {
-        let files = self.complete_files(rendered)?;
+        let exports = self.complete_files(rendered)?;
         let queue = &self.inner.queue;
         queue.spool.sync_folder()?;
         let stamp = self.inner.current_stamp();
         let new = NewExports {
             business_object: &self.business_object.object.id,
             source: &self.source,
-            files: &files,
+            exports: &exports,
             targets: &self.targets,
             covers,
             by: self.by,
@@ -402,7 +404,7 @@ impl<'a> ExportBuilder<'a> {
             self.files.names.clear();
         }
         let entries = added?;
-        report_queued_exports(self.source.object_type, &files, &entries, started);
+        report_queued_exports(self.source.object_type, &exports, &entries, started);
         Ok(entries)
     }
 
@@ -410,14 +412,14 @@ impl<'a> ExportBuilder<'a> {
     fn complete_files(
         &self,
         rendered: Vec<(Kind, Rendered)>,
-    ) -> Result<Vec<NewFile>, GatewayError> {
-        let mut files = Vec::with_capacity(rendered.len());
+    ) -> Result<Vec<NewExport>, GatewayError> {
+        let mut exports = Vec::with_capacity(rendered.len());
         for (added_before, (ids, (kind, rendered))) in (0..).zip(self.ids.iter().zip(rendered)) {
             let mut shared: Vec<(ExportFormat, FinishedFile)> = Vec::new();
-            let mut of_targets = Vec::with_capacity(ids.len());
+            let mut files = Vec::with_capacity(ids.len());
             for (id, to) in ids.iter().zip(&self.targets) {
                 let data = rendered.file_of(to.files.format)?;
-                of_targets.push(if self.source.is_extended && data.format == ExportFormat::Json {
+                files.push(if self.source.is_extended && data.format == ExportFormat::Json {
                     let sequence = self.read_last_sequence(to)? + 1 + added_before;
                     self.create_own_file(data, id, kind, sequence)?
                 } else {
@@ -425,9 +427,9 @@ impl<'a> ExportBuilder<'a> {
                 });
             }
             let Rendered { objects, warnings, .. } = rendered;
-            files.push(NewFile { kind, objects, warnings, of_targets });
+            exports.push(NewExport { kind, objects, warnings, files });
         }
-        Ok(files)
+        Ok(exports)
     }
 
     /// Returns the last sequence of a target. The queue refuses the export if another one takes the next sequence.
@@ -502,11 +504,16 @@ impl<'a> ExportBuilder<'a> {
 }
 
 /// Counts and logs the exports of a Business Object that were queued.
-fn report_queued_exports(name: &str, files: &[NewFile], entries: &[ExportEntry], started: Instant) {
+fn report_queued_exports(
+    name: &str,
+    exports: &[NewExport],
+    entries: &[ExportEntry],
+    started: Instant,
+) {
     let seconds = started.elapsed().as_secs_f64();
-    for file in files {
-        let bytes = file.of_targets.first().map_or(0, |of_target| of_target.finished.bytes);
-        metrics::count_queued_export(file.objects, bytes, seconds);
+    for export in exports {
+        let bytes = export.files.first().map_or(0, |file| file.finished.bytes);
+        metrics::count_queued_export(export.objects, bytes, seconds);
     }
     for entry in entries {
         let kind = entry.kind.name();

@@ -4,7 +4,7 @@ use super::ExportRequester;
 use super::cause::{DeliveryFailure, FailureClass};
 use super::entry::{Kind, Status};
 use super::file::{FinishedFile, MetadataSource};
-use super::queue::{ExportQueue, HistoryLimits, NewExports, NewFile, QueueTarget, TargetFile};
+use super::queue::{ExportQueue, HistoryLimits, NewExport, NewExports, QueueTarget, TargetFile};
 use super::record::file_name;
 use super::spool::Spool;
 use super::target::FileSettings;
@@ -161,7 +161,7 @@ proptest! {
                         .zip(targets)
                         .map(|(order, target)| (format!("id-{order}"), format!("target-{target}")))
                         .collect();
-                    let of_targets = targets
+                    let files = targets
                         .iter()
                         .map(|(id, _)| TargetFile { id: id.clone(), finished: finished.clone(), sequence: None })
                         .collect();
@@ -169,7 +169,7 @@ proptest! {
                         .iter()
                         .map(|(_, name)| QueueTarget { name: name.clone(), files: FileSettings::default(), place: None })
                         .collect();
-                    let file = NewFile { kind: Kind::Full, objects: 1, warnings: Vec::new(), of_targets };
+                    let export = NewExport { kind: Kind::Full, objects: 1, warnings: Vec::new(), files };
                     let source = MetadataSource {
                         export_date: "20260301T120000Z".to_owned(),
                         object_type: &name,
@@ -184,7 +184,7 @@ proptest! {
                     let added = queue.enqueue_files(&NewExports {
                         business_object: "id",
                         source: &source,
-                        files: &[file],
+                        exports: &[export],
                         targets: &queue_targets,
                         covers: None,
                         by: ExportRequester::gateway(),

@@ -61,7 +61,7 @@ pub(super) struct NewExports<'a> {
     /// What the metadata of the files has in common, with the name of the Business Object.
     pub(super) source: &'a MetadataSource<'a>,
     /// In sequence order.
-    pub(super) files: &'a [NewFile],
+    pub(super) exports: &'a [NewExport],
     pub(super) targets: &'a [QueueTarget],
     /// The generations of changes that the files contain ([`Record::covers`]).
     pub(super) covers: Option<(u64, u64)>,
@@ -84,15 +84,15 @@ pub(super) struct QueueTarget {
 pub(super) type EntriesCommitHook<'a> =
     &'a mut dyn FnMut(&mut Transaction<'_>, &[ExportEntry]) -> Result<(), Error>;
 
-/// The rendered objects to queue.
+/// The rendered objects of an export to queue.
 #[derive(Debug)]
-pub(super) struct NewFile {
+pub(super) struct NewExport {
     pub(super) kind: Kind,
     /// The number of objects.
     pub(super) objects: u64,
     pub(super) warnings: Vec<String>,
     /// The files, one for each target.
-    pub(super) of_targets: Vec<TargetFile>,
+    pub(super) files: Vec<TargetFile>,
 }
 
 /// A file of one target.
@@ -162,11 +162,11 @@ impl ExportQueue {
         let mut state = self.lock_state();
         let first = state.next_order;
         let (records, _) = commit::<_, EnqueueError>(&self.store, new.by.check, |t| {
-            let mut records = Vec::with_capacity(new.files.len() * new.targets.len());
-            for file in new.files {
-                for (target_file, to) in file.of_targets.iter().zip(new.targets) {
+            let mut records = Vec::with_capacity(new.exports.len() * new.targets.len());
+            for export in new.exports {
+                for (target_file, to) in export.files.iter().zip(new.targets) {
                     let order = first + records.len() as u64;
-                    let record = new.create_record(t, file, target_file, to, order)?;
+                    let record = new.create_record(t, export, target_file, to, order)?;
                     if record.metadata.is_some() {
                         // An older version would deliver the lines without their metadata.
                         t.require_format(Format::V3);
@@ -175,11 +175,11 @@ impl ExportQueue {
                     t.put_document(record::EXPORT_IDS, id, &order.to_be_bytes())?;
                     record::put_record(t, order, &record)?;
                     records.push((order, record));
-                    let count = match file.kind {
-                        Kind::Full => file.objects,
+                    let count = match export.kind {
+                        Kind::Full => export.objects,
                         Kind::Incremental => {
                             record::read_object_count(t, &to.name, new.source.object_type)?
-                                + file.objects
+                                + export.objects
                         }
                         Kind::Deleted => continue,
                     };
@@ -531,7 +531,7 @@ impl NewExports<'_> {
     fn create_record(
         &self,
         t: &mut Transaction<'_>,
-        file: &NewFile,
+        export: &NewExport,
         TargetFile { id, finished, sequence: sequence_in_file }: &TargetFile,
         to: &QueueTarget,
         order: u64,
@@ -552,14 +552,14 @@ impl NewExports<'_> {
         let key = KeyValues {
             prefix: &to.files.prefix,
             name,
-            kind: file.kind,
+            kind: export.kind,
             date: &source.export_date,
             sequence,
             gateway: source.gateway_id,
         };
         let key = key.build_key(&to.files.key, to.files.format);
         let metadata = (to.files.format == ExportFormat::JsonLines).then(|| {
-            source.metadata_of(id, file.kind, sequence, objects, data_checksum).to_document()
+            source.metadata_of(id, export.kind, sequence, objects, data_checksum).to_document()
         });
         Ok(Record {
             entry: ExportEntry {
@@ -568,7 +568,7 @@ impl NewExports<'_> {
                 business_object_name: name.to_owned(),
                 target: to.name.clone(),
                 sequence,
-                kind: file.kind,
+                kind: export.kind,
                 status: Status::Queued,
                 object_count: objects,
                 bytes,
@@ -582,7 +582,7 @@ impl NewExports<'_> {
                 last_error: None,
                 pushed_by: self.by.account.map(str::to_owned),
                 traceparent: self.by.traceparent.map(str::to_owned),
-                warnings: file.warnings.clone(),
+                warnings: export.warnings.clone(),
             },
             place: order,
             kept: true,
@@ -618,5 +618,48 @@ mod tests {
         .unwrap();
         assert!(queue.spool.path("some.json").exists());
         assert_eq!(queue.lock_state().next_order, 8);
+    }
+
+    #[test]
+    fn a_file_with_a_sequence_that_another_export_took_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = penstock_store::Options::default();
+        let store = Store::open(&dir.path().join("store"), options, &mut |_| {}).unwrap();
+        let spool = Spool::open(dir.path().join("spool")).unwrap();
+        let limits = HistoryLimits { records: 9, bytes: 1 << 20 };
+        let queue = ExportQueue::open(store, spool, limits, EventBus::default()).unwrap();
+        let source = MetadataSource {
+            export_date: "20260301T120000Z".to_owned(),
+            object_type: "Pump",
+            gateway_id: "gateway-1",
+            schema_version: 1,
+            commit: 1,
+            is_extended: true,
+        };
+        let files = FileSettings::default();
+        let targets = [QueueTarget { name: "north".to_owned(), files, place: None }];
+        let enqueue = |id: &str, sequence| {
+            let (data_checksum, sha256) = (String::new(), String::new());
+            let finished = FinishedFile { objects: 1, bytes: 10, data_checksum, sha256 };
+            let file = TargetFile { id: id.to_owned(), finished, sequence: Some(sequence) };
+            let (kind, warnings) = (Kind::Full, Vec::new());
+            let new = NewExports {
+                business_object: "id",
+                source: &source,
+                exports: &[NewExport { kind, objects: 1, warnings, files: vec![file] }],
+                targets: &targets,
+                covers: None,
+                by: ExportRequester::gateway(),
+                created_at: Stamp::of_system(),
+            };
+            queue.enqueue_files(&new, &mut |_, _| Ok(()))
+        };
+        assert_eq!(enqueue("first", 1).unwrap()[0].sequence, 1);
+        let Err(EnqueueError::Refused(refused)) = enqueue("late", 1) else {
+            panic!("the sequence was used twice");
+        };
+        assert!(matches!(refused.class, error::ErrorClass::Unavailable(_)), "{refused}");
+        assert_eq!(queue.list(None, 9).unwrap().len(), 1);
+        assert_eq!(enqueue("again", 2).unwrap()[0].sequence, 2);
     }
 }

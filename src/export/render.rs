@@ -83,7 +83,7 @@ impl Rendered {
     /// Returns the file in this format.
     pub(super) fn file_of(&self, format: ExportFormat) -> Result<&DataFile, GatewayError> {
         self.files.iter().find(|file| file.format == format).ok_or_else(|| {
-            let text = format!("the export was not rendered in the format {format:?}");
+            let text = format!("the export was not rendered in the format `{format}`");
             GatewayError::new(ErrorClass::Internal, text)
         })
     }

@@ -115,24 +115,28 @@ impl Bucket {
     }
 
     /// Stores the file in the bucket unless it is already there. Returns once the bucket has stored it.
-    pub(super) async fn deliver(&self, delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
-        if let Some(metadata) = &delivery.metadata {
-            // Nothing is known about the file yet.
-            let certain = |failure| DeliveryFailure { outcome_unknown: false, ..failure };
-            self.deliver_metadata(metadata, delivery.unclear_since).await.map_err(certain)?;
-        }
+    pub(super) async fn deliver(&self, mut delivery: Delivery<'_>) -> Result<(), DeliveryFailure> {
         let (entry, unclear) = (delivery.entry, delivery.may_be_stored);
         let (uploads, uplink) = (delivery.uploads, delivery.uplink);
-        let before = self.query_until_settled(entry, delivery.unclear_since).await?;
-        match &before {
-            StoredObject::SameExport => {
-                let _ = self.clean_up_uploads(&entry.id, uploads).await;
-                return Ok(());
-            }
+        let (metadata, unclear_since) = (delivery.metadata.take(), delivery.unclear_since);
+        let before = self.query_until_settled(entry, unclear_since).await?;
+        let content = match &before {
+            StoredObject::SameExport => None,
             StoredObject::Foreign(whose) => return Err(self.conflict_failure(entry, whose)),
-            StoredObject::Damaged | StoredObject::Missing | StoredObject::Unreadable => {}
+            StoredObject::Damaged | StoredObject::Missing | StoredObject::Unreadable => {
+                Some(delivery.prepare_content(self.compression).await?)
+            }
+        };
+        // The metadata comes before the file, but not before the file is known to be usable.
+        if let Some(metadata) = &metadata {
+            // The file was not sent yet.
+            let certain = |failure| DeliveryFailure { outcome_unknown: false, ..failure };
+            self.deliver_metadata(metadata, unclear_since).await.map_err(certain)?;
         }
-        let content = delivery.prepare_content(self.compression).await?;
+        let Some(content) = content else {
+            let _ = self.clean_up_uploads(&entry.id, uploads).await;
+            return Ok(());
+        };
         let stored = if content.length > MULTIPART_THRESHOLD_BYTES {
             self.put_in_parts(&content, entry, before, uploads, uplink).await?
         } else {

@@ -41,7 +41,7 @@ pub enum BucketFinding {
     },
     /// An object that does not match its metadata.
     Damaged {
-        /// Its key.
+        /// Its key, or the folder if only the keys were checked.
         key: String,
         /// The mismatch.
         cause: String,
@@ -125,7 +125,7 @@ pub fn walk_bucket(
         }
         let key = readings.swap_remove(chosen);
         let state = folders.state_of(&key);
-        if !state.sequences_of(key.role).insert(key.sequence) {
+        if !state.insert(key.role, key.sequence) {
             report(&BucketFinding::Double { key: path.to_owned(), sequence: key.sequence });
         }
         if let Some(object) = object {
@@ -140,6 +140,13 @@ pub fn walk_bucket(
         progress(summary.objects, summary.bytes);
         Ok(())
     })?;
+    if keys_only {
+        folders.for_each_without_metadata(|key, sequence| {
+            let cause =
+                format!("the metadata (`.meta.json`) of sequence {sequence} does not exist");
+            report(&BucketFinding::Damaged { key: key.to_owned(), cause });
+        });
+    }
     for state in folders.merge_earlier_keys(&mut report) {
         let FolderState { label: folder, sequences, gateway, .. } = state;
         for (from, to) in sequences.missing_ranges() {
@@ -162,6 +169,8 @@ struct Folders(BTreeMap<(String, Option<String>), FolderState>);
 struct FolderState {
     label: String,
     sequences: Sequences,
+    /// The sequences of exports in the format `jsonl`.
+    lines: Sequences,
     /// The sequences of metadata objects.
     metadata: Sequences,
     gateway: Option<String>,
@@ -173,12 +182,22 @@ impl Folders {
         self.0.entry((folder, gateway.clone())).or_insert_with(|| FolderState {
             label: key.folder_label(),
             sequences: Sequences::default(),
+            lines: Sequences::default(),
             metadata: Sequences::default(),
             gateway,
         })
     }
 
-    /// Joins keys without a gateway, which an earlier template has made, with those of the gateway that continued
+    /// Passes the folder and the sequence of each export in the format `jsonl` without metadata to `each`.
+    fn for_each_without_metadata(&self, mut each: impl FnMut(&str, u64)) {
+        for state in self.0.values() {
+            for sequence in state.lines.iter().filter(|one| !state.metadata.contains(*one)) {
+                each(&state.label, sequence);
+            }
+        }
+    }
+
+    /// Joins keys without a gateway, which an earlier template created, with those of the gateway that continued
     /// their sequences. Returns the states.
     fn merge_earlier_keys(
         mut self,
@@ -214,10 +233,15 @@ impl Folders {
 }
 
 impl FolderState {
-    fn sequences_of(&mut self, role: ObjectRole) -> &mut Sequences {
+    /// Adds the sequence of an object. Returns false if it was already there.
+    fn insert(&mut self, role: ObjectRole, sequence: u64) -> bool {
         match role {
-            ObjectRole::Document | ObjectRole::Lines => &mut self.sequences,
-            ObjectRole::Metadata => &mut self.metadata,
+            ObjectRole::Document => self.sequences.insert(sequence),
+            ObjectRole::Lines => {
+                self.lines.insert(sequence);
+                self.sequences.insert(sequence)
+            }
+            ObjectRole::Metadata => self.metadata.insert(sequence),
         }
     }
 
@@ -253,7 +277,7 @@ impl ReadExport {
         let headers = &self.headers;
         let (sequence, kind) = (key.sequence.to_string(), key.kind.map(Kind::name));
         let extended = file.extended.as_ref();
-        let said = extended.map(|extended| extended.sequence.to_string());
+        let stated_sequence = extended.map(|extended| extended.sequence.to_string());
         let date =
             if key.has_date(&file.export_date) { &file.export_date } else { &key.date_text() };
         let pairs = [
@@ -262,7 +286,11 @@ impl ReadExport {
                 Some(sequence.as_str()),
                 headers.sequence.as_deref(),
             ),
-            ("the sequence of its key and `sequence`", Some(sequence.as_str()), said.as_deref()),
+            (
+                "the sequence of its key and `sequence`",
+                Some(sequence.as_str()),
+                stated_sequence.as_deref(),
+            ),
             (
                 "the name in its key and `object_type`",
                 Some(key.name.as_str()),

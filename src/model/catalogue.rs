@@ -281,10 +281,10 @@ impl Catalogue {
             };
             let there = there.map(|there| &there.object);
             change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;
-            if mapping.needs_newer_format() {
+            let compiled = Compiled { object, mapping, conditions };
+            if compiled.needs_newer_format() {
                 transaction.require_format(Format::V3);
             }
-            let compiled = Compiled { object, mapping, conditions };
             let id = compiled.object.id.as_str();
             store_definition(transaction, &compiled)?;
             by.add_to_commit(

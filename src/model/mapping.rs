@@ -253,7 +253,8 @@ impl Mapping {
                 || !shape.types.is_empty()
                 || shape.iter_nested().any(|(_, _, nested)| has_key_or_types(nested))
         }
-        self.label.is_some()
+        self.prefixes.uses_well_known()
+            || self.label.is_some()
             || self.unknown_fields != UnknownFields::default()
             || has_key_or_types(&self.root)
     }

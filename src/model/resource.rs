@@ -161,6 +161,13 @@ pub struct Deletion {
 }
 
 impl Compiled {
+    /// Returns whether versions that know only the first formats of a store would misread the definition, or ignore what
+    /// it protects.
+    pub(crate) fn needs_newer_format(&self) -> bool {
+        self.mapping.needs_newer_format()
+            || self.expand_conditions() != self.object.definition.conditions
+    }
+
     /// Returns its conditions with complete IRIs.
     pub fn expand_conditions(&self) -> Vec<Condition> {
         let iri = |term: &Term| match term {

@@ -22,7 +22,7 @@ pub struct Transaction<'a> {
     added: u64,
     removed: u64,
     format: Format,
-    /// What undoes the changes since the savepoint, the last first to be undone; `None` without a savepoint.
+    /// The undo steps of the changes since the savepoint, in the order of the changes; `None` without a savepoint.
     undo_log: Option<Vec<Undo>>,
     /// See [`crate::ReadStore::step_count`].
     steps: &'a WriterSteps,
@@ -39,6 +39,8 @@ enum Undo {
     RestoreDocument((String, Vec<u8>), Option<Vec<u8>>),
     /// Removes the only change of a document.
     RemoveDocument((String, Vec<u8>)),
+    /// Restores the required format.
+    RestoreFormat(Format),
 }
 
 /// The changes of a transaction, without the lock on the store.
@@ -102,6 +104,7 @@ impl<'a> Transaction<'a> {
                 Undo::Remove(quad) => drop(self.remove_numbered(quad)?),
                 Undo::RestoreDocument(place, value) => drop(self.documents.insert(place, value)),
                 Undo::RemoveDocument(place) => drop(self.documents.remove(&place)),
+                Undo::RestoreFormat(format) => self.format = format,
             }
         }
         Ok(())
@@ -114,6 +117,7 @@ impl<'a> Transaction<'a> {
         self.removed_keys.clear();
         self.documents.clear();
         (self.added, self.removed) = (0, 0);
+        self.format = Format::default();
         self.undo_log = None;
     }
 
@@ -256,9 +260,13 @@ impl<'a> Transaction<'a> {
     /// older format would misread. Call it for each such change: it costs nothing once the store has the format.
     ///
     /// The commit raises the format durably before it writes anything else. A change that fails, or changes
-    /// nothing, raises nothing. A commit that fails may leave the format raised.
+    /// nothing, raises nothing. Nor does a change that is rolled back or discarded. A commit that fails may leave the
+    /// format raised.
     pub fn require_format(&mut self, format: Format) {
-        self.format = self.format.max(format);
+        if format > self.format {
+            let before = std::mem::replace(&mut self.format, format);
+            self.log_undo(Undo::RestoreFormat(before));
+        }
     }
 
     /// Returns the number of quads that this change removes.

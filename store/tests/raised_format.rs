@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 mod model;
 
-use model::{Model, folder, quad, segments, text};
+use model::{Model, copy, folder, quad, segments, text};
 use penstock_store::faults::{EXIT_STATUS, Failure, Faults};
 use penstock_store::{BackupFile, Error, Format, Options, Store, Transaction, verify_store};
 use proptest::prelude::*;
@@ -142,6 +142,35 @@ fn a_new_store_has_the_oldest_format_and_a_commit_raises_it_for_good() {
     check_versions(dir.path(), Some(first));
     let verified = verify_store(dir.path(), &mut |_| {}).unwrap();
     assert_eq!((verified.damage, verified.format), (vec![], Format::V3));
+}
+
+#[test]
+fn a_newest_segment_of_an_older_format_than_another_file_is_damage() {
+    let (dir, copied) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    commit(&open(dir.path()), 0).unwrap();
+    copy(dir.path(), copied.path());
+    let store = open(copied.path());
+    for n in 1..30 {
+        commit(&store, n).unwrap();
+    }
+    drop(store);
+    let older = segments(copied.path()).pop().unwrap();
+    let first: u64 = older.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let store = open(dir.path());
+    let mut newest = commit_new(&store, 1).unwrap();
+    while newest < first - 1 {
+        newest = commit(&store, newest).unwrap();
+    }
+    drop(store);
+    assert_eq!(verify_store(dir.path(), &mut |_| {}).unwrap().damage, Vec::<String>::new());
+    // An operator puts back a segment of a copy that never got the newer format.
+    fs::copy(&older, dir.path().join("journal").join(older.file_name().unwrap())).unwrap();
+    let damage = verify_store(dir.path(), &mut |_| {}).unwrap().damage;
+    assert_eq!(damage.len(), 1, "{damage:?}");
+    assert!(
+        damage[0].contains("the newest segment has format 2, and a file before it has format 3"),
+        "{damage:?}"
+    );
 }
 
 #[test]

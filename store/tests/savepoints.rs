@@ -1,7 +1,9 @@
 //! A transaction that rolls back to savepoints, or discards its changes, is one that never made these changes.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-use oxrdf::{GraphName, NamedNode, Quad};
-use penstock_store::{Document, DocumentRange, Error, Options, Pattern, Read, Store, Transaction};
+use oxrdf::{GraphName, Literal, NamedNode, Quad, Term};
+use penstock_store::{
+    Document, DocumentRange, Error, Format, Options, Pattern, Read, Store, Transaction,
+};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 
@@ -24,8 +26,22 @@ fn any_change() -> impl Strategy<Value = Change> {
 
 fn quad(number: u8) -> Quad {
     let node = |text: String| NamedNode::new_unchecked(text);
-    let (subject, object) = (node(format!("urn:s{}", number % 3)), node(format!("urn:o{number}")));
-    Quad::new(subject, node("urn:p".to_owned()), object, GraphName::DefaultGraph)
+    let subject = node(format!("urn:s{}", number % 3));
+    Quad::new(subject, node("urn:p".to_owned()), object(number), GraphName::DefaultGraph)
+}
+
+/// Returns an object of each kind: an IRI, and literals with and without a datatype or language.
+fn object(number: u8) -> Term {
+    let text = (number / 4).to_string();
+    match number % 4 {
+        0 => NamedNode::new_unchecked(format!("urn:o{text}")).into(),
+        1 => Literal::new_simple_literal(text).into(),
+        2 => {
+            let integer = "http://www.w3.org/2001/XMLSchema#integer";
+            Literal::new_typed_literal(text, NamedNode::new_unchecked(integer)).into()
+        }
+        _ => Literal::new_language_tagged_literal_unchecked(text, "en").into(),
+    }
 }
 
 fn apply(transaction: &mut Transaction<'_>, changes: &[Change]) {
@@ -39,16 +55,58 @@ fn apply(transaction: &mut Transaction<'_>, changes: &[Change]) {
     }
 }
 
-fn content(read: &impl Read) -> (Vec<String>, Vec<Document>) {
-    let mut quads = Vec::new();
-    let mut visit = |quad: Quad| {
-        quads.push(quad.to_string());
-        ControlFlow::Continue(())
+/// The quads for each pattern, and the documents.
+type Content = (Vec<Vec<String>>, Vec<Document>);
+
+/// Returns the quads for each pattern: all, by subject, by object, and by both. Also returns the documents.
+fn content(read: &impl Read) -> Content {
+    let mut patterns = vec![Pattern::default()];
+    for number in 0..8 {
+        let quad = quad(number);
+        for (has_subject, has_object) in [(true, false), (false, true), (true, true)] {
+            patterns.push(Pattern {
+                subject: has_subject.then(|| quad.subject.clone()),
+                object: has_object.then(|| quad.object.clone()),
+                ..Pattern::default()
+            });
+        }
+    }
+    let find = |pattern: &Pattern| {
+        let mut quads = Vec::new();
+        let mut visit = |quad: Quad| {
+            quads.push(quad.to_string());
+            ControlFlow::Continue(())
+        };
+        read.for_each(pattern, &mut visit).unwrap();
+        quads.sort();
+        quads
     };
-    read.for_each(&Pattern::default(), &mut visit).unwrap();
-    quads.sort();
     let all = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    (quads, read.read_documents("c", all).unwrap())
+    (patterns.iter().map(find).collect(), read.read_documents("c", all).unwrap())
+}
+
+/// What happens after the changes since a savepoint.
+#[derive(Debug, Clone)]
+enum End {
+    Release,
+    RollBack,
+    /// A second savepoint replaces the first. These further changes are rolled back.
+    Replace(Vec<Change>),
+}
+
+fn any_end() -> impl Strategy<Value = End> {
+    prop_oneof![
+        Just(End::Release),
+        Just(End::RollBack),
+        prop::collection::vec(any_change(), 0..6).prop_map(End::Replace),
+    ]
+}
+
+/// Returns what a transaction has and what it changes.
+fn state(transaction: &mut Transaction<'_>) -> (Content, Vec<(NamedNode, bool)>, u64) {
+    let mut changed = transaction.changed_subjects().unwrap();
+    changed.sort();
+    (content(transaction), changed, transaction.removed_quads())
 }
 
 fn open(before: &[Change]) -> (tempfile::TempDir, Store) {
@@ -70,7 +128,7 @@ proptest! {
     fn what_was_rolled_back_never_happened(
         before in prop::collection::vec(any_change(), 0..8),
         discarded in prop::collection::vec(any_change(), 0..8),
-        steps in prop::collection::vec((prop::collection::vec(any_change(), 0..6), any::<bool>()), 0..6),
+        steps in prop::collection::vec((prop::collection::vec(any_change(), 0..6), any_end()), 0..6),
     ) {
         let ((one_dir, one), (_other_dir, other)) = (open(&before), open(&before));
         let ((), commit) = one
@@ -79,26 +137,35 @@ proptest! {
                 apply(transaction, &discarded);
                 transaction.discard_changes();
                 assert_eq!(content(transaction), content(transaction.prior_state()));
-                for (changes, is_kept) in &steps {
+                for (changes, end) in &steps {
                     transaction.set_savepoint();
-                    let start = content(transaction);
+                    let mut start = state(transaction);
                     apply(transaction, changes);
-                    if *is_kept {
-                        transaction.release_savepoint();
-                        transaction.roll_back_to_savepoint()?;
-                    } else {
-                        transaction.roll_back_to_savepoint()?;
-                        assert_eq!(content(transaction), start);
+                    match end {
+                        End::Release => {
+                            transaction.release_savepoint();
+                            start = state(transaction);
+                        }
+                        End::RollBack => {}
+                        End::Replace(further) => {
+                            transaction.set_savepoint();
+                            start = state(transaction);
+                            apply(transaction, further);
+                        }
                     }
+                    transaction.roll_back_to_savepoint()?;
+                    assert_eq!(state(transaction), start);
                 }
                 Ok(())
             })
             .unwrap();
         let ((), expected) = other
             .transact::<_, Error>(|transaction| {
-                steps.iter().filter(|(_, is_kept)| *is_kept).for_each(|(changes, _)| {
-                    apply(transaction, changes);
-                });
+                for (changes, end) in &steps {
+                    if !matches!(end, End::RollBack) {
+                        apply(transaction, changes);
+                    }
+                }
                 Ok(())
             })
             .unwrap();
@@ -108,4 +175,39 @@ proptest! {
         let reopened = Store::open(one_dir.path(), Options::default(), &mut |_| {}).unwrap();
         prop_assert_eq!(content(&reopened.read()), content(&other.read()));
     }
+}
+
+#[test]
+fn a_format_that_only_undone_changes_require_is_not_raised() {
+    let (_dir, store) = open(&[]);
+    let commit = |change: fn(&mut Transaction<'_>) -> Result<(), Error>| {
+        store.transact::<_, Error>(|transaction| {
+            change(transaction)?;
+            transaction.put_document("c", b"n", &transaction.sequence().to_be_bytes())
+        })
+    };
+    commit(|transaction| {
+        transaction.require_format(Format::V3);
+        apply(transaction, &[Change::Put(2, 2)]);
+        transaction.discard_changes();
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(store.format(), Format::V2);
+    commit(|transaction| {
+        transaction.set_savepoint();
+        transaction.require_format(Format::V3);
+        apply(transaction, &[Change::Put(2, 2)]);
+        transaction.roll_back_to_savepoint()
+    })
+    .unwrap();
+    assert_eq!(store.format(), Format::V2);
+    commit(|transaction| {
+        transaction.require_format(Format::V3);
+        transaction.set_savepoint();
+        transaction.require_format(Format::V3);
+        transaction.roll_back_to_savepoint()
+    })
+    .unwrap();
+    assert_eq!(store.format(), Format::V3);
 }

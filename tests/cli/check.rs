@@ -100,7 +100,7 @@ fn a_template_of_keys_without_a_kind_is_a_warning() {
     assert!(answer.contains(expected), "{answer}");
     let (status, answer) = check("application.yaml", &template("{prefix}{name}.json"));
     assert_eq!(status, Some(1), "{answer}");
-    assert!(answer.contains("it has no `{sequence}`"), "{answer}");
+    assert!(answer.contains("has no `{sequence}`"), "{answer}");
 }
 
 #[test]

@@ -118,14 +118,14 @@ fn a_profile_cannot_activate_profiles() {
 #[test]
 fn a_template_of_keys_that_is_not_valid_is_refused_with_its_cause() {
     for (template, cause) in [
-        ("{name}/{sequence}.json", "it does not begin with `{prefix}`"),
-        ("{prefix}{name}/{date}.json", "it has no `{sequence}`"),
+        ("{name}/{sequence}.json", "does not begin with `{prefix}`"),
+        ("{prefix}{name}/{date}.json", "has no `{sequence}`"),
         (
             "{prefix}{name}{sequence}.json",
-            "there is neither `/` nor `-` between `{name}` and `{sequence}`",
+            "has neither `/` nor `-` between `{name}` and `{sequence}`",
         ),
-        ("{prefix}{name}/{sequence}", "it does not end in `.json`"),
-        ("{prefix}{name}/{sequense}.json", "`{sequense}` is not a placeholder"),
+        ("{prefix}{name}/{sequence}", "does not end in `.json`"),
+        ("{prefix}{name}/{sequense}.json", "this one has `{sequense}`, which is not a placeholder"),
     ] {
         for property in ["service.export.targets.plant.key", "service.export.default.key"] {
             let found = load_errors(&with_arguments(&[

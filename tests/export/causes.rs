@@ -373,13 +373,13 @@ async fn lines_follow_their_metadata_with_write_only_credentials() {
     let server = ceph();
     let (id, user) = Server::user();
     let bucket = create_write_only_bucket(&server, &id).await;
-    // An attempt sends HEAD, PUT and HEAD for the metadata and then for the lines. The link denies each HEAD, and is
-    // too busy for the first PUT of the lines.
+    // An attempt sends HEAD for the lines, HEAD, PUT and HEAD for the metadata, and then PUT and HEAD for the lines. The
+    // link denies each HEAD, and is too busy for the first PUT of the lines.
     let mut requests = 0;
     let link = Link::to(&server.endpoint, move || {
         requests += 1;
         match requests {
-            1 | 3 | 4 | 6 | 8 | 9 | 11 => Fault::Deny,
+            1 | 2 | 4 | 6 | 7 | 9 | 11 => Fault::Deny,
             5 => Fault::SlowDown,
             _ => Fault::Pass,
         }
@@ -395,6 +395,39 @@ async fn lines_follow_their_metadata_with_write_only_credentials() {
     assert_eq!(entry.attempts, 2);
     server.allow(&bucket, &id, &["s3:PutObject", "s3:GetObject", "s3:ListBucketVersions"]).await;
     user.check(&bucket, &[entry]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_metadata_is_sent_before_its_lines_can_be_sent() {
+    let (server, bucket) = (ceph(), new_name());
+    server.create_plain(&bucket).await;
+    for is_foreign in [false, true] {
+        let plant = Plant::new();
+        plant.pumps(0..1, 10);
+        let exporter = plant.quick(server.lines_target(&bucket));
+        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let path = s3::signing::uri_encode(&entry.key, false);
+        let spooled = exporter.spool_folder().join(format!("{}.json", entry.id));
+        let lines = std::fs::read(&spooled).unwrap();
+        if is_foreign {
+            server.put(&bucket, &entry.key, "theirs", &[]).await;
+        } else {
+            std::fs::write(&spooled, "damaged").unwrap();
+        }
+        let running = run(&exporter);
+        until_status(&exporter, &entry.id, Status::Blocked).await;
+        let metadata = entry.metadata_key().unwrap();
+        assert!(!server.keys(&bucket).await.contains(&metadata), "{is_foreign}");
+        std::fs::write(&spooled, lines).unwrap();
+        server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+        let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
+        running.stop().await;
+        server.check(&bucket, &[entry]).await;
+        for key in server.keys(&bucket).await {
+            let path = s3::signing::uri_encode(&key, false);
+            server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+        }
+    }
 }
 
 /// With write-only credentials, the gateway cannot see whose object exists. It must not assume that the failed attempt

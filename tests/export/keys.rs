@@ -99,7 +99,7 @@ async fn a_queued_export_keeps_its_key_when_the_template_changes() {
     let refused = Command::new(env!("CARGO_BIN_EXE_penstock")).args(arguments).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     let error = String::from_utf8(refused.stderr).unwrap();
-    assert!(error.contains("it has no `{sequence}`"), "{error}");
+    assert!(error.contains("has no `{sequence}`"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -221,6 +221,63 @@ async fn damage_of_lines_and_their_metadata_is_found() {
         |finding: &BucketFinding| matches!(finding, BucketFinding::Double { sequence: 6, .. });
     assert!(found.iter().any(is_double), "{found:?}");
     assert_eq!(found.len(), 6, "{found:?}");
+
+    // The keys show what is missing, and that a sequence has two keys.
+    let (_, found) = walk(&place, true);
+    let is_without_metadata = |finding: &BucketFinding| {
+        let words = "the metadata (`.meta.json`) of sequence 1 does not exist";
+        matches!(finding, BucketFinding::Damaged { key, cause } if key == "Pump" && cause == words)
+    };
+    assert!(found.iter().any(is_without_metadata), "{found:?}");
+    assert!(found.iter().any(is_double), "{found:?}");
+    assert!(found.contains(&BucketFinding::Gap { folder: "Pump".to_owned(), from: 2, to: 2 }));
+    assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_metadata_is_written_for_a_file_that_cannot_be_delivered() {
+    for is_missing in [false, true] {
+        let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
+        plant.pumps(0..3, 5);
+        let key = "{prefix}{name}/{sequence}{suffix}.json";
+        let exporter = plant.open(targets(out.path(), key, ExportFormat::JsonLines));
+        let entry = push_one(&exporter, &pump("Pump", &["plant-a"]));
+        let spooled = exporter.spool_folder().join(format!("{}.json", entry.id));
+        let text = read(&spooled);
+        if is_missing {
+            std::fs::remove_file(&spooled).unwrap();
+        } else {
+            std::fs::write(&spooled, text.replacen("pump", "pumq", 1)).unwrap();
+        }
+        let running = run(&exporter);
+        until_status(&exporter, &entry.id, Status::Blocked).await;
+        let root = out.path().join("plant-a");
+        assert!(!root.exists() || files(&root).is_empty(), "{is_missing}");
+
+        std::fs::write(&spooled, text).unwrap();
+        exporter.retry(&NoClient, &entry.id).unwrap();
+        until_status(&exporter, &entry.id, Status::Delivered).await;
+        running.stop().await;
+        assert_eq!(files(&root), ["Pump/000000000001.jsonl", "Pump/000000000001.meta.json"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_intact_bucket_with_a_long_prefix_passes_wherever_the_prefix_is_unknown() {
+    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
+    plant.pumps(0..3, 5);
+    let key = "{prefix}{name}/{sequence}.json";
+    let mut configured = targets(out.path(), key, ExportFormat::Json);
+    for target in configured.named.values_mut() {
+        target.prefix = "plant-exports-of-the-gateway-edge-1-".to_owned();
+    }
+    let exporter = plant.open(configured);
+    let running = run(&exporter);
+    deliver(&exporter, "Pump").await;
+    running.stop().await;
+    let place = BucketLocation::of_directory(out.path().join("plant-a"));
+    let (summary, found) = walk(&place.with_templates([key.parse().unwrap()]), false);
+    assert_eq!((summary.objects, found), (1, Vec::new()));
 }
 
 #[test]
@@ -268,12 +325,13 @@ fn targets_with_different_formats_share_one_rendering() {
 fn a_name_that_does_not_fit_into_the_keys_of_a_target_is_refused() {
     let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
     plant.pumps(0..1, 5);
+    // The keys of full exports are shorter than those of changes.
     let name = "n".repeat(230);
     let exporter = plant.open(targets(out.path(), EARLIER, ExportFormat::Json));
     let refused =
         exporter.push(&pump(&name, &["plant-a"]), ExportRequester::gateway()).unwrap_err();
     assert_eq!(refused.class, ErrorClass::Invalid);
-    assert!(refused.detail.contains("is too long for the key of an export"), "{refused}");
+    assert!(refused.detail.contains("would be 10 bytes too long"), "{refused}");
     drop(exporter);
     let key = "{prefix}{name}/{sequence}{suffix}.json";
     let exporter = plant.open(targets(out.path(), key, ExportFormat::Json));

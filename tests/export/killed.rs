@@ -9,9 +9,12 @@
 
 use crate::support::link::{Fault, Link};
 use crate::support::s3::{Server, ceph, new_name, quick};
-use crate::support::{Plant, open_store, options, pump, run};
-use penstock_config::{Target, TargetKind};
-use penstock_export::{ExportOptions, ExportRequester, Exporter, Status};
+use crate::support::{
+    Plant, directory, embedded, files, open_store, options, pump, run, until_status,
+};
+use penstock_config::{ExportFormat, Target, TargetKind, Targets};
+use penstock_export::walk::{BucketLocation, walk_bucket};
+use penstock_export::{ExportOptions, ExportRequester, Exporter, Status, verify};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use std::path::Path;
@@ -23,6 +26,15 @@ use std::time::Duration;
 #[tokio::test(flavor = "multi_thread")]
 async fn runs_in_the_process_to_kill() {
     let Ok(data_dir) = std::env::var("PENSTOCK_TEST_KILLED_DIR") else { return };
+    if let Ok(out) = std::env::var("PENSTOCK_TEST_KILLED_OUT") {
+        let exporter = open_with(Path::new(&data_dir), lines_and_documents(Path::new(&out)));
+        let _running = run(&exporter);
+        loop {
+            let pumps = pump("Pump", &["lines", "documents"]);
+            exporter.push(&pumps, ExportRequester::gateway()).unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
     let endpoint = std::env::var("PENSTOCK_TEST_KILLED_ENDPOINT").unwrap();
     let bucket = std::env::var("PENSTOCK_TEST_KILLED_BUCKET").unwrap();
     let exporter = open(Path::new(&data_dir), &ceph().at(&endpoint).one(&bucket));
@@ -34,9 +46,22 @@ async fn runs_in_the_process_to_kill() {
 }
 
 fn open(data_dir: &Path, target: &Target) -> Exporter {
-    let store = open_store(data_dir);
-    let mut targets = crate::support::embedded();
+    let mut targets = embedded();
     targets.named.insert("plant-a".to_owned(), target.clone());
+    open_with(data_dir, targets)
+}
+
+/// Returns two directory targets whose files have extended metadata, one for each format.
+fn lines_and_documents(out: &Path) -> Targets {
+    let mut targets = Targets { has_extended_metadata: true, ..embedded() };
+    for (name, format) in [("lines", ExportFormat::JsonLines), ("documents", ExportFormat::Json)] {
+        targets.named.insert(name.to_owned(), Target { format, ..directory(out) });
+    }
+    targets
+}
+
+fn open_with(data_dir: &Path, targets: Targets) -> Exporter {
+    let store = open_store(data_dir);
     let options = ExportOptions {
         history: 1_000_000,
         timings: quick(),
@@ -92,7 +117,7 @@ async fn kill_and_check(server: Server, kills: u32) {
     let running = run(&exporter);
     let mut entries = exporter.list(None, 1_000_000).unwrap();
     let newest = entries.first().unwrap().id.clone();
-    crate::support::until_status(&exporter, &newest, Status::Delivered).await;
+    until_status(&exporter, &newest, Status::Delivered).await;
     running.stop().await;
     entries = exporter.list(None, 1_000_000).unwrap();
     entries.reverse();
@@ -108,4 +133,57 @@ async fn kill_and_check(server: Server, kills: u32) {
 async fn queued_exports_arrive_once_and_in_order_whenever_the_process_is_killed() {
     let kills = std::env::var("PENSTOCK_TEST_KILLS").map_or(12, |text| text.parse().unwrap());
     kill_and_check(ceph(), kills).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn extended_metadata_and_lines_arrive_whole_whenever_the_process_is_killed() {
+    let kills = std::env::var("PENSTOCK_TEST_KILLS").map_or(12, |text| text.parse().unwrap());
+    let seed = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let out = tempfile::tempdir().unwrap();
+    let plant = Plant::new();
+    plant.pumps(0..20, 2_000);
+    let Plant { dir, store } = plant;
+    drop(store);
+    for _ in 0..kills {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "killed::runs_in_the_process_to_kill"])
+            .env("PENSTOCK_TEST_KILLED_DIR", dir.path())
+            .env("PENSTOCK_TEST_KILLED_OUT", out.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(Duration::from_millis(random.random_range(100..600))).await;
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before it was killed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let targets = lines_and_documents(out.path());
+    let exporter = open_with(dir.path(), targets.clone());
+    let running = run(&exporter);
+    let pumps = pump("Pump", &["lines", "documents"]);
+    for last in exporter.push(&pumps, ExportRequester::gateway()).unwrap().exports {
+        until_status(&exporter, &last.id, Status::Delivered).await;
+    }
+    running.stop().await;
+    let entries = exporter.list(None, 1_000_000).unwrap();
+    println!("{} exports, {kills} kills", entries.len());
+    for entry in &entries {
+        assert_eq!(entry.status, Status::Delivered);
+        let file = verify::verify_file(&out.path().join(&entry.target).join(&entry.key)).unwrap();
+        let extended = file.extended.unwrap();
+        assert_eq!((extended.sequence, &extended.export_id), (entry.sequence, &entry.id));
+        assert_eq!(file.data_checksum, entry.data_checksum);
+    }
+    for name in ["lines", "documents"] {
+        let place = BucketLocation::of_target(&targets, dir.path(), name).unwrap();
+        let walked = walk_bucket(&place, false, &mut |_, _| {}, &mut |finding| {
+            panic!("{finding:?}");
+        });
+        let exports = entries.iter().filter(|entry| entry.target == name).count() as u64;
+        assert_eq!(walked.unwrap().folders[0].exports, exports);
+    }
+    let spooled = files(&dir.path().join("spool"));
+    assert!(spooled.len() <= entries.len(), "{spooled:?}");
 }

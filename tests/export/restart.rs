@@ -3,7 +3,11 @@ use crate::support::{
     Plant, directory, embedded, files, find_target, pump, push_one, run, until, until_status,
 };
 use penstock_base::commit::NoClient;
-use penstock_export::{FailureClass, Status};
+use penstock_config::{ExportFormat, Target, Targets};
+use penstock_export::{ExportRequester, FailureClass, Status, verify};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_exports_are_delivered_in_order_after_a_restart() {
@@ -33,6 +37,68 @@ async fn queued_exports_are_delivered_in_order_after_a_restart() {
     assert_eq!(files(&plant.bucket("plant-a")).len(), 5);
     let next = push_one(&exporter, &business_object);
     assert_eq!(next.sequence, last.sequence + 1);
+}
+
+/// Runs the check of a consumer without Penstock.
+fn check_export(file: &Path) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check-export");
+    let output = Command::new(script).arg(file).output().expect("tests/check-export runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restart_and_a_restore_keep_formats_and_extended_metadata() {
+    let (plant, out) = (Plant::new(), tempfile::tempdir().unwrap());
+    plant.pumps(0..3, 1);
+    let mut configured = Targets { has_extended_metadata: true, ..embedded() };
+    let mut plain = embedded();
+    for (name, format) in [("lines", ExportFormat::JsonLines), ("documents", ExportFormat::Json)] {
+        configured.named.insert(name.to_owned(), Target { format, ..directory(out.path()) });
+        plain.named.insert(name.to_owned(), directory(out.path()));
+    }
+    let pumps = pump("Pump", &["lines", "documents"]);
+    let exporter = plant.open(configured);
+    let push = || exporter.push(&pumps, ExportRequester::gateway()).unwrap().exports;
+    let queued = [push(), push()].concat();
+    drop(exporter);
+    let backup = tempfile::tempdir().unwrap();
+    let plant = plant.copy_store_to(backup.path());
+
+    // The settings at the next start do not matter for queued exports.
+    let exporter = plant.open(plain.clone());
+    let running = run(&exporter);
+    for entry in &queued {
+        until_status(&exporter, &entry.id, Status::Delivered).await;
+    }
+    running.stop().await;
+    drop(exporter);
+    let read_all = || -> BTreeMap<String, Vec<u8>> {
+        let read = |key: String| (key.clone(), std::fs::read(out.path().join(key)).unwrap());
+        files(out.path()).into_iter().map(read).collect()
+    };
+    let delivered = read_all();
+    assert_eq!(delivered.len(), 6);
+    for entry in &queued {
+        let path = out.path().join(&entry.target).join(&entry.key);
+        let extended = verify::verify_file(&path).unwrap().extended.unwrap();
+        assert_eq!((extended.sequence, &extended.export_id), (entry.sequence, &entry.id));
+        check_export(&path);
+    }
+
+    // The restored store has the exports in its queue, without their files. The targets have them; what a target has
+    // lost of the metadata is in the store.
+    let lines = queued.iter().find(|entry| entry.target == "lines").unwrap();
+    let metadata = out.path().join("lines").join(lines.metadata_key().unwrap());
+    std::fs::remove_file(metadata).unwrap();
+    let plant = plant.restore_store_from(backup.path());
+    std::fs::remove_dir_all(plant.dir.path().join("spool")).unwrap();
+    let exporter = plant.open(plain);
+    let running = run(&exporter);
+    for entry in &queued {
+        until_status(&exporter, &entry.id, Status::Delivered).await;
+    }
+    running.stop().await;
+    assert_eq!(read_all(), delivered);
 }
 
 #[test]

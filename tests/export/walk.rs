@@ -1,5 +1,5 @@
 //! `penstock verify-export --bucket` finds missing, duplicate, damaged and foreign objects, and so does the
-//! script in docs/exports.md.
+//! script in docs/verify-export.md.
 #![expect(clippy::unwrap_used, reason = "a failing test ends immediately")]
 
 use crate::support::s3::{ceph, new_name};
@@ -49,7 +49,8 @@ fn penstock(dir: &Path, arguments: &[&str]) -> (i32, String) {
 /// Runs the script from the documentation.
 fn script(dir: &Path, bucket: &Path) -> (i32, String) {
     let page =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/exports.md")).unwrap();
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/verify-export.md"))
+            .unwrap();
     let (_, code) = page.split_once("```python\n").unwrap();
     std::fs::write(dir.join("verify.py"), code.split("```").next().unwrap()).unwrap();
     let output = Command::new("python3").arg(dir.join("verify.py")).arg(bucket).output().unwrap();

@@ -29,6 +29,13 @@ impl Sequences {
         true
     }
 
+    /// Returns whether a sequence was added.
+    pub(super) fn contains(&self, sequence: u64) -> bool {
+        let block = self.blocks.get(&(sequence / SEQUENCES_PER_BLOCK));
+        let at = usize::try_from(sequence % SEQUENCES_PER_BLOCK / 64).unwrap_or_default();
+        block.and_then(|words| words.get(at)).is_some_and(|word| word & (1 << (sequence % 64)) != 0)
+    }
+
     /// Returns the number of sequences.
     pub(super) fn len(&self) -> u64 {
         self.len
@@ -79,6 +86,7 @@ mod tests {
                 prop_assert_eq!(sequences.insert(sequence), model.insert(sequence));
             }
             prop_assert!(sequences.iter().eq(model.iter().copied()));
+            prop_assert!((1..10_000).all(|one| sequences.contains(one) == model.contains(&one)));
             let last = model.last().copied().unwrap_or(0);
             prop_assert_eq!((sequences.len(), sequences.last()), (model.len() as u64, last));
             let missing: Vec<u64> = (1..=last).filter(|sequence| !model.contains(sequence)).collect();

@@ -397,6 +397,37 @@ fn a_definition_without_prefixes_keeps_its_meaning_until_it_is_saved() {
 }
 
 #[test]
+fn a_definition_that_earlier_versions_misread_raises_the_format() {
+    let root = "type: object\npath: Plant:.\nprefixes: {rdf: 'http://own.example/'}\nfields:\n  ";
+    let known = format!("{root}name: {{type: string, path: rdf:name, datatype: rdf:text}}");
+    let full = json!([{"predicate": "http://e/a", "value": "urn:x:y"}]);
+    for (config, conditions, format) in [
+        (known.clone(), full, Format::V2),
+        (known.clone(), json!([{"predicate": "rdf:a", "value": "urn:x:y"}]), Format::V3),
+        (known.clone(), json!([{"predicate": "http://e/a", "value": "saref:Pump"}]), Format::V3),
+        (format!("{root}name: {{type: string, path: saref:name}}"), json!([]), Format::V3),
+        (
+            format!("{root}name: {{type: string, path: rdf:name, datatype: xsd:token}}"),
+            json!([]),
+            Format::V3,
+        ),
+        (format!("{known}\nlabel: name"), json!([]), Format::V3),
+        (format!("{known}\nunknownFields: ignore"), json!([]), Format::V3),
+        (format!("{known}\ntypes: [rdf:Plant]"), json!([]), Format::V3),
+        (
+            format!("{root}name: {{type: string, required: true, path: rdf:name}}\nkey: name"),
+            json!([]),
+            Format::V3,
+        ),
+    ] {
+        let f = fixture(true);
+        let body = json!({"name": "Plants", "config": config, "conditions": conditions});
+        f.put(body.to_string().as_bytes(), IfMatch::Any).unwrap();
+        assert_eq!(f.store.format(), format, "{body}");
+    }
+}
+
+#[test]
 fn losing_ten_thousand_objects_always_needs_a_confirmation() {
     let f = fixture(true);
     let kind = NamedNode::new_unchecked("http://e/kind");

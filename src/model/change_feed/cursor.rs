@@ -30,6 +30,10 @@ pub struct ExportCursor {
     #[serde(default)]
     #[serde(rename = "anew")]
     pub full_since: u64,
+    /// The journal sequence of the commit that closed the generation after `done`, or of an earlier one; 0 if it is
+    /// unknown. No later generation has a change of an earlier commit.
+    #[serde(default)]
+    pub closed_at: u64,
     /// The number of exports so far.
     pub exports: u64,
     /// A digest of the exported name, mapping and conditions.
@@ -74,6 +78,7 @@ impl Default for ExportCursor {
             open: 1,
             done: 0,
             full_since: 0,
+            closed_at: 0,
             exports: 0,
             view: String::new(),
             targets: BTreeMap::new(),
@@ -111,6 +116,9 @@ pub fn write_cursor(
 pub fn close_generation(store: &Store, id: &str) -> Result<Option<ExportCursor>, Error> {
     let (closed, _) = store.transact::<_, Error>(|t| {
         let Some(mut cursor) = read_cursor(t, id)? else { return Ok(None) };
+        if cursor.open == cursor.done.saturating_add(1) {
+            cursor.closed_at = t.sequence();
+        }
         cursor.open += 1;
         write_cursor(t, id, &cursor)?;
         Ok(Some(cursor))

@@ -348,7 +348,7 @@ impl Compiler {
         place: &Position<'_>,
     ) -> Checked<Option<(Location, path::Path)>> {
         let Some((at, text)) = self.read_text(definition, "path", place)? else { return Ok(None) };
-        match path::parse_path(text, &self.prefixes) {
+        match path::parse_path(text, &mut self.prefixes) {
             Ok(path) => Ok(Some((at, path))),
             Err(why) => {
                 Err(self.report_error(at, place, format!("the path `{text}` is invalid: {why}")))

@@ -27,7 +27,7 @@ const PATH_FORMS: &str = "a path is `<IRI>`, `<IRI>/Namespace:.` or `Namespace:.
 ///
 /// # Errors
 /// Returns the cause and the remedy as text.
-pub(super) fn parse_path(text: &str, prefixes: &Prefixes) -> Result<Path, String> {
+pub(super) fn parse_path(text: &str, prefixes: &mut Prefixes) -> Result<Path, String> {
     let (property, namespace) = match split_namespace(text) {
         Some((property, name)) => {
             check_name(name)?;
@@ -48,7 +48,7 @@ pub(super) fn parse_path(text: &str, prefixes: &Prefixes) -> Result<Path, String
 ///
 /// # Errors
 /// Returns the cause and the remedy as text.
-pub(super) fn parse_iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, String> {
+pub(super) fn parse_iri(text: &str, prefixes: &mut Prefixes) -> Result<NamedNode, String> {
     if let Some(rest) = text.strip_prefix('<') {
         return match rest.split_once('>') {
             Some((iri, "")) => NamedNode::new(iri)
@@ -60,6 +60,7 @@ pub(super) fn parse_iri(text: &str, prefixes: &Prefixes) -> Result<NamedNode, St
     let Some((prefix, local)) = text.split_once(':') else {
         return Err(format!("`{text}` is not an IRI; write it as <IRI>"));
     };
+    prefixes.record_use(prefix);
     match prefixes.get(prefix) {
         Some(base) => {
             let iri = format!("{base}{local}");
@@ -120,7 +121,7 @@ mod tests {
     }
 
     fn read(text: &str) -> (Option<String>, Option<String>) {
-        let path = parse_path(text, &prefixes()).unwrap();
+        let path = parse_path(text, &mut prefixes()).unwrap();
         (path.predicate.map(NamedNode::into_string), path.namespace)
     }
 
@@ -135,7 +136,7 @@ mod tests {
 
     #[track_caller]
     fn assert_error(text: &str, words: &str) {
-        let why = parse_path(text, &prefixes()).unwrap_err();
+        let why = parse_path(text, &mut prefixes()).unwrap_err();
         assert!(why.contains(words), "{text}: {why}");
     }
 

@@ -28,12 +28,24 @@ const IRI_SCHEMES: &[&str] = &["http", "https", "urn"];
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prefixes {
     declared: BTreeMap<String, String>,
+    /// Whether the mapping uses a well-known prefix that it does not declare.
+    uses_well_known: bool,
 }
 
 impl Prefixes {
     /// Declares a prefix.
     pub(super) fn declare(&mut self, prefix: String, iri: String) {
         self.declared.insert(prefix, iri);
+    }
+
+    /// Records that the mapping uses a prefix.
+    pub(super) fn record_use(&mut self, prefix: &str) {
+        self.uses_well_known |= !self.declared.contains_key(prefix) && self.get(prefix).is_some();
+    }
+
+    /// Returns whether the mapping uses a well-known prefix that it does not declare.
+    pub(super) fn uses_well_known(&self) -> bool {
+        self.uses_well_known
     }
 
     /// Returns the IRI of a prefix.

@@ -112,6 +112,13 @@ fn check_segment(
 ) -> Result<(), Error> {
     checked.segments += 1;
     let mut segment = SegmentReader::open(path)?;
+    if newest.is_some() && segment.format < checked.format {
+        let what = format!(
+            "the newest segment has format {}, and a file before it has format {}; put the segments after it back",
+            segment.format, checked.format
+        );
+        checked.add_damage(path, 8, what);
+    }
     checked.format = checked.format.max(segment.format);
     let synced = newest.map_or(u64::MAX, |newest| newest.checkpointed.max(newest.exact));
     if segment.id != checked.id {

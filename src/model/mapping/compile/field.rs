@@ -307,7 +307,7 @@ impl Compiler {
         let language = self.read_text(definition, "language", place);
         match (datatype?, language?) {
             (None, None) => Ok(Literal::String),
-            (Some((at, text)), None) => match path::parse_iri(text, &self.prefixes) {
+            (Some((at, text)), None) => match path::parse_iri(text, &mut self.prefixes) {
                 Ok(datatype) if datatype == rdf::LANG_STRING => Err(self.report_error(
                     at,
                     place,

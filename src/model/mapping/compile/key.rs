@@ -92,7 +92,7 @@ impl Compiler {
         let mut types = Vec::new();
         let mut result = Ok(());
         for (at, text) in self.read_texts(node, "types", "an IRI", place)? {
-            match path::parse_iri(text, &self.prefixes) {
+            match path::parse_iri(text, &mut self.prefixes) {
                 Ok(iri) if types.contains(&iri) => {}
                 Ok(iri) => types.push(iri),
                 Err(why) => {

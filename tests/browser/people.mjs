@@ -93,7 +93,7 @@ for (const javaScriptEnabled of [true, false]) {
     await page.getByRole('button', { name: 'Create key' }).click();
     await page.locator('#expiresAt-fault').waitFor();
     await page.getByLabel('Last day').fill('');
-    await page.getByLabel('Business Object').selectOption('Pump');
+    await page.getByRole('group', { name: 'Business Objects' }).getByLabel('Pump', { exact: true }).check();
     await page.getByRole('button', { name: 'Create key' }).click();
     const key = (await page.locator('#key').textContent()).trim();
     assert.match(key, /^penstock_/);

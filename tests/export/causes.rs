@@ -418,8 +418,12 @@ async fn no_metadata_is_sent_before_its_lines_can_be_sent() {
         until_status(&exporter, &entry.id, Status::Blocked).await;
         let metadata = entry.metadata_key().unwrap();
         assert!(!server.keys(&bucket).await.contains(&metadata), "{is_foreign}");
-        std::fs::write(&spooled, lines).unwrap();
-        server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+        // Deleting after the cause is removed could delete what was just delivered.
+        if is_foreign {
+            server.ask("DELETE", &format!("{bucket}/{path}"), "").await;
+        } else {
+            std::fs::write(&spooled, lines).unwrap();
+        }
         let entry = until_status(&exporter, &entry.id, Status::Delivered).await;
         running.stop().await;
         server.check(&bucket, &[entry]).await;

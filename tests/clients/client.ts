@@ -14,7 +14,7 @@ type Status = Answer<paths['/api/v1/status']['get'], 200>;
 export const typed: [
     Same<Ingestion['created'], number>,
     Same<NonNullable<Ingestion['objects']>[number]['uri'], string>,
-    Same<Ingestion['mode'], 'ADD' | 'REPLACE' | 'UPDATE' | 'DELETE' | 'VALIDATE'>,
+    Same<Ingestion['mode'], 'ADD' | 'REPLACE' | 'UPDATE' | 'MERGE' | 'DELETE' | 'VALIDATE'>,
     Same<Push['exports'][number]['sequence'], number>,
     Same<Exports['items'][number]['status'], 'waiting' | 'queued' | 'delivering' | 'delivered' | 'blocked' | 'parked'>,
     Same<Status['store']['quads'], number>,

@@ -8,6 +8,8 @@
 //!   after a crash, a file without a `kept` record is not needed.
 //! - The status `delivering` and the failures since the start are only in memory, so retries do not write to the
 //!   disk.
+mod loaded;
+
 use super::ExportRequester;
 use super::cause::DeliveryFailure;
 use super::entry::{ExportEntry, Kind, Status};
@@ -19,6 +21,7 @@ use super::record::{self, Record};
 use super::spool::Spool;
 use super::state::{FailingEntry, QueueState};
 use super::target::FileSettings;
+use loaded::LoadedRecords;
 use penstock_base::clock::Stamp;
 use penstock_base::commit::commit;
 use penstock_base::error::{self, GatewayError};
@@ -26,7 +29,6 @@ use penstock_base::events::{self, EventBus};
 use penstock_base::time;
 use penstock_config::ExportFormat;
 use penstock_store::{Error, Format, Store, Transaction};
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -400,99 +402,6 @@ impl ExportQueue {
         }
         self.capacity_freed.notify_one();
         Ok(record.entry)
-    }
-}
-
-/// The records of the store, while the queue opens.
-#[derive(Default)]
-struct LoadedRecords {
-    state: QueueState,
-    /// The files that the spool must keep.
-    files: HashSet<String>,
-    /// Records whose status differs from the stored one, with their orders.
-    corrections: Vec<(u64, Record)>,
-    /// The number of records that could not be read.
-    unread: u64,
-}
-
-impl LoadedRecords {
-    /// Adds a record. It is corrected if its file is missing, or if the gateway stopped during its delivery.
-    fn add(&mut self, order: u64, record: Option<Record>, spool: &Spool) {
-        let Some(mut record) = record else {
-            self.unread += 1;
-            self.state.has_unreadable = true;
-            self.state.next_order = self.state.next_order.max(order + 1);
-            return;
-        };
-        self.state.add_record(order, &record);
-        if !record.kept {
-            return;
-        }
-        let file = record.spool_file_name();
-        let status = record.entry.status;
-        if !matches!(status, Status::Delivered | Status::Parked) {
-            let cause = spool.open_file(&file, record.entry.bytes).err();
-            if cause.is_some() || status != Status::Queued {
-                record.entry.status =
-                    if cause.is_some() { Status::Blocked } else { Status::Queued };
-                record.entry.last_error = cause;
-                self.corrections.push((order, record));
-            }
-        }
-        self.files.insert(file);
-    }
-
-    /// Stores the corrected records, and logs those whose file is missing.
-    fn store_corrections(&self, store: &Store) -> Result<(), Error> {
-        for (_, record) in &self.corrections {
-            if let Some(cause) = &record.entry.last_error {
-                let ExportEntry { id, target, business_object_name, .. } = &record.entry;
-                tracing::error!(
-                    export_id = id,
-                    target_name = target,
-                    business_object = business_object_name,
-                    cause,
-                    "The file of an export is missing or damaged; restore it, or park the export."
-                );
-            }
-        }
-        if self.corrections.is_empty() {
-            return Ok(());
-        }
-        store.transact::<_, Error>(|t| {
-            let mut corrections = self.corrections.iter();
-            corrections.try_for_each(|(order, record)| record::put_record(t, *order, record))
-        })?;
-        Ok(())
-    }
-
-    /// Marks the head of each queue as possibly stored: the gateway may have stopped during its delivery.
-    pub(super) fn expect_interrupted_deliveries(&mut self) {
-        for (target, target_queue) in &mut self.state.queues {
-            let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
-            target_queue.unclear_since.insert(head, Instant::now());
-            let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
-            tracing::info!(
-                target_name = target,
-                exports,
-                bytes,
-                "Undelivered exports were found; the gateway delivers them."
-            );
-        }
-    }
-
-    /// Removes the files without a record, unless there are records that could not be read.
-    fn clean_up_spool(&self, spool: &Spool) -> Result<(), GatewayError> {
-        if self.unread == 0 {
-            spool.retain(&self.files)?;
-        } else {
-            tracing::error!(
-                unread = self.unread,
-                "Records of the export queue could not be read, and their files stay in the spool. Was this \
-                 data directory written by a newer version?"
-            );
-        }
-        Ok(())
     }
 }
 

@@ -1,0 +1,102 @@
+//! Opening the queue: the records of the store, compared with the files of the spool.
+use crate::entry::{ExportEntry, Status};
+use crate::record::{self, Record};
+use crate::spool::Spool;
+use crate::state::QueueState;
+use penstock_base::error::GatewayError;
+use penstock_store::{Error, Store};
+use std::collections::HashSet;
+use std::time::Instant;
+
+/// The records of the store, while the queue opens.
+#[derive(Default)]
+pub(super) struct LoadedRecords {
+    pub(super) state: QueueState,
+    /// The files that the spool must keep.
+    files: HashSet<String>,
+    /// Records whose status differs from the stored one, with their orders.
+    corrections: Vec<(u64, Record)>,
+    /// The number of records that could not be read.
+    unread: u64,
+}
+
+impl LoadedRecords {
+    /// Adds a record. It is corrected if its file is missing, or if the gateway stopped during its delivery.
+    pub(super) fn add(&mut self, order: u64, record: Option<Record>, spool: &Spool) {
+        let Some(mut record) = record else {
+            self.unread += 1;
+            self.state.has_unreadable = true;
+            self.state.next_order = self.state.next_order.max(order + 1);
+            return;
+        };
+        self.state.add_record(order, &record);
+        if !record.kept {
+            return;
+        }
+        let file = record.spool_file_name();
+        let status = record.entry.status;
+        if !matches!(status, Status::Delivered | Status::Parked) {
+            let cause = spool.open_file(&file, record.entry.bytes).err();
+            if cause.is_some() || status != Status::Queued {
+                record.entry.status =
+                    if cause.is_some() { Status::Blocked } else { Status::Queued };
+                record.entry.last_error = cause;
+                self.corrections.push((order, record));
+            }
+        }
+        self.files.insert(file);
+    }
+
+    /// Stores the corrected records, and logs those whose file is missing.
+    pub(super) fn store_corrections(&self, store: &Store) -> Result<(), Error> {
+        for (_, record) in &self.corrections {
+            if let Some(cause) = &record.entry.last_error {
+                let ExportEntry { id, target, business_object_name, .. } = &record.entry;
+                tracing::error!(
+                    export_id = id,
+                    target_name = target,
+                    business_object = business_object_name,
+                    cause,
+                    "The file of an export is missing or damaged; restore it, or park the export."
+                );
+            }
+        }
+        if self.corrections.is_empty() {
+            return Ok(());
+        }
+        store.transact::<_, Error>(|t| {
+            let mut corrections = self.corrections.iter();
+            corrections.try_for_each(|(order, record)| record::put_record(t, *order, record))
+        })?;
+        Ok(())
+    }
+
+    /// Marks the head of each queue as possibly stored: the gateway may have stopped during its delivery.
+    pub(super) fn expect_interrupted_deliveries(&mut self) {
+        for (target, target_queue) in &mut self.state.queues {
+            let Some((_, &(head, _))) = target_queue.waiting.first_key_value() else { continue };
+            target_queue.unclear_since.insert(head, Instant::now());
+            let (exports, bytes) = (target_queue.waiting.len(), target_queue.bytes);
+            tracing::info!(
+                target_name = target,
+                exports,
+                bytes,
+                "Undelivered exports were found; the gateway delivers them."
+            );
+        }
+    }
+
+    /// Removes the files without a record, unless there are records that could not be read.
+    pub(super) fn clean_up_spool(&self, spool: &Spool) -> Result<(), GatewayError> {
+        if self.unread == 0 {
+            spool.retain(&self.files)?;
+        } else {
+            tracing::error!(
+                unread = self.unread,
+                "Records of the export queue could not be read, and their files stay in the spool. Was this \
+                 data directory written by a newer version?"
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,4 +1,6 @@
 //! Tests of natural keys through definitions and ingestions.
+mod index;
+
 use crate::catalogue::{Catalogue, IfMatch, Requester};
 use crate::change_feed;
 use crate::ingest::{Answer, Body, Mode, OnError, Request, Status, ingest};
@@ -10,7 +12,7 @@ use crate::testing::{
 use oxrdf::{Literal, NamedNode, Quad};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{DocumentRange, Read, Store};
+use penstock_store::{DocumentRange, Read, Store, Transaction};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -62,6 +64,15 @@ impl Gateway {
 
     fn quads(&self) -> Vec<String> {
         list_quads(&self.store.read())
+    }
+
+    /// Adds a quad beside ingestion.
+    fn insert(&self, quad: &Quad) {
+        let insert = |t: &mut Transaction<'_>| {
+            t.insert(quad.as_ref())?;
+            change_feed::record_changes(t, self.catalogue.watch())
+        };
+        self.store.transact(insert).unwrap();
     }
 
     fn entries(&self) -> usize {
@@ -252,13 +263,7 @@ fn objects_that_share_a_key_and_a_taken_uri_are_conflicts() {
             Literal::from(tag),
             NamedNode::new_unchecked(format!("{BASE}Pump/")),
         );
-        gateway
-            .store
-            .transact(|t| {
-                t.insert(quad.as_ref())?;
-                change_feed::record_changes(t, gateway.catalogue.watch())
-            })
-            .unwrap();
+        gateway.insert(&quad);
     };
     insert("urn:p:1", "P-1");
     insert("urn:p:2", "P-1");
@@ -302,17 +307,6 @@ fn a_key_that_stored_objects_lack_or_share_is_refused() {
         gateway.send(&pumps, Mode::Delete, &uri).unwrap();
     }
     gateway.define("Pumps", TAGGED).unwrap();
-}
-
-#[test]
-fn entries_of_removed_keys_are_removed() {
-    let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
-    gateway.send(&pumps, Mode::Add, r#"{"uri": "urn:p:1", "tag": "P-1"}"#).unwrap();
-    super::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
-    assert_eq!(gateway.entries(), 1);
-    gateway.define("Pumps", &TAGGED.replace("key: tag", "key: []")).unwrap();
-    super::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
-    assert_eq!(gateway.entries(), 0);
 }
 
 #[test]
@@ -389,33 +383,6 @@ fn a_part_is_unique_only_in_its_parent() {
 }
 
 #[test]
-fn an_index_built_during_ingestion_is_complete() {
-    let (gateway, unkeyed) = Gateway::with("Unkeyed", UNKEYED);
-    let objects = |from: usize| {
-        let elements = (from..from + 20).map(|n| format!("{{\"tag\": \"P-{n}\"}}"));
-        elements.collect::<Vec<_>>().join(",")
-    };
-    for batch in 0..100 {
-        gateway.send(&unkeyed, Mode::Add, &objects(batch * 20)).unwrap();
-    }
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            for batch in 100..150 {
-                gateway.send(&unkeyed, Mode::Add, &objects(batch * 20)).unwrap();
-            }
-        });
-        let cleanup = scope.spawn(|| {
-            for _ in 0..200 {
-                super::remove_unused_entries(&gateway.store, gateway.catalogue.watch()).unwrap();
-            }
-        });
-        gateway.define("Pumps", TAGGED).unwrap();
-        cleanup.join().unwrap();
-    });
-    assert_eq!(gateway.entries(), 3000);
-}
-
-#[test]
 fn a_part_that_two_parents_link_to_needs_a_key_of_its_own_in_both() {
     let (gateway, pumps) = Gateway::with("Pumps", PUMP);
     let part = |pump: u8, part: &str| {
@@ -484,144 +451,14 @@ fn a_nested_object_without_a_key_shares_none_with_a_later_object() {
     assert_eq!(uris(&gateway.send(&pumps, Mode::Add, r#"{"tag": "P-9"}"#).unwrap()), ["urn:x"]);
 }
 
-#[test]
-fn entries_that_are_out_of_date_hide_no_object() {
-    let (gateway, pumps) = Gateway::with("Pumps", TAGGED);
-    gateway.send(&pumps, Mode::Add, r#"{"uri": "urn:z", "tag": "P-1"}"#).unwrap();
-    let entries = gateway
-        .store
-        .read()
-        .read_documents(COLLECTION, DocumentRange { limit: 1, ..DocumentRange::default() })
-        .unwrap();
-    let prefix = entries[0].0.strip_suffix(b"urn:z").unwrap();
-    gateway
-        .store
-        .transact::<_, GatewayError>(|t| {
-            for n in 10..40 {
-                t.put_document(
-                    COLLECTION,
-                    &[prefix, format!("urn:old:{n}").as_bytes()].concat(),
-                    b"",
-                )?;
-            }
-            Ok(())
-        })
-        .unwrap();
-    assert_eq!(uris(&gateway.send(&pumps, Mode::Merge, r#"{"tag": "P-1"}"#).unwrap()), ["urn:z"]);
-}
-
-/// The work of a commit depends on what it changes, and not on what the changed objects are linked to.
-#[test]
-fn a_changed_parent_costs_the_same_with_any_number_of_parts() {
-    let (gateway, pumps) = Gateway::with("Pumps", PUMP);
-    let add = |number: u8, parts: usize| {
-        let parts: Vec<_> = (0..parts).map(|part| json!({"position": format!("{part}")})).collect();
-        json!({"site": "N", "number": number, "parts": parts}).to_string()
-    };
-    gateway.send(&pumps, Mode::Add, &format!("{}, {}", add(1, 2), add(2, 400))).unwrap();
-    let count_update = |number: u8| {
-        let update = format!(r#"{{"site": "N", "number": {number}, "power": 9}}"#);
-        let quad = Quad::new(
-            NamedNode::new_unchecked(format!("{BASE}Pump/N/{number}")),
-            NamedNode::new_unchecked("http://e/note"),
-            Literal::from(update),
-            NamedNode::new_unchecked(format!("{BASE}Pump/")),
-        );
-        let before = gateway.store.step_count();
-        gateway
-            .store
-            .transact(|t| {
-                t.insert(quad.as_ref())?;
-                change_feed::record_changes(t, gateway.catalogue.watch())
-            })
-            .unwrap();
-        gateway.store.step_count() - before
-    };
-    assert_eq!(count_update(1), count_update(2));
-}
-
 fn any_pumps() -> impl Strategy<Value = Vec<(u8, u8, Vec<u8>)>> {
     let parts = proptest::collection::btree_set(0..4_u8, 0..3);
     let pump = (0..3_u8, 0..3_u8, parts.prop_map(|parts| parts.into_iter().collect()));
     proptest::collection::vec(pump, 1..12)
 }
 
-/// A change of the graph beside ingestion.
-#[derive(Debug, Clone)]
-enum RawChange {
-    Insert(u8, u8, u8),
-    Remove(u8, u8, u8),
-    Link(u8, u8),
-    Unlink(u8, u8),
-}
-
-fn any_raw_change() -> impl Strategy<Value = RawChange> {
-    prop_oneof![
-        (0..4_u8, 0..3_u8, 0..2_u8).prop_map(|(s, p, o)| RawChange::Insert(s, p, o)),
-        (0..4_u8, 0..3_u8, 0..2_u8).prop_map(|(s, p, o)| RawChange::Remove(s, p, o)),
-        (0..4_u8, 0..4_u8).prop_map(|(parent, child)| RawChange::Link(parent, child)),
-        (0..4_u8, 0..4_u8).prop_map(|(parent, child)| RawChange::Unlink(parent, child)),
-    ]
-}
-
-impl RawChange {
-    fn apply(&self, transaction: &mut penstock_store::Transaction<'_>) {
-        let node = |text: String| NamedNode::new_unchecked(text);
-        let integer = node("http://www.w3.org/2001/XMLSchema#integer".to_owned());
-        let value = |subject: u8, property: u8, value: u8| {
-            let graph = node(format!("{BASE}{}/", if property == 2 { "Part" } else { "Pump" }));
-            let (predicate, object) = match property {
-                0 => ("http://e/site", Literal::from(format!("s{value}"))),
-                1 => (
-                    "http://e/number",
-                    Literal::new_typed_literal(value.to_string(), integer.clone()),
-                ),
-                _ => ("http://e/position", Literal::from(format!("p{value}"))),
-            };
-            Quad::new(node(format!("urn:{subject}")), node(predicate.to_owned()), object, graph)
-        };
-        let link = |parent: u8, child: u8| {
-            let child = node(format!("urn:{child}"));
-            Quad::new(
-                node(format!("urn:{parent}")),
-                node("http://e/part".to_owned()),
-                child,
-                node(format!("{BASE}Pump/")),
-            )
-        };
-        match *self {
-            Self::Insert(s, p, o) => transaction.insert(value(s, p, o).as_ref()).unwrap(),
-            Self::Remove(s, p, o) => transaction.remove(value(s, p, o).as_ref()).unwrap(),
-            Self::Link(parent, child) => transaction.insert(link(parent, child).as_ref()).unwrap(),
-            Self::Unlink(parent, child) => {
-                transaction.remove(link(parent, child).as_ref()).unwrap()
-            }
-        };
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
-
-    /// Whatever changes the graph, the index has what a new one would have.
-    #[test]
-    fn the_index_that_commits_keep_is_the_one_that_is_built(
-        commits in proptest::collection::vec(proptest::collection::vec(any_raw_change(), 1..8), 1..10),
-    ) {
-        let (gateway, _) = Gateway::with("Pumps", PUMP);
-        for changes in commits {
-            gateway.store.transact(|t| {
-                for change in &changes {
-                    change.apply(t);
-                }
-                change_feed::record_changes(t, gateway.catalogue.watch())
-            }).unwrap();
-        }
-        let entries = || gateway.store.read().read_documents(COLLECTION, DocumentRange { limit: usize::MAX, ..DocumentRange::default() }).unwrap();
-        let kept = entries();
-        super::rebuild_index(&gateway.store).unwrap();
-        prop_assert_eq!(kept, entries());
-    }
 
     /// What the objects are called depends on nothing but the data.
     #[test]

@@ -133,16 +133,21 @@ fn every_member_is_deleted_in_commits_of_bounded_size_with_one_record() {
     fixture.define("Pump", None);
 }
 
-#[test]
-fn a_large_object_ends_a_commit() {
-    let fixture = Fixture::new();
-    let pumps = fixture.define("Pump", None);
+/// Stores three pumps, each of which is more than one commit deletes.
+fn ingest_large_pumps(fixture: &Fixture, pumps: &Compiled) {
     let parts: Vec<Value> = (0..3000).map(|code| json!({"code": code.to_string()})).collect();
     for number in 0..3 {
         let mut large = pump(number, &[]);
         large["parts"] = json!(parts);
-        fixture.ingest(&pumps, &json!([large])).unwrap();
+        fixture.ingest(pumps, &json!([large])).unwrap();
     }
+}
+
+#[test]
+fn a_large_object_ends_a_commit() {
+    let fixture = Fixture::new();
+    let pumps = fixture.define("Pump", None);
+    ingest_large_pumps(&fixture, &pumps);
     let id = fixture.begin("Pump").unwrap().object.id.clone();
     let mut members = Vec::new();
     while fixture.continue_once(&id).unwrap() {
@@ -403,12 +408,7 @@ fn it_continues_after_a_crash_at_any_operation() {
 fn the_record_of_a_deletion_names_few_members_even_after_several_commits() {
     let fixture = Fixture::new();
     let pumps = fixture.define("Pump", None);
-    let parts: Vec<Value> = (0..3000).map(|code| json!({"code": code.to_string()})).collect();
-    for number in 0..3 {
-        let mut large = pump(number, &[]);
-        large["parts"] = json!(parts);
-        fixture.ingest(&pumps, &json!([large])).unwrap();
-    }
+    ingest_large_pumps(&fixture, &pumps);
     fixture.delete("Pump");
     for number in 0..3 {
         let uri = format!("urn:pump:{number:05}");

@@ -3,6 +3,7 @@
 //!
 //! The base is read from the index in pages while commits continue, so it can mix older and newer state.
 //! FORMAT.md proves that replaying the frames after it makes the state exact.
+use crate::index::Health as _;
 use crate::journal::{PartWriter, SyncState, Writer};
 use crate::store::{ChangeCounts, StoreInner};
 use crate::{Error, Format};
@@ -132,7 +133,7 @@ impl StoreInner {
         while let Some(from) = cursor {
             self.check_may_continue(before)?;
             let mut left = ITEMS_PER_PAGE;
-            cursor = self.lock_index().visit_quad_page(&from, &mut |quad| {
+            cursor = self.lock_index().view().visit_quad_page(&from, &mut |quad| {
                 parts.add_quad(quad.as_ref())?;
                 quads += 1;
                 Ok(break_if_full(&mut left, parts))
@@ -147,7 +148,7 @@ impl StoreInner {
             self.check_may_continue(before)?;
             let mut left = ITEMS_PER_PAGE;
             let index = self.lock_index();
-            cursor = index.visit_document_page(&from, &mut |collection, key, value| {
+            cursor = index.view().visit_document_page(&from, &mut |collection, key, value| {
                 parts.add_document(collection, key, value);
                 documents += 1;
                 Ok(break_if_full(&mut left, parts))

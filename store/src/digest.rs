@@ -52,12 +52,12 @@ pub(crate) fn digest_index(
     visit: &mut dyn FnMut(&Quad) -> Result<(), Error>,
 ) -> Result<(Digest, Digest), Error> {
     let (mut quads, mut documents) = (Digest::default(), Digest::default());
-    index.visit_quad_page(&Vec::new(), &mut |quad| {
+    index.view().visit_quad_page(&Vec::new(), &mut |quad| {
         visit(&quad)?;
         quads.add_quad(&quad)?;
         Ok(ControlFlow::Continue(()))
     })?;
-    index.visit_document_page(&Vec::new(), &mut |collection, key, value| {
+    index.view().visit_document_page(&Vec::new(), &mut |collection, key, value| {
         documents.add_item(&[collection.as_bytes(), key, value]);
         Ok(ControlFlow::Continue(()))
     })?;

@@ -86,6 +86,12 @@ pub enum Error {
     /// The store is being reopened after [`Error::Poisoned`]. Retry in a moment.
     #[error("the store is being reopened; try again in a moment")]
     Reopening,
+    /// A snapshot could not keep what commits changed after it. Read again with a new one.
+    #[error("the state being read could not be kept ({cause}); try again")]
+    SnapshotLost {
+        /// The error that prevented it.
+        cause: String,
+    },
     /// The index is damaged or its engine failed. It is rebuilt from the journal when the store is reopened.
     #[error("the quad index failed: {0}")]
     Index(String),

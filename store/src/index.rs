@@ -1,6 +1,7 @@
 //! The quad index: the state of the journal as ordered maps. It can be rebuilt at any time by replaying the
 //! journal. New frames and replayed frames take the same code path.
 mod block;
+mod block_source;
 mod blocks;
 mod checkpoint;
 mod clean;
@@ -18,20 +19,29 @@ mod note;
 mod packing;
 mod page;
 mod prefix_cursor;
+mod preserved;
 mod quads;
 mod run;
 mod runs;
 mod seal;
 mod subject_reader;
 mod subjects;
+mod view;
 
+pub(crate) use block::Block;
+pub(crate) use block_source::{BlockSource, Reading};
 pub(crate) use checkpoint::{
     InspectedIndex, discard_index, index_exists, inspect_index, open_index,
 };
+pub(crate) use clean::Name;
 pub use engine::panic_is_caught;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
+use names::Names;
 pub(crate) use page::PageCursor;
 pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
+use preserved::PreservedBlocks;
+use runs::FrozenRuns;
+pub(crate) use view::{Health, View};
 
 use crate::frame::Change;
 use crate::steps::WriterSteps;
@@ -41,8 +51,8 @@ use note::Note;
 use runs::Runs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The index.
 #[derive(Debug)]
@@ -50,8 +60,7 @@ pub(crate) struct Index {
     blocks: Blocks,
     /// The trees whose keys are names, which can arrive in any order.
     runs: Runs,
-    names: names::NameCache,
-    ids: names::IdCache,
+    names: Arc<Names>,
     /// Identifies this index within the process. Ids are valid only for one instance.
     instance: u64,
     /// The note for the state in memory.
@@ -69,6 +78,16 @@ pub(crate) struct Index {
     is_behind: AtomicBool,
     /// Whether the index was closed because another one is about to replace it.
     closed: bool,
+}
+
+/// What a snapshot keeps of its state. Where no block is preserved, the index still has the one of that state.
+#[derive(Debug)]
+pub(crate) struct FrozenIndex {
+    pub(crate) preserved: Arc<PreservedBlocks>,
+    pub(crate) runs: FrozenRuns,
+    pub(crate) names: Arc<Names>,
+    pub(crate) instance: u64,
+    pub(crate) sequence: u64,
 }
 
 fn damaged_entry(what: &str, bytes: &[u8]) -> Error {
@@ -107,7 +126,7 @@ impl Index {
     /// Counts the documents, for an index whose format does not store their number.
     fn count_documents(&mut self) -> Result<(), Error> {
         let mut counted = 0;
-        self.visit_document_page(&Vec::new(), &mut |_, _, _| {
+        self.view().visit_document_page(&Vec::new(), &mut |_, _, _| {
             counted += 1;
             Ok(ControlFlow::Continue(()))
         })?;
@@ -131,15 +150,6 @@ impl Index {
         self.runs.close();
     }
 
-    /// Fails if a frame was applied only in part, or if the index was closed.
-    pub(crate) fn check_usable(&self) -> Result<(), Error> {
-        match &self.unusable_cause {
-            _ if self.closed => Err(Error::Reopening),
-            Some(cause) => Err(Error::Index(cause.clone())),
-            None => Ok(()),
-        }
-    }
-
     /// Returns whether the medium may be newer than this state, so that it must be read again.
     pub(crate) fn is_behind(&self) -> bool {
         self.is_behind.load(Ordering::Acquire)
@@ -150,22 +160,33 @@ impl Index {
         self.damage.get().map(String::as_str)
     }
 
-    /// Records damage, so that the index is rebuilt.
-    pub(crate) fn record_damage(&self, error: &Error) {
-        if let Error::Index(cause) = error
-            && self.damage.set(cause.clone()).is_ok()
-        {
-            tracing::warn!(
-                cause,
-                "The quad index is damaged; it is rebuilt when the store is reopened."
-            );
-        }
+    /// Freezes the current state for a snapshot.
+    pub(crate) fn open_snapshot(&mut self) -> Result<FrozenIndex, Error> {
+        self.check_usable()?;
+        Ok(FrozenIndex {
+            preserved: self.blocks.open_snapshot(&self.dir),
+            runs: self.runs.freeze(),
+            names: Arc::clone(&self.names),
+            instance: self.instance,
+            sequence: self.sequence(),
+        })
     }
 
-    /// Runs a read, and records damage that it finds.
-    fn track_damage<T>(&self, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
-        self.check_usable()?;
-        read().inspect_err(|error| self.record_damage(error))
+    /// Returns the current blocks, for a snapshot. What a commit changed after it is preserved there.
+    pub(crate) fn blocks(&self) -> &impl BlockSource {
+        &self.blocks
+    }
+
+    /// Returns the current state, for reading.
+    pub(crate) fn view(&self) -> View<'_> {
+        View {
+            blocks: &self.blocks,
+            runs: &self.runs,
+            names: &self.names,
+            health: self,
+            instance: self.instance,
+            sequence: self.sequence(),
+        }
     }
 
     /// Applies the frame that follows the newest one. After a failure, the index refuses reads.
@@ -213,5 +234,26 @@ impl Index {
             }
         }
         Ok(())
+    }
+}
+
+impl Health for Index {
+    fn check_usable(&self) -> Result<(), Error> {
+        match &self.unusable_cause {
+            _ if self.closed => Err(Error::Reopening),
+            Some(cause) => Err(Error::Index(cause.clone())),
+            None => Ok(()),
+        }
+    }
+
+    fn record_damage(&self, error: &Error) {
+        if let Error::Index(cause) = error
+            && self.damage.set(cause.clone()).is_ok()
+        {
+            tracing::warn!(
+                cause,
+                "The quad index is damaged; it is rebuilt when the store is reopened."
+            );
+        }
     }
 }

@@ -91,7 +91,7 @@ impl Terms {
         let Some(stored) = self.stored.get_mut(number as usize) else { return Ok(None) };
         if matches!(stored.code, CodeLookup::NotLookedUp) {
             let code = match term::decode(&stored.bytes) {
-                Some(term) => index.find_code(term)?,
+                Some(term) => index.view().find_code(term)?,
                 None => None,
             };
             stored.code = code.map_or(CodeLookup::Absent, CodeLookup::Code);

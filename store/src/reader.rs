@@ -1,6 +1,6 @@
 //! Reading committed data.
 use crate::Error;
-use crate::index::{Index, PageCursor};
+use crate::index::{Index, PageCursor, View};
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
@@ -41,7 +41,7 @@ impl Reader<'_> {
         position: &QuadPosition,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<Option<QuadPosition>, Error> {
-        Ok(self.index.visit_quads_from(&position.0, visit)?.map(QuadPosition))
+        Ok(self.index.view().visit_quads_from(&position.0, visit)?.map(QuadPosition))
     }
 
     /// Reads the quads of a subject returned by [`crate::ReadStore::list_with_ids`], without looking up its
@@ -51,7 +51,7 @@ impl Reader<'_> {
         subject: &ListedSubject,
         quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        self.index.read_listed(subject, quads)
+        self.index.view().read_listed(subject, quads)
     }
 }
 
@@ -61,7 +61,7 @@ impl Read for Reader<'_> {
         subject: NamedOrBlankNodeRef<'_>,
         quads: &mut SubjectQuads,
     ) -> Result<(), Error> {
-        self.index.read_subject(subject, quads)
+        self.index.view().read_subject(subject, quads)
     }
 
     fn for_each(
@@ -69,7 +69,7 @@ impl Read for Reader<'_> {
         pattern: &Pattern,
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        Read::for_each(&*self.index, pattern, visit)
+        Read::for_each(&self.index.view(), pattern, visit)
     }
 
     fn list_subjects(
@@ -78,11 +78,11 @@ impl Read for Reader<'_> {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<NamedNode>, Error> {
-        self.index.list_subjects(filter, after, limit)
+        Read::list_subjects(&self.index.view(), filter, after, limit)
     }
 
     fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        self.index.read_document(collection, key)
+        Read::read_document(&self.index.view(), collection, key)
     }
 
     fn read_documents(
@@ -90,11 +90,11 @@ impl Read for Reader<'_> {
         collection: &str,
         range: DocumentRange<'_>,
     ) -> Result<Vec<Document>, Error> {
-        self.index.read_documents(collection, range)
+        Read::read_documents(&self.index.view(), collection, range)
     }
 }
 
-impl Read for Index {
+impl Read for View<'_> {
     fn read_subject(
         &self,
         subject: NamedOrBlankNodeRef<'_>,

@@ -2,6 +2,7 @@
 //!
 //! All acknowledged commits must be found on the medium. Other commits are cut off, so that clients can rely
 //! on a reported failure. What callers derived from acknowledged commits and keep in memory stays valid.
+use crate::index::Health as _;
 use crate::index::{self, Index};
 use crate::journal::{self, Recovery, SettledJournal, StoreId};
 use crate::steps::{Stage, WriterSteps};

@@ -203,16 +203,20 @@ impl ReadStore {
         let index = self.inner().lock_index();
         let (seen, instance) = (index.sequence(), index.instance());
         let mut found = Vec::new();
-        let listing = index.begin_listing(filter, after)?;
+        let listing = index.view().begin_listing(filter, after)?;
         drop(index);
         let Some(mut listing) = listing.filter(|_| limit > 0) else { return Ok((found, seen)) };
         let visit = &mut |iri: &str, id| {
             found.push(ListedSubject { iri: NamedNode::new_unchecked(iri), id, instance });
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
-        while self.inner().lock_index().continue_listing(&mut listing, after, visit)?.is_continue()
-        {
-        }
+        while self
+            .inner()
+            .lock_index()
+            .view()
+            .continue_listing(&mut listing, after, visit)?
+            .is_continue()
+        {}
         Ok((found, seen))
     }
 }

@@ -133,7 +133,7 @@ impl<'a> Transaction<'a> {
         let mut same = Vec::new();
         for ((collection, key), value) in &documents {
             self.steps.count_step();
-            if self.index.read_document(collection, key)? == *value {
+            if self.index.view().read_document(collection, key)? == *value {
                 same.push((collection.clone(), key.clone()));
             }
         }
@@ -170,7 +170,7 @@ impl<'a> Transaction<'a> {
     /// Returns the key of a quad if the index has it.
     fn find_stored_key(&mut self, quad: [u32; 4]) -> Result<Option<Vec<u8>>, Error> {
         match self.index_key(quad)? {
-            Some(key) if self.index.has_quad(&key)? => Ok(Some(key)),
+            Some(key) if self.index.view().has_quad(&key)? => Ok(Some(key)),
             _ => Ok(None),
         }
     }
@@ -341,9 +341,9 @@ impl<'a> Transaction<'a> {
     }
 
     /// Returns the store as it was when this change began.
-    pub fn prior_state(&self) -> &impl Read {
+    pub fn prior_state(&self) -> impl Read {
         self.steps.count_step();
-        &*self.index
+        self.index.view()
     }
 
     /// Converts a pattern into term numbers. Returns `None` if no changed quad can match it.
@@ -424,7 +424,7 @@ impl Read for Transaction<'_> {
         let hidden = |row: Row<'_>| {
             !self.removed_keys.is_empty() && self.removed_keys.contains(&row.spog_key())
         };
-        self.index.for_each(pattern, &hidden, &mut |quad| {
+        self.index.view().for_each(pattern, &hidden, &mut |quad| {
             self.steps.count_step();
             visit(quad)
         })
@@ -446,9 +446,10 @@ impl Read for Transaction<'_> {
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         if limit > 0
-            && let Some(mut listing) = self.index.begin_listing(filter, after)?
+            && let Some(mut listing) = self.index.view().begin_listing(filter, after)?
         {
-            while self.index.continue_listing(&mut listing, after, &mut visit)?.is_continue() {
+            while self.index.view().continue_listing(&mut listing, after, &mut visit)?.is_continue()
+            {
                 self.steps.count_step();
             }
         }
@@ -469,7 +470,7 @@ impl Read for Transaction<'_> {
         self.steps.count_step();
         match self.documents.get(&(collection.to_owned(), key.to_vec())) {
             Some(changed) => Ok(changed.clone()),
-            None => self.index.read_document(collection, key),
+            None => self.index.view().read_document(collection, key),
         }
     }
 
@@ -495,7 +496,7 @@ impl Read for Transaction<'_> {
             .collect();
         let mut found: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         if range.limit > 0 {
-            self.index.visit_documents(collection, range, &mut |(key, value)| {
+            self.index.view().visit_documents(collection, range, &mut |(key, value)| {
                 self.steps.count_step();
                 if !changed.contains_key(key.as_slice()) {
                     found.insert(key, value);

@@ -239,7 +239,7 @@ impl<T: Clone + Eq + Hash> TermDigests<T> {
 fn digest_answer(index: &Index, pattern: &Pattern) -> Result<Digest, Error> {
     let mut digest = Digest::default();
     let mut failed = Ok(());
-    index.for_each(pattern, &|_| false, &mut |quad| {
+    index.view().for_each(pattern, &|_| false, &mut |quad| {
         failed = digest.add_quad(&quad);
         if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;

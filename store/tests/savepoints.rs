@@ -136,7 +136,7 @@ proptest! {
                 transaction.set_savepoint();
                 apply(transaction, &discarded);
                 transaction.discard_changes();
-                assert_eq!(content(transaction), content(transaction.prior_state()));
+                assert_eq!(content(transaction), content(&transaction.prior_state()));
                 for (changes, end) in &steps {
                     transaction.set_savepoint();
                     let mut start = state(transaction);

@@ -6,15 +6,17 @@
 //! Invariant: the names and ends of all live blocks, in memory or in the engine, partition each tree. If
 //! several copies of a block exist, the dirty one counts, then the clean one, then the engine's. A name in
 //! `deleted` is deleted, even if the engine still has it.
-use super::block::{Block, Inserted, Shape, VisitEntry};
+use super::block::{Block, Inserted, Shape};
+use super::block_source::{BlockSource, Reading};
 use super::clean::{Chain, CleanBlocks, Name, covers_key, find_floor};
 use super::engine::{Engine, entry_checksum};
 use super::images::{self, Image, NewImages};
 use super::packing::{Packer, Unpacker};
+use super::preserved::{OpenSnapshots, PreservedBlocks};
 use crate::Error;
 use crate::steps::WriterSteps;
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,6 +31,7 @@ pub(crate) struct Blocks {
     deleted: BTreeMap<Name, u64>,
     clean: Mutex<CleanBlocks>,
     unpacker: Unpacker,
+    snapshots: OpenSnapshots,
 }
 
 /// Edits a block and updates the byte count.
@@ -62,6 +65,7 @@ impl Blocks {
             deleted: BTreeMap::new(),
             clean: Mutex::default(),
             unpacker: Unpacker::default(),
+            snapshots: OpenSnapshots::default(),
         }
     }
 
@@ -75,6 +79,11 @@ impl Blocks {
         (self.dirty, self.deleted) = Default::default();
         self.clean = Mutex::default();
         self.dirty_bytes = 0;
+    }
+
+    /// Begins to preserve blocks for a snapshot of the current state.
+    pub(super) fn open_snapshot(&self, folder: &Path) -> Arc<PreservedBlocks> {
+        self.snapshots.open(folder)
     }
 
     /// Returns the number of bytes that wait for a checkpoint.
@@ -94,77 +103,6 @@ impl Blocks {
         Ok(Arc::new(block))
     }
 
-    /// Returns the live block with the greatest name within `upper`, which is a bound at `key`.
-    pub(super) fn find_block(
-        &self,
-        upper: Bound<&[u8]>,
-        key: &[u8],
-    ) -> Result<(Name, Arc<Block>), Error> {
-        self.find_and_cache(upper, key, CleanBlocks::insert)
-    }
-
-    /// Returns the live block of `key` for a single pass: a block that is read only once is not cached.
-    pub(super) fn find_block_once(&self, key: &[u8]) -> Result<(Name, Arc<Block>), Error> {
-        self.find_and_cache(Bound::Included(key), key, CleanBlocks::insert_if_read_before)
-    }
-
-    fn find_and_cache(
-        &self,
-        upper: Bound<&[u8]>,
-        key: &[u8],
-        keep: fn(&mut CleanBlocks, Name, Arc<Block>),
-    ) -> Result<(Name, Arc<Block>), Error> {
-        if let Some((name, block)) = find_floor(&self.dirty, upper, key) {
-            return Ok((name.clone(), block.clone()));
-        }
-        if let Some(found) = self.lock_clean().find_block(upper, key) {
-            return Ok(found);
-        }
-        let found = self.engine.last_within(upper, |name, bytes| {
-            (name.first() == key.first())
-                .then(|| Ok::<_, Error>((Name::from(name), self.decode_block(name, bytes)?)))
-        })?;
-        let Some(Some(found)) = found else {
-            let tree = tree_of(key);
-            return Ok(([tree].into(), Arc::new(Block::new((self.shape)(tree)))));
-        };
-        let (name, block) = found?;
-        if !covers_key(&block, upper, key) || self.deleted.contains_key(&name) {
-            return Err(damaged_block(&name));
-        }
-        keep(&mut self.lock_clean(), name.clone(), block.clone());
-        Ok((name, block))
-    }
-
-    /// Returns the live block with this name.
-    fn load_block(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
-        self.load_and_cache(name, CleanBlocks::insert)
-    }
-
-    /// Returns the live block with this name for a single pass.
-    pub(super) fn load_block_once(&self, name: &[u8]) -> Result<Arc<Block>, Error> {
-        self.load_and_cache(name, CleanBlocks::insert_if_read_before)
-    }
-
-    fn load_and_cache(
-        &self,
-        name: &[u8],
-        keep: fn(&mut CleanBlocks, Name, Arc<Block>),
-    ) -> Result<Arc<Block>, Error> {
-        if let Some(block) = self.dirty.get(name) {
-            return Ok(block.clone());
-        }
-        if let Some(block) = self.lock_clean().get(name) {
-            return Ok(block);
-        }
-        let block = self
-            .engine
-            .get(name, |bytes| self.decode_block(name, bytes))?
-            .ok_or_else(|| damaged_block(name))??;
-        keep(&mut self.lock_clean(), name.into(), block.clone());
-        Ok(block)
-    }
-
     /// Passes the value of a key to `read`.
     pub(crate) fn get<T>(
         &self,
@@ -175,57 +113,8 @@ impl Blocks {
         if let Some((_, block)) = find_floor(&self.dirty, upper, key) {
             return Ok(block.get(key).map(read));
         }
-        let (_, block) = self.find_block(upper, key)?;
+        let (_, block) = self.find_block(upper, key, Reading::Again)?;
         Ok(block.get(key).map(read))
-    }
-
-    /// Passes the entries of a tree from `from` on to `visit`, in order, until it breaks.
-    pub(crate) fn scan(&self, from: &[u8], visit: &mut VisitEntry<'_>) -> Result<(), Error> {
-        let (_, mut block) = self.find_block(Bound::Included(from), from)?;
-        while block.scan(from, visit)?.is_continue() {
-            let Some(end) = block.end() else { break };
-            let next = self.load_block(end)?;
-            block = next;
-        }
-        Ok(())
-    }
-
-    /// Passes the entries whose keys begin with `prefix` to `visit`, in order, until it breaks.
-    pub(crate) fn scan_prefix(
-        &self,
-        prefix: &[u8],
-        visit: &mut VisitEntry<'_>,
-    ) -> Result<(), Error> {
-        self.scan(prefix, &mut |key, value| {
-            if key.starts_with(prefix) { visit(key, value) } else { Ok(ControlFlow::Break(())) }
-        })
-    }
-
-    /// Passes the entries of a tree before `before` to `visit`, in reverse order, until it breaks.
-    pub(crate) fn scan_back(&self, before: &[u8], visit: &mut VisitEntry<'_>) -> Result<(), Error> {
-        let mut upper = Name::from(before);
-        loop {
-            let (name, block) = self.find_block(Bound::Excluded(&upper), &upper)?;
-            for (key, value) in block.to_vec().iter().rev() {
-                if **key < *before && visit(key, value)?.is_break() {
-                    return Ok(());
-                }
-            }
-            if name.len() <= 1 {
-                return Ok(());
-            }
-            upper = name;
-        }
-    }
-
-    /// Returns whether some key begins with `prefix`.
-    pub(crate) fn contains_prefix(&self, prefix: &[u8]) -> Result<bool, Error> {
-        let mut found = false;
-        self.scan_prefix(prefix, &mut |_, _| {
-            found = true;
-            Ok(ControlFlow::Break(()))
-        })?;
-        Ok(found)
     }
 
     /// Edits the block of a key and marks it dirty.
@@ -238,11 +127,13 @@ impl Blocks {
         let range = (Bound::Unbounded, upper);
         if let Some((name, block)) = self.dirty.range_mut::<[u8], _>(range).next_back()
             && name.first() == key.first()
-            && covers_key(block, upper, key)
+            && covers_key(block.end(), upper, key)
         {
+            self.snapshots.preserve(name, block);
             return Ok(edit_counted(block, &mut self.dirty_bytes, edit));
         }
-        let (name, mut block) = self.find_block(upper, key)?;
+        let (name, mut block) = self.find_block(upper, key, Reading::Again)?;
+        self.snapshots.preserve(&name, &block);
         self.lock_clean().remove(&name);
         self.dirty_bytes += name.len() + block.memory_bytes();
         let value = edit_counted(&mut block, &mut self.dirty_bytes, edit);
@@ -280,7 +171,7 @@ impl Blocks {
 
     /// Joins the block of `key` with the next one if both fit into one.
     fn join_next(&mut self, key: &[u8], name: &Name) -> Result<(), Error> {
-        let right = self.load_block(name)?;
+        let right = self.load_block(name, Reading::Again)?;
         let joined = self.edit_block(key, |block| {
             let fits = block.fits_with(&right);
             if fits {
@@ -289,6 +180,7 @@ impl Blocks {
             fits
         })?;
         if joined {
+            self.snapshots.preserve(name, &right);
             if let Some(block) = self.dirty.remove(name) {
                 self.dirty_bytes =
                     self.dirty_bytes.saturating_sub(name.len() + block.memory_bytes());
@@ -345,6 +237,51 @@ impl Blocks {
             clean.insert(name, block);
         }
         *self.lock_clean() = clean;
+    }
+}
+
+impl BlockSource for Blocks {
+    fn find_block(
+        &self,
+        upper: Bound<&[u8]>,
+        key: &[u8],
+        reading: Reading,
+    ) -> Result<(Name, Arc<Block>), Error> {
+        if let Some((name, block)) = find_floor(&self.dirty, upper, key) {
+            return Ok((name.clone(), block.clone()));
+        }
+        if let Some(found) = self.lock_clean().find_block(upper, key) {
+            return Ok(found);
+        }
+        let found = self.engine.last_within(upper, |name, bytes| {
+            (name.first() == key.first())
+                .then(|| Ok::<_, Error>((Name::from(name), self.decode_block(name, bytes)?)))
+        })?;
+        let Some(Some(found)) = found else {
+            let tree = tree_of(key);
+            return Ok(([tree].into(), Arc::new(Block::new((self.shape)(tree)))));
+        };
+        let (name, block) = found?;
+        if !covers_key(block.end(), upper, key) || self.deleted.contains_key(&name) {
+            return Err(damaged_block(&name));
+        }
+        self.lock_clean().cache_block(name.clone(), block.clone(), reading);
+        Ok((name, block))
+    }
+
+    fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error> {
+        if let Some(block) = self.dirty.get(name) {
+            return Ok(block.clone());
+        }
+        if let Some(block) = self.lock_clean().get(name) {
+            return Ok(block);
+        }
+        let block = self
+            .engine
+            .get(name, |bytes| self.decode_block(name, bytes))?
+            .ok_or_else(|| damaged_block(name))??;
+        self.lock_clean().cache_block(name.into(), block.clone(), reading);
+        Ok(block)
     }
 }
 

@@ -11,14 +11,14 @@ use super::images::{self, ImagesEnd, NewImages};
 use super::key::tree;
 use super::note::Note;
 use super::runs::{self, Runs};
-use super::{Index, damaged_entry};
+use super::{Health as _, Index, damaged_entry};
 use crate::steps::WriterSteps;
 use crate::store::LOADING_SEQUENCE;
 use crate::{Error, files};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A checkpoint needs this multiple of the dirty bytes and [`SPACE_RESERVE_BYTES`] as free disk space. The
 /// engine writes whole segments and frees old ones only later.
@@ -154,8 +154,7 @@ fn try_open(dir: &Path, store_id: [u8; 16], trust: Trust) -> Result<Index, Error
         note,
         blocks: Blocks::new(engine, tree::block_shape),
         runs,
-        names: super::names::NameCache::default(),
-        ids: super::names::IdCache::default(),
+        names: Arc::default(),
         dir: dir.to_owned(),
         unusable_cause: None,
         damage: OnceLock::new(),
@@ -221,7 +220,7 @@ impl Index {
     /// Writes all changes to the medium. The journal must be synced up to [`Index::sequence`]. Readers may
     /// continue meanwhile. [`Index::mark_written`] must follow before the next change.
     pub(crate) fn write_checkpoint(&self, steps: &WriterSteps) -> Result<WrittenCheckpoint, Error> {
-        self.track_damage(|| {
+        self.view().track_damage(|| {
             if self.checkpointed_sequence == self.note.sequence {
                 return Ok(WrittenCheckpoint { note: self.note.clone(), parts: None });
             }

@@ -1,5 +1,6 @@
 //! A cache of unchanged blocks, for readers.
 use super::block::Block;
+use super::block_source::Reading;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 /// The size of the cache, in bytes.
 const MAX_CLEAN_BYTES: usize = 4 << 20;
 
-pub(super) type Name = Box<[u8]>;
+pub(crate) type Name = Box<[u8]>;
 pub(super) type Chain = BTreeMap<Name, Arc<Block>>;
 
 /// The number of blocks that were read once and whose names are remembered.
@@ -34,9 +35,17 @@ impl CleanBlocks {
         }
     }
 
+    /// Caches a block that was read.
+    pub(super) fn cache_block(&mut self, name: Name, block: Arc<Block>, reading: Reading) {
+        match reading {
+            Reading::Again => self.insert(name, block),
+            Reading::Once => self.insert_if_read_before(name, block),
+        }
+    }
+
     /// Caches a block if it was recently read before; otherwise only remembers its name. So a pass over many
     /// blocks does not evict blocks that are used all the time.
-    pub(super) fn insert_if_read_before(&mut self, name: Name, block: Arc<Block>) {
+    fn insert_if_read_before(&mut self, name: Name, block: Arc<Block>) {
         let checksum = crc32c::crc32c(&name);
         self.once.resize(REMEMBERED_READS, 0);
         match self.once.get_mut(checksum as usize % REMEMBERED_READS) {
@@ -72,10 +81,10 @@ impl CleanBlocks {
     }
 }
 
-/// Returns whether the block covers the keys up to `upper`, which is a bound at `key`. The block must end
+/// Returns whether a block with this end covers the keys up to `upper`, which is a bound at `key`. It must end
 /// after `key`; if the bound excludes `key`, the block may also end at it.
-pub(super) fn covers_key(block: &Block, upper: Bound<&[u8]>, key: &[u8]) -> bool {
-    block.end().is_none_or(|end| match upper {
+pub(super) fn covers_key(end: Option<&[u8]>, upper: Bound<&[u8]>, key: &[u8]) -> bool {
+    end.is_none_or(|end| match upper {
         Bound::Excluded(_) => end >= key,
         _ => end > key,
     })
@@ -88,7 +97,7 @@ pub(super) fn find_floor<'a>(
     key: &[u8],
 ) -> Option<(&'a Name, &'a Arc<Block>)> {
     let (name, block) = chain.range::<[u8], _>((Bound::Unbounded, upper)).next_back()?;
-    (name.first() == key.first() && covers_key(block, upper, key)).then_some((name, block))
+    (name.first() == key.first() && covers_key(block.end(), upper, key)).then_some((name, block))
 }
 
 #[cfg(test)]

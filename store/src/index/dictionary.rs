@@ -1,7 +1,8 @@
 //! Terms and their codes. IRIs and blank nodes have ids, in the order in which they first appear. Short
 //! literals are stored inline. Long literals are stored in parts, with a reference count.
+use super::block_source::ReadEntries as _;
 use super::key::{Code, build_key, build_numbered_key, object, tree};
-use super::{Index, damaged_entry};
+use super::{Index, View, damaged_entry};
 use crate::Error;
 use crate::term::{self, LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
@@ -13,7 +14,7 @@ const MAX_INLINE_LITERAL_BYTES: usize = 200;
 /// Bytes of a long literal or document in one entry.
 pub(crate) const VALUE_PART_BYTES: usize = 400;
 
-impl Index {
+impl View<'_> {
     /// Returns the code of a term; `None` if the index does not know it, so that no quad has it.
     pub(crate) fn find_code(&self, term: TermRef<'_>) -> Result<Option<Code>, Error> {
         self.track_damage(|| match term {
@@ -35,54 +36,16 @@ impl Index {
         })
     }
 
-    /// Returns the code of a term. Adds the term if the index does not know it.
-    pub(super) fn find_or_add_code(&mut self, term: TermRef<'_>) -> Result<Code, Error> {
-        match term {
-            TermRef::NamedNode(iri) => self.find_or_add_named(kind::IRI, iri.as_str()),
-            TermRef::BlankNode(node) => self.find_or_add_named(kind::BLANK, node.as_str()),
-            TermRef::Literal(literal) if is_long(literal) => {
-                let (bytes, known) = self.find_long(literal)?;
-                match known {
-                    Some(code) => Ok(code),
-                    None => self.add_long(&bytes),
-                }
-            }
-            TermRef::Literal(literal) => {
-                let datatype = match split_literal(literal) {
-                    LiteralParts::Typed(iri, _) => {
-                        Some(self.find_or_add_named(kind::IRI, iri.as_str())?)
-                    }
-                    _ => None,
-                };
-                Ok(inline_code(literal, datatype.as_ref()))
-            }
-        }
-    }
-
     fn find_named(&self, kind: u8, name: &str) -> Result<Option<Code>, Error> {
         let key = build_key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
-        if let Some(id) = self.ids.get(&key) {
+        if let Some(id) = self.names.ids.get(&key) {
             return Ok(Some(Code::from_id(id)));
         }
-        let id = self.runs.get(&key)?;
+        let id = self.runs.find_name(&key)?;
         if let Some(id) = id {
-            self.ids.cache_id(&key, id);
+            self.names.ids.cache_id(&key, id);
         }
         Ok(id.map(Code::from_id))
-    }
-
-    fn find_or_add_named(&mut self, kind: u8, name: &str) -> Result<Code, Error> {
-        if let Some(code) = self.find_named(kind, name)? {
-            return Ok(code);
-        }
-        let id = self.note.next_id;
-        self.note.next_id += 1;
-        let code = Code::from_id(id);
-        let name = build_key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
-        self.blocks
-            .insert(&build_numbered_key(tree::ID_NAME, &[id]), name.get(1..).unwrap_or_default())?;
-        self.runs.insert(&name, id);
-        Ok(code)
     }
 
     /// Returns the bytes of a long literal, and its code if the index has it.
@@ -103,18 +66,6 @@ impl Index {
         Ok((bytes, found))
     }
 
-    fn add_long(&mut self, bytes: &[u8]) -> Result<Code, Error> {
-        let id = self.note.next_long;
-        self.note.next_long += 1;
-        let mut key = build_key(tree::LONG, &[&literal_fingerprint(bytes)]);
-        varint::write_number(&mut key, id);
-        self.blocks.insert(&key, &[0])?;
-        for (part, bytes) in (0..).zip(bytes.chunks(VALUE_PART_BYTES)) {
-            self.blocks.insert(&build_numbered_key(tree::LONG_PART, &[id, part]), bytes)?;
-        }
-        Ok(long_code(&key))
-    }
-
     fn read_long(&self, id: u64) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
         self.blocks.scan_prefix(&build_numbered_key(tree::LONG_PART, &[id]), &mut |_, part| {
@@ -124,43 +75,16 @@ impl Index {
         Ok(bytes)
     }
 
-    /// Increments or decrements the reference count of a long literal. Deletes the literal when its last quad
-    /// is removed.
-    pub(super) fn adjust_long_count(&mut self, code: &[u8], more: bool) -> Result<(), Error> {
-        let Some(rest) = code.strip_prefix(&[object::LONG]) else { return Ok(()) };
-        let key = build_key(tree::LONG, &[rest]);
-        let count = self.blocks.get(&key, |value| Input::new(value).read_number())?.flatten();
-        let count = count.ok_or_else(|| damaged_entry("the count of", &key))?;
-        let count = if more { count + 1 } else { count.saturating_sub(1) };
-        if count > 0 {
-            let mut value = Vec::new();
-            varint::write_number(&mut value, count);
-            self.blocks.insert(&key, &value)?;
-            return Ok(());
-        }
-        self.blocks.remove(&key)?;
-        let id = long_id(code).ok_or_else(|| damaged_entry("a long literal", &key))?;
-        let mut parts = Vec::new();
-        self.blocks.scan_prefix(&build_numbered_key(tree::LONG_PART, &[id]), &mut |key, _| {
-            parts.push(key.to_vec());
-            Ok(ControlFlow::Continue(()))
-        })?;
-        for part in parts {
-            self.blocks.remove(&part)?;
-        }
-        Ok(())
-    }
-
     /// Returns the IRI or blank node of an id.
     pub(super) fn load_name(&self, id: u64) -> Result<Term, Error> {
-        if let Some(name) = self.names.get(id) {
+        if let Some(name) = self.names.by_id.get(id) {
             return Ok(name);
         }
         let key = build_numbered_key(tree::ID_NAME, &[id]);
         let read = |bytes: &[u8]| term::decode(bytes).map(TermRef::into_owned);
         let name = self.blocks.get(&key, read)?.flatten();
         let name = name.ok_or_else(|| damaged_entry("the name of", &key))?;
-        self.names.cache_name(id, &name);
+        self.names.by_id.cache_name(id, &name);
         Ok(name)
     }
 
@@ -190,6 +114,85 @@ impl Index {
             }
         };
         Ok(term.into())
+    }
+}
+
+impl Index {
+    /// Returns the code of a term. Adds the term if the index does not know it.
+    pub(super) fn find_or_add_code(&mut self, term: TermRef<'_>) -> Result<Code, Error> {
+        match term {
+            TermRef::NamedNode(iri) => self.find_or_add_named(kind::IRI, iri.as_str()),
+            TermRef::BlankNode(node) => self.find_or_add_named(kind::BLANK, node.as_str()),
+            TermRef::Literal(literal) if is_long(literal) => {
+                let (bytes, known) = self.view().find_long(literal)?;
+                match known {
+                    Some(code) => Ok(code),
+                    None => self.add_long(&bytes),
+                }
+            }
+            TermRef::Literal(literal) => {
+                let datatype = match split_literal(literal) {
+                    LiteralParts::Typed(iri, _) => {
+                        Some(self.find_or_add_named(kind::IRI, iri.as_str())?)
+                    }
+                    _ => None,
+                };
+                Ok(inline_code(literal, datatype.as_ref()))
+            }
+        }
+    }
+
+    fn find_or_add_named(&mut self, kind: u8, name: &str) -> Result<Code, Error> {
+        if let Some(code) = self.view().find_named(kind, name)? {
+            return Ok(code);
+        }
+        let id = self.note.next_id;
+        self.note.next_id += 1;
+        let code = Code::from_id(id);
+        let name = build_key(tree::NAME_ID, &[&[kind], name.as_bytes()]);
+        self.blocks
+            .insert(&build_numbered_key(tree::ID_NAME, &[id]), name.get(1..).unwrap_or_default())?;
+        self.runs.insert(&name, id);
+        Ok(code)
+    }
+
+    fn add_long(&mut self, bytes: &[u8]) -> Result<Code, Error> {
+        let id = self.note.next_long;
+        self.note.next_long += 1;
+        let mut key = build_key(tree::LONG, &[&literal_fingerprint(bytes)]);
+        varint::write_number(&mut key, id);
+        self.blocks.insert(&key, &[0])?;
+        for (part, bytes) in (0..).zip(bytes.chunks(VALUE_PART_BYTES)) {
+            self.blocks.insert(&build_numbered_key(tree::LONG_PART, &[id, part]), bytes)?;
+        }
+        Ok(long_code(&key))
+    }
+
+    /// Increments or decrements the reference count of a long literal. Deletes the literal when its last quad
+    /// is removed.
+    pub(super) fn adjust_long_count(&mut self, code: &[u8], more: bool) -> Result<(), Error> {
+        let Some(rest) = code.strip_prefix(&[object::LONG]) else { return Ok(()) };
+        let key = build_key(tree::LONG, &[rest]);
+        let count = self.blocks.get(&key, |value| Input::new(value).read_number())?.flatten();
+        let count = count.ok_or_else(|| damaged_entry("the count of", &key))?;
+        let count = if more { count + 1 } else { count.saturating_sub(1) };
+        if count > 0 {
+            let mut value = Vec::new();
+            varint::write_number(&mut value, count);
+            self.blocks.insert(&key, &value)?;
+            return Ok(());
+        }
+        self.blocks.remove(&key)?;
+        let id = long_id(code).ok_or_else(|| damaged_entry("a long literal", &key))?;
+        let mut parts = Vec::new();
+        self.blocks.scan_prefix(&build_numbered_key(tree::LONG_PART, &[id]), &mut |key, _| {
+            parts.push(key.to_vec());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        for part in parts {
+            self.blocks.remove(&part)?;
+        }
+        Ok(())
     }
 }
 

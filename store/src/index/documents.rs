@@ -1,7 +1,8 @@
 //! Documents: byte values by collection and key, stored in parts so that no entry is large.
+use super::block_source::ReadEntries as _;
 use super::dictionary::VALUE_PART_BYTES;
 use super::key::{build_key, tree};
-use super::{Index, damaged_entry};
+use super::{Index, View, damaged_entry};
 use crate::read::Document;
 use crate::varint::{self, Input};
 use crate::{DocumentRange, Error};
@@ -98,7 +99,9 @@ impl Index {
         }
         Ok(!left.is_empty())
     }
+}
 
+impl View<'_> {
     pub(crate) fn read_document(
         &self,
         collection: &str,

@@ -30,11 +30,11 @@ impl<'a> Source<'a> {
         Self { age, kind: SourceKind::Run(cursor) }
     }
 
-    /// Creates the source of the changes that wait for a checkpoint. It is newer than any run. `None` if
-    /// there are none.
-    pub(super) fn from_changes(mut rest: Range<'a, Box<[u8]>, u64>) -> Option<Self> {
+    /// Creates the source of changes that wait for a checkpoint. They are newer than any run. `None` if there
+    /// are none.
+    pub(super) fn from_changes(age: usize, mut rest: Range<'a, Box<[u8]>, u64>) -> Option<Self> {
         let (key, value) = rest.next()?;
-        Some(Self { age: 0, kind: SourceKind::Changed { key, value: *value, rest } })
+        Some(Self { age, kind: SourceKind::Changed { key, value: *value, rest } })
     }
 
     fn key(&self) -> &[u8] {

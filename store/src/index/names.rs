@@ -4,6 +4,13 @@ use super::filter;
 use oxrdf::{Term, TermRef};
 use std::sync::{Mutex, PoisonError};
 
+/// The caches of one index.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(super) by_id: NameCache,
+    pub(super) ids: IdCache,
+}
+
 /// The number of names kept: 2,048 of at most 128 bytes take less than 400 KB.
 const NAME_SLOTS: u64 = 2_048;
 const MAX_CACHED_NAME_BYTES: usize = 128;

@@ -2,10 +2,11 @@
 //!
 //! An item that does not change between the first page and the last is visited once. An item that changes
 //! meanwhile may be visited in its old or new state, or not at all; a quad even twice.
+use super::block_source::ReadEntries as _;
 use super::documents::{self, PAST_KEY_END};
 use super::key::{Row, build_key, tree};
 use super::quads::TermResolver;
-use super::{Index, damaged_entry};
+use super::{View, damaged_entry};
 use crate::Error;
 use crate::varint::Input;
 use oxrdf::Quad;
@@ -18,7 +19,7 @@ pub(crate) type PageCursor = Vec<u8>;
 pub(crate) type VisitDocument<'v> =
     dyn FnMut(&str, &[u8], &[u8]) -> Result<ControlFlow<()>, Error> + 'v;
 
-impl Index {
+impl View<'_> {
     /// Passes the quads from a position on to `visit` until it breaks. Returns the position after the last
     /// one, or `None` at the end.
     pub(crate) fn visit_quad_page(
@@ -27,7 +28,7 @@ impl Index {
         visit: &mut dyn FnMut(Quad) -> Result<ControlFlow<()>, Error>,
     ) -> Result<Option<PageCursor>, Error> {
         self.track_damage(|| {
-            let names = TermResolver::new(self);
+            let names = TermResolver::new(*self);
             let from = if from.is_empty() { build_key(tree::SPOG, &[]) } else { from.clone() };
             let mut next = None;
             self.blocks.scan(&from, &mut |key, _| {

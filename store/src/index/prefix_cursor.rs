@@ -3,7 +3,7 @@
 //! Subjects with consecutive ids usually share a block. Reading them in that order looks up and decodes each
 //! block once.
 use super::block::Block;
-use super::blocks::Blocks;
+use super::block_source::{BlockSource, Reading};
 use crate::Error;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -52,9 +52,10 @@ impl BlockHint {
     }
 }
 
-impl Blocks {
+/// Reads nearby keys one after the other.
+pub(super) trait ReadNearby: BlockSource {
     /// Looks up a key that may be in the same block as the last one.
-    pub(super) fn get_with_hint<T>(
+    fn get_with_hint<T>(
         &self,
         hint: &mut BlockHint,
         state: (u64, u64),
@@ -62,7 +63,7 @@ impl Blocks {
         read: impl FnOnce(&[u8]) -> T,
     ) -> Result<Option<T>, Error> {
         if !hint.covers_key(state, key) {
-            let block = self.find_block(Bound::Included(key), key)?;
+            let block = self.find_block(Bound::Included(key), key, Reading::Again)?;
             *hint = BlockHint { state, block: Some(block) };
         }
         Ok(hint.block.as_ref().and_then(|(_, block)| block.get(key)).map(read))
@@ -70,7 +71,7 @@ impl Blocks {
 
     /// Passes the rest of each key that begins with `prefix` to `visit`. `state` must differ for each index
     /// and after every change.
-    pub(super) fn read_prefix(
+    fn read_prefix(
         &self,
         cursor: &mut PrefixCursor,
         state: (u64, u64),
@@ -82,7 +83,7 @@ impl Blocks {
         } else {
             (cursor.at, cursor.has_pending_key) = (0, false);
             cursor.key.clear();
-            self.find_block_once(prefix)?.1
+            self.find_block(Bound::Included(prefix), prefix, Reading::Once)?.1
         };
         // Cleared first, so that a failure leaves no position.
         cursor.block = None;
@@ -104,16 +105,19 @@ impl Blocks {
                 continue;
             }
             let Some(end) = block.end() else { return Ok(()) };
-            block = self.load_block_once(end)?;
+            block = self.load_block(end, Reading::Once)?;
             cursor.at = 0;
             cursor.key.clear();
         }
     }
 }
 
+impl<S: BlockSource + ?Sized> ReadNearby for S {}
+
 #[cfg(test)]
 mod tests {
     use super::super::block::Shape;
+    use super::super::blocks::Blocks;
     use super::super::engine::Engine;
     use super::*;
     use proptest::prelude::*;

@@ -3,8 +3,9 @@
 //! Each pattern is answered by scanning a range of a tree and filtering out quads that do not match. Patterns
 //! with a literal object but no subject scan much more than they return: all literals of the predicate or,
 //! without a predicate, all quads (of the graph).
+use super::block_source::ReadEntries as _;
 use super::key::{self, Code, Row, build_key, object, tree};
-use super::{Index, damaged_entry};
+use super::{Index, View, damaged_entry};
 use crate::frame::QuadNumbers;
 use crate::steps::WriterSteps;
 use crate::varint::{self, Input};
@@ -91,7 +92,7 @@ impl Index {
             }
         } else {
             let mut others = false;
-            self.search_literals(row.subject, row.predicate, &mut |_| {
+            self.view().search_literals(row.subject, row.predicate, &mut |_| {
                 others = true;
                 Ok(ControlFlow::Break(()))
             })?;
@@ -141,7 +142,9 @@ impl Index {
         }
         Ok(())
     }
+}
 
+impl View<'_> {
     /// Returns whether the quad exists.
     pub(crate) fn has_quad(&self, spog: &[u8]) -> Result<bool, Error> {
         self.track_damage(|| Ok(self.blocks.get(spog, |_| ())?.is_some()))
@@ -166,7 +169,7 @@ impl Index {
     ) -> Result<(), Error> {
         self.track_damage(|| {
             let Some(sought) = self.compile_pattern(pattern)? else { return Ok(()) };
-            let names = TermResolver::new(self);
+            let names = TermResolver::new(*self);
             self.search_range(&sought, &mut |row| {
                 if !sought.matches_row(row) || hidden(row) {
                     return Ok(ControlFlow::Continue(()));
@@ -341,7 +344,7 @@ impl CodePattern {
 
 /// Converts codes into terms. Caches the few names that recur.
 pub(super) struct TermResolver<'a> {
-    index: &'a Index,
+    index: View<'a>,
     resolved: RefCell<ResolvedNames>,
 }
 
@@ -356,7 +359,7 @@ struct ResolvedNames {
 const MAX_RESOLVED_NAMES: usize = 1_024;
 
 impl<'a> TermResolver<'a> {
-    pub(super) fn new(index: &'a Index) -> Self {
+    pub(super) fn new(index: View<'a>) -> Self {
         Self { index, resolved: RefCell::default() }
     }
 

@@ -17,7 +17,7 @@ use crate::varint;
 use crate::{Error, files};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,22 +34,40 @@ const MAX_CACHED_BLOCKS: usize = 256;
 /// Approximate memory of an entry in bytes, without its key.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 
-/// The callback for each name, with its number.
-type VisitName<'v> = dyn FnMut(&[u8], u64) -> Result<ControlFlow<()>, Error> + 'v;
+/// The number of frozen layers from which on they are merged.
+const MAX_LAYERS: usize = 8;
 
 #[derive(Debug)]
 pub(super) struct Runs {
     folder: PathBuf,
     /// Returns whether a key is looked up individually. Other keys are only listed.
     sought: fn(&[u8]) -> bool,
-    /// Changes that wait for a checkpoint.
-    changed: BTreeMap<Box<[u8]>, u64>,
+    /// The newest changes, which no snapshot has.
+    changed: Changes,
     changed_bytes: usize,
-    /// The runs, newest first: by level, and within a level by age.
-    written: Vec<Arc<Run>>,
+    /// All that is older.
+    frozen: FrozenRuns,
     /// The number of the next file. It also grows after a failed checkpoint.
     next: AtomicU64,
     merge: Mutex<Option<Merge>>,
+}
+
+/// Changes that wait for a checkpoint.
+type Changes = BTreeMap<Box<[u8]>, u64>;
+
+/// A state of the map that does not change. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FrozenRuns {
+    /// Changes that wait for a checkpoint, newest first. Each was frozen for a snapshot.
+    layers: Vec<Arc<Changes>>,
+    /// The runs, newest first: by level, and within a level by age.
+    written: Vec<Arc<Run>>,
+    reader: Arc<RunReader>,
+}
+
+/// Reads blocks of runs.
+#[derive(Debug, Default)]
+struct RunReader {
     cache: Mutex<RunBlockCache>,
     unpacker: Unpacker,
 }
@@ -90,6 +108,121 @@ impl RunBlockCache {
     }
 }
 
+/// Where names and their numbers come from.
+pub(crate) trait NameSource {
+    /// Returns the number of a name that is looked up individually.
+    fn find_name(&self, key: &[u8]) -> Result<Option<u64>, Error>;
+
+    /// Returns the names that begin with `prefix`, from `from` on, in order: at most `limit`.
+    fn list_names(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<ListedName>, Error>;
+}
+
+/// A name with its number.
+pub(crate) type ListedName = (Box<[u8]>, u64);
+
+impl NameSource for Runs {
+    fn find_name(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        self.get(key)
+    }
+
+    fn list_names(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<ListedName>, Error> {
+        self.frozen.list_merged(Some(&self.changed), prefix, from, limit)
+    }
+}
+
+impl NameSource for FrozenRuns {
+    fn find_name(&self, key: &[u8]) -> Result<Option<u64>, Error> {
+        let there = |number| (number != DELETED).then_some(number);
+        if let Some(number) = self.layers.iter().find_map(|layer| layer.get(key)) {
+            return Ok(there(*number));
+        }
+        let hash = filter::hash_key(key);
+        for run in &self.written {
+            if run.may_contain(hash)
+                && let Some(number) = run.find_block(key)
+                && let Some(block) = self.reader.read_block(run, number)?
+                && let Some(value) = block.get(key)
+            {
+                let number = varint::Input::new(value).read_number();
+                return number.map(there).ok_or_else(|| super::damaged_entry("the number of", key));
+            }
+        }
+        Ok(None)
+    }
+
+    fn list_names(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<ListedName>, Error> {
+        self.list_merged(None, prefix, from, limit)
+    }
+}
+
+impl FrozenRuns {
+    /// Lists names of this state and the changes after it.
+    fn list_merged(
+        &self,
+        changed: Option<&Changes>,
+        prefix: &[u8],
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<ListedName>, Error> {
+        let range = (Bound::Included(from), Bound::Unbounded);
+        let changes = changed.into_iter().chain(self.layers.iter().map(|layer| &**layer));
+        let mut sources: Vec<_> = changes
+            .enumerate()
+            .filter_map(|(age, changes)| Source::from_changes(age, changes.range::<[u8], _>(range)))
+            .collect();
+        // More than the number of layers.
+        for (age, run) in (1 + self.layers.len()..).zip(&self.written) {
+            let first = |run: &Run, number| self.reader.read_block(run, number);
+            if let Some(cursor) = RunCursor::seek(run, from, &self.reader.unpacker, first)? {
+                sources.push(Source::from_run(age, cursor));
+            }
+        }
+        let mut merged = Merged::new(sources);
+        let mut found = Vec::new();
+        let mut list = |key: &[u8], number, counts: bool| {
+            if !key.starts_with(prefix) {
+                return false;
+            }
+            if counts && number != DELETED {
+                found.push((key.into(), number));
+            }
+            found.len() < limit
+        };
+        while merged.next(&self.reader.unpacker, &mut list)? == Some(true) {}
+        Ok(found)
+    }
+}
+
+impl RunReader {
+    fn read_block(&self, run: &Run, number: usize) -> Result<Option<Arc<Block>>, Error> {
+        let key = (run.note.id, number);
+        let lock = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(block) = lock().get(key) {
+            return Ok(Some(block));
+        }
+        let block = run.read_block(number, &self.unpacker)?;
+        if let Some(block) = &block {
+            lock().insert(key, block.clone());
+        }
+        Ok(block)
+    }
+}
+
 /// The runs after a checkpoint, for [`Runs::mark_written`].
 #[derive(Debug)]
 pub(super) struct WrittenRuns {
@@ -115,13 +248,11 @@ impl Runs {
         Ok(Self {
             folder,
             sought,
-            changed: BTreeMap::new(),
+            changed: Changes::new(),
             changed_bytes: 0,
-            written: runs,
+            frozen: FrozenRuns { written: runs, ..FrozenRuns::default() },
             next: AtomicU64::new(notes.iter().map(|note| note.id + 1).max().unwrap_or(1)),
             merge: Mutex::default(),
-            cache: Mutex::default(),
-            unpacker: Unpacker::default(),
         })
     }
 
@@ -129,9 +260,8 @@ impl Runs {
     pub(super) fn close(&mut self) {
         self.changed.clear();
         self.changed_bytes = 0;
-        self.written.clear();
+        self.frozen = FrozenRuns::default();
         self.merge = Mutex::default();
-        self.cache = Mutex::default();
     }
 
     /// Returns the number of bytes that wait for a checkpoint.
@@ -144,39 +274,36 @@ impl Runs {
         files::folder_bytes(&self.folder)
     }
 
-    fn read_cached_block(&self, run: &Run, number: usize) -> Result<Option<Arc<Block>>, Error> {
-        let key = (run.note.id, number);
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(block) = cache.get(key) {
-            return Ok(Some(block));
-        }
-        drop(cache);
-        let block = run.read_block(number, &self.unpacker)?;
-        if let Some(block) = &block {
-            cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-            cache.insert(key, block.clone());
-        }
-        Ok(block)
-    }
-
     /// Returns the number of a name that is looked up individually.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<u64>, Error> {
-        let there = |number| (number != DELETED).then_some(number);
-        if let Some(number) = self.changed.get(key) {
-            return Ok(there(*number));
+        match self.changed.get(key) {
+            Some(number) => Ok(Some(*number).filter(|number| *number != DELETED)),
+            None => self.frozen.find_name(key),
         }
-        let hash = filter::hash_key(key);
-        for run in &self.written {
-            if run.may_contain(hash)
-                && let Some(number) = run.find_block(key)
-                && let Some(block) = self.read_cached_block(run, number)?
-                && let Some(value) = block.get(key)
-            {
-                let number = varint::Input::new(value).read_number();
-                return number.map(there).ok_or_else(|| super::damaged_entry("the number of", key));
+    }
+
+    /// Freezes the current state for a snapshot.
+    pub(super) fn freeze(&mut self) -> FrozenRuns {
+        if !self.changed.is_empty() {
+            let layers = &mut self.frozen.layers;
+            let mut newest = std::mem::take(&mut self.changed);
+            // Few layers keep lookups fast: merge those that no snapshot has, and all of them if they are many.
+            let is_many = layers.len() >= MAX_LAYERS;
+            while let Some(layer) = layers.first_mut() {
+                match Arc::get_mut(layer) {
+                    Some(older) => older.append(&mut newest),
+                    None if is_many => {
+                        let mut older = Changes::clone(layer);
+                        older.append(&mut newest);
+                        *layer = Arc::new(older);
+                    }
+                    None => break,
+                }
+                newest = Arc::unwrap_or_clone(layers.remove(0));
             }
+            layers.insert(0, Arc::new(newest));
         }
-        Ok(None)
+        self.frozen.clone()
     }
 
     /// Sets the number of a name.
@@ -189,40 +316,6 @@ impl Runs {
     /// Removes a name.
     pub(super) fn remove(&mut self, key: &[u8]) {
         self.insert(key, DELETED);
-    }
-
-    /// Passes the names that begin with `prefix`, from `from` on, to `visit`, in order, until it breaks.
-    pub(super) fn scan_prefix(
-        &self,
-        prefix: &[u8],
-        from: &[u8],
-        visit: &mut VisitName<'_>,
-    ) -> Result<(), Error> {
-        let range = self.changed.range::<[u8], _>((Bound::Included(from), Bound::Unbounded));
-        let mut sources: Vec<_> = Source::from_changes(range).into_iter().collect();
-        for (age, run) in (1..).zip(&self.written) {
-            let first = |run: &Run, number| self.read_cached_block(run, number);
-            if let Some(cursor) = RunCursor::seek(run, from, &self.unpacker, first)? {
-                sources.push(Source::from_run(age, cursor));
-            }
-        }
-        let mut merged = Merged::new(sources);
-        let mut read = |key: &[u8], number, counts: bool| {
-            if !key.starts_with(prefix) {
-                return Ok(ControlFlow::Break(()));
-            }
-            if counts && number != DELETED {
-                visit(key, number)
-            } else {
-                Ok(ControlFlow::Continue(()))
-            }
-        };
-        while let Some(flow) = merged.next(&self.unpacker, &mut read)? {
-            if flow?.is_break() {
-                break;
-            }
-        }
-        Ok(())
     }
 
     fn lock_merge(&self) -> MutexGuard<'_, Option<Merge>> {
@@ -243,17 +336,30 @@ impl Runs {
     /// Writes the changes as a run, merges a stretch, and returns when both are on the medium. They count
     /// once the index's note has them.
     pub(super) fn write_changes(&self, steps: &WriterSteps) -> Result<WrittenRuns, Error> {
-        let mut runs = self.written.clone();
-        if self.changed.is_empty() {
+        let mut runs = self.frozen.written.clone();
+        let changes = || {
+            let layers = self.frozen.layers.iter().map(|layer| &**layer);
+            [&self.changed].into_iter().chain(layers)
+        };
+        let sought = changes().flat_map(Changes::keys).filter(|key| (self.sought)(key)).count();
+        if changes().all(Changes::is_empty) {
             return Ok(WrittenRuns { runs });
         }
         files::create_folder(&self.folder)?;
-        let sought = self.changed.keys().filter(|key| (self.sought)(key)).count() as u64;
-        let mut run = self.begin_run(0, sought)?;
-        for (key, number) in &self.changed {
+        let mut run = self.begin_run(0, sought as u64)?;
+        let mut merged = Merged::new(
+            changes()
+                .enumerate()
+                .filter_map(|(age, layer)| Source::from_changes(age, layer.range::<[u8], _>(..))),
+        );
+        let unpacker = &self.frozen.reader.unpacker;
+        while let Some(pushed) = merged.next(unpacker, |key, number, counts| {
+            if counts { self.push_entry(&mut run, key, number) } else { Ok(()) }
+        })? {
             steps.count_step();
-            self.push_entry(&mut run, key, *number)?;
+            pushed?;
         }
+        drop(merged);
         runs.insert(0, Arc::new(run.finish()?));
         let mut merge = self.lock_merge();
         // If this step fails, the merge is lost and starts again.
@@ -275,8 +381,8 @@ impl Runs {
         };
         let mut sources = Vec::new();
         for (age, run) in of(level).enumerate() {
-            let first = |run: &Run, number| run.read_block(number, &self.unpacker);
-            if let Some(cursor) = RunCursor::seek(run, &[], &self.unpacker, first)? {
+            let first = |run: &Run, number| run.read_block(number, &self.frozen.reader.unpacker);
+            if let Some(cursor) = RunCursor::seek(run, &[], &self.frozen.reader.unpacker, first)? {
                 sources.push(Source::from_run(age, cursor));
             }
         }
@@ -299,7 +405,7 @@ impl Runs {
         for _ in 0..(written * MERGE_PACE).max(MIN_MERGE_STRETCH_ENTRIES) {
             steps.count_step();
             let (out, is_oldest) = (&mut merge.out, merge.is_oldest);
-            let more = merge.merged.next(&self.unpacker, |key, number, counts| {
+            let more = merge.merged.next(&self.frozen.reader.unpacker, |key, number, counts| {
                 if counts && !(number == DELETED && is_oldest) {
                     self.push_entry(out, key, number)
                 } else {
@@ -321,11 +427,12 @@ impl Runs {
 
     /// Takes over the written runs, after the index's note has them.
     pub(super) fn mark_written(&mut self, written: WrittenRuns) {
-        self.changed = BTreeMap::new();
+        self.changed = Changes::new();
         self.changed_bytes = 0;
-        let before = std::mem::replace(&mut self.written, written.runs);
+        self.frozen.layers.clear();
+        let before = std::mem::replace(&mut self.frozen.written, written.runs);
         for run in before {
-            if !self.written.iter().any(|kept| kept.note.id == run.note.id) {
+            if !self.frozen.written.iter().any(|kept| kept.note.id == run.note.id) {
                 run.remove_file();
             }
         }
@@ -359,6 +466,7 @@ mod tests {
         /// A checkpoint that fails after the runs are written.
         Fail,
         Reopen,
+        Freeze,
     }
 
     fn key() -> impl Strategy<Value = Vec<u8>> {
@@ -372,17 +480,13 @@ mod tests {
             5 => Just(Step::Checkpoint),
             1 => Just(Step::Fail),
             1 => Just(Step::Reopen),
+            4 => Just(Step::Freeze),
         ]
     }
 
-    fn all(runs: &Runs, prefix: &[u8], from: &[u8]) -> Vec<(Vec<u8>, u64)> {
-        let mut found = Vec::new();
-        runs.scan_prefix(prefix, from, &mut |key, number| {
-            found.push((key.to_vec(), number));
-            Ok(ControlFlow::Continue(()))
-        })
-        .unwrap();
-        found
+    fn all(runs: &dyn NameSource, prefix: &[u8], from: &[u8]) -> Vec<(Vec<u8>, u64)> {
+        let found = runs.list_names(prefix, from, usize::MAX).unwrap();
+        found.into_iter().map(|(key, number)| (key.into(), number)).collect()
     }
 
     #[test]
@@ -416,6 +520,7 @@ mod tests {
             let mut runs = open(&[]);
             let mut model = BTreeMap::new();
             let mut noted = (Vec::new(), BTreeMap::new());
+            let mut snapshots: Vec<(FrozenRuns, BTreeMap<Vec<u8>, u64>)> = Vec::new();
             for step in steps {
                 match step {
                     Step::Insert(key, number) => {
@@ -430,15 +535,29 @@ mod tests {
                         let written = runs.write_changes(&WriterSteps::default()).unwrap();
                         noted = (written.to_notes(), model.clone());
                         runs.mark_written(written);
-                        prop_assert!(runs.written.len() < 4 * RUNS_PER_MERGE, "merging does not keep up");
+                        prop_assert!(runs.frozen.written.len() < 4 * RUNS_PER_MERGE, "merging does not keep up");
                     }
                     Step::Fail => {
                         let _ = runs.write_changes(&WriterSteps::default()).unwrap();
+                    }
+                    Step::Freeze => {
+                        // Some snapshots end before others.
+                        if snapshots.len() > 10 {
+                            snapshots.swap_remove(model.len() % 10);
+                        }
+                        snapshots.push((runs.freeze(), model.clone()));
                     }
                     Step::Reopen => {
                         runs = open(&noted.0);
                         model = noted.1.clone();
                     }
+                }
+            }
+            for (frozen, model) in snapshots {
+                let expected: Vec<_> = model.clone().into_iter().collect();
+                prop_assert_eq!(all(&frozen, &[], &[]), expected);
+                for key in model.keys().chain([&from]) {
+                    prop_assert_eq!(frozen.find_name(key).unwrap(), model.get(key).copied());
                 }
             }
             let expected: Vec<_> = model.clone().into_iter().collect();

@@ -1,11 +1,12 @@
 //! Reading the quads of one subject.
 use super::key::{self, DEFAULT_GRAPH, build_key, build_numbered_key, object, tree};
-use super::{BlockHint, Index, damaged_entry};
+use super::prefix_cursor::ReadNearby as _;
+use super::{BlockHint, View, damaged_entry};
 use crate::varint::{self, Input};
 use crate::{Error, ListedSubject, SubjectQuads, term};
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, TermRef};
 
-impl Index {
+impl View<'_> {
     /// Reads the quads of a subject into `quads`.
     pub(crate) fn read_subject(
         &self,
@@ -39,7 +40,7 @@ impl Index {
     }
 
     fn read_subject_by_id(&self, subject: &[u8], quads: &mut SubjectQuads) -> Result<(), Error> {
-        let state = (self.instance, self.sequence());
+        let state = (self.instance, self.sequence);
         let prefix = build_key(tree::SPOG, &[subject]);
         let mut cursor = std::mem::take(&mut quads.cursor);
         let mut hint = std::mem::take(&mut quads.block_hint);
@@ -133,16 +134,16 @@ impl Index {
         hint: &mut BlockHint,
         read: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<(), Error> {
-        if self.names.with_name(id, &mut *read).is_some() {
+        if self.names.by_id.with_name(id, &mut *read).is_some() {
             return Ok(());
         }
         let key = build_numbered_key(tree::ID_NAME, &[id]);
-        let state = (self.instance, self.sequence());
+        let state = (self.instance, self.sequence);
         let name = self.blocks.get_with_hint(hint, state, &key, |bytes| {
             term::decode(bytes).map(TermRef::into_owned)
         })?;
         let name = name.flatten().ok_or_else(|| damaged_entry("the name of", &key))?;
-        self.names.cache_name(id, &name);
+        self.names.by_id.cache_name(id, &name);
         read(name.as_ref());
         Ok(())
     }

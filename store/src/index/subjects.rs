@@ -4,8 +4,9 @@
 //! subjects of the graph, or without a graph all names, are walked from the start of the page. They are stored
 //! in the order of IRIs. Either way may test many subjects that do not match. A caller that must not delay
 //! commits therefore releases the index between stretches.
+use super::block_source::ReadEntries as _;
 use super::key::{Code, build_key, object, tree};
-use super::{Index, damaged_entry};
+use super::{View, damaged_entry};
 use crate::varint::Input;
 use crate::{Error, SubjectFilter, term};
 use oxrdf::NamedNode;
@@ -16,6 +17,8 @@ use std::ops::ControlFlow;
 const MAX_COLLECTED_SUBJECTS: usize = 10_000;
 /// The cost limit of a stretch. Listing a subject without any lookup costs 1.
 const MAX_STRETCH_COST: usize = if cfg!(test) { 40 } else { 4_096 };
+/// The number of names that a listing reads at once at its beginning. It doubles, because short pages are frequent.
+const FIRST_BATCH: usize = 32;
 /// The cost of looking up a subject.
 const LOOKUP_COST: usize = 32;
 
@@ -38,14 +41,19 @@ enum ListingStage {
     Naming { ids: BTreeSet<Vec<u8>>, named: Vec<(NamedNode, Vec<u8>)> },
     /// Collected subjects that are being tested.
     Testing(std::vec::IntoIter<(NamedNode, Vec<u8>)>),
-    /// The last IRI, after which subjects are walked and tested.
-    Walking(Option<String>),
+    /// Subjects are walked and tested.
+    Walking {
+        /// The last IRI.
+        after: Option<String>,
+        /// The number of names that are read at once.
+        batch: usize,
+    },
 }
 
 /// The callback for each matching subject, with its IRI and id.
 type VisitIri<'v> = dyn FnMut(&str, u64) -> ControlFlow<()> + 'v;
 
-impl Index {
+impl View<'_> {
     /// Passes the IRIs of the subjects that satisfy `filter`, starting after `after`, to `visit` in code
     /// point order, until it breaks.
     pub(crate) fn visit_subjects(
@@ -71,7 +79,9 @@ impl Index {
             let Some(wanted) = self.compile_filter(filter)? else { return Ok(None) };
             let stage = match self.collect_rare(&wanted)? {
                 Some(ids) => ListingStage::Naming { ids, named: Vec::new() },
-                None => ListingStage::Walking(after.map(str::to_owned)),
+                None => {
+                    ListingStage::Walking { after: after.map(str::to_owned), batch: FIRST_BATCH }
+                }
             };
             Ok(Some(Listing { filter: wanted, stage, instance: self.instance }))
         })
@@ -120,7 +130,9 @@ impl Index {
                     let done = named.as_slice().is_empty();
                     Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
                 }
-                ListingStage::Walking(from) => self.walk_names(&listing.filter, from, visit),
+                ListingStage::Walking { after, batch } => {
+                    self.walk_names(&listing.filter, after, batch, visit)
+                }
             }
         })
     }
@@ -193,7 +205,8 @@ impl Index {
     fn walk_names(
         &self,
         wanted: &CompiledFilter,
-        from: &mut Option<String>,
+        after: &mut Option<String>,
+        batch: &mut usize,
         visit: &mut VisitIri<'_>,
     ) -> Result<ControlFlow<()>, Error> {
         let prefix = match &wanted.graph {
@@ -205,33 +218,29 @@ impl Index {
             None => (1 + wanted.having.len()) * LOOKUP_COST,
         };
         let mut start = prefix.clone();
-        start.extend_from_slice(from.as_deref().unwrap_or_default().as_bytes());
-        let mut left = MAX_STRETCH_COST;
-        let mut ended = ControlFlow::Break(());
-        let after = from.take();
-        self.runs.scan_prefix(&prefix, &start, &mut |key, id| {
+        if let Some(after) = &after {
+            start.extend_from_slice(after.as_bytes());
+            // The first name that sorts after it.
+            start.push(0);
+        }
+        let most = MAX_STRETCH_COST.div_ceil(cost).min(*batch);
+        *batch = batch.saturating_mul(2);
+        let names = self.runs.list_names(&prefix, &start, most)?;
+        let is_end = names.len() < most;
+        for (key, id) in &names {
             let name = key.get(prefix.len()..).unwrap_or_default();
             let iri = std::str::from_utf8(name).map_err(|_| damaged_entry("an IRI", name))?;
-            if after.as_deref() == Some(iri) {
-                return Ok(ControlFlow::Continue(()));
-            }
-            let subject = Code::from_id(id);
+            let subject = Code::from_id(*id);
             let there = match &wanted.graph {
                 Some(_) => self.has_all_values(wanted, subject.id())?,
                 None => self.satisfies_filter(wanted, subject.id())?,
             };
-            if there && visit(iri, id).is_break() {
+            *after = Some(iri.to_owned());
+            if there && visit(iri, *id).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            left = left.saturating_sub(cost);
-            if left == 0 {
-                *from = Some(iri.to_owned());
-                ended = ControlFlow::Continue(());
-                return Ok(ControlFlow::Break(()));
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(ended)
+        }
+        Ok(if is_end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 }
 
@@ -306,11 +315,15 @@ mod tests {
             ControlFlow::Continue(())
         };
         let index = || store.inner().lock_index();
-        let mut listing = index().begin_listing(&SubjectFilter::default(), None).unwrap().unwrap();
-        assert!(index().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue());
+        let mut listing =
+            index().view().begin_listing(&SubjectFilter::default(), None).unwrap().unwrap();
+        assert!(
+            index().view().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue()
+        );
         let mut stretches = 1;
         add(&store, 2_000..4_000);
-        while index().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue() {
+        while index().view().continue_listing(&mut listing, None, &mut visit).unwrap().is_continue()
+        {
             stretches += 1;
         }
         assert!(

@@ -1,0 +1,422 @@
+//! The state after one commit, while commits continue.
+use crate::index::{Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, View};
+use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
+use crate::subject_quads::SubjectQuads;
+use crate::{Error, ReadStore};
+use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
+use std::ops::{Bound, ControlFlow};
+use std::sync::{Arc, RwLockReadGuard};
+
+/// The state after one commit. However long it is read, it blocks no commit, and no commit changes it. It keeps the
+/// store open.
+///
+/// It keeps what commits change meanwhile, first in memory and then in a file. So drop it when it is no longer read. If
+/// that fails, reads fail with [`Error::SnapshotLost`]; after the store was reopened, with [`Error::Reopening`].
+#[derive(Debug)]
+pub struct Snapshot {
+    store: ReadStore,
+    frozen: FrozenIndex,
+}
+
+impl ReadStore {
+    /// Returns the state after the newest commit.
+    ///
+    /// # Errors
+    /// [`Error::Reopening`] or [`Error::Index`] if the index cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let frozen = self.inner().lock_index_mut().open_snapshot()?;
+        Ok(Snapshot { store: self.clone(), frozen })
+    }
+}
+
+impl Snapshot {
+    /// Returns the sequence of the newest commit in this state.
+    pub fn sequence(&self) -> u64 {
+        self.frozen.sequence
+    }
+
+    /// Identifies the index that is read: see [`crate::Reader::instance`].
+    pub fn instance(&self) -> u64 {
+        self.frozen.instance
+    }
+
+    /// Reads the quads of a subject returned by [`Self::list_with_ids`], without looking up its name.
+    pub fn read_listed(
+        &self,
+        subject: &ListedSubject,
+        quads: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        self.view().read_listed(subject, quads)
+    }
+
+    /// Works as [`Read::list_subjects`], for [`Self::read_listed`].
+    pub fn list_with_ids(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<ListedSubject>, Error> {
+        let mut found = Vec::new();
+        if limit == 0 {
+            return Ok(found);
+        }
+        let instance = self.instance();
+        self.view().visit_subjects(filter, after, &mut |iri, id| {
+            found.push(ListedSubject { iri: NamedNode::new_unchecked(iri), id, instance });
+            if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        Ok(found)
+    }
+
+    fn view(&self) -> View<'_> {
+        View {
+            blocks: self,
+            runs: &self.frozen.runs,
+            names: &self.frozen.names,
+            health: self,
+            instance: self.frozen.instance,
+            sequence: self.frozen.sequence,
+        }
+    }
+
+    /// Locks the index that the snapshot belongs to.
+    fn lock_index(&self) -> Result<RwLockReadGuard<'_, Index>, Error> {
+        let index = self.store.inner().lock_index();
+        if index.instance() != self.frozen.instance {
+            return Err(Error::Reopening);
+        }
+        index.check_usable()?;
+        Ok(index)
+    }
+}
+
+/// The index stays locked for one block at a time.
+impl BlockSource for Snapshot {
+    fn find_block(
+        &self,
+        upper: Bound<&[u8]>,
+        key: &[u8],
+        reading: Reading,
+    ) -> Result<(Name, Arc<Block>), Error> {
+        let index = self.lock_index()?;
+        match self.frozen.preserved.find_block(upper, key)? {
+            Some(found) => Ok(found),
+            None => index.blocks().find_block(upper, key, reading),
+        }
+    }
+
+    fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error> {
+        let index = self.lock_index()?;
+        match self.frozen.preserved.load_block(name)? {
+            Some(block) => Ok(block),
+            None => index.blocks().load_block(name, reading),
+        }
+    }
+}
+
+impl Health for Snapshot {
+    fn check_usable(&self) -> Result<(), Error> {
+        self.lock_index().map(drop)
+    }
+
+    fn record_damage(&self, error: &Error) {
+        if let Ok(index) = self.lock_index() {
+            index.record_damage(error);
+        }
+    }
+}
+
+impl Read for Snapshot {
+    fn read_subject(
+        &self,
+        subject: NamedOrBlankNodeRef<'_>,
+        quads: &mut SubjectQuads,
+    ) -> Result<(), Error> {
+        Read::read_subject(&self.view(), subject, quads)
+    }
+
+    fn for_each(
+        &self,
+        pattern: &Pattern,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        Read::for_each(&self.view(), pattern, visit)
+    }
+
+    fn list_subjects(
+        &self,
+        filter: &SubjectFilter,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<NamedNode>, Error> {
+        Read::list_subjects(&self.view(), filter, after, limit)
+    }
+
+    fn read_document(&self, collection: &str, key: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+        Read::read_document(&self.view(), collection, key)
+    }
+
+    fn read_documents(
+        &self,
+        collection: &str,
+        range: DocumentRange<'_>,
+    ) -> Result<Vec<Document>, Error> {
+        Read::read_documents(&self.view(), collection, range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+    use oxrdf::{GraphName, Literal, Term};
+    use proptest::prelude::*;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tempfile::TempDir;
+
+    fn open() -> (TempDir, Store) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        (dir, store)
+    }
+
+    fn iri(name: &str) -> NamedNode {
+        NamedNode::new_unchecked(format!("https://example.org/{name}"))
+    }
+
+    /// A quad of one of many subjects, which are scattered over the blocks. Some objects are long.
+    fn quad(subject: u16, value: u8) -> Quad {
+        let object: Term = match value % 3 {
+            0 => iri(&format!("o{value}")).into(),
+            1 => Literal::from(format!("{value} ").repeat(1 + usize::from(value) % 7)).into(),
+            _ => Literal::from(format!("long {value} ").repeat(60)).into(),
+        };
+        let graph = if value % 2 == 0 { iri("g").into() } else { GraphName::DefaultGraph };
+        let subject = iri(&format!("{:04x}", subject.wrapping_mul(0x9e37)));
+        Quad::new(subject, iri(&format!("p{}", value % 5)), object, graph)
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        /// Adds and removes quads of this many subjects from a first one, with this value.
+        Change {
+            first: u16,
+            count: u16,
+            value: u8,
+            is_added: bool,
+        },
+        PutDocument(u8, usize),
+        DeleteDocument(u8),
+        Checkpoint,
+        Compact,
+        Open,
+        /// Drops an older snapshot.
+        Drop,
+    }
+
+    fn any_step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            12 => (0..400_u16, 1..60_u16, 0..12_u8, prop::bool::weighted(0.65)).prop_map(
+                |(first, count, value, is_added)| Step::Change { first, count, value, is_added }
+            ),
+            3 => (any::<u8>(), 0..3000_usize).prop_map(|(key, size)| Step::PutDocument(key, size)),
+            1 => any::<u8>().prop_map(Step::DeleteDocument),
+            2 => Just(Step::Checkpoint),
+            1 => Just(Step::Compact),
+            5 => Just(Step::Open),
+            2 => Just(Step::Drop),
+        ]
+    }
+
+    /// What a store has.
+    #[derive(Debug, Clone, Default, PartialEq)]
+    struct Content {
+        quads: BTreeSet<String>,
+        documents: BTreeMap<Vec<u8>, Vec<u8>>,
+    }
+
+    fn read_all(snapshot: &Snapshot) -> Content {
+        let mut content = Content::default();
+        let visit = &mut |quad: Quad| {
+            assert!(content.quads.insert(quad.to_string()), "twice: {quad}");
+            ControlFlow::Continue(())
+        };
+        snapshot.for_each(&Pattern::default(), visit).unwrap();
+        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+        content.documents = snapshot.read_documents("c", range).unwrap().into_iter().collect();
+        content
+    }
+
+    /// Reads by every other way, and compares with the content.
+    fn check_reads(snapshot: &Snapshot, content: &Content) {
+        let parts = |pattern: &Pattern| {
+            let mut found = BTreeSet::new();
+            let visit = &mut |quad: Quad| {
+                found.insert(quad.to_string());
+                ControlFlow::Continue(())
+            };
+            snapshot.for_each(pattern, visit).unwrap();
+            found
+        };
+        let with = |text: &str| -> BTreeSet<String> {
+            content.quads.iter().filter(|quad| quad.contains(text)).cloned().collect()
+        };
+        let graph = Pattern { graph: Some(iri("g").into()), ..Pattern::default() };
+        assert_eq!(parts(&graph), with("<https://example.org/g>"));
+        let object = Pattern { object: Some(iri("o6").into()), ..Pattern::default() };
+        assert_eq!(parts(&object), with("<https://example.org/o6>"));
+        let predicate = Pattern { predicate: Some(iri("p2")), ..Pattern::default() };
+        assert_eq!(parts(&predicate), with("<https://example.org/p2>"));
+        let subject_of = |quad: &String| quad.split('>').next().unwrap()[1..].to_owned();
+        for graph in [None, Some(iri("g").into())] {
+            let subjects: BTreeSet<String> = match &graph {
+                None => content.quads.iter().map(subject_of).collect(),
+                Some(_) => with("<https://example.org/g>").iter().map(subject_of).collect(),
+            };
+            let filter = SubjectFilter { graph, having: Vec::new() };
+            let (mut listed, mut after) = (BTreeSet::new(), None::<String>);
+            loop {
+                let page = snapshot.list_with_ids(&filter, after.as_deref(), 30).unwrap();
+                let Some(last) = page.last() else { break };
+                after = Some(last.iri.as_str().to_owned());
+                listed.extend(page.into_iter().map(|listed| listed.iri.into_string()));
+            }
+            assert_eq!(listed, subjects);
+        }
+        let keys = content.documents.keys().next_back();
+        let range = DocumentRange { limit: 1, reverse: true, ..DocumentRange::default() };
+        let last = snapshot.read_documents("c", range).unwrap();
+        assert_eq!(last.first().map(|(key, _)| key), keys);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn a_snapshot_is_the_state_of_its_commit(
+            steps in prop::collection::vec(any_step(), 1..80),
+        ) {
+            let (_dir, store) = open();
+            let mut content = Content::default();
+            let mut snapshots: Vec<(Snapshot, Content)> = Vec::new();
+            for step in steps {
+                match step {
+                    Step::Change { first, count, value, is_added } => {
+                        let changed = |t: &mut crate::Transaction<'_>| -> Result<(), Error> {
+                            for subject in first..first + count {
+                                let quad = quad(subject, value);
+                                if is_added {
+                                    t.insert(quad.as_ref())?;
+                                    content.quads.insert(quad.to_string());
+                                } else {
+                                    t.remove(quad.as_ref())?;
+                                    content.quads.remove(&quad.to_string());
+                                }
+                            }
+                            Ok(())
+                        };
+                        store.transact(changed).unwrap();
+                    }
+                    Step::PutDocument(key, size) => {
+                        let value = vec![key; size];
+                        store.transact(|t| t.put_document("c", &[key], &value)).unwrap();
+                        content.documents.insert(vec![key], value);
+                    }
+                    Step::DeleteDocument(key) => {
+                        store.transact(|t| t.delete_document("c", &[key])).unwrap();
+                        content.documents.remove([key].as_slice());
+                    }
+                    Step::Checkpoint => store.checkpoint().unwrap(),
+                    Step::Compact => store.compact_journal().unwrap(),
+                    Step::Open => snapshots.push((store.snapshot().unwrap(), content.clone())),
+                    Step::Drop => {
+                        if let Some((snapshot, content)) = snapshots.pop() {
+                            prop_assert_eq!(read_all(&snapshot), content);
+                        }
+                    }
+                }
+            }
+            for (snapshot, content) in &snapshots {
+                prop_assert_eq!(&read_all(snapshot), content);
+                check_reads(snapshot, content);
+            }
+        }
+    }
+
+    #[test]
+    fn two_counters_of_one_commit_are_equal_in_every_snapshot() {
+        let (_dir, store) = open();
+        let counter = |name: &str, value: u32| {
+            Quad::new(
+                iri(name),
+                iri("count"),
+                Literal::from(value.to_string()),
+                GraphName::DefaultGraph,
+            )
+        };
+        store
+            .transact::<_, Error>(|t| {
+                for subject in 0..3_000 {
+                    t.insert(quad(subject, 1).as_ref())?;
+                }
+                t.insert(counter("!first", 0).as_ref())?;
+                t.insert(counter("~last", 0).as_ref())?;
+                Ok(())
+            })
+            .unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for value in 1.. {
+                    store
+                        .transact::<_, Error>(|t| {
+                            for name in ["!first", "~last"] {
+                                t.remove(counter(name, value - 1).as_ref())?;
+                                t.insert(counter(name, value).as_ref())?;
+                            }
+                            let subject = u16::try_from(value % 3_000).unwrap();
+                            t.remove(quad(subject, 1).as_ref())?;
+                            t.insert(quad(subject, 2).as_ref())?;
+                            Ok(())
+                        })
+                        .unwrap();
+                    if value % 200 == 0 {
+                        store.checkpoint().unwrap();
+                    }
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+            let mut seen = BTreeSet::new();
+            for _ in 0..60 {
+                let snapshot = store.snapshot().unwrap();
+                let mut counts = Vec::new();
+                let visit = &mut |quad: Quad| {
+                    if quad.predicate == iri("count") {
+                        counts.push(quad.object.to_string());
+                    }
+                    ControlFlow::Continue(())
+                };
+                snapshot.for_each(&Pattern::default(), visit).unwrap();
+                assert_eq!(counts.len(), 2);
+                assert_eq!(counts[0], counts[1]);
+                seen.insert(counts.swap_remove(0));
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(seen.len() > 30, "only {} commits ran meanwhile", seen.len());
+        });
+    }
+
+    #[test]
+    fn a_snapshot_ends_when_the_store_is_reopened() {
+        let (_dir, store) = open();
+        store.transact(|t| t.insert(quad(1, 1).as_ref())).unwrap();
+        let snapshot = store.snapshot().unwrap();
+        store.inner().lock_index().record_damage(&Error::Index("for this test".into()));
+        store.reopen(&mut |_| {}).unwrap();
+        let read = snapshot.for_each(&Pattern::default(), &mut |_| ControlFlow::Continue(()));
+        assert!(matches!(read, Err(Error::Reopening)), "{read:?}");
+    }
+}

@@ -15,7 +15,7 @@ use penstock_base::time;
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
 use penstock_model::resource::{BusinessObject, Compiled};
-use penstock_store::{Error, Read, Transaction};
+use penstock_store::{Error, Read, Snapshot, Transaction};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -124,7 +124,6 @@ pub(super) fn create_full_export(
     let name = business_object.object.definition.name.as_str();
     let store = &inner.queue.store;
     let is_for_all = targets.len() == all_targets(business_object).len();
-    let instance = store.read().instance();
     // If the store accepts no commits, fail before a file is written for nothing.
     commit::<_, GatewayError>(store, by.check, |_| Ok(()))?;
     let cursor = if is_for_all {
@@ -139,7 +138,7 @@ pub(super) fn create_full_export(
         Some(cursor) => Some((0, cursor.open - 1)),
         None => None,
     };
-    let mut builder = ExportBuilder::new(inner, business_object, targets, instance);
+    let mut builder = ExportBuilder::new(inner, business_object, targets)?;
     builder.by = by;
     let outputs = builder.add_file();
     let rendered = builder.new_rendering().render_full(&outputs)?;
@@ -165,7 +164,7 @@ pub(super) fn create_full_export(
         && !has_pending_changes
         && !inner.queue.may_have_objects(targets, name)?
     {
-        let reason = render::explain_no_members(store, business_object)?;
+        let reason = render::explain_no_members(&builder.snapshot, business_object)?;
         // No consumer has an object of this Business Object, so there is nothing to report. Once there are
         // objects, each target still gets a full export first.
         commit::<_, GatewayError>(store, by.check, |t| {
@@ -193,7 +192,6 @@ pub(super) fn create_incremental_export(
     let id = business_object.object.id.as_str();
     let name = business_object.object.definition.name.as_str();
     let store = &inner.queue.store;
-    let instance = store.read().instance();
     // Read inside a transaction, so that a commit in progress is visible.
     let (cursor, _) = store.transact::<_, Error>(|t| match change_feed::read_cursor(t, id)? {
         Some(cursor) if change_feed::has_changes(t, id, &cursor)? => Ok(Some(cursor)),
@@ -213,7 +211,7 @@ pub(super) fn create_incremental_export(
     }
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);
-    let mut builder = ExportBuilder::new(inner, business_object, &targets, instance);
+    let mut builder = ExportBuilder::new(inner, business_object, &targets)?;
     // Later commits may have recorded their changes in the next generation.
     builder.source.commit = cursor.closed_at;
     let (changed, removed) = (builder.add_file(), builder.add_file());
@@ -273,8 +271,8 @@ fn view_digest(business_object: &Compiled) -> String {
 /// An export that is being created. Its files are removed unless it is queued.
 pub(super) struct ExportBuilder<'a> {
     inner: &'a Inner,
-    /// The instance of the store's index that the export is rendered from.
-    instance: u64,
+    /// What the export shows.
+    snapshot: Snapshot,
     business_object: &'a Compiled,
     targets: Vec<QueueTarget>,
     started_at: Stamp,
@@ -286,12 +284,16 @@ pub(super) struct ExportBuilder<'a> {
 }
 
 impl<'a> ExportBuilder<'a> {
+    /// Creates a builder of an export that shows the newest commit.
+    ///
+    /// # Errors
+    /// Returns the errors of [`penstock_store::ReadStore::snapshot`].
     pub(super) fn new(
         inner: &'a Inner,
         business_object: &'a Compiled,
         targets: &[String],
-        instance: u64,
-    ) -> Self {
+    ) -> Result<Self, Error> {
+        let snapshot = inner.queue.store.snapshot()?;
         let started_at = inner.current_stamp();
         let files = UnqueuedFiles { spool: &inner.queue.spool, names: Vec::new() };
         let configured = &inner.options.targets;
@@ -305,12 +307,12 @@ impl<'a> ExportBuilder<'a> {
             object_type: &business_object.object.definition.name,
             gateway_id: &inner.options.gateway_id,
             schema_version: business_object.object.version,
-            commit: inner.queue.store.read().sequence(),
+            commit: snapshot.sequence(),
             is_extended: configured.has_extended_metadata,
         };
-        Self {
+        Ok(Self {
             inner,
-            instance,
+            snapshot,
             business_object,
             targets: targets.iter().map(to).collect(),
             started_at,
@@ -318,12 +320,12 @@ impl<'a> ExportBuilder<'a> {
             by: ExportRequester::gateway(),
             ids: Vec::new(),
             files,
-        }
+        })
     }
 
     pub(super) fn new_rendering(&self) -> Rendering<'_> {
         Rendering {
-            store: &self.inner.queue.store,
+            snapshot: &self.snapshot,
             business_object: self.business_object,
             source: &self.source,
             stop: &self.inner.stopping,
@@ -365,7 +367,11 @@ impl<'a> ExportBuilder<'a> {
     /// Fails if the store was reopened since rendering started, because the reopening may have cut off the
     /// data.
     fn check_instance(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
-        if transaction.instance() == self.instance { Ok(()) } else { Err(Error::Reopening) }
+        if transaction.instance() == self.snapshot.instance() {
+            Ok(())
+        } else {
+            Err(Error::Reopening)
+        }
     }
 
     /// Queues the files in the order they were added.

@@ -1,7 +1,6 @@
 //! Rendering: writes the members of a Business Object, or their changes, into export files in bounded memory.
 //!
-//! A reader of the store is held only for one page or one object, so that commits can continue. An object is always
-//! rendered completely, in its state at one moment.
+//! All objects are rendered as they are in one snapshot of the store, while commits continue.
 use super::entry::Kind;
 use super::file::{DataFile, FileWriter, MetadataSource};
 use super::spool;
@@ -12,7 +11,7 @@ use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
-use penstock_store::{ListedSubject, Pattern, Read, Store, SubjectQuads};
+use penstock_store::{ListedSubject, Pattern, Read, Snapshot, SubjectQuads};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -30,7 +29,7 @@ const SPACE_CHECK_BYTES: u64 = 4 << 20;
 /// The inputs of rendering, and the flag that cancels it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering<'a> {
-    pub(super) store: &'a Store,
+    pub(super) snapshot: &'a Snapshot,
     pub(super) business_object: &'a Compiled,
     /// What the metadata of the files has in common.
     pub(super) source: &'a MetadataSource<'a>,
@@ -42,8 +41,8 @@ pub(super) struct Rendering<'a> {
 /// An object to write.
 #[derive(Debug, Clone, Copy)]
 enum RenderItem<'a> {
-    /// A listed object, which was a member at the commit with this sequence.
-    Listed(&'a ListedSubject, u64),
+    /// A listed member.
+    Listed(&'a ListedSubject),
     /// A changed object, which may be a member.
     Changed(&'a NamedNode),
 }
@@ -90,22 +89,21 @@ impl Rendered {
 }
 
 impl Rendering<'_> {
-    /// Writes the export file of all members in URI order. It leaves out objects that are no longer members when
-    /// they are rendered.
+    /// Writes the export file of all members in URI order.
     pub(super) fn render_full(&self, outputs: &[RenderOutput]) -> Result<Rendered, GatewayError> {
         let mut file = RenderedFile::create(outputs, self)?;
         let mut after: Option<NamedNode> = None;
         loop {
             self.check_not_stopping()?;
             let from = after.as_ref().map(NamedNode::as_str);
-            let (page, sequence) = members::list_members_to_read(
-                self.store,
+            let page = members::list_members_to_read(
+                self.snapshot,
                 self.business_object,
                 from,
                 URIS_PER_PAGE,
             )?;
             for one in &page {
-                self.render_object(&mut file, RenderItem::Listed(one, sequence))?;
+                self.render_object(&mut file, RenderItem::Listed(one))?;
             }
             match page.into_iter().last() {
                 Some(last) => after = Some(last.iri),
@@ -131,7 +129,7 @@ impl Rendering<'_> {
         loop {
             self.check_not_stopping()?;
             let page = change_feed::list_changed(
-                &self.store.read(),
+                self.snapshot,
                 id,
                 generation,
                 after.as_deref(),
@@ -173,28 +171,21 @@ impl Rendering<'_> {
         file.object.clear();
         let mut findings = Vec::new();
         let uri = match item {
-            RenderItem::Listed(ListedSubject { iri, .. }, _) | RenderItem::Changed(iri) => iri,
+            RenderItem::Listed(ListedSubject { iri, .. }) | RenderItem::Changed(iri) => iri,
         };
-        {
-            let read = self.store.read();
-            let is_known = match item {
-                RenderItem::Listed(listed, sequence) => {
-                    read.read_listed(listed, &mut file.quads)?;
-                    sequence == read.sequence()
+        match item {
+            RenderItem::Listed(listed) => self.snapshot.read_listed(listed, &mut file.quads)?,
+            RenderItem::Changed(uri) => {
+                self.snapshot.read_subject(uri.as_ref().into(), &mut file.quads)?;
+                let quads = &file.quads;
+                if !members::is_member_by_quads(self.snapshot, self.business_object, quads)? {
+                    return Ok(false);
                 }
-                RenderItem::Changed(uri) => {
-                    read.read_subject(uri.as_ref().into(), &mut file.quads)?;
-                    false
-                }
-            };
-            if !is_known && !members::is_member_by_quads(&read, self.business_object, &file.quads)?
-            {
-                return Ok(false);
             }
-            let root = &self.business_object.mapping.root;
-            let (about, out) = (&file.quads, &mut file.object);
-            view::render_subject(&read, root, uri, about, out, &mut findings)?;
         }
+        let root = &self.business_object.mapping.root;
+        let (about, out) = (&file.quads, &mut file.object);
+        view::render_subject(self.snapshot, root, uri, about, out, &mut findings)?;
         file.append_object()?;
         self.check_disk_space(file)?;
         for finding in findings {
@@ -323,10 +314,9 @@ impl RenderedFile {
 
 /// Explains why there are no members. Names the condition that no stored object satisfies, if there is one.
 pub(super) fn explain_no_members(
-    store: &Store,
+    read: &impl Read,
     business_object: &Compiled,
 ) -> Result<String, GatewayError> {
-    let read = store.read();
     for (predicate, value) in &business_object.conditions {
         let pattern = Pattern {
             predicate: Some(predicate.clone()),
@@ -350,7 +340,7 @@ pub(super) fn explain_no_members(
     }
     let name = &business_object.mapping.root.namespace;
     let base =
-        namespace::get(&read, name)?.map_or_else(String::new, |n| format!(" <{}>", n.uri_base));
+        namespace::get(read, name)?.map_or_else(String::new, |n| format!(" <{}>", n.uri_base));
     Ok(format!(
         "the graph{base} of the namespace `{name}` contains no object, and the Business Object has no condition"
     ))

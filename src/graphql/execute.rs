@@ -19,6 +19,7 @@ use penstock_config::GraphqlLimits;
 use penstock_export::{PublishedExport, PublishedTarget};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Search, SearchBudget};
+use penstock_store::Snapshot;
 use serde_json::Value as Json;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -28,6 +29,8 @@ use std::sync::Arc;
 pub(super) struct Execution<'d> {
     pub(super) planner: Planner<'d>,
     pub(super) sources: &'d GraphqlSources,
+    /// What the answer shows.
+    pub(super) snapshot: Snapshot,
     pub(super) limits: GraphqlLimits,
     pub(super) budget: SearchBudget,
     /// The number of objects in the answer so far.
@@ -39,6 +42,10 @@ pub(super) struct Execution<'d> {
 }
 
 impl<'d> Execution<'d> {
+    /// Begins to answer an operation from the newest commit.
+    ///
+    /// # Errors
+    /// Returns the errors of [`penstock_store::ReadStore::snapshot`].
     pub(super) fn new(
         model: &'d Model,
         all: &'d [Arc<Compiled>],
@@ -46,9 +53,10 @@ impl<'d> Execution<'d> {
         sources: &'d GraphqlSources,
         limits: GraphqlLimits,
         caller: &'d Caller,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, GatewayError> {
+        Ok(Self {
             planner: Planner { model, document },
+            snapshot: sources.store.snapshot()?,
             sources,
             limits,
             budget: SearchBudget::new(limits.scan, limits.time),
@@ -56,7 +64,7 @@ impl<'d> Execution<'d> {
             bytes: Cell::new(0),
             caller,
             all,
-        }
+        })
     }
 
     /// Returns the result. A field that fails is null. `introspected` is the library's answer to introspection.
@@ -148,7 +156,7 @@ impl<'d> Execution<'d> {
         let edge = format!("{}Edge", object.name);
         let page = self.planner.plan_page(&connection, &edge, arguments, sets)?;
         let filter = input::parse_filter(model, object, arguments)?;
-        let (store, compiled) = (&self.sources.store, &business.compiled);
+        let (snapshot, compiled) = (&self.snapshot, &business.compiled);
         let search = Search {
             filter: filter.as_ref(),
             order: input::parse_order(business, arguments)?,
@@ -160,7 +168,7 @@ impl<'d> Execution<'d> {
             !matches!(part, PagePart::TypeName | PagePart::TotalCount)
         };
         let (items, more) = if page.parts.iter().any(lists) {
-            let found = search::find_page(store, compiled, &search, &self.budget)?;
+            let found = search::find_page(snapshot, compiled, &search, &self.budget)?;
             let items = found.found.into_iter().map(|found| PageItem {
                 business: place,
                 uri: found.uri.into_string(),
@@ -173,7 +181,7 @@ impl<'d> Execution<'d> {
         };
         let loaded = self.load_page(&page, &items.iter())?;
         let total = || {
-            let count = search::count_objects(store, compiled, filter.as_ref(), &self.budget)?;
+            let count = search::count_objects(snapshot, compiled, filter.as_ref(), &self.budget)?;
             Ok(ResultValue::Raw(count.to_string()))
         };
         self.build_page(&page, &items, more, &loaded, &total)

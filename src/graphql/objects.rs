@@ -63,10 +63,10 @@ impl<'d> Execution<'d> {
         plan: &Plan<'d>,
         uris: &'u [NamedNode],
     ) -> Result<(Quads, Vec<&'u NamedNode>), GatewayError> {
-        let read = self.sources.store.read();
+        let read = &self.snapshot;
         let mut present = Vec::new();
         for uri in uris {
-            if members::is_member(&read, compiled, uri)? {
+            if members::is_member(read, compiled, uri)? {
                 present.push(uri);
             }
         }
@@ -147,10 +147,10 @@ impl<'d> Execution<'d> {
     ) -> Result<Option<usize>, GatewayError> {
         self.budget.count_examined(1)?;
         let uri = NamedNode::new_unchecked(uri);
-        let read = self.sources.store.read();
+        let read = &self.snapshot;
         for (place, business) in self.planner.model.business_objects.iter().enumerate() {
             if only.is_none_or(|only| only == place)
-                && members::is_member(&read, &business.compiled, &uri)?
+                && members::is_member(read, &business.compiled, &uri)?
             {
                 return Ok(Some(place));
             }
@@ -188,7 +188,7 @@ impl<'d> Execution<'d> {
             let node = NamedNode::new_unchecked(uri);
             let after = page.after.as_deref();
             let found = find_referrers(
-                &self.sources.store,
+                &self.snapshot,
                 &all,
                 &node,
                 through,

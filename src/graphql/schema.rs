@@ -175,7 +175,11 @@ impl PreparedQuery {
         let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
         let Some(document) = document else { return Answer::refused("there is no such operation") };
         let BuiltSchema { model, business_objects: all, .. } = &*self.built;
-        let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
+        let begun = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
+        let execution = match begun {
+            Ok(execution) => execution,
+            Err(error) => return Answer::from_error(error),
+        };
         let (data, errors) = execution.answer_operation(&self.introspected).write_json();
         for error in &errors {
             tracing::debug!(why = error.message, "A field of a GraphQL query failed.");

@@ -4,7 +4,7 @@ use super::resource::Compiled;
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{
-    Error, ListedSubject, Pattern, Read, ReadStore, Reader, SubjectFilter, SubjectQuads,
+    Error, ListedSubject, Pattern, Read, ReadStore, Reader, Snapshot, SubjectFilter, SubjectQuads,
 };
 use std::fmt;
 
@@ -36,15 +36,15 @@ pub fn list_members_with_sequence(
     Ok(store.list_subjects(&filter, after, limit)?)
 }
 
-/// Returns the same page as [`list_members_with_sequence`], in the form that is needed to read the objects.
+/// Returns a page of the members in a snapshot, in the form that is needed to read the objects there.
 pub fn list_members_to_read(
-    store: &ReadStore,
+    snapshot: &Snapshot,
     business_object: &Compiled,
     after: Option<&str>,
     limit: usize,
-) -> Result<(Vec<ListedSubject>, u64), GatewayError> {
-    let filter = build_member_filter(&store.read(), business_object)?;
-    Ok(store.list_with_ids(&filter, after, limit)?)
+) -> Result<Vec<ListedSubject>, GatewayError> {
+    let filter = build_member_filter(snapshot, business_object)?;
+    Ok(snapshot.list_with_ids(&filter, after, limit)?)
 }
 
 /// Calls `visit` with each page of members and a reader of the store, until it returns false. Commits continue

@@ -54,8 +54,8 @@ fn render_page(
     after: Option<&str>,
     limit: usize,
 ) -> Result<ObjectsPage, GatewayError> {
-    let (listed, listed_at) =
-        members::list_members_to_read(store, business_object, after, limit + 1)?;
+    let snapshot = store.snapshot()?;
+    let listed = members::list_members_to_read(&snapshot, business_object, after, limit + 1)?;
     let mut quads = SubjectQuads::default();
     let mut json = b"[".to_vec();
     let mut last = None;
@@ -64,19 +64,12 @@ fn render_page(
             break;
         }
         last = Some(one);
-        // A new reader for each object, so that commits do not wait for the page.
-        let read = store.read();
-        read.read_listed(one, &mut quads)?;
-        if read.sequence() != listed_at
-            && !members::is_member_by_quads(&read, business_object, &quads)?
-        {
-            continue;
-        }
+        snapshot.read_listed(one, &mut quads)?;
         if json.len() > 1 {
             json.push(b',');
         }
         let shape = &business_object.mapping.root;
-        view::render_subject(&read, shape, &one.iri, &quads, &mut json, &mut Vec::new())?;
+        view::render_subject(&snapshot, shape, &one.iri, &quads, &mut json, &mut Vec::new())?;
     }
     json.push(b']');
     let next = last.filter(|last| listed.last() != Some(*last));

@@ -45,7 +45,7 @@ pub(crate) use view::{Health, View};
 
 use crate::frame::Change;
 use crate::steps::WriterSteps;
-use crate::{Error, files};
+use crate::{Error, SnapshotLimits, files};
 use blocks::Blocks;
 use note::Note;
 use runs::Runs;
@@ -158,6 +158,11 @@ impl Index {
     /// Returns the first damage that was found, if any.
     pub(crate) fn first_damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
+    }
+
+    /// Sets the limits of all snapshots together. There are none yet.
+    pub(crate) fn set_snapshot_limits(&mut self, limits: SnapshotLimits) {
+        self.blocks.set_snapshot_limits(limits);
     }
 
     /// Freezes the current state for a snapshot.

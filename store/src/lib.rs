@@ -41,7 +41,7 @@ pub use error::{Corruption, Error};
 pub use files::{DiskFull, free_bytes};
 pub use format::Format;
 pub use index::panic_is_caught;
-pub use options::{Commit, Options, Progress, Stats};
+pub use options::{Commit, Options, Progress, SnapshotLimits, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 pub use reader::{QuadPosition, Reader};
 pub use snapshot::Snapshot;

@@ -15,6 +15,25 @@ pub struct Options {
     /// call [`ReadStore::pack_segments`](crate::ReadStore::pack_segments) and
     /// [`ReadStore::compact_journal`](crate::ReadStore::compact_journal). Default true.
     pub background_maintenance: bool,
+    /// What the snapshots keep of what commits change.
+    pub snapshots: SnapshotLimits,
+}
+
+/// The limits of all snapshots together. Beyond both, the oldest one ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotLimits {
+    /// The bytes of blocks kept in memory. Default 8 MiB.
+    pub memory_bytes: usize,
+    /// The bytes of blocks kept in files. Default 256 MiB.
+    pub disk_bytes: u64,
+    /// The free disk space that snapshots leave, in bytes. Default 64 MiB.
+    pub reserve_bytes: u64,
+}
+
+impl Default for SnapshotLimits {
+    fn default() -> Self {
+        Self { memory_bytes: 8 << 20, disk_bytes: 256 << 20, reserve_bytes: 64 << 20 }
+    }
 }
 
 impl Default for Options {
@@ -24,6 +43,7 @@ impl Default for Options {
             segment_bytes: 8 << 20,
             compact_bytes: 8 << 20,
             background_maintenance: true,
+            snapshots: SnapshotLimits::default(),
         }
     }
 }

@@ -113,6 +113,7 @@ pub(crate) fn catch_up(
         }
         done => done?,
     }
+    index.set_snapshot_limits(options.snapshots);
     Ok(index)
 }
 

@@ -168,16 +168,24 @@ impl Read for Snapshot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, Store};
+    use crate::{Options, SnapshotLimits, Store};
     use oxrdf::{GraphName, Literal, Term};
     use proptest::prelude::*;
     use std::collections::{BTreeMap, BTreeSet};
     use std::sync::atomic::{AtomicBool, Ordering};
     use tempfile::TempDir;
 
+    /// Opens a store whose snapshots keep little in memory.
     fn open() -> (TempDir, Store) {
+        let limits =
+            SnapshotLimits { memory_bytes: 4 << 10, reserve_bytes: 0, ..Default::default() };
+        open_with(limits)
+    }
+
+    fn open_with(snapshots: SnapshotLimits) -> (TempDir, Store) {
         let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let options = Options { snapshots, ..Options::default() };
+        let store = Store::open(dir.path(), options, &mut |_| {}).unwrap();
         (dir, store)
     }
 
@@ -407,6 +415,36 @@ mod tests {
             is_over.store(true, Ordering::Relaxed);
             assert!(seen.len() > 30, "only {} commits ran meanwhile", seen.len());
         });
+    }
+
+    #[test]
+    fn beyond_both_limits_the_oldest_snapshot_ends() {
+        let limits =
+            SnapshotLimits { memory_bytes: 4 << 10, disk_bytes: 8 << 10, reserve_bytes: 0 };
+        let (_dir, store) = open_with(limits);
+        let add = |value: u8| {
+            let insert = |t: &mut crate::Transaction<'_>| -> Result<(), Error> {
+                (0..2_000).try_for_each(|subject| t.insert(quad(subject, value).as_ref()).map(drop))
+            };
+            store.transact(insert).unwrap();
+        };
+        add(1);
+        let oldest = store.snapshot().unwrap();
+        add(2);
+        let newest = store.snapshot().unwrap();
+        let lost = oldest.for_each(&Pattern::default(), &mut |_| ControlFlow::Continue(()));
+        assert!(matches!(lost, Err(Error::SnapshotLost { .. })), "{lost:?}");
+        let count = |snapshot: &Snapshot| {
+            let mut count = 0;
+            let visit = &mut |_| {
+                count += 1;
+                ControlFlow::Continue(())
+            };
+            snapshot.for_each(&Pattern::default(), visit).unwrap();
+            count
+        };
+        assert_eq!(count(&newest), 4_000);
+        assert_eq!(count(&store.snapshot().unwrap()), 4_000);
     }
 
     #[test]

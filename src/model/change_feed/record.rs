@@ -196,7 +196,7 @@ fn find_changed_roots(
     let mut roots = BTreeMap::new();
     for (uri, known) in changed {
         let belongs = view.is_member(transaction, uri)?;
-        let new = !known || !view.is_member(transaction.prior_state(), uri)?;
+        let new = !known || !view.is_member(&transaction.prior_state(), uri)?;
         if belongs || !new {
             roots.insert(uri.clone(), ChangedRoot { belongs, new });
         }

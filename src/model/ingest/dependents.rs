@@ -78,7 +78,7 @@ pub(super) fn reject_dependents(
             for given in &dependent.mentions.given {
                 let left = providers.entry(given).or_default();
                 *left = left.saturating_sub(1);
-                if *left == 0 && !is_stored(transaction.prior_state(), given)? {
+                if *left == 0 && !is_stored(&transaction.prior_state(), given)? {
                     missing.push((given.clone(), dependent.index));
                 }
             }
@@ -114,7 +114,7 @@ fn find_new(
         let Ok(json) = json::parse(text, limits.nesting) else { continue };
         let root = &request.business_object.mapping.root;
         for uri in collect_mentions(root, index, json, namespaces).given {
-            if !is_stored(transaction.prior_state(), &uri)? {
+            if !is_stored(&transaction.prior_state(), &uri)? {
                 new.push((uri, index));
             }
         }

@@ -181,7 +181,7 @@ impl NaturalKey {
         for (uri, is_known) in self.find_affected(transaction)? {
             let after = self.read_key_uris(transaction, &uri)?;
             let before = if is_known {
-                self.read_key_uris(transaction.prior_state(), &uri)?
+                self.read_key_uris(&transaction.prior_state(), &uri)?
             } else {
                 BTreeSet::new()
             };

@@ -8,7 +8,7 @@ use crate::members;
 use crate::resource::Compiled;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::GatewayError;
-use penstock_store::{ReadStore, SubjectFilter};
+use penstock_store::{Read as _, Snapshot, SubjectFilter};
 use std::collections::BTreeSet;
 
 /// The maximum number of objects that are collected beforehand. With more, the index is not used.
@@ -32,15 +32,15 @@ pub(super) enum CandidateSource {
 impl CandidateSource {
     /// Returns a source that contains all members of a Business Object that pass `filter`.
     pub(super) fn for_filter(
-        store: &ReadStore,
+        read: &Snapshot,
         business_object: &Compiled,
         filter: Option<&Filter>,
         bounds: &SearchBudget,
     ) -> Result<Self, GatewayError> {
-        let all = members::build_member_filter(&store.read(), business_object)?;
+        let all = members::build_member_filter(read, business_object)?;
         let Some(filter) = filter else { return Ok(Self::Listing(all)) };
         let shape = &business_object.mapping.root;
-        let narrow = ClueFinder { store, budget: bounds };
+        let narrow = ClueFinder { read, budget: bounds };
         match narrow.find_clue(shape, filter)? {
             IndexClue::Set(set) => {
                 Ok(Self::Set(set.into_iter().map(NamedNode::new_unchecked).collect()))
@@ -53,34 +53,33 @@ impl CandidateSource {
         }
     }
 
-    /// Returns up to `limit` candidates after a URI. If the index lists only members, also returns the sequence of the
-    /// commit at which they were members.
+    /// Returns whether all candidates are members.
+    pub(super) fn has_only_members(&self) -> bool {
+        !matches!(self, Self::Set(_))
+    }
+
+    /// Returns up to `limit` candidates after a URI.
     pub(super) fn list_after(
         &self,
-        store: &ReadStore,
+        read: &Snapshot,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<(Vec<NamedNode>, Option<u64>), GatewayError> {
+    ) -> Result<Vec<NamedNode>, GatewayError> {
         match self {
             Self::Set(all) => {
                 let from =
                     all.partition_point(|uri| after.is_some_and(|after| uri.as_str() <= after));
-                Ok((all.iter().skip(from).take(limit).cloned().collect(), None))
+                Ok(all.iter().skip(from).take(limit).cloned().collect())
             }
-            Self::Listing(filter) => {
-                let (uris, seen) = store.list_subjects(filter, after, limit)?;
-                Ok((uris, Some(seen)))
-            }
+            Self::Listing(filter) => Ok(read.list_subjects(filter, after, limit)?),
             // The first candidates of all listings are among the first of each.
             Self::Merged(filters) => {
-                let (mut merged, mut oldest) = (BTreeSet::new(), u64::MAX);
+                let mut merged = BTreeSet::new();
                 for filter in filters {
-                    let (uris, seen) = store.list_subjects(filter, after, limit)?;
+                    let uris = read.list_subjects(filter, after, limit)?;
                     merged.extend(uris.into_iter().map(NamedNode::into_string));
-                    oldest = oldest.min(seen);
                 }
-                let uris = merged.into_iter().take(limit).map(NamedNode::new_unchecked);
-                Ok((uris.collect(), Some(oldest)))
+                Ok(merged.into_iter().take(limit).map(NamedNode::new_unchecked).collect())
             }
         }
     }
@@ -110,7 +109,7 @@ impl WithConditions for SubjectFilter {
 }
 
 struct ClueFinder<'n> {
-    store: &'n ReadStore,
+    read: &'n Snapshot,
     budget: &'n SearchBudget,
 }
 
@@ -224,8 +223,7 @@ impl ClueFinder<'_> {
             let mut after: Option<String> = None;
             loop {
                 self.budget.check_time()?;
-                let (page, _) =
-                    self.store.list_subjects(&filter, after.as_deref(), LISTED_PER_PAGE)?;
+                let page = self.read.list_subjects(&filter, after.as_deref(), LISTED_PER_PAGE)?;
                 let is_last = page.len() < LISTED_PER_PAGE;
                 gathered.extend(page.into_iter().map(NamedNode::into_string));
                 if gathered.len() > MAX_COLLECTED_OBJECTS {
@@ -263,11 +261,11 @@ fn clue_for_links<'v>(
 /// Returns the objects, members or not, that refer to one of `uris` with a property. `None` if there are more than
 /// [`MAX_COLLECTED_OBJECTS`].
 pub(super) fn find_subjects_linking_to(
-    store: &ReadStore,
+    read: &Snapshot,
     bounds: &SearchBudget,
     predicate: &NamedNode,
     uris: &BTreeSet<String>,
 ) -> Result<Option<BTreeSet<String>>, GatewayError> {
-    ClueFinder { store, budget: bounds }
+    ClueFinder { read, budget: bounds }
         .collect_subjects(uris.iter().map(|uri| vec![link_condition(predicate, uri)]))
 }

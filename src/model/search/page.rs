@@ -9,13 +9,13 @@ use crate::resource::Compiled;
 use crate::view::{FieldValues, NestingPath};
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
-use penstock_store::{ReadStore, Reader};
+use penstock_store::Snapshot;
 use std::collections::BTreeSet;
 
 /// The maximum number of candidates that are listed at a time.
 const MAX_LISTED_CANDIDATES: usize = 1_000;
-/// The number of candidates read with one reader. Commits wait for a reader.
-const CANDIDATES_PER_READER: usize = 32;
+/// The minimum number of candidates that are listed at a time.
+const MIN_LISTED_CANDIDATES: usize = 32;
 
 /// The parameters of a search.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,7 +55,7 @@ pub struct FoundObject {
 /// - `ErrorClass::Malformed` if the cursor does not fit it
 /// - `ErrorClass::TooLarge` if the search would examine more than the bounds allow
 pub fn find_page(
-    store: &ReadStore,
+    read: &Snapshot,
     business_object: &Compiled,
     search: &Search<'_>,
     bounds: &SearchBudget,
@@ -65,7 +65,7 @@ pub fn find_page(
     let after =
         search.after.map(|cursor| ListPosition::from_cursor(cursor, shape, search.order, kind));
     let after = after.transpose()?;
-    let run = PageSearch::new(store, business_object, search.filter, bounds)?;
+    let run = PageSearch::new(read, business_object, search.filter, bounds)?;
     let mut places = if kind.is_none() && !search.order.descending {
         run.list_ascending(
             search.order,
@@ -89,12 +89,12 @@ pub fn find_page(
 /// # Errors
 /// As [`find_page`].
 pub fn count_objects(
-    store: &ReadStore,
+    read: &Snapshot,
     business_object: &Compiled,
     filter: Option<&Filter>,
     bounds: &SearchBudget,
 ) -> Result<u64, GatewayError> {
-    let run = PageSearch::new(store, business_object, filter, bounds)?;
+    let run = PageSearch::new(read, business_object, filter, bounds)?;
     let mut count = 0;
     run.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |_| {
         count += 1;
@@ -105,25 +105,19 @@ pub fn count_objects(
 
 /// A running search.
 struct PageSearch<'r> {
-    store: &'r ReadStore,
+    read: &'r Snapshot,
     business_object: &'r Compiled,
     source: CandidateSource,
     matcher: Option<(Matcher, RequiredQuads)>,
     budget: &'r SearchBudget,
 }
 
-/// The function that is called with each object that passes. It returns whether to continue.
-type PassedCallback<'v> = dyn FnMut(PassedObject<'_>) -> Result<bool, GatewayError> + 'v;
-
-/// An object that passes, and the reader with which it was tested.
-struct PassedObject<'p> {
-    uri: &'p NamedNode,
-    read: &'p Reader<'p>,
-}
+/// The function that is called with the URI of each object that passes. It returns whether to continue.
+type PassedCallback<'v> = dyn FnMut(&NamedNode) -> Result<bool, GatewayError> + 'v;
 
 impl<'r> PageSearch<'r> {
     fn new(
-        store: &'r ReadStore,
+        read: &'r Snapshot,
         business_object: &'r Compiled,
         filter: Option<&Filter>,
         bounds: &'r SearchBudget,
@@ -134,8 +128,8 @@ impl<'r> PageSearch<'r> {
             let needs = RequiredQuads::for_fields(shape, &matcher.own_fields());
             (matcher, needs)
         });
-        let source = CandidateSource::for_filter(store, business_object, filter, bounds)?;
-        Ok(Self { store, business_object, source, matcher, budget: bounds })
+        let source = CandidateSource::for_filter(read, business_object, filter, bounds)?;
+        Ok(Self { read, business_object, source, matcher, budget: bounds })
     }
 
     /// Returns the first `limit` objects that pass, by URI.
@@ -149,8 +143,8 @@ impl<'r> PageSearch<'r> {
         if limit == 0 {
             return Ok(places);
         }
-        self.for_each_passing(after, limit, &mut |passed| {
-            places.push(ListPosition::at_value(order, None, None, passed.uri.as_str()));
+        self.for_each_passing(after, limit, &mut |uri| {
+            places.push(ListPosition::at_value(order, None, None, uri.as_str()));
             Ok(places.len() < limit)
         })?;
         Ok(places)
@@ -168,11 +162,11 @@ impl<'r> PageSearch<'r> {
         let shape = &self.business_object.mapping.root;
         let needs = RequiredQuads::for_fields(shape, &order.field.into_iter().collect());
         let mut first: BTreeSet<ListPosition> = BTreeSet::new();
-        self.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |passed| {
-            let uri = passed.uri.as_str();
+        self.for_each_passing(None, MAX_LISTED_CANDIDATES, &mut |found| {
+            let uri = found.as_str();
             let place = match (order.field, kind) {
                 (Some(field), Some(kind)) => {
-                    let quads = self.new_tested(passed.read, passed.uri).read_quads(&needs)?;
+                    let quads = self.new_tested(found).read_quads(&needs)?;
                     let (_, property) = find_property(shape, field)?;
                     let values =
                         FieldValues::from_quads(shape, &quads).collect_shown(field, property);
@@ -193,13 +187,9 @@ impl<'r> PageSearch<'r> {
         Ok(first.into_iter().collect())
     }
 
-    fn new_tested<'t>(
-        &'t self,
-        read: &'t Reader<'t>,
-        uri: &'t NamedNode,
-    ) -> TestedObject<'t, Reader<'t>> {
+    fn new_tested<'t>(&'t self, uri: &'t NamedNode) -> TestedObject<'t, Snapshot> {
         TestedObject {
-            read,
+            read: self.read,
             shape: &self.business_object.mapping.root,
             path: NestingPath { uri, above: None },
             budget: self.budget,
@@ -214,28 +204,23 @@ impl<'r> PageSearch<'r> {
         wanted: usize,
         visit: &mut PassedCallback<'_>,
     ) -> Result<(), GatewayError> {
-        let mut limit = wanted.clamp(CANDIDATES_PER_READER, MAX_LISTED_CANDIDATES);
+        let mut limit = wanted.clamp(MIN_LISTED_CANDIDATES, MAX_LISTED_CANDIDATES);
         loop {
             self.budget.check_time()?;
-            let (uris, seen) = self.source.list_after(self.store, after.as_deref(), limit)?;
-            for chunk in uris.chunks(CANDIDATES_PER_READER) {
-                self.budget.count_examined(chunk.len())?;
-                // A new reader for each chunk, so that commits do not wait for the whole page.
-                let read = self.store.read();
-                let are_members = seen == Some(read.sequence());
-                for uri in chunk {
-                    if !are_members && !members::is_member(&read, self.business_object, uri)? {
-                        continue;
-                    }
-                    let passes = match &self.matcher {
+            let uris = self.source.list_after(self.read, after.as_deref(), limit)?;
+            for uri in &uris {
+                self.budget.count_examined(1)?;
+                let is_member = self.source.has_only_members()
+                    || members::is_member(self.read, self.business_object, uri)?;
+                let passes = is_member
+                    && match &self.matcher {
                         Some((matcher, needs)) => {
-                            self.new_tested(&read, uri).passes_filter(matcher, needs)?
+                            self.new_tested(uri).passes_filter(matcher, needs)?
                         }
                         None => true,
                     };
-                    if passes && !visit(PassedObject { uri, read: &read })? {
-                        return Ok(());
-                    }
+                if passes && !visit(uri)? {
+                    return Ok(());
                 }
             }
             match uris.into_iter().last() {

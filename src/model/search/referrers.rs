@@ -9,7 +9,7 @@ use crate::view::find_owning_field;
 use oxrdf::{NamedNode, NamedNodeRef, Term};
 use penstock_base::cursor::encode_cursor;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Pattern, Read, ReadStore};
+use penstock_store::{Pattern, Read, Snapshot};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub struct ReferenceFilter<'t> {
 /// - `ErrorClass::Malformed` if this listing did not return the cursor
 /// - `ErrorClass::TooLarge` if the search would examine more than the bounds allow
 pub fn find_referrers(
-    store: &ReadStore,
+    read: &Snapshot,
     business_objects: &[Arc<Compiled>],
     uri: &NamedNode,
     filter: ReferenceFilter<'_>,
@@ -69,7 +69,7 @@ pub fn find_referrers(
     };
     let mut business_objects: Vec<_> = business_objects.iter().collect();
     business_objects.sort_unstable_by(|a, b| a.object.id.cmp(&b.object.id));
-    let mut run = ReferrerSearch { store, budget: bounds, target: uri, known: HashMap::new() };
+    let mut run = ReferrerSearch { read, budget: bounds, target: uri, known: HashMap::new() };
     let (mut found, wanted) = (Vec::new(), limit.saturating_add(1));
     for business_object in business_objects {
         let id = business_object.object.id.as_str();
@@ -102,7 +102,7 @@ pub fn find_referrers(
 }
 
 struct ReferrerSearch<'r> {
-    store: &'r ReadStore,
+    read: &'r Snapshot,
     budget: &'r SearchBudget,
     target: &'r NamedNode,
     /// For each property: whether some object has the target as a value of it.
@@ -182,7 +182,7 @@ impl ReferrerSearch<'_> {
             object: Some(Term::from(self.target.clone())),
             ..Pattern::default()
         };
-        let holds = self.store.read().any(&pattern)?;
+        let holds = self.read.any(&pattern)?;
         self.known.insert(predicate.clone(), holds);
         Ok(holds)
     }
@@ -199,7 +199,7 @@ impl ReferrerSearch<'_> {
         let mut ends = BTreeSet::from([self.target.as_str().to_owned()]);
         for step @ Step { predicate, .. } in nested.iter().rev() {
             ends.retain(|end| step.owns_value(end));
-            let above = find_subjects_linking_to(self.store, self.budget, predicate, &ends)?;
+            let above = find_subjects_linking_to(self.read, self.budget, predicate, &ends)?;
             ends = above.ok_or_else(|| {
                 GatewayError::new(
                     ErrorClass::TooLarge,
@@ -214,13 +214,13 @@ impl ReferrerSearch<'_> {
         ends.retain(|end| first.owns_value(end));
         let mut found = BTreeSet::new();
         for end in &ends {
-            let mut filter = members::build_member_filter(&self.store.read(), business_object)?;
+            let mut filter = members::build_member_filter(self.read, business_object)?;
             filter.having.push((first.predicate.clone(), NamedNode::new_unchecked(end).into()));
             let mut from = after.cloned();
             let mut listed = 0;
             while listed < wanted {
                 let limit = (wanted - listed).min(MAX_LISTED_OBJECTS);
-                let (uris, _) = self.store.list_subjects(&filter, from.as_deref(), limit)?;
+                let uris = self.read.list_subjects(&filter, from.as_deref(), limit)?;
                 self.budget.count_examined(uris.len())?;
                 listed += uris.len();
                 let is_last = uris.len() < limit;

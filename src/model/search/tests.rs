@@ -54,7 +54,13 @@ impl Fixture {
         let (mut found, mut after) = (Vec::new(), None::<String>);
         loop {
             let search = Search { filter: Some(filter), order, after: after.as_deref(), limit };
-            let page = find_page(&self.store, &self.business_object, &search, &bounds()).unwrap();
+            let page = find_page(
+                &self.store.snapshot().unwrap(),
+                &self.business_object,
+                &search,
+                &bounds(),
+            )
+            .unwrap();
             assert!(page.found.len() == limit || !page.more);
             after = page.found.last().map(|found| found.cursor.clone());
             found.extend(page.found.into_iter().map(|found| found.uri.into_string()));
@@ -213,7 +219,7 @@ proptest! {
             let found = fixture.search(&filter, Order::default(), limit);
             prop_assert_eq!(&found, &expected, "{:?}", filter);
             let bo = &fixture.business_object;
-            let counted = count_objects(&fixture.store, bo, Some(&filter), &bounds()).unwrap();
+            let counted = count_objects(&fixture.store.snapshot().unwrap(), bo, Some(&filter), &bounds()).unwrap();
             prop_assert_eq!(counted, expected.len() as u64);
             let mut reversed = expected.clone();
             reversed.reverse();
@@ -278,7 +284,7 @@ proptest! {
             loop {
                 let uri = NamedNode::new_unchecked(&target);
                 let page = find_referrers(
-                    &fixture.store, &bos, &uri, ReferenceFilter::default(), after.as_deref(), limit, &bounds(),
+                    &fixture.store.snapshot().unwrap(), &bos, &uri, ReferenceFilter::default(), after.as_deref(), limit, &bounds(),
                 ).unwrap();
                 after = page.found.last().map(|found| found.cursor.clone());
                 found.extend(page.found.into_iter().map(|one| (one.path, one.uri.into_string())));
@@ -296,7 +302,8 @@ fn errors_name_what_does_not_fit() {
     let fixture = fixture_with(&json!([{"uri": "urn:r:1", "n": 1}, {"uri": "urn:r:2", "s": "x"}]));
     let shape = &fixture.business_object.mapping.root;
     let fails = |search: &Search<'_>, bounds: &SearchBudget| {
-        find_page(&fixture.store, &fixture.business_object, search, bounds).unwrap_err()
+        find_page(&fixture.store.snapshot().unwrap(), &fixture.business_object, search, bounds)
+            .unwrap_err()
     };
     let number = Filter::for_field(shape, &["n"], ValueTest::Before("x".into())).unwrap();
     let search = |filter| Search { filter: Some(filter), limit: 1, ..Search::default() };

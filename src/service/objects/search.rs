@@ -15,7 +15,7 @@ use penstock_model::search::{
     SearchPage,
 };
 use penstock_model::view::{self, FieldValues};
-use penstock_store::{Read as _, SubjectQuads};
+use penstock_store::{Read as _, Snapshot, SubjectQuads};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -66,15 +66,21 @@ pub async fn search_objects(
         let _permit = permit;
         let search =
             Search { filter: filter.as_ref(), after: after.as_deref(), limit, ..Search::default() };
-        let page = search::find_page(&store, &business_object, &search, &new_budget())?;
+        let snapshot = store.snapshot()?;
+        let page = search::find_page(&snapshot, &business_object, &search, &new_budget())?;
         let mapping = &business_object.mapping;
         let mut quads = SubjectQuads::default();
         let views = page.found.iter().map(|FoundObject { uri, .. }| {
-            // A new reader for each object, so that commits do not wait for the page.
-            let read = store.read();
-            read.read_subject(uri.as_ref().into(), &mut quads)?;
+            snapshot.read_subject(uri.as_ref().into(), &mut quads)?;
             let mut json = Vec::new();
-            view::render_subject(&read, &mapping.root, uri, &quads, &mut json, &mut Vec::new())?;
+            view::render_subject(
+                &snapshot,
+                &mapping.root,
+                uri,
+                &quads,
+                &mut json,
+                &mut Vec::new(),
+            )?;
             let label =
                 view::find_label(mapping, &FieldValues::from_subject(&mapping.root, &quads));
             Ok(ObjectView { json, label })
@@ -137,8 +143,8 @@ fn collect_details(gateway: &Gateway, uri: NamedNode) -> Result<ObjectDetails, G
     let all = gateway.catalogue.list();
     let (mut business_objects, mut json, mut warnings) = (Vec::new(), None, Vec::new());
     let mut label = None;
+    let read = gateway.store.snapshot()?;
     let turtle = {
-        let read = gateway.store.read();
         let quads = read.quads_about(&NamedOrBlankNode::from(uri.clone()))?;
         if quads.is_empty() {
             return Err(GatewayError::new(
@@ -160,7 +166,7 @@ fn collect_details(gateway: &Gateway, uri: NamedNode) -> Result<ObjectDetails, G
         }
         rdf::write_triples(Format::Turtle, &quads)?
     };
-    let referrers = match find_referrers(gateway, &all, &uri) {
+    let referrers = match find_referrers(&read, &all, &uri) {
         Err(error) if error.class != ErrorClass::TooLarge => return Err(error),
         found => found,
     };
@@ -179,19 +185,19 @@ fn collect_details(gateway: &Gateway, uri: NamedNode) -> Result<ObjectDetails, G
 
 /// Finds the first other objects that refer to an object.
 fn find_referrers(
-    gateway: &Gateway,
+    read: &Snapshot,
     all: &[Arc<Compiled>],
     uri: &NamedNode,
 ) -> Result<ReferringObjects, GatewayError> {
     let (filter, budget) = (ReferenceFilter::default(), new_budget());
     let ReferrersPage { found, more } =
-        search::find_referrers(&gateway.store, all, uri, filter, None, MAX_REFERRERS, &budget)?;
+        search::find_referrers(read, all, uri, filter, None, MAX_REFERRERS, &budget)?;
     let mut quads = SubjectQuads::default();
     // The object's own view contains its URI, which is not a reference.
     let others = found.into_iter().filter(|referrer| referrer.uri != *uri);
     let found = others.map(|referrer| {
         let mapping = &referrer.business_object.mapping;
-        gateway.store.read().read_subject(referrer.uri.as_ref().into(), &mut quads)?;
+        read.read_subject(referrer.uri.as_ref().into(), &mut quads)?;
         let label = view::find_label(mapping, &FieldValues::from_subject(&mapping.root, &quads));
         Ok((referrer, label))
     });

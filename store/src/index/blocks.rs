@@ -13,8 +13,8 @@ use super::engine::{Engine, entry_checksum};
 use super::images::{self, Image, NewImages};
 use super::packing::{Packer, Unpacker};
 use super::preserved::{OpenSnapshots, PreservedBlocks};
-use crate::Error;
 use crate::steps::WriterSteps;
+use crate::{Error, SnapshotLimits};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
@@ -65,7 +65,7 @@ impl Blocks {
             deleted: BTreeMap::new(),
             clean: Mutex::default(),
             unpacker: Unpacker::default(),
-            snapshots: OpenSnapshots::default(),
+            snapshots: OpenSnapshots::new(SnapshotLimits::default()),
         }
     }
 
@@ -79,6 +79,11 @@ impl Blocks {
         (self.dirty, self.deleted) = Default::default();
         self.clean = Mutex::default();
         self.dirty_bytes = 0;
+    }
+
+    /// Sets the limits of all snapshots together.
+    pub(super) fn set_snapshot_limits(&mut self, limits: SnapshotLimits) {
+        self.snapshots = OpenSnapshots::new(limits);
     }
 
     /// Begins to preserve blocks for a snapshot of the current state.

@@ -2,25 +2,21 @@
 //!
 //! A block is preserved before its first change after the snapshot. It then stands for its range of keys, however the
 //! index splits and joins blocks there later. Outside of these ranges the index still has the blocks of the snapshot.
-//! Blocks that take too much memory are written to a file, which is deleted with the snapshot.
+//! If all snapshots take too much memory, the blocks of one are written to a file, which is deleted with the snapshot. If
+//! the files take too much, the oldest snapshot ends.
 //!
 //! Invariant: a changed block of the index covers only keys that preserved blocks cover. A block is preserved unless its
 //! name is covered. Splitting a block keeps its range, and joining changes both.
 use super::block::Block;
 use super::clean::{Name, covers_key};
 use super::key::tree;
-use crate::{Error, files};
+use crate::{Error, SnapshotLimits, files};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-
-/// The bytes of blocks that a snapshot keeps in memory.
-const MAX_MEMORY_BYTES: usize = if cfg!(test) { 4 << 10 } else { 2 << 20 };
-/// Free disk space that a snapshot leaves to the journal and the index, in bytes.
-const SPACE_RESERVE_BYTES: u64 = 32 << 20;
 
 /// The preserved blocks of one snapshot.
 #[derive(Debug)]
@@ -53,16 +49,23 @@ struct BlockFile {
     length: u64,
 }
 
-/// The snapshots for which changed blocks are preserved.
-#[derive(Debug, Default)]
-pub(super) struct OpenSnapshots(Mutex<Vec<Weak<PreservedBlocks>>>);
+/// The snapshots for which changed blocks are preserved, the oldest first.
+#[derive(Debug)]
+pub(super) struct OpenSnapshots {
+    open: Mutex<Vec<Weak<PreservedBlocks>>>,
+    limits: SnapshotLimits,
+}
 
 impl OpenSnapshots {
+    pub(super) fn new(limits: SnapshotLimits) -> Self {
+        Self { open: Mutex::default(), limits }
+    }
+
     /// Preserves blocks for a snapshot of the current state, as long as it exists. No commit is being applied.
     pub(super) fn open(&self, folder: &Path) -> Arc<PreservedBlocks> {
         let snapshot =
             Arc::new(PreservedBlocks { folder: folder.to_owned(), state: Mutex::default() });
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|other| other.strong_count() > 0);
         open.push(Arc::downgrade(&snapshot));
         snapshot
@@ -70,33 +73,48 @@ impl OpenSnapshots {
 
     /// Preserves a block that is about to be changed.
     pub(super) fn preserve(&mut self, name: &Name, block: &Arc<Block>) {
-        let open = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for snapshot in open.iter().filter_map(Weak::upgrade) {
-            snapshot.preserve(name, block);
+        let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if open.is_empty() {
+            return;
         }
+        let open: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
+        let mut is_kept = false;
+        for snapshot in &open {
+            is_kept |= snapshot.lock().preserve(name, block);
+        }
+        if is_kept {
+            enforce_limits(&open, self.limits);
+        }
+    }
+}
+
+/// Writes blocks to files, and ends the oldest snapshots, until all of them together respect the limits.
+fn enforce_limits(open: &[Arc<PreservedBlocks>], limits: SnapshotLimits) {
+    loop {
+        let memory = |snapshot: &&Arc<PreservedBlocks>| snapshot.lock().memory_bytes;
+        if open.iter().map(|snapshot| memory(&snapshot)).sum::<usize>() <= limits.memory_bytes {
+            return;
+        }
+        let Some(largest) = open.iter().max_by_key(memory) else { return };
+        let on_disk: u64 = open.iter().map(|snapshot| snapshot.lock().file_bytes()).sum();
+        let left = limits.disk_bytes.saturating_sub(on_disk);
+        let written = largest.lock().write_to_file(&largest.folder, left, limits.reserve_bytes);
+        let Err(cause) = written else { continue };
+        // A commit never fails because of a snapshot.
+        let Some(oldest) = open.iter().find(|snapshot| snapshot.lock().lost_cause.is_none()) else {
+            return;
+        };
+        tracing::warn!(
+            cause,
+            "The oldest snapshot of the store ended, because what commits changed since then takes too much space."
+        );
+        oldest.lock().end(cause);
     }
 }
 
 impl PreservedBlocks {
     fn lock(&self) -> MutexGuard<'_, PreservedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn preserve(&self, name: &Name, block: &Arc<Block>) {
-        let mut state = self.lock();
-        if state.lost_cause.is_some() || state.find(Bound::Included(name), name).is_some() {
-            return;
-        }
-        state.memory_bytes += name.len() + block.memory_bytes();
-        state.blocks.insert(name.clone(), PreservedBlock::InMemory(block.clone()));
-        if state.memory_bytes > MAX_MEMORY_BYTES
-            && let Err(error) = state.write_to_file(&self.folder)
-        {
-            // A commit never fails because of a snapshot.
-            tracing::warn!(cause = %error, "A snapshot ends early, because its blocks cannot be kept.");
-            *state =
-                PreservedState { lost_cause: Some(error.to_string()), ..PreservedState::default() };
-        }
     }
 
     /// Returns the preserved block with the greatest name within `upper`, which is a bound at `key`, if it covers the
@@ -121,6 +139,25 @@ impl PreservedBlocks {
 }
 
 impl PreservedState {
+    /// Preserves a block unless its keys are covered. Returns whether it did.
+    fn preserve(&mut self, name: &Name, block: &Arc<Block>) -> bool {
+        if self.lost_cause.is_some() || self.find(Bound::Included(name), name).is_some() {
+            return false;
+        }
+        self.memory_bytes += name.len() + block.memory_bytes();
+        self.blocks.insert(name.clone(), PreservedBlock::InMemory(block.clone()));
+        true
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.length)
+    }
+
+    /// Ends the snapshot: its reads fail from now on.
+    fn end(&mut self, cause: String) {
+        *self = Self { lost_cause: Some(cause), ..Self::default() };
+    }
+
     fn check_complete(&self) -> Result<(), Error> {
         match &self.lost_cause {
             Some(cause) => Err(Error::SnapshotLost { cause: cause.clone() }),
@@ -155,18 +192,23 @@ impl PreservedState {
         Ok(Arc::new(block.ok_or_else(|| super::damaged_entry("the preserved block", name))?))
     }
 
-    /// Writes the blocks in memory to the file.
-    fn write_to_file(&mut self, folder: &Path) -> Result<(), Error> {
+    /// Writes the blocks in memory to the file. It may grow by `most` bytes, and leaves `reserve` bytes of the disk free.
+    fn write_to_file(&mut self, folder: &Path, most: u64, reserve: u64) -> Result<(), String> {
+        let bytes = self.memory_bytes as u64;
+        if bytes > most {
+            return Err(format!("{bytes} bytes more would exceed the limit of all files"));
+        }
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(BlockFile::create(folder)?),
+            None => self.file.insert(BlockFile::create(folder).map_err(|error| error.to_string())?),
         };
-        let needed = self.memory_bytes as u64 + SPACE_RESERVE_BYTES;
+        let needed = bytes.saturating_add(reserve);
         let free = files::free_bytes(folder)
-            .map_err(files::io_error("checking the free disk space of", folder))?;
+            .map_err(|error| format!("checking the free disk space failed: {error}"))?;
         if free < needed {
-            let full = files::DiskFull { needed, free }.into();
-            return Err(files::io_error("writing", &file.path)(full));
+            return Err(format!(
+                "{needed} bytes of free disk space are needed, and {free} are free"
+            ));
         }
         let mut bytes = Vec::new();
         let start = file.length;
@@ -181,7 +223,7 @@ impl PreservedState {
             };
         }
         files::write_at(&file.file, &file.path, &bytes, start)
-            .map_err(files::io_error("writing", &file.path))?;
+            .map_err(|error| format!("writing {} failed: {error}", file.path.display()))?;
         file.length += bytes.len() as u64;
         self.memory_bytes = 0;
         Ok(())

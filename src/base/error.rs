@@ -170,7 +170,7 @@ impl From<penstock_store::Error> for GatewayError {
                     "the store refuses changes because a write to the disk failed or its index is damaged; it reopens automatically when the disk accepts writes again, and the gateway's log has the cause",
                 )
             }
-            Error::FormatRaised => {
+            Error::FormatRaised | Error::SnapshotLost { .. } => {
                 Self::new(ErrorClass::Unavailable(Duration::from_secs(1)), error.to_string())
             }
             Error::Reopening => Self::new(

@@ -47,9 +47,8 @@ pub(super) fn build_command() -> Command {
         .arg(format_option())
         .arg(graph_option("Only this graph, or `default`; required for ttl, nt and rdf, which hold one graph"))
         .after_help(
-            "The default format is N-Quads. Each subject is written completely, as of one moment. While commits \
-             continue, different subjects may be of different moments; penstock backup has a snapshot of one \
-             moment. Documents (Business Objects, accounts, the queue) are not RDF and not part of a dump.\n\nExamples:\n  \
+            "The default format is N-Quads. The graph is written as it is after one commit, while others continue. \
+             Documents (Business Objects, accounts, the queue) are not RDF and not part of a dump.\n\nExamples:\n  \
              penstock dump all.nq.zst --service.data-dir=data\n  \
              penstock dump --format ttl --graph https://plant.example/pumps/ | less",
         )

@@ -45,6 +45,8 @@ pub(super) fn build_settings(
             history: values.get_count("service.limits.history"),
             rejected_bytes: values.get_number("service.limits.rejected.bytes"),
             rejected_age: values.get_duration("service.limits.rejected.age"),
+            snapshot_memory_bytes: values.get_count("service.limits.snapshot.memory"),
+            snapshot_disk_bytes: values.get_number("service.limits.snapshot.disk"),
             audit: values.get_count("service.limits.audit"),
             graphql: GraphqlLimits {
                 depth: values.get_count("service.limits.graphql.depth"),

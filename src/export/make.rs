@@ -17,6 +17,7 @@ use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_store::{Error, Read, Snapshot, Transaction};
 use sha2::{Digest, Sha256};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use uuid::Uuid;
@@ -164,7 +165,7 @@ pub(super) fn create_full_export(
         && !has_pending_changes
         && !inner.queue.may_have_objects(targets, name)?
     {
-        let reason = render::explain_no_members(&builder.snapshot, business_object)?;
+        let reason = render::explain_no_members(&*builder.snapshot.borrow(), business_object)?;
         // No consumer has an object of this Business Object, so there is nothing to report. Once there are
         // objects, each target still gets a full export first.
         commit::<_, GatewayError>(store, by.check, |t| {
@@ -271,8 +272,10 @@ fn view_digest(business_object: &Compiled) -> String {
 /// An export that is being created. Its files are removed unless it is queued.
 pub(super) struct ExportBuilder<'a> {
     inner: &'a Inner,
+    /// The instance of the store's index that the export is rendered from.
+    instance: u64,
     /// What the export shows.
-    snapshot: Snapshot,
+    snapshot: RefCell<Snapshot>,
     business_object: &'a Compiled,
     targets: Vec<QueueTarget>,
     started_at: Stamp,
@@ -312,7 +315,8 @@ impl<'a> ExportBuilder<'a> {
         };
         Ok(Self {
             inner,
-            snapshot,
+            instance: snapshot.instance(),
+            snapshot: RefCell::new(snapshot),
             business_object,
             targets: targets.iter().map(to).collect(),
             started_at,
@@ -325,6 +329,7 @@ impl<'a> ExportBuilder<'a> {
 
     pub(super) fn new_rendering(&self) -> Rendering<'_> {
         Rendering {
+            store: &self.inner.queue.store,
             snapshot: &self.snapshot,
             business_object: self.business_object,
             source: &self.source,
@@ -367,11 +372,7 @@ impl<'a> ExportBuilder<'a> {
     /// Fails if the store was reopened since rendering started, because the reopening may have cut off the
     /// data.
     fn check_instance(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
-        if transaction.instance() == self.snapshot.instance() {
-            Ok(())
-        } else {
-            Err(Error::Reopening)
-        }
+        if transaction.instance() == self.instance { Ok(()) } else { Err(Error::Reopening) }
     }
 
     /// Queues the files in the order they were added.

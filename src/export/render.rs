@@ -11,7 +11,8 @@ use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
-use penstock_store::{ListedSubject, Pattern, Read, Snapshot, SubjectQuads};
+use penstock_store::{ListedSubject, Pattern, Read, ReadStore, Snapshot, SubjectQuads};
+use std::cell::RefCell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,9 @@ const SPACE_CHECK_BYTES: u64 = 4 << 20;
 /// The inputs of rendering, and the flag that cancels it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering<'a> {
-    pub(super) snapshot: &'a Snapshot,
+    pub(super) store: &'a ReadStore,
+    /// What the files show, as long as the store can keep it; then the newest state.
+    pub(super) snapshot: &'a RefCell<Snapshot>,
     pub(super) business_object: &'a Compiled,
     /// What the metadata of the files has in common.
     pub(super) source: &'a MetadataSource<'a>,
@@ -67,6 +70,13 @@ struct RenderedFile {
     omitted_warnings: u64,
 }
 
+/// The files of changed members and of removed objects, if there are any.
+#[derive(Default)]
+struct ChangedFiles {
+    changed: Option<RenderedFile>,
+    removed: Option<RenderedFile>,
+}
+
 /// The rendered objects.
 #[derive(Debug)]
 pub(super) struct Rendered {
@@ -95,20 +105,46 @@ impl Rendering<'_> {
         let mut after: Option<NamedNode> = None;
         loop {
             self.check_not_stopping()?;
-            let from = after.as_ref().map(NamedNode::as_str);
-            let page = members::list_members_to_read(
-                self.snapshot,
-                self.business_object,
-                from,
-                URIS_PER_PAGE,
-            )?;
-            for one in &page {
-                self.render_object(&mut file, RenderItem::Listed(one))?;
+            match self.renew_if_lost(self.render_members(&mut file, &mut after))? {
+                Ok(0) => return file.finish(),
+                Ok(_) => {}
+                Err(warning) => file.add_warning(&warning),
             }
-            match page.into_iter().last() {
-                Some(last) => after = Some(last.iri),
-                None => return file.finish(),
+        }
+    }
+
+    /// Renders a page of members after a URI, which is updated to the last one rendered. Returns how many were listed.
+    fn render_members(
+        &self,
+        file: &mut RenderedFile,
+        after: &mut Option<NamedNode>,
+    ) -> Result<usize, GatewayError> {
+        let from = after.as_ref().map(NamedNode::as_str);
+        let (snapshot, business_object) = (self.snapshot.borrow(), self.business_object);
+        let page = members::list_members_to_read(&snapshot, business_object, from, URIS_PER_PAGE)?;
+        for one in &page {
+            self.render_object(&snapshot, file, RenderItem::Listed(one))?;
+            *after = Some(one.iri.clone());
+        }
+        Ok(page.len())
+    }
+
+    /// Passes on the result of a read. If it failed because the state could not be kept, takes a new snapshot and returns
+    /// a warning about it: the read is to be repeated.
+    fn renew_if_lost<T>(
+        &self,
+        read: Result<T, GatewayError>,
+    ) -> Result<Result<T, String>, GatewayError> {
+        let lost = self.snapshot.borrow().lost_cause();
+        match (read, lost) {
+            (Err(error), Some(cause)) if matches!(error.class, ErrorClass::Unavailable(_)) => {
+                self.snapshot.replace(self.store.snapshot()?);
+                Ok(Err(format!(
+                    "commits changed so much meanwhile that the state of one commit could not be kept ({cause}); the \
+                     objects that follow show later commits too"
+                )))
             }
+            (read, _) => read.map(Ok),
         }
     }
 
@@ -122,49 +158,59 @@ impl Rendering<'_> {
         objects: &[RenderOutput],
         removed: &[RenderOutput],
     ) -> Result<(Option<Rendered>, Option<Rendered>), GatewayError> {
-        let id = self.business_object.object.id.as_str();
-        let (mut changed_file, mut removed_file): (Option<RenderedFile>, Option<RenderedFile>) =
-            (None, None);
+        let mut files = ChangedFiles::default();
         let mut after: Option<String> = None;
         loop {
             self.check_not_stopping()?;
-            let page = change_feed::list_changed(
-                self.snapshot,
-                id,
-                generation,
-                after.as_deref(),
-                URIS_PER_PAGE,
-            )?;
-            for ChangedObject { uri, new_at } in &page {
-                let uri = NamedNode::new_unchecked(uri);
-                let file = match &mut changed_file {
-                    Some(file) => file,
-                    // If no object is written to the file, it is removed later.
-                    none => none.insert(RenderedFile::create(objects, self)?),
-                };
-                if self.render_object(file, RenderItem::Changed(&uri))? || *new_at == Some(exports)
-                {
-                    continue;
+            let outputs = [objects, removed];
+            let page = self.render_changed(&mut files, outputs, generation, exports, &mut after);
+            match self.renew_if_lost(page)? {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(warning) => {
+                    for file in files.changed.iter_mut().chain(&mut files.removed) {
+                        file.add_warning(&warning);
+                    }
                 }
-                let file = match &mut removed_file {
-                    Some(file) => file,
-                    none => none.insert(RenderedFile::create(removed, self)?),
-                };
-                file.append_removed(&uri)?;
-            }
-            match page.into_iter().last() {
-                Some(last) => after = Some(last.uri),
-                None => break,
             }
         }
-        let changed_file = changed_file.map(RenderedFile::finish).transpose()?;
-        let removed_file = removed_file.map(RenderedFile::finish).transpose()?;
-        Ok((changed_file.filter(|rendered| rendered.objects > 0), removed_file))
+        let changed = files.changed.map(RenderedFile::finish).transpose()?;
+        let removed = files.removed.map(RenderedFile::finish).transpose()?;
+        Ok((changed.filter(|rendered| rendered.objects > 0), removed))
+    }
+
+    /// Renders a page of changed objects after a URI, which is updated to the last one. Returns how many were listed.
+    fn render_changed(
+        &self,
+        files: &mut ChangedFiles,
+        [objects, removed]: [&[RenderOutput]; 2],
+        generation: u64,
+        exports: u64,
+        after: &mut Option<String>,
+    ) -> Result<usize, GatewayError> {
+        let snapshot = self.snapshot.borrow();
+        let id = self.business_object.object.id.as_str();
+        let from = after.as_deref();
+        let page = change_feed::list_changed(&*snapshot, id, generation, from, URIS_PER_PAGE)?;
+        let count = page.len();
+        for ChangedObject { uri, new_at } in page {
+            let named = NamedNode::new_unchecked(&uri);
+            // If no object is written to the file, it is removed later.
+            let file = RenderedFile::get_or_create(&mut files.changed, objects, self)?;
+            let is_member = self.render_object(&snapshot, file, RenderItem::Changed(&named))?;
+            if !is_member && new_at != Some(exports) {
+                let file = RenderedFile::get_or_create(&mut files.removed, removed, self)?;
+                file.append_removed(&named)?;
+            }
+            *after = Some(uri);
+        }
+        Ok(count)
     }
 
     /// Writes one object if it is a member. Returns whether it is.
     fn render_object(
         &self,
+        snapshot: &Snapshot,
         file: &mut RenderedFile,
         item: RenderItem<'_>,
     ) -> Result<bool, GatewayError> {
@@ -174,18 +220,18 @@ impl Rendering<'_> {
             RenderItem::Listed(ListedSubject { iri, .. }) | RenderItem::Changed(iri) => iri,
         };
         match item {
-            RenderItem::Listed(listed) => self.snapshot.read_listed(listed, &mut file.quads)?,
+            RenderItem::Listed(listed) => snapshot.read_listed(listed, &mut file.quads)?,
             RenderItem::Changed(uri) => {
-                self.snapshot.read_subject(uri.as_ref().into(), &mut file.quads)?;
+                snapshot.read_subject(uri.as_ref().into(), &mut file.quads)?;
                 let quads = &file.quads;
-                if !members::is_member_by_quads(self.snapshot, self.business_object, quads)? {
+                if !members::is_member_by_quads(snapshot, self.business_object, quads)? {
                     return Ok(false);
                 }
             }
         }
         let root = &self.business_object.mapping.root;
         let (about, out) = (&file.quads, &mut file.object);
-        view::render_subject(self.snapshot, root, uri, about, out, &mut findings)?;
+        view::render_subject(snapshot, root, uri, about, out, &mut findings)?;
         file.append_object()?;
         self.check_disk_space(file)?;
         for finding in findings {
@@ -255,6 +301,18 @@ pub(super) fn check_not_stopping(stop: &AtomicBool) -> Result<(), GatewayError> 
 }
 
 impl RenderedFile {
+    /// Returns the file, which is created if there is none.
+    fn get_or_create<'f>(
+        file: &'f mut Option<Self>,
+        outputs: &[RenderOutput],
+        rendering: &Rendering<'_>,
+    ) -> Result<&'f mut Self, GatewayError> {
+        Ok(match file {
+            Some(file) => file,
+            none => none.insert(Self::create(outputs, rendering)?),
+        })
+    }
+
     fn create(outputs: &[RenderOutput], rendering: &Rendering<'_>) -> Result<Self, GatewayError> {
         let writers = outputs.iter().map(|RenderOutput { export_id, path, format }| {
             let metadata = rendering.source.metadata_of(export_id, Kind::Full, 0, 0, "");

@@ -11,11 +11,11 @@ mod skolem;
 mod source;
 mod xml;
 
+pub(crate) use dump::estimate_bytes;
 pub use dump::{DumpOptions, write_dump, write_triples};
 pub use format::Format;
 pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};
 
-pub(crate) use load::estimate_bytes;
 use oxrdf::{GraphName, NamedNode};
 
 /// The name of the default graph, used in place of an IRI.

@@ -18,7 +18,7 @@ use penstock_export::{self as export, Exporter};
 use penstock_model::catalogue::{Catalogue, CatalogueSettings};
 use penstock_model::namespace::moving::find_pending_move;
 use penstock_model::{ingest, namespace};
-use penstock_store::{DiskFull, Options, Progress, Read as _, Store, Transaction};
+use penstock_store::{DiskFull, Options, Progress, Read as _, SnapshotLimits, Store, Transaction};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -88,8 +88,14 @@ impl Gateway {
             .map_err(|error| disk_error(&error, "creating the data directory", dir))?;
         warn_if_accessible(dir);
         // The store's lock comes first: nothing in the directory may change before this process holds it.
-        let store = Store::open(&store_path(dir), Options::default(), progress)
-            .map_err(|error| open_error(&error))?;
+        let snapshots = SnapshotLimits {
+            memory_bytes: settings.limits.snapshot_memory_bytes,
+            disk_bytes: settings.limits.snapshot_disk_bytes,
+            reserve_bytes: settings.limits.disk_reserve_bytes,
+        };
+        let options = Options { snapshots, ..Options::default() };
+        let store =
+            Store::open(&store_path(dir), options, progress).map_err(|error| open_error(&error))?;
         if let Some(pending) = find_pending_move(&store.read())? {
             return Err(pending.to_error());
         }

@@ -16,7 +16,7 @@ pub struct Reader<'a> {
 
 /// The position of a pass over all quads, in the order of the index. The default is the beginning.
 #[derive(Debug, Clone, Default)]
-pub struct QuadPosition(PageCursor);
+pub struct QuadPosition(pub(crate) PageCursor);
 
 impl Reader<'_> {
     /// Returns the sequence of the newest visible commit.

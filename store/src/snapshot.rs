@@ -2,7 +2,7 @@
 use crate::index::{Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, View};
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
-use crate::{Error, ReadStore};
+use crate::{Error, QuadPosition, ReadStore};
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, RwLockReadGuard};
@@ -38,6 +38,20 @@ impl Snapshot {
     /// Identifies the index that is read: see [`crate::Reader::instance`].
     pub fn instance(&self) -> u64 {
         self.frozen.instance
+    }
+
+    /// Returns why the state could not be kept, if so.
+    pub fn lost_cause(&self) -> Option<String> {
+        self.frozen.preserved.lost_cause()
+    }
+
+    /// Passes the quads from a position on to `visit`: see [`crate::Reader::visit_quads_from`].
+    pub fn visit_quads_from(
+        &self,
+        position: &QuadPosition,
+        visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+    ) -> Result<Option<QuadPosition>, Error> {
+        Ok(self.view().visit_quads_from(&position.0, visit)?.map(QuadPosition))
     }
 
     /// Reads the quads of a subject returned by [`Self::list_with_ids`], without looking up its name.

@@ -289,7 +289,13 @@ proptest! {
         background_maintenance in any::<bool>(),
     ) {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options { write_back_bytes, segment_bytes, compact_bytes, background_maintenance };
+        let options = Options {
+            write_back_bytes,
+            segment_bytes,
+            compact_bytes,
+            background_maintenance,
+            ..Options::default()
+        };
         let open = || Store::open(dir.path(), options.clone(), &mut |_| {}).unwrap();
         let mut store = open();
         let mut model = Model::default();

@@ -17,6 +17,7 @@ fn options() -> Options {
         segment_bytes: 400,
         compact_bytes: 1,
         background_maintenance: false,
+        ..Options::default()
     }
 }
 

@@ -1,15 +1,19 @@
 //! Dumps the stored graph.
 use super::Format;
 use super::xml::{self, ReferenceWriter};
-use oxrdf::{GraphName, Quad, TripleRef};
+use oxrdf::{GraphName, Quad, TermRef, TripleRef};
 use oxrdfio::RdfSerializer;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Pattern, Read as _, ReadStore};
+use penstock_store::{Error, QuadPosition, ReadStore};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-/// The number of quads between two reports of the progress.
-const PROGRESS_QUADS: u64 = 256;
+/// The number of quads after which a page ends, once its current subject is complete.
+const PAGE_QUADS: usize = 256;
+/// The maximum number of quads that are examined for a page. A subject with more is split.
+const MAX_EXAMINED_QUADS: usize = 10_000;
+/// The maximum size of a page in bytes, which a single quad may exceed.
+const PAGE_BYTES: usize = 1 << 20;
 
 /// The parameters of a dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +43,9 @@ pub fn write_triples(format: Format, quads: &[Quad]) -> Result<Vec<u8>, GatewayE
     })
 }
 
-/// Writes the quads to `out` as they are after one commit, and returns their number. They are in the order of the index,
-/// subject by subject. Commits continue meanwhile. `on_progress` is called with the number of quads so far.
+/// Writes the quads to `out` as they are after the newest commit, and returns their number. They are in the order of the
+/// index, subject by subject. Commits continue meanwhile. If they change so much that the state cannot be kept, the dump
+/// continues with the newest one, and a warning is logged. `on_progress` is called with the number of quads so far.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write
@@ -66,34 +71,40 @@ pub fn write_dump(
     let mut writer = RdfSerializer::from_format(format.to_rdf_format())
         .for_writer(DumpOutput::new(*format, out));
     let mut written = 0;
-    let pattern = Pattern { graph: graph.clone(), ..Pattern::default() };
-    let mut failed = None;
-    store.snapshot()?.for_each(&pattern, &mut |quad| {
-        let result = match xml::find_refusal(&quad).filter(|_| *format == Format::RdfXml) {
-            Some(why) => {
-                Err(GatewayError::new(ErrorClass::Invalid, format!("{why}; use another format")))
+    let mut snapshot = store.snapshot()?;
+    let mut place = Some(QuadPosition::default());
+    while let Some(from) = place {
+        let mut page = QuadPage::default();
+        let read =
+            snapshot.visit_quads_from(&from, &mut |quad| page.add_quad(quad, graph.as_ref()));
+        place = match read {
+            Err(Error::SnapshotLost { cause }) => {
+                tracing::warn!(cause, "A dump goes on with a later state of the store.");
+                snapshot = store.snapshot()?;
+                place = Some(from);
+                continue;
             }
-            None if format.has_graphs() => {
-                writer.serialize_quad(&quad).map_err(|error| write_error(&error))
-            }
-            None => writer
-                .serialize_triple(TripleRef::from(quad.as_ref()))
-                .map_err(|error| write_error(&error)),
+            read => read?,
         };
-        if let Err(error) = result {
-            failed = Some(error);
-            return ControlFlow::Break(());
+        for quad in &page.quads {
+            if *format == Format::RdfXml
+                && let Some(why) = xml::find_refusal(quad)
+            {
+                return Err(GatewayError::new(
+                    ErrorClass::Invalid,
+                    format!("{why}; use another format"),
+                ));
+            }
+            let result = if format.has_graphs() {
+                writer.serialize_quad(quad)
+            } else {
+                writer.serialize_triple(TripleRef::from(quad.as_ref()))
+            };
+            result.map_err(|error| write_error(&error))?;
         }
-        written += 1;
-        if written % PROGRESS_QUADS == 0 {
-            on_progress(written);
-        }
-        ControlFlow::Continue(())
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
+        written += page.quads.len() as u64;
+        on_progress(written);
     }
-    on_progress(written);
     let ended = writer.finish().and_then(|mut out| out.flush());
     ended.map_err(|error| write_error(&error))?;
     Ok(written)
@@ -106,6 +117,43 @@ fn write_error(error: &io::Error) -> GatewayError {
         ErrorClass::Internal
     };
     GatewayError::new(kind, format!("writing the dump failed: {error}"))
+}
+
+/// Quads that are read before they are written.
+#[derive(Default)]
+struct QuadPage {
+    quads: Vec<Quad>,
+    examined: usize,
+    bytes: usize,
+}
+
+impl QuadPage {
+    fn add_quad(&mut self, quad: Quad, graph: Option<&GraphName>) -> ControlFlow<()> {
+        let is_full = self.examined >= MAX_EXAMINED_QUADS
+            || self.bytes >= PAGE_BYTES
+            || self.quads.len() >= PAGE_QUADS
+                && self.quads.last().is_some_and(|last| last.subject != quad.subject);
+        if is_full {
+            return ControlFlow::Break(());
+        }
+        self.examined += 1;
+        if graph.is_none_or(|graph| *graph == quad.graph_name) {
+            self.bytes += estimate_bytes(&quad);
+            self.quads.push(quad);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Estimates the memory in bytes of the terms that a quad rarely shares with other quads of a page.
+pub(crate) fn estimate_bytes(quad: &Quad) -> usize {
+    let object = match quad.object.as_ref() {
+        TermRef::NamedNode(iri) => iri.as_str().len(),
+        TermRef::BlankNode(node) => node.as_str().len(),
+        TermRef::Literal(literal) => literal.value().len(),
+    };
+    // The constant is the size of the four terms themselves.
+    object + 200
 }
 
 /// The output of a format.

@@ -1,9 +1,9 @@
 //! Loads an RDF document into the store in commits of bounded size.
-use super::Format;
 use super::skolem::Skolemizer;
 use super::source::{DocumentSource, ReadPosition};
+use super::{Format, dump};
 use crate::change_feed::{self, Watch};
-use oxrdf::{GraphName, NamedNode, Quad, TermRef};
+use oxrdf::{GraphName, NamedNode, Quad};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser};
 use penstock_base::commit::{CommitCheck, GuardedStore};
 use penstock_base::disk::Disk;
@@ -121,7 +121,7 @@ fn load_parts(
         let quad = skolem.replace_blank_nodes(quad).map_err(|why| {
             blank_node_error(options, &position, by_byte, format!("in quad {number}, {why}"))
         })?;
-        bytes += estimate_bytes(&quad);
+        bytes += dump::estimate_bytes(&quad);
         gathered.push(quad);
         if gathered.len() >= MAX_COMMIT_QUADS || bytes >= MAX_COMMIT_BYTES {
             commit_quads(target, &gathered, loaded)?;
@@ -236,15 +236,4 @@ fn strip_position(text: &str) -> String {
 
 fn unreadable_error(error: &std::io::Error) -> GatewayError {
     GatewayError::new(ErrorClass::Malformed, format!("the document cannot be read: {error}"))
-}
-
-/// Estimates the memory in bytes of the terms that a quad rarely shares with other quads of a page.
-pub(crate) fn estimate_bytes(quad: &Quad) -> usize {
-    let object = match quad.object.as_ref() {
-        TermRef::NamedNode(iri) => iri.as_str().len(),
-        TermRef::BlankNode(node) => node.as_str().len(),
-        TermRef::Literal(literal) => literal.value().len(),
-    };
-    // The constant is the size of the four terms themselves.
-    object + 200
 }

@@ -117,6 +117,11 @@ impl PreservedBlocks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns why a block could not be preserved, if so.
+    pub(crate) fn lost_cause(&self) -> Option<String> {
+        self.lock().lost_cause.clone()
+    }
+
     /// Returns the preserved block with the greatest name within `upper`, which is a bound at `key`, if it covers the
     /// keys there.
     pub(crate) fn find_block(

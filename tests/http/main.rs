@@ -44,6 +44,7 @@ mod roles;
 mod server;
 mod shared_property;
 mod sign_in;
+mod snapshots;
 mod status;
 mod targets;
 mod traces;

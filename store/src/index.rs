@@ -20,6 +20,7 @@ mod packing;
 mod page;
 mod prefix_cursor;
 mod preserved;
+mod quad_scan;
 mod quads;
 mod run;
 mod runs;
@@ -35,11 +36,14 @@ pub(crate) use checkpoint::{
 };
 pub(crate) use clean::Name;
 pub use engine::panic_is_caught;
+pub(crate) use key::object::NAMED;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 use names::Names;
 pub(crate) use page::PageCursor;
 pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
 use preserved::PreservedBlocks;
+pub(crate) use quad_scan::QuadScan;
+pub(crate) use quads::CodePattern;
 use runs::FrozenRuns;
 pub(crate) use view::{Health, View};
 

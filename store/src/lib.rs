@@ -7,6 +7,7 @@
 //! FORMAT.md, in the folder of this crate, describes the files and the assumptions about the medium.
 
 mod backup;
+mod coded;
 mod compaction;
 mod digest;
 mod error;
@@ -37,6 +38,7 @@ mod varint;
 mod verify;
 
 pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
+pub use coded::{CodedPattern, CodedQuad, CodedQuads, TermCode};
 pub use error::{Corruption, Error};
 pub use files::{DiskFull, free_bytes};
 pub use format::Format;

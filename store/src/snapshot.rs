@@ -82,7 +82,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    fn view(&self) -> View<'_> {
+    pub(crate) fn view(&self) -> View<'_> {
         View {
             blocks: self,
             runs: &self.frozen.runs,
@@ -290,6 +290,7 @@ mod tests {
         assert_eq!(parts(&object), with("<https://example.org/o6>"));
         let predicate = Pattern { predicate: Some(iri("p2")), ..Pattern::default() };
         assert_eq!(parts(&predicate), with("<https://example.org/p2>"));
+        check_coded_reads(snapshot, content);
         let subject_of = |quad: &String| quad.split('>').next().unwrap()[1..].to_owned();
         for graph in [None, Some(iri("g").into())] {
             let subjects: BTreeSet<String> = match &graph {
@@ -310,6 +311,37 @@ mod tests {
         let range = DocumentRange { limit: 1, reverse: true, ..DocumentRange::default() };
         let last = snapshot.read_documents("c", range).unwrap();
         assert_eq!(last.first().map(|(key, _)| key), keys);
+    }
+
+    /// Reads all patterns of some quads as codes.
+    fn check_coded_reads(snapshot: &Snapshot, content: &Content) {
+        let decode = |quad: crate::CodedQuad| {
+            let [subject, predicate, object, graph] = &quad;
+            let subject = snapshot.decode_code(subject).unwrap();
+            let predicate = snapshot.decode_code(predicate).unwrap();
+            let graph = snapshot.decode_graph(graph).unwrap();
+            let (Term::NamedNode(subject), Term::NamedNode(predicate)) = (subject, predicate)
+            else {
+                panic!("a subject or a predicate is no IRI");
+            };
+            Quad::new(subject, predicate, snapshot.decode_code(object).unwrap(), graph).to_string()
+        };
+        let all: Vec<_> = snapshot.scan_codes([None; 4]).map(Result::unwrap).collect();
+        let decoded: BTreeSet<String> = all.iter().cloned().map(decode).collect();
+        assert_eq!((decoded.len(), &decoded), (all.len(), &content.quads));
+        for (at, quad) in all.iter().enumerate().step_by(1 + all.len() / 5) {
+            for given in 0..16 {
+                let bind = |place: usize| (given >> place & 1 == 1).then_some(&quad[place]);
+                let pattern = [bind(0), bind(1), bind(2), bind(3)];
+                let matches = |quad: &&crate::CodedQuad| {
+                    quad.iter().zip(pattern).all(|(code, sought)| sought.is_none_or(|s| s == code))
+                };
+                let expected: std::collections::HashSet<_> = all.iter().filter(matches).collect();
+                let found: Vec<_> = snapshot.scan_codes(pattern).map(Result::unwrap).collect();
+                assert_eq!(found.len(), expected.len(), "quad {at}, pattern {given}");
+                assert!(found.iter().all(|quad| expected.contains(quad)), "pattern {given}");
+            }
+        }
     }
 
     proptest! {

@@ -88,6 +88,11 @@ impl View<'_> {
         Ok(name)
     }
 
+    /// Returns the term of a code, and records damage.
+    pub(crate) fn decode_code(&self, code: &Code) -> Result<Term, Error> {
+        self.track_damage(|| self.decode_term(&code.0))
+    }
+
     /// Returns the term of a code.
     pub(super) fn decode_term(&self, code: &[u8]) -> Result<Term, Error> {
         let damaged = || damaged_entry("the object", code);

@@ -149,6 +149,18 @@ impl<'a> Row<'a> {
     }
 }
 
+impl<'a> Row<'a> {
+    /// Decodes a key of the tree of quads with named objects.
+    pub(crate) fn from_posg(bytes: &'a [u8]) -> Option<Self> {
+        let mut input = Input::new(bytes.get(1..)?);
+        let predicate = read_number_bytes(&mut input)?;
+        let object = read_code_bytes(&mut input)?;
+        let subject = read_number_bytes(&mut input)?;
+        let graph = read_number_bytes(&mut input)?;
+        input.is_empty().then_some(Self { subject, predicate, object, graph })
+    }
+}
+
 /// Reads a number and returns its bytes.
 pub(crate) fn read_number_bytes<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
     let whole = input.rest();

@@ -180,7 +180,7 @@ impl View<'_> {
     }
 
     /// Converts a pattern into codes. Returns `None` if no quad has one of its terms.
-    fn compile_pattern(&self, pattern: &Pattern) -> Result<Option<CodePattern>, Error> {
+    pub(crate) fn compile_pattern(&self, pattern: &Pattern) -> Result<Option<CodePattern>, Error> {
         let mut sought = CodePattern::default();
         if let Some(subject) = &pattern.subject {
             let Some(code) = self.find_code(subject.as_ref().into())? else { return Ok(None) };
@@ -324,17 +324,17 @@ fn named_term_id(code: Option<&[u8]>) -> Option<&[u8]> {
     code?.strip_prefix(&[object::NAMED])
 }
 
-/// A pattern as codes.
-#[derive(Default)]
-struct CodePattern {
-    subject: Option<Vec<u8>>,
-    predicate: Option<Vec<u8>>,
-    object: Option<Code>,
-    graph: Option<Vec<u8>>,
+/// A pattern as codes. Subject, predicate and graph are ids.
+#[derive(Debug, Default)]
+pub(crate) struct CodePattern {
+    pub(crate) subject: Option<Vec<u8>>,
+    pub(crate) predicate: Option<Vec<u8>>,
+    pub(crate) object: Option<Code>,
+    pub(crate) graph: Option<Vec<u8>>,
 }
 
 impl CodePattern {
-    fn matches_row(&self, row: Row<'_>) -> bool {
+    pub(super) fn matches_row(&self, row: Row<'_>) -> bool {
         self.subject.as_ref().is_none_or(|subject| *subject == row.subject)
             && self.predicate.as_ref().is_none_or(|predicate| *predicate == row.predicate)
             && self.object.as_ref().is_none_or(|object| object.0 == row.object)

@@ -17,7 +17,7 @@ use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
 use penstock_model::resource::{BusinessObject, Compiled};
 use penstock_store::{Error, Read, Snapshot, Transaction};
 use sha2::{Digest, Sha256};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use uuid::Uuid;
@@ -165,7 +165,7 @@ pub(super) fn create_full_export(
         && !has_pending_changes
         && !inner.queue.may_have_objects(targets, name)?
     {
-        let reason = render::explain_no_members(&*builder.snapshot.borrow(), business_object)?;
+        let reason = render::explain_no_members(&store.read(), business_object)?;
         // No consumer has an object of this Business Object, so there is nothing to report. Once there are
         // objects, each target still gets a full export first.
         commit::<_, GatewayError>(store, by.check, |t| {
@@ -276,6 +276,8 @@ pub(super) struct ExportBuilder<'a> {
     instance: u64,
     /// What the export shows.
     snapshot: RefCell<Snapshot>,
+    /// Whether the state was lost while it was rendered.
+    is_mixed: Cell<bool>,
     business_object: &'a Compiled,
     targets: Vec<QueueTarget>,
     started_at: Stamp,
@@ -317,6 +319,7 @@ impl<'a> ExportBuilder<'a> {
             inner,
             instance: snapshot.instance(),
             snapshot: RefCell::new(snapshot),
+            is_mixed: Cell::new(false),
             business_object,
             targets: targets.iter().map(to).collect(),
             started_at,
@@ -331,6 +334,7 @@ impl<'a> ExportBuilder<'a> {
         Rendering {
             store: &self.inner.queue.store,
             snapshot: &self.snapshot,
+            is_mixed: &self.is_mixed,
             business_object: self.business_object,
             source: &self.source,
             stop: &self.inner.stopping,

@@ -12,7 +12,7 @@ use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
 use penstock_store::{ListedSubject, Pattern, Read, ReadStore, Snapshot, SubjectQuads};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub(super) struct Rendering<'a> {
     pub(super) store: &'a ReadStore,
     /// What the files show, as long as the store can keep it; then the newest state.
     pub(super) snapshot: &'a RefCell<Snapshot>,
+    /// Whether that state was lost. Then each page shows the newest one.
+    pub(super) is_mixed: &'a Cell<bool>,
     pub(super) business_object: &'a Compiled,
     /// What the metadata of the files has in common.
     pub(super) source: &'a MetadataSource<'a>,
@@ -113,12 +115,21 @@ impl Rendering<'_> {
         }
     }
 
+    /// Takes a new snapshot for the next page, if there is no state that all pages show.
+    fn begin_page(&self) -> Result<(), GatewayError> {
+        if self.is_mixed.get() {
+            self.snapshot.replace(self.store.snapshot()?);
+        }
+        Ok(())
+    }
+
     /// Renders a page of members after a URI, which is updated to the last one rendered. Returns how many were listed.
     fn render_members(
         &self,
         file: &mut RenderedFile,
         after: &mut Option<NamedNode>,
     ) -> Result<usize, GatewayError> {
+        self.begin_page()?;
         let from = after.as_ref().map(NamedNode::as_str);
         let (snapshot, business_object) = (self.snapshot.borrow(), self.business_object);
         let page = members::list_members_to_read(&snapshot, business_object, from, URIS_PER_PAGE)?;
@@ -139,6 +150,7 @@ impl Rendering<'_> {
         match (read, lost) {
             (Err(error), Some(cause)) if matches!(error.class, ErrorClass::Unavailable(_)) => {
                 self.snapshot.replace(self.store.snapshot()?);
+                self.is_mixed.set(true);
                 Ok(Err(format!(
                     "commits changed so much meanwhile that the state of one commit could not be kept ({cause}); the \
                      objects that follow show later commits too"
@@ -188,6 +200,7 @@ impl Rendering<'_> {
         exports: u64,
         after: &mut Option<String>,
     ) -> Result<usize, GatewayError> {
+        self.begin_page()?;
         let snapshot = self.snapshot.borrow();
         let id = self.business_object.object.id.as_str();
         let from = after.as_deref();

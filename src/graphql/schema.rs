@@ -16,7 +16,7 @@ use penstock_export::Exporter;
 use penstock_model::catalogue::Catalogue;
 use penstock_service::gateway::Gateway;
 use penstock_service::query_permits::QueryPermits;
-use penstock_store::ReadStore;
+use penstock_store::{Error, ReadStore};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -180,7 +180,11 @@ impl PreparedQuery {
             Ok(execution) => execution,
             Err(error) => return Answer::from_error(error),
         };
-        let (data, errors) = execution.answer_operation(&self.introspected).write_json();
+        let result = execution.answer_operation(&self.introspected);
+        if let Some(cause) = execution.snapshot.lost_cause() {
+            return Answer::from_error(Error::SnapshotLost { cause }.into());
+        }
+        let (data, errors) = result.write_json();
         for error in &errors {
             tracing::debug!(why = error.message, "A field of a GraphQL query failed.");
         }

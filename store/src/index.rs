@@ -170,7 +170,7 @@ impl Index {
     }
 
     /// Freezes the current state for a snapshot.
-    pub(crate) fn open_snapshot(&mut self) -> Result<FrozenIndex, Error> {
+    pub(crate) fn open_snapshot(&self) -> Result<FrozenIndex, Error> {
         self.check_usable()?;
         Ok(FrozenIndex {
             preserved: self.blocks.open_snapshot(&self.dir),

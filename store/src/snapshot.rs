@@ -24,7 +24,7 @@ impl ReadStore {
     /// # Errors
     /// [`Error::Reopening`] or [`Error::Index`] if the index cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let frozen = self.inner().lock_index_mut().open_snapshot()?;
+        let frozen = self.inner().lock_index().open_snapshot()?;
         Ok(Snapshot { store: self.clone(), frozen })
     }
 }
@@ -192,7 +192,7 @@ mod tests {
     /// Opens a store whose snapshots keep little in memory.
     fn open() -> (TempDir, Store) {
         let limits =
-            SnapshotLimits { memory_bytes: 4 << 10, reserve_bytes: 0, ..Default::default() };
+            SnapshotLimits { memory_bytes: 96 << 10, reserve_bytes: 0, ..Default::default() };
         open_with(limits)
     }
 
@@ -214,7 +214,7 @@ mod tests {
             1 => Literal::from(format!("{value} ").repeat(1 + usize::from(value) % 7)).into(),
             _ => Literal::from(format!("long {value} ").repeat(60)).into(),
         };
-        let graph = if value % 2 == 0 { iri("g").into() } else { GraphName::DefaultGraph };
+        let graph = if value.is_multiple_of(2) { iri("g").into() } else { GraphName::DefaultGraph };
         let subject = iri(&format!("{:04x}", subject.wrapping_mul(0x9e37)));
         Quad::new(subject, iri(&format!("p{}", value % 5)), object, graph)
     }
@@ -385,12 +385,16 @@ mod tests {
                     Step::Compact => store.compact_journal().unwrap(),
                     Step::Open => snapshots.push((store.snapshot().unwrap(), content.clone())),
                     Step::Drop => {
-                        if let Some((snapshot, content)) = snapshots.pop() {
+                        if let Some((snapshot, content)) = snapshots.pop()
+                            && snapshot.lost_cause().is_none()
+                        {
                             prop_assert_eq!(read_all(&snapshot), content);
                         }
                     }
                 }
             }
+            // If many are open, the oldest ones end.
+            snapshots.retain(|(snapshot, _)| snapshot.lost_cause().is_none());
             for (snapshot, content) in &snapshots {
                 prop_assert_eq!(&read_all(snapshot), content);
                 check_reads(snapshot, content);
@@ -465,8 +469,7 @@ mod tests {
 
     #[test]
     fn beyond_both_limits_the_oldest_snapshot_ends() {
-        let limits =
-            SnapshotLimits { memory_bytes: 4 << 10, disk_bytes: 8 << 10, reserve_bytes: 0 };
+        let limits = SnapshotLimits { memory_bytes: 4 << 10, disk_bytes: 0, reserve_bytes: 0 };
         let (_dir, store) = open_with(limits);
         let add = |value: u8| {
             let insert = |t: &mut crate::Transaction<'_>| -> Result<(), Error> {

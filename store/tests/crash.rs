@@ -30,6 +30,7 @@ fn open(dir: &Path) -> Store {
         segment_bytes: 20_000,
         compact_bytes: 1,
         background_maintenance: true,
+        ..Options::default()
     };
     Store::open(dir, options, &mut |_| {}).unwrap()
 }

@@ -37,6 +37,7 @@ fn open(dir: &Path) -> Store {
         segment_bytes: 60_000,
         compact_bytes: 200_000,
         background_maintenance: true,
+        ..Options::default()
     };
     Store::open(dir, options, &mut |_| {}).unwrap()
 }

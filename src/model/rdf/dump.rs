@@ -72,15 +72,24 @@ pub fn write_dump(
         .for_writer(DumpOutput::new(*format, out));
     let mut written = 0;
     let mut snapshot = store.snapshot()?;
+    let (instance, mut is_mixed) = (snapshot.instance(), false);
     let mut place = Some(QuadPosition::default());
     while let Some(from) = place {
+        if is_mixed {
+            snapshot = store.snapshot()?;
+            if snapshot.instance() != instance {
+                return Err(Error::Reopening.into());
+            }
+        }
         let mut page = QuadPage::default();
         let read =
             snapshot.visit_quads_from(&from, &mut |quad| page.add_quad(quad, graph.as_ref()));
         place = match read {
             Err(Error::SnapshotLost { cause }) => {
-                tracing::warn!(cause, "A dump goes on with a later state of the store.");
-                snapshot = store.snapshot()?;
+                if !is_mixed {
+                    tracing::warn!(cause, "The rest of a dump shows later commits too.");
+                }
+                is_mixed = true;
                 place = Some(from);
                 continue;
             }

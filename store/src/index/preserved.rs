@@ -25,11 +25,20 @@ pub(crate) struct PreservedBlocks {
     state: Mutex<PreservedState>,
 }
 
+/// The approximate memory of a block in the file, in bytes, without its name and end.
+const ENTRY_BYTES: usize = 160;
+/// Free disk space above the reserve that snapshots leave for the next commits, in bytes.
+const HEADROOM_BYTES: u64 = 16 << 20;
+/// The bytes that are written to the file at once.
+const WRITE_BYTES: usize = 64 << 10;
+
 #[derive(Debug, Default)]
 struct PreservedState {
     blocks: BTreeMap<Name, PreservedBlock>,
     /// The bytes of the blocks in memory.
     memory_bytes: usize,
+    /// The bytes in memory of the entries of blocks in the file.
+    entry_bytes: usize,
     file: Option<BlockFile>,
     /// Why a block could not be preserved, if so.
     lost_cause: Option<String>,
@@ -38,7 +47,15 @@ struct PreservedState {
 #[derive(Debug)]
 enum PreservedBlock {
     InMemory(Arc<Block>),
-    InFile { offset: u64, length: usize, end: Option<Name> },
+    InFile { offset: u64, length: usize, crc: u32, end: Option<Name> },
+}
+
+/// Why blocks were not written to the file.
+enum SpillError {
+    /// There is too little space.
+    NoSpace(String),
+    /// Writing failed.
+    Failed(Error),
 }
 
 /// A file that no other process can open.
@@ -77,38 +94,54 @@ impl OpenSnapshots {
         if open.is_empty() {
             return;
         }
-        let open: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
+        open.retain(|snapshot| snapshot.strong_count() > 0);
         let mut is_kept = false;
-        for snapshot in &open {
+        for snapshot in open.iter().filter_map(Weak::upgrade) {
             is_kept |= snapshot.lock().preserve(name, block);
         }
         if is_kept {
+            let open: Vec<_> = open.iter().filter_map(Weak::upgrade).collect();
             enforce_limits(&open, self.limits);
         }
     }
 }
 
-/// Writes blocks to files, and ends the oldest snapshots, until all of them together respect the limits.
+/// Writes blocks to files, and ends the oldest snapshots, until all of them together respect the limits. A commit never
+/// fails because of a snapshot.
 fn enforce_limits(open: &[Arc<PreservedBlocks>], limits: SnapshotLimits) {
     loop {
-        let memory = |snapshot: &&Arc<PreservedBlocks>| snapshot.lock().memory_bytes;
-        if open.iter().map(|snapshot| memory(&snapshot)).sum::<usize>() <= limits.memory_bytes {
+        let sum = |bytes: &dyn Fn(&PreservedState) -> u64| -> u64 {
+            open.iter().map(|snapshot| bytes(&snapshot.lock())).sum()
+        };
+        if sum(&|state| state.all_memory_bytes() as u64) <= limits.memory_bytes as u64 {
             return;
         }
-        let Some(largest) = open.iter().max_by_key(memory) else { return };
-        let on_disk: u64 = open.iter().map(|snapshot| snapshot.lock().file_bytes()).sum();
-        let left = limits.disk_bytes.saturating_sub(on_disk);
-        let written = largest.lock().write_to_file(&largest.folder, left, limits.reserve_bytes);
-        let Err(cause) = written else { continue };
-        // A commit never fails because of a snapshot.
-        let Some(oldest) = open.iter().find(|snapshot| snapshot.lock().lost_cause.is_none()) else {
+        let Some(largest) = open.iter().max_by_key(|snapshot| snapshot.lock().memory_bytes) else {
             return;
         };
-        tracing::warn!(
-            cause,
-            "The oldest snapshot of the store ended, because what commits changed since then takes too much space."
-        );
-        oldest.lock().end(cause);
+        let left = limits.disk_bytes.saturating_sub(sum(&PreservedState::file_bytes));
+        let written = if largest.lock().memory_bytes < limits.memory_bytes / 8 {
+            let why = "what later commits changed exceeds service.limits.snapshot.memory";
+            Err(SpillError::NoSpace(why.to_owned()))
+        } else {
+            largest.lock().write_to_file(&largest.folder, left, limits.reserve_bytes)
+        };
+        match written {
+            Ok(()) => {}
+            Err(SpillError::Failed(error)) => {
+                tracing::warn!(cause = %error, "A snapshot of the store ended, because its file cannot be written.");
+                largest
+                    .lock()
+                    .end("what later commits changed cannot be written to the disk".into());
+            }
+            Err(SpillError::NoSpace(cause)) => {
+                let mut alive =
+                    open.iter().map(|one| one.lock()).filter(|one| one.lost_cause.is_none());
+                let Some(mut oldest) = alive.next() else { return };
+                tracing::warn!(cause, "The oldest snapshot of the store ended.");
+                oldest.end(cause);
+            }
+        }
     }
 }
 
@@ -129,17 +162,19 @@ impl PreservedBlocks {
         upper: Bound<&[u8]>,
         key: &[u8],
     ) -> Result<Option<(Name, Arc<Block>)>, Error> {
-        let state = self.lock();
+        let mut state = self.lock();
         state.check_complete()?;
-        let Some((name, block)) = state.find(upper, key) else { return Ok(None) };
-        Ok(Some((name.clone(), state.load(name, block)?)))
+        let Some(name) = state.find(upper, key).map(|(name, _)| name.clone()) else {
+            return Ok(None);
+        };
+        Ok(state.load(&name)?.map(|block| (name, block)))
     }
 
     /// Returns the preserved block with this name.
     pub(crate) fn load_block(&self, name: &[u8]) -> Result<Option<Arc<Block>>, Error> {
-        let state = self.lock();
+        let mut state = self.lock();
         state.check_complete()?;
-        state.blocks.get(name).map(|block| state.load(name, block)).transpose()
+        state.load(name)
     }
 }
 
@@ -180,62 +215,86 @@ impl PreservedState {
         (name.first() == key.first() && covers_key(end, upper, key)).then_some((name, block))
     }
 
-    fn load(&self, name: &[u8], block: &PreservedBlock) -> Result<Arc<Block>, Error> {
-        let (offset, length) = match block {
-            PreservedBlock::InMemory(block) => return Ok(block.clone()),
-            PreservedBlock::InFile { offset, length, .. } => (*offset, *length),
+    /// Returns the block with this name. The snapshot ends if it cannot be read.
+    fn load(&mut self, name: &[u8]) -> Result<Option<Arc<Block>>, Error> {
+        let (offset, length, crc) = match self.blocks.get(name) {
+            None => return Ok(None),
+            Some(PreservedBlock::InMemory(block)) => return Ok(Some(block.clone())),
+            Some(PreservedBlock::InFile { offset, length, crc, .. }) => (*offset, *length, *crc),
         };
         let shape = tree::block_shape(name.first().copied().unwrap_or_default());
         let mut bytes = vec![0; length];
-        let read = self.file.as_ref().map(|file| {
-            file.file
-                .read_exact_at(&mut bytes, offset)
-                .map_err(files::io_error("reading", &file.path))
-        });
-        read.transpose()?;
-        let block = Block::decode(shape, &bytes);
-        Ok(Arc::new(block.ok_or_else(|| super::damaged_entry("the preserved block", name))?))
+        let read = self.file.as_ref().map(|file| file.file.read_exact_at(&mut bytes, offset));
+        if let Some(Ok(())) = read
+            && crc32c::crc32c(&bytes) == crc
+            && let Some(block) = Block::decode(shape, &bytes)
+        {
+            return Ok(Some(Arc::new(block)));
+        }
+        tracing::warn!(?read, "A snapshot of the store ended, because its file cannot be read.");
+        self.end("what later commits changed cannot be read from the disk".to_owned());
+        self.check_complete().map(|()| None)
+    }
+
+    fn all_memory_bytes(&self) -> usize {
+        self.memory_bytes + self.entry_bytes
     }
 
     /// Writes the blocks in memory to the file. It may grow by `most` bytes, and leaves `reserve` bytes of the disk free.
-    fn write_to_file(&mut self, folder: &Path, most: u64, reserve: u64) -> Result<(), String> {
-        let bytes = self.memory_bytes as u64;
-        if bytes > most {
-            return Err(format!("{bytes} bytes more would exceed the limit of all files"));
+    fn write_to_file(&mut self, folder: &Path, most: u64, reserve: u64) -> Result<(), SpillError> {
+        let needed = self.memory_bytes as u64;
+        if needed > most {
+            let why = "what later commits changed exceeds service.limits.snapshot.disk";
+            return Err(SpillError::NoSpace(why.to_owned()));
+        }
+        let free = files::free_bytes(folder).map_err(|error| {
+            SpillError::Failed(files::io_error("checking the free disk space of", folder)(error))
+        })?;
+        if free < needed.saturating_add(reserve).saturating_add(HEADROOM_BYTES) {
+            return Err(SpillError::NoSpace("the disk is nearly full".to_owned()));
         }
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(BlockFile::create(folder).map_err(|error| error.to_string())?),
+            None => self.file.insert(BlockFile::create(folder).map_err(SpillError::Failed)?),
         };
-        let needed = bytes.saturating_add(reserve);
-        let free = files::free_bytes(folder)
-            .map_err(|error| format!("checking the free disk space failed: {error}"))?;
-        if free < needed {
-            return Err(format!(
-                "{needed} bytes of free disk space are needed, and {free} are free"
-            ));
+        // What was written counts only after all of it.
+        let (mut bytes, mut end_of_file) = (Vec::with_capacity(WRITE_BYTES), file.length);
+        let mut positions = Vec::new();
+        for block in self.blocks.values() {
+            let PreservedBlock::InMemory(block) = block else { continue };
+            let start = bytes.len();
+            block.encode(&mut bytes);
+            let encoded = bytes.get(start..).unwrap_or_default();
+            positions.push((end_of_file + start as u64, encoded.len(), crc32c::crc32c(encoded)));
+            if bytes.len() >= WRITE_BYTES {
+                file.write(&bytes, &mut end_of_file)?;
+                bytes.clear();
+            }
         }
-        let mut bytes = Vec::new();
-        let start = file.length;
-        for block in self.blocks.values_mut() {
+        file.write(&bytes, &mut end_of_file)?;
+        file.length = end_of_file;
+        let mut positions = positions.into_iter();
+        for (name, block) in &mut self.blocks {
             let PreservedBlock::InMemory(kept) = block else { continue };
-            let offset = bytes.len();
-            kept.encode(&mut bytes);
-            *block = PreservedBlock::InFile {
-                offset: start + offset as u64,
-                length: bytes.len() - offset,
-                end: kept.end().map(Name::from),
-            };
+            let Some((offset, length, crc)) = positions.next() else { break };
+            let end = kept.end().map(Name::from);
+            self.entry_bytes += ENTRY_BYTES + name.len() + end.as_ref().map_or(0, |end| end.len());
+            *block = PreservedBlock::InFile { offset, length, crc, end };
         }
-        files::write_at(&file.file, &file.path, &bytes, start)
-            .map_err(|error| format!("writing {} failed: {error}", file.path.display()))?;
-        file.length += bytes.len() as u64;
         self.memory_bytes = 0;
         Ok(())
     }
 }
 
 impl BlockFile {
+    /// Appends bytes at a position, which is advanced.
+    fn write(&self, bytes: &[u8], at: &mut u64) -> Result<(), SpillError> {
+        files::write_at(&self.file, &self.path, bytes, *at)
+            .map_err(|error| SpillError::Failed(files::io_error("writing", &self.path)(error)))?;
+        *at += bytes.len() as u64;
+        Ok(())
+    }
+
     /// Creates a file that disappears when it is closed, or with the process. Only one commit at a time creates one.
     fn create(folder: &Path) -> Result<Self, Error> {
         let path = folder.join("snapshot.new");

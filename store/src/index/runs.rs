@@ -34,16 +34,13 @@ const MAX_CACHED_BLOCKS: usize = 256;
 /// Approximate memory of an entry in bytes, without its key.
 const ENTRY_OVERHEAD_BYTES: usize = 64;
 
-/// The number of frozen layers from which on they are merged.
-const MAX_LAYERS: usize = 8;
-
 #[derive(Debug)]
 pub(super) struct Runs {
     folder: PathBuf,
     /// Returns whether a key is looked up individually. Other keys are only listed.
     sought: fn(&[u8]) -> bool,
-    /// The newest changes, which no snapshot has.
-    changed: Changes,
+    /// The newest changes. They are frozen before the next change if a snapshot has them.
+    changed: Arc<Changes>,
     changed_bytes: usize,
     /// All that is older.
     frozen: FrozenRuns,
@@ -248,7 +245,7 @@ impl Runs {
         Ok(Self {
             folder,
             sought,
-            changed: Changes::new(),
+            changed: Arc::default(),
             changed_bytes: 0,
             frozen: FrozenRuns { written: runs, ..FrozenRuns::default() },
             next: AtomicU64::new(notes.iter().map(|note| note.id + 1).max().unwrap_or(1)),
@@ -258,7 +255,7 @@ impl Runs {
 
     /// Releases the files and the memory.
     pub(super) fn close(&mut self) {
-        self.changed.clear();
+        self.changed = Arc::default();
         self.changed_bytes = 0;
         self.frozen = FrozenRuns::default();
         self.merge = Mutex::default();
@@ -282,33 +279,37 @@ impl Runs {
         }
     }
 
-    /// Freezes the current state for a snapshot.
-    pub(super) fn freeze(&mut self) -> FrozenRuns {
+    /// Returns the current state for a snapshot.
+    pub(super) fn freeze(&self) -> FrozenRuns {
+        let mut frozen = self.frozen.clone();
         if !self.changed.is_empty() {
-            let layers = &mut self.frozen.layers;
-            let mut newest = std::mem::take(&mut self.changed);
-            // Few layers keep lookups fast: merge those that no snapshot has, and all of them if they are many.
-            let is_many = layers.len() >= MAX_LAYERS;
-            while let Some(layer) = layers.first_mut() {
-                match Arc::get_mut(layer) {
-                    Some(older) => older.append(&mut newest),
-                    None if is_many => {
-                        let mut older = Changes::clone(layer);
-                        older.append(&mut newest);
-                        *layer = Arc::new(older);
-                    }
-                    None => break,
-                }
-                newest = Arc::unwrap_or_clone(layers.remove(0));
-            }
-            layers.insert(0, Arc::new(newest));
+            frozen.layers.insert(0, Arc::clone(&self.changed));
         }
-        self.frozen.clone()
+        frozen
+    }
+
+    /// Begins a new map of changes above the current one, which a snapshot has. Merges layers that no snapshot has any
+    /// more, so that there are at most twice as many as snapshots.
+    fn freeze_changes(&mut self) {
+        let layers = &mut self.frozen.layers;
+        layers.insert(0, std::mem::take(&mut self.changed));
+        let mut at = 0;
+        while let Some([newer, older]) = layers.get_mut(at..at + 2) {
+            if let (Some(newer), Some(older)) = (Arc::get_mut(newer), Arc::get_mut(older)) {
+                older.extend(std::mem::take(newer));
+                layers.remove(at);
+            } else {
+                at += 1;
+            }
+        }
     }
 
     /// Sets the number of a name.
     pub(super) fn insert(&mut self, key: &[u8], number: u64) {
-        if self.changed.insert(key.into(), number).is_none() {
+        if Arc::get_mut(&mut self.changed).is_none() {
+            self.freeze_changes();
+        }
+        if Arc::make_mut(&mut self.changed).insert(key.into(), number).is_none() {
             self.changed_bytes += key.len() + ENTRY_OVERHEAD_BYTES;
         }
     }
@@ -339,7 +340,7 @@ impl Runs {
         let mut runs = self.frozen.written.clone();
         let changes = || {
             let layers = self.frozen.layers.iter().map(|layer| &**layer);
-            [&self.changed].into_iter().chain(layers)
+            [&*self.changed].into_iter().chain(layers)
         };
         let sought = changes().flat_map(Changes::keys).filter(|key| (self.sought)(key)).count();
         if changes().all(Changes::is_empty) {
@@ -427,7 +428,7 @@ impl Runs {
 
     /// Takes over the written runs, after the index's note has them.
     pub(super) fn mark_written(&mut self, written: WrittenRuns) {
-        self.changed = Changes::new();
+        self.changed = Arc::default();
         self.changed_bytes = 0;
         self.frozen.layers.clear();
         let before = std::mem::replace(&mut self.frozen.written, written.runs);

@@ -2,7 +2,7 @@
 use crate::index::{Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, View};
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
-use crate::{Error, QuadPosition, ReadStore};
+use crate::{Error, LostCause, QuadPosition, ReadStore, files};
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, RwLockReadGuard};
@@ -10,8 +10,9 @@ use std::sync::{Arc, RwLockReadGuard};
 /// The state after one commit. However long it is read, it blocks no commit, and no commit changes it. It keeps the
 /// store open.
 ///
-/// It keeps what commits change meanwhile, first in memory and then in a file. So drop it when it is no longer read. If
-/// that fails, reads fail with [`Error::SnapshotLost`]; after the store was reopened, with [`Error::Reopening`].
+/// It keeps the earlier content of what commits change meanwhile, first in memory and then in a file. So drop it when it
+/// is no longer read. If that fails, reads fail with [`Error::SnapshotLost`]; after the store was reopened, with
+/// [`Error::Reopening`].
 #[derive(Debug)]
 pub struct Snapshot {
     store: ReadStore,
@@ -19,7 +20,8 @@ pub struct Snapshot {
 }
 
 impl ReadStore {
-    /// Returns the state after the newest commit.
+    /// Returns the state after the newest commit. This waits for no transaction and no checkpoint, only while a commit is
+    /// being applied.
     ///
     /// # Errors
     /// [`Error::Reopening`] or [`Error::Index`] if the index cannot be read.
@@ -41,7 +43,7 @@ impl Snapshot {
     }
 
     /// Returns why the state could not be kept, if so.
-    pub fn lost_cause(&self) -> Option<String> {
+    pub fn lost_cause(&self) -> Option<LostCause> {
         self.frozen.preserved.lost_cause()
     }
 
@@ -54,7 +56,7 @@ impl Snapshot {
         Ok(self.view().visit_quads_from(&position.0, visit)?.map(QuadPosition))
     }
 
-    /// Reads the quads of a subject returned by [`Self::list_with_ids`], without looking up its name.
+    /// Reads the quads of a subject that a snapshot listed ([`Self::list_with_ids`]), without looking up its name.
     pub fn read_listed(
         &self,
         subject: &ListedSubject,
@@ -70,11 +72,10 @@ impl Snapshot {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ListedSubject>, Error> {
-        let mut found = Vec::new();
+        let (mut found, instance) = (Vec::new(), self.instance());
         if limit == 0 {
             return Ok(found);
         }
-        let instance = self.instance();
         self.view().visit_subjects(filter, after, &mut |iri, id| {
             found.push(ListedSubject { iri: NamedNode::new_unchecked(iri), id, instance });
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -104,7 +105,17 @@ impl Snapshot {
     }
 }
 
-/// The index stays locked for one block at a time.
+impl Snapshot {
+    /// Ends the snapshot if a test planned that.
+    fn inject_loss(&self) {
+        if files::is_snapshot_loss_injected(&self.store.inner().dir) {
+            self.frozen.preserved.lose(LostCause::Io);
+        }
+    }
+}
+
+/// A preserved block never changes, so it is read without locking the index. Otherwise the index is locked for one block
+/// at a time, and a commit may have changed the block before.
 impl BlockSource for Snapshot {
     fn find_block(
         &self,
@@ -112,16 +123,26 @@ impl BlockSource for Snapshot {
         key: &[u8],
         reading: Reading,
     ) -> Result<(Name, Arc<Block>), Error> {
+        self.inject_loss();
+        let preserved = || self.frozen.preserved.find_block(upper, key);
+        if let Some(found) = preserved()? {
+            return Ok(found);
+        }
         let index = self.lock_index()?;
-        match self.frozen.preserved.find_block(upper, key)? {
+        match preserved()? {
             Some(found) => Ok(found),
             None => index.blocks().find_block(upper, key, reading),
         }
     }
 
     fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error> {
+        self.inject_loss();
+        let preserved = || self.frozen.preserved.load_block(name);
+        if let Some(block) = preserved()? {
+            return Ok(block);
+        }
         let index = self.lock_index()?;
-        match self.frozen.preserved.load_block(name)? {
+        match preserved()? {
             Some(block) => Ok(block),
             None => index.blocks().load_block(name, reading),
         }

@@ -32,6 +32,8 @@ pub(crate) struct Block {
     end: Option<Box<[u8]>>,
     /// The checksum of the entry that the engine has under this block's name; 0 if it has none.
     stored: u64,
+    /// The number of snapshots for which the keys here are preserved: the oldest ones.
+    preserved_for: u64,
 }
 
 struct Entry<'a> {
@@ -77,7 +79,14 @@ fn bytes_before(bytes: &[u8], at: usize) -> &[u8] {
 impl Block {
     /// Creates a block without entries that extends to the end of its tree.
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, entries: Vec::new(), last: Vec::new(), end: None, stored: 0 }
+        Self {
+            shape,
+            entries: Vec::new(),
+            last: Vec::new(),
+            end: None,
+            stored: 0,
+            preserved_for: 0,
+        }
     }
 
     /// Decodes a block written by [`Block::encode`]. Returns `None` if the bytes are not a block.
@@ -87,8 +96,14 @@ impl Block {
             0 => None,
             length => Some(input.take(length - 1)?.into()),
         };
-        let mut block =
-            Self { shape, entries: input.rest().to_vec(), last: Vec::new(), end, stored: 0 };
+        let mut block = Self {
+            shape,
+            entries: input.rest().to_vec(),
+            last: Vec::new(),
+            end,
+            stored: 0,
+            preserved_for: 0,
+        };
         let mut last = Vec::new();
         let mut at = 0;
         while at < block.entries.len() {
@@ -123,6 +138,16 @@ impl Block {
     /// Sets the checksum of the entry that the engine has under this block's name.
     pub(crate) fn set_stored_checksum(&mut self, checksum: u64) {
         self.stored = checksum;
+    }
+
+    /// Returns the number of snapshots for which the keys of this block are preserved: the oldest ones.
+    pub(crate) fn preserved_for(&self) -> u64 {
+        self.preserved_for
+    }
+
+    /// Sets the number of snapshots for which the keys of this block are preserved.
+    pub(crate) fn set_preserved_for(&mut self, snapshots: u64) {
+        self.preserved_for = snapshots;
     }
 
     pub(crate) fn end(&self) -> Option<&[u8]> {
@@ -393,6 +418,7 @@ impl Block {
             last: std::mem::replace(&mut self.last, last),
             end: self.end.replace(name.clone()),
             stored: 0,
+            preserved_for: self.preserved_for,
         };
         self.entries.truncate(cut);
         self.entries.shrink_to(cut + GROWTH_BYTES);

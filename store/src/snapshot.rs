@@ -109,7 +109,7 @@ impl Snapshot {
     /// Ends the snapshot if a test planned that.
     fn inject_loss(&self) {
         if files::is_snapshot_loss_injected(&self.store.inner().dir) {
-            self.frozen.preserved.lose(LostCause::Io);
+            self.frozen.preserved.end_early(LostCause::Io);
         }
     }
 }

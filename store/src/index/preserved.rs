@@ -81,13 +81,8 @@ struct BlockFile {
     path: PathBuf,
 }
 
-/// Why blocks were not written to a file.
-enum WriteError {
-    /// There is too little space.
-    NoSpace(LostCause),
-    /// Writing failed.
-    Failed(Error),
-}
+/// Why blocks were not written to a file, and the snapshot whose file failed. `None` if there is too little space.
+type WriteError<'o> = (Option<&'o PreservedBlocks>, LostCause);
 
 impl OpenSnapshots {
     pub(super) fn new(folder: PathBuf, limits: SnapshotLimits) -> Self {
@@ -118,15 +113,23 @@ impl OpenSnapshots {
             snapshot.is_some()
         });
         if is_added {
-            self.reduce_memory(self.limits.memory_bytes, &mut || ());
+            self.enforce_limits();
         }
         opened
     }
 
     /// Writes blocks to files while the snapshots take nearly all of their memory, so that the next commit need not.
-    /// `on_write` is called after each write.
+    /// `on_write` is called after each write. Only the writer calls this.
     pub(crate) fn make_room(&self, on_write: &mut dyn FnMut()) {
-        self.reduce_memory(self.limits.memory_bytes / 4 * 3, on_write);
+        let open = self.list();
+        while let Some(full) = self.find_full(&open, self.limits.memory_bytes / 4 * 3) {
+            match full.and_then(|snapshot| self.write_blocks(&open, snapshot)) {
+                Ok(()) => on_write(),
+                Err((Some(failed), cause)) => failed.end_early(cause),
+                // The rest of the memory is left.
+                Err((None, _)) => return,
+            }
+        }
     }
 
     /// Ends all snapshots, because another index replaces the one that they belong to.
@@ -156,48 +159,47 @@ impl OpenSnapshots {
         self.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Writes blocks to files until all snapshots together take at most `target` bytes of memory. Where that is not
-    /// possible, the oldest snapshot ends. A commit never fails because of a snapshot. Only the writer calls this.
-    fn reduce_memory(&self, target: usize, on_write: &mut dyn FnMut()) {
+    /// Writes blocks to files until all snapshots together respect the limits. Where that is not possible, the oldest
+    /// snapshot ends. A commit never fails because of a snapshot. Only the writer calls this.
+    fn enforce_limits(&self) {
         let open = self.list();
-        let sum = |count: fn(&PreservedState) -> u64| -> u64 {
-            open.iter().map(|snapshot| count(&snapshot.lock())).sum()
-        };
-        while sum(|state| state.all_memory_bytes() as u64) > target as u64 {
-            // Otherwise each block would be written for itself.
-            let is_worthwhile =
-                sum(|state| state.memory_bytes as u64) > self.limits.memory_bytes as u64 / 8;
-            let largest = open.iter().max_by_key(|snapshot| snapshot.lock().memory_bytes);
-            let written = match largest.filter(|_| is_worthwhile) {
-                Some(snapshot) => {
-                    let left = sum(|state| state.file_bytes);
-                    self.write_blocks(snapshot, self.limits.disk_bytes.saturating_sub(left))
-                }
-                None => Err(WriteError::NoSpace(LostCause::Memory {
-                    limit_bytes: self.limits.memory_bytes as u64,
-                })),
-            };
-            let (ended, cause) = match written {
-                Ok(()) => {
-                    on_write();
-                    continue;
-                }
-                Err(WriteError::Failed(error)) => {
-                    tracing::warn!(cause = %error, "Writing the file of a snapshot failed.");
-                    (largest, LostCause::Io)
-                }
-                Err(WriteError::NoSpace(cause)) => {
-                    (open.iter().find(|snapshot| snapshot.lock().end.is_none()), cause)
-                }
-            };
-            let Some(ended) = ended else { return };
-            tracing::warn!(%cause, "A snapshot of the store ended early. What reads it continues with the newest state, or reports an error.");
-            ended.lock().end(SnapshotEnd::Lost(cause));
+        while let Some(full) = self.find_full(&open, self.limits.memory_bytes) {
+            let written = full.and_then(|snapshot| self.write_blocks(&open, snapshot));
+            if let Err((failed, cause)) = written {
+                let oldest = || open.iter().find(|snapshot| snapshot.lock().end.is_none());
+                let Some(ended) = failed.or_else(|| oldest().map(|one| &**one)) else { return };
+                ended.end_early(cause);
+            }
         }
     }
 
-    /// Writes some of the blocks in memory to the file of their snapshot, which may grow by `left_bytes`.
-    fn write_blocks(&self, snapshot: &PreservedBlocks, left_bytes: u64) -> Result<(), WriteError> {
+    /// Returns the snapshot whose blocks are written next, if all together take more than `target` bytes of memory. Fails
+    /// if nearly all of it are positions in files, because then each block would be written for itself.
+    fn find_full<'o>(
+        &self,
+        open: &'o [Arc<PreservedBlocks>],
+        target: usize,
+    ) -> Option<Result<&'o PreservedBlocks, WriteError<'o>>> {
+        if sum_of(open, |state| state.all_memory_bytes() as u64) <= target as u64 {
+            return None;
+        }
+        let limit_bytes = self.limits.memory_bytes as u64;
+        let is_worthwhile = sum_of(open, |state| state.memory_bytes as u64) > limit_bytes / 8;
+        let largest = open.iter().max_by_key(|snapshot| snapshot.lock().memory_bytes);
+        let largest = largest.filter(|_| is_worthwhile).map(|largest| &**largest);
+        Some(largest.ok_or((None, LostCause::Memory { limit_bytes })))
+    }
+
+    /// Writes some of the blocks in memory to the file of their snapshot.
+    fn write_blocks<'o>(
+        &self,
+        open: &[Arc<PreservedBlocks>],
+        snapshot: &'o PreservedBlocks,
+    ) -> Result<(), WriteError<'o>> {
+        let failed = |error: Error| {
+            tracing::warn!(cause = %error, "The file of a snapshot cannot be written.");
+            (Some(snapshot), LostCause::Io)
+        };
         let state = snapshot.lock();
         let (file, start) = (state.file.clone(), state.file_bytes);
         let mut memory_bytes = 0;
@@ -224,27 +226,32 @@ impl OpenSnapshots {
             });
         }
         let needed = bytes.len() as u64;
-        if needed > left_bytes {
-            let limit_bytes = self.limits.disk_bytes;
-            return Err(WriteError::NoSpace(LostCause::Disk { limit_bytes }));
+        let limit_bytes = self.limits.disk_bytes;
+        if sum_of(open, |state| state.file_bytes).saturating_add(needed) > limit_bytes {
+            return Err((None, LostCause::Disk { limit_bytes }));
         }
-        let free_bytes = files::free_bytes(&self.folder).map_err(|error| {
-            let checking = files::io_error("checking the free disk space of", &self.folder);
-            WriteError::Failed(checking(error))
-        })?;
+        let free_bytes = files::free_bytes(&self.folder)
+            .map_err(files::io_error("checking the free disk space of", &self.folder))
+            .map_err(failed)?;
         let kept_free = self.limits.reserve_bytes.saturating_add(HEADROOM_BYTES);
         if free_bytes < needed.saturating_add(kept_free) {
-            return Err(WriteError::NoSpace(LostCause::DiskFull { free_bytes }));
+            return Err((None, LostCause::DiskFull { free_bytes }));
         }
         let file = match file {
             Some(file) => file,
-            None => Arc::new(BlockFile::create(&self.folder).map_err(WriteError::Failed)?),
+            None => Arc::new(BlockFile::create(&self.folder).map_err(failed)?),
         };
         files::write_at(&file.file, &file.path, &bytes, start)
-            .map_err(|error| WriteError::Failed(files::io_error("writing", &file.path)(error)))?;
+            .map_err(files::io_error("writing", &file.path))
+            .map_err(failed)?;
         snapshot.lock().move_to_file(file, blocks, positions, start + needed);
         Ok(())
     }
+}
+
+/// Returns a sum over all snapshots.
+fn sum_of(open: &[Arc<PreservedBlocks>], count: fn(&PreservedState) -> u64) -> u64 {
+    open.iter().map(|snapshot| count(&snapshot.lock())).sum()
 }
 
 impl PreservedBlocks {
@@ -261,7 +268,8 @@ impl PreservedBlocks {
     }
 
     /// Ends the snapshot: its reads fail from now on.
-    pub(crate) fn lose(&self, cause: LostCause) {
+    pub(crate) fn end_early(&self, cause: LostCause) {
+        tracing::warn!(%cause, "A snapshot of the store ended early. What reads it continues with the newest state, or reports an error.");
         self.lock().end(SnapshotEnd::Lost(cause));
     }
 
@@ -320,7 +328,7 @@ impl PreservedBlocks {
             return Ok(Some(Arc::new(block)));
         }
         tracing::warn!(?read, "Reading the file of a snapshot failed, or the file is damaged.");
-        self.lose(LostCause::Io);
+        self.end_early(LostCause::Io);
         self.lock().check_complete().map(|()| None)
     }
 

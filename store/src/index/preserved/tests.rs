@@ -40,11 +40,13 @@ fn set_value(store: &Store, value: u32) {
         .unwrap();
 }
 
-/// Adds a value of some subjects, one commit each.
-fn add_values(store: &Store, subjects: std::ops::Range<u32>, value: u32) {
-    for subject in subjects {
-        store.transact::<_, Error>(|t| t.insert(quad(subject, value).as_ref())).unwrap();
-    }
+/// Adds a value of some subjects in one commit.
+fn add_values(store: &Store, mut subjects: std::ops::Range<u32>, value: u32) {
+    store
+        .transact::<_, Error>(|t| {
+            subjects.try_for_each(|subject| t.insert(quad(subject, value).as_ref()).map(drop))
+        })
+        .unwrap();
 }
 
 fn read_all(snapshot: &Snapshot) -> Result<BTreeSet<String>, Error> {
@@ -163,6 +165,24 @@ fn a_commit_leaves_room_for_the_next_one() {
     assert_eq!(read_all(&snapshot).unwrap(), all_with(1));
     drop(snapshot);
     assert_eq!(store.stats().snapshots, SnapshotStats::default());
+}
+
+#[test]
+fn a_snapshot_may_take_all_of_the_memory() {
+    let (_dir, store) = open(8 << 20, 0);
+    let preserve = |store: &Store| {
+        set_value(store, 1);
+        let snapshot = store.snapshot().unwrap();
+        set_value(store, 2);
+        (store.stats().snapshots.memory_bytes, snapshot.lost_cause())
+    };
+    let (needed, cause) = preserve(&store);
+    assert_eq!(cause, None);
+    let (_dir, store) = open(usize::try_from(needed + needed / 10).unwrap(), 0);
+    assert_eq!(preserve(&store), (needed, None));
+    let limit = usize::try_from(needed - needed / 10).unwrap();
+    let (_dir, store) = open(limit, 0);
+    assert_eq!(preserve(&store), (0, Some(LostCause::Disk { limit_bytes: 0 })));
 }
 
 #[test]

@@ -256,15 +256,12 @@ impl Rendering<'_> {
                 let count = page.len();
                 for changed in page {
                     let outputs = [objects, removed];
-                    match &shown.snapshot {
-                        Some(read) => {
-                            self.render_change(read, &mut files, outputs, &changed, exports)
-                        }
-                        None => {
-                            let read = &self.store.read();
-                            self.render_change(read, &mut files, outputs, &changed, exports)
-                        }
-                    }?;
+                    if let Some(read) = &shown.snapshot {
+                        self.render_change(read, &mut files, outputs, &changed, exports)?;
+                    } else {
+                        let read = &self.store.read();
+                        self.render_change(read, &mut files, outputs, &changed, exports)?;
+                    }
                     after = Some(changed.uri);
                 }
                 Ok(count)

@@ -62,7 +62,8 @@ pub fn write_triples(format: Format, quads: &[Quad]) -> Result<Vec<u8>, GatewayE
 
 /// Writes the quads to `out` as they are after the newest commit. They are in the order of the index, subject by subject.
 /// Commits continue meanwhile. If they change so much that the state cannot be kept, the rest is written page by page as
-/// it is when it is read ([`Dumped::mixed_cause`]). `on_progress` is called with the number of quads so far.
+/// it is when it is read ([`Dumped::mixed_cause`]): a quad that changes meanwhile is written as it was or as it is, twice,
+/// or not at all. `on_progress` is called with the number of quads so far.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write

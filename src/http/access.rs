@@ -226,7 +226,7 @@ impl Allow {
             BoundKeyAccess::Ingestion => {
                 run_blocking(move || Ok(ingest::read_record(&gateway.store, &id)?))
                     .await?
-                    .map(|record| record.business_object)
+                    .and_then(|record| record.business_object)
             }
             BoundKeyAccess::Export => run_blocking(move || Ok(gateway.exporter.get(&id)?))
                 .await?

@@ -38,6 +38,11 @@ impl Prefixes {
         self.declared.insert(prefix, iri);
     }
 
+    /// Returns the declared prefixes with their IRIs, by name.
+    pub fn declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.declared.iter().map(|(prefix, iri)| (prefix.as_str(), iri.as_str()))
+    }
+
     /// Records that the mapping uses a prefix.
     pub(super) fn record_use(&mut self, prefix: &str) {
         self.uses_well_known |= !self.declared.contains_key(prefix) && self.get(prefix).is_some();

@@ -1,10 +1,10 @@
 //! Dumps the stored graph.
 use super::Format;
 use super::xml::{self, ReferenceWriter};
-use oxrdf::{GraphName, Quad, TermRef, TripleRef};
+use oxrdf::{GraphName, NamedNode, Quad, TermRef, TripleRef};
 use oxrdfio::RdfSerializer;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Error, QuadPosition, ReadStore};
+use penstock_store::{Error, Pattern, QuadPosition, Read as _, ReadStore, SubjectFilter};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -96,14 +96,7 @@ pub fn write_dump(
             read => read?,
         };
         for quad in &page.quads {
-            if *format == Format::RdfXml
-                && let Some(why) = xml::find_refusal(quad)
-            {
-                return Err(GatewayError::new(
-                    ErrorClass::Invalid,
-                    format!("{why}; use another format"),
-                ));
-            }
+            check_expressible(*format, quad)?;
             let result = if format.has_graphs() {
                 writer.serialize_quad(quad)
             } else {
@@ -117,6 +110,82 @@ pub fn write_dump(
     let ended = writer.finish().and_then(|mut out| out.flush());
     ended.map_err(|error| write_error(&error))?;
     Ok(written)
+}
+
+/// Writes the triples of one graph to `out`, subject by subject, as they are after the newest commit, and returns their
+/// number. If the state cannot be kept, it continues as [`write_dump`] does.
+///
+/// # Errors
+/// As [`write_dump`].
+pub fn write_graph_triples(
+    store: &ReadStore,
+    format: Format,
+    graph: &GraphName,
+    out: impl Write,
+) -> Result<u64, GatewayError> {
+    let mut writer =
+        RdfSerializer::from_format(format.to_rdf_format()).for_writer(DumpOutput::new(format, out));
+    let filter = SubjectFilter { graph: Some(graph.clone()), ..SubjectFilter::default() };
+    let mut snapshot = store.snapshot()?;
+    let (instance, mut is_mixed) = (snapshot.instance(), false);
+    let (mut written, mut after): (u64, Option<NamedNode>) = (0, None);
+    loop {
+        let from = after.as_ref().map(NamedNode::as_str);
+        let page = snapshot.list_subjects(&filter, from, PAGE_QUADS).and_then(|subjects| {
+            for subject in &subjects {
+                let pattern = Pattern {
+                    subject: Some(subject.clone().into()),
+                    graph: Some(graph.clone()),
+                    ..Pattern::default()
+                };
+                let mut result = Ok(());
+                snapshot.for_each(&pattern, &mut |quad| {
+                    written += 1;
+                    result = check_expressible(format, &quad).and_then(|()| {
+                        let triple = TripleRef::from(quad.as_ref());
+                        writer.serialize_triple(triple).map_err(|error| write_error(&error))
+                    });
+                    if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                })?;
+                if result.is_err() {
+                    return Ok(result.map(|()| false));
+                }
+                after = Some(subject.clone());
+            }
+            Ok(Ok(subjects.is_empty()))
+        });
+        match page {
+            Ok(is_complete) if is_complete.clone()? => break,
+            Ok(_) => {}
+            Err(Error::SnapshotLost { cause }) => {
+                if !is_mixed {
+                    tracing::warn!(cause, "The rest of a graph shows later commits too.");
+                }
+                is_mixed = true;
+            }
+            Err(error) => return Err(error.into()),
+        }
+        if is_mixed {
+            snapshot = store.snapshot()?;
+            if snapshot.instance() != instance {
+                return Err(Error::Reopening.into());
+            }
+        }
+    }
+    let ended = writer.finish().and_then(|mut out| out.flush());
+    ended.map_err(|error| write_error(&error))?;
+    Ok(written)
+}
+
+/// Refuses a quad that the format cannot express.
+fn check_expressible(format: Format, quad: &Quad) -> Result<(), GatewayError> {
+    if format == Format::RdfXml
+        && let Some(why) = xml::find_refusal(quad)
+    {
+        let detail = format!("{why}; use another format");
+        return Err(GatewayError::new(ErrorClass::Invalid, detail));
+    }
+    Ok(())
 }
 
 fn write_error(error: &io::Error) -> GatewayError {

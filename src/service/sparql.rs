@@ -4,9 +4,11 @@
 //! everything that an ingestion passes.
 mod permits;
 mod remote;
+mod result_name;
 
 pub use permits::SparqlPermit;
 pub use remote::RemoteEndpoints;
+pub use result_name::ResultName;
 
 use crate::audit::change_event;
 use crate::blocking::run_blocking;

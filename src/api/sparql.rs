@@ -26,8 +26,10 @@ use salvo::{Depot, Request, handler};
 const FORM: &str = "application/x-www-form-urlencoded";
 const SPARQL_QUERY: &str = "application/sparql-query";
 const SPARQL_UPDATE: &str = "application/sparql-update";
-/// The maximum bytes of a query, which is parsed as a whole. Each takes some of the parser's memory.
-const MAX_QUERY_BYTES: u64 = 1 << 20;
+/// The maximum bytes of a query or an update, which is parsed as a whole.
+const MAX_TEXT_BYTES: u64 = 1 << 20;
+/// The maximum bytes of a form, where percent-encoding may need three characters for one byte.
+const MAX_FORM_BYTES: u64 = 3 * MAX_TEXT_BYTES;
 /// The parameters of a query.
 const QUERY_PARAMETERS: &[&str] = &["query", "default-graph-uri", "named-graph-uri"];
 /// The parameters of an update.
@@ -78,8 +80,7 @@ pub(super) async fn query_by_get(req: &mut Request, depot: &mut Depot) -> ReplyR
 )]
 pub(super) async fn query_by_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let (text, parameters, _) =
-        read_request(req, depot, ("query", SPARQL_QUERY), QUERY_PARAMETERS, MAX_QUERY_BYTES)
-            .await?;
+        read_request(req, depot, ("query", SPARQL_QUERY), QUERY_PARAMETERS).await?;
     let dataset = parameters.read_dataset("default-graph-uri", "named-graph-uri")?;
     answer_query(req, depot, text, dataset).await
 }
@@ -103,7 +104,7 @@ pub(super) async fn update(req: &mut Request, depot: &mut Depot) -> ReplyResult 
     let gateway = gateway(depot)?;
     sparql::check_updates_allowed(&gateway)?;
     let (text, parameters, bytes) =
-        read_request(req, depot, ("update", SPARQL_UPDATE), UPDATE_PARAMETERS, u64::MAX).await?;
+        read_request(req, depot, ("update", SPARQL_UPDATE), UPDATE_PARAMETERS).await?;
     let using = parameters.read_dataset("using-graph-uri", "using-named-graph-uri")?;
     let skolemize = parameters.read_one("skolemize")?.map(parse_iri).transpose();
     let skolemize = skolemize.map_err(Problem::malformed)?;
@@ -131,7 +132,7 @@ pub(super) async fn query_locally(req: &mut Request, depot: &mut Depot) -> Reply
     let query = KnownParameters::read(req, &["format"])?;
     let name = query.get("format").map(str::parse::<ResultName>).transpose();
     let name = name.map_err(Problem::malformed)?;
-    let body = body::read_body_up_to(req, depot, MAX_QUERY_BYTES).await?;
+    let body = body::read_body_up_to(req, depot, MAX_TEXT_BYTES).await?;
     let text = read_utf8(body.bytes())?.to_owned();
     drop(body);
     run_query(
@@ -192,10 +193,10 @@ async fn read_request(
     depot: &mut Depot,
     (name, media_type): (&str, &'static str),
     known: &[&str],
-    max_bytes: u64,
 ) -> Result<(String, Parameters, u64), Problem> {
     let declared = find_media_type(req, &[media_type, FORM])?;
     let mut parameters = Parameters::read_url(req, known)?;
+    let max_bytes = if declared == FORM { MAX_FORM_BYTES } else { MAX_TEXT_BYTES };
     let body = body::read_body_up_to(req, depot, max_bytes).await?;
     let bytes = body.bytes().len() as u64;
     let text = if declared == FORM {

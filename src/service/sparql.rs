@@ -113,7 +113,7 @@ where
 /// `ErrorClass::Unavailable` if the thread cannot be started.
 pub fn start_query_thread(work: impl FnOnce() + Send + 'static) -> Result<(), GatewayError> {
     let span = tracing::Span::current();
-    spawn_query_thread(move || span.in_scope(work)).map(drop).map_err(|error| {
+    spawn_query_thread(move || span.in_scope(work)).map_err(|error| {
         tracing::warn!(%error, "A thread for a SPARQL query could not be started.");
         GatewayError::new(
             ErrorClass::Unavailable(Duration::from_secs(5)),
@@ -146,8 +146,8 @@ pub fn run_query(
     let started = Instant::now();
     let snapshot = gateway.store.snapshot()?;
     let limits = limits_of(gateway);
-    let services = &gateway.sparql.remote;
-    let result = evaluate(query, snapshot, &limits, deadline, services, format, output);
+    let services = Arc::new(gateway.sparql.remote.clone());
+    let result = evaluate(query, &snapshot, limits, deadline, services, format, output);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match &result {
         Ok(rows) => tracing::debug!(rows, duration_ms, "A SPARQL query was answered."),
@@ -261,11 +261,11 @@ pub fn run_update(
 ) -> Result<Record, GatewayError> {
     gateway.disk.check_reserve()?;
     let limits =
-        UpdateLimits { quads: gateway.settings.limits.sparql.update, limits: limits_of(gateway) };
+        UpdateLimits { quads: gateway.settings.limits.sparql.update, query: limits_of(gateway) };
     let committed = commit_change(gateway, request, "an update", |transaction| {
         // Waiting for other writers does not count.
         let deadline = query_deadline(gateway);
-        let changes = apply_update(update, transaction, &limits, deadline, skolemize)?;
+        let changes = apply_update(update, transaction, limits, deadline, skolemize)?;
         Ok(((), QuadCounts { inserted: changes.inserted, removed: changes.removed }))
     });
     committed.map(|((), record)| record)

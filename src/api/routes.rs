@@ -68,7 +68,7 @@ pub fn api_routes() -> Vec<Route> {
         route(&get,    "/graphql/schema.graphql",                     User,        graphql::get_graphql_schema,               &[400]),
         route(&get,    "/sparql",                                     User,        sparql::query_by_get,                      &[400, 406, 422]),
         route(&post,   "/sparql",                                     User,        sparql::query_by_post,                     &[400, 406, 408, 413, 415, 422]),
-        route(&post,   "/sparql/update",                              Admin,       sparql::update,                            &[400, 408, 413, 415, 422, 507]),
+        route(&post,   "/sparql/update",                              Admin,       sparql::update,                            &[400, 404, 408, 409, 413, 415, 422, 507]),
         route(&get,    "/sparql/graphs",                              User,        sparql::graphs::get_graph,                 &[400, 404, 406, 422]),
         route(&put,    "/sparql/graphs",                              Admin,       sparql::graphs::put_graph,                 &[400, 408, 413, 415, 422, 507]),
         route(&post,   "/sparql/graphs",                              Admin,       sparql::graphs::post_graph,                &[400, 408, 413, 415, 422, 507]),

@@ -34,5 +34,5 @@ pub(super) use namespace::{Namespace, Namespaces};
 pub(super) use object::{ObjectsOrObject, ViewedObject};
 pub(super) use requests::{
     AccountChange, Definition, GraphqlRequest, IngestionRequest, NamespaceDefinition, NewAccount,
-    NewApiKey, NewPassword,
+    NewApiKey, NewPassword, SparqlQueryForm, SparqlUpdateForm,
 };

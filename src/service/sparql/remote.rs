@@ -6,6 +6,7 @@ use penstock_config::Settings;
 use penstock_sparql::ServiceClient;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, StatusCode};
+use std::error::Error;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,8 +60,9 @@ impl ServiceClient for RemoteEndpoints {
             .header(ACCEPT, RESULTS_JSON)
             .timeout(deadline.saturating_duration_since(Instant::now()))
             .body(query.to_owned());
-        let response =
-            runtime.block_on(request.send()).map_err(|error| failed(&error.without_url()))?;
+        // A request begins to measure its time when it is sent, which needs the runtime.
+        let response = runtime.block_on(async { request.send().await });
+        let response = response.map_err(|error| failed(&describe_cause(&error)))?;
         let status = response.status();
         if status != StatusCode::OK {
             return Err(failed(&format!("it answered {status}")));
@@ -73,6 +75,15 @@ impl ServiceClient for RemoteEndpoints {
         let left = self.max_bytes;
         Ok(Box::new(AnswerBody { runtime, response, piece: io::Cursor::default(), left, deadline }))
     }
+}
+
+/// Describes the innermost cause, because the outer ones only say that something failed.
+fn describe_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    if error.is_timeout() { "no answer in time".to_owned() } else { cause.to_string() }
 }
 
 /// The body of an answer, read as it arrives.

@@ -549,3 +549,22 @@ async fn service_asks_only_the_configured_endpoints() {
         assert!(problem["detail"].as_str().unwrap().contains(why), "{problem}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_examples_of_the_page_find_something_in_the_data_of_the_demo() {
+    let server = Server::start(&[]).await;
+    let definition =
+        json!({"name": "Plants", "config": include_str!("../../src/cli/demo/plants.yaml")});
+    server.json("PUT", "/api/v1/business-objects", &definition).await.expect(201);
+    let data: Value = serde_json::from_str(include_str!("../../src/cli/demo/plants.json")).unwrap();
+    server.json("POST", "/api/v1/business-objects/Plants", &data).await.expect(200);
+    let page = include_str!("../../docs/sparql.md");
+    let examples: Vec<_> = page.split("```sparql\n").skip(1).collect();
+    assert_eq!(examples.len(), 4);
+    for example in examples {
+        let (query, _) = example.split_once("\n```").unwrap();
+        let accept = "text/csv, application/n-triples;q=0.5";
+        let text = ask(&server, query, accept).await.expect(200).text();
+        assert!(text.lines().count() > 1, "{query}: {text}");
+    }
+}

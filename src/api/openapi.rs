@@ -1,9 +1,11 @@
 //! The OpenAPI document, built from the router's table, the endpoints and the shapes.
+use crate::shapes;
 use penstock_config::Settings;
 use penstock_http::access::MinimumRole;
 use penstock_http::credential::cookie_name;
 use penstock_http::problem::ProblemDocument;
 use penstock_http::router::Route;
+use penstock_model::rdf::Format;
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
 use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
@@ -54,6 +56,8 @@ fn describe_all(settings: &Settings, routes: &[Route]) -> OpenApi {
             .description("A semantic data gateway: JSON in, RDF on disk, exports in order."),
     );
     let _ = ProblemDocument::to_schema(&mut document.components);
+    let _ = shapes::SparqlQueryForm::to_schema(&mut document.components);
+    let _ = shapes::SparqlUpdateForm::to_schema(&mut document.components);
     let schemes = security_schemes(settings);
     let names: Vec<&str> = schemes.iter().map(|(name, _)| *name).collect();
     for route in routes {
@@ -133,6 +137,9 @@ fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
         Some("ingest") => describe_stream(operation),
         Some("getExportContent") => add_lines_response(operation),
         Some("graphql" | "graphqlRead") => describe_graphql(operation),
+        Some("sparqlQueryByPost") => add_form(operation, "SparqlQueryForm"),
+        Some("sparqlUpdate") => add_form(operation, "SparqlUpdateForm"),
+        Some("putGraph" | "postGraph") => add_rdf_bodies(operation),
         Some("signIn") => describe_sign_in(operation),
         // Only a session has a token to send.
         Some("signOut") => make_body_optional(operation),
@@ -157,7 +164,16 @@ fn add_page_responses(operation: &mut Operation, statuses: &[&str]) {
     }
 }
 
-/// Adds a form to the request body of an operation, as an alternative to JSON.
+/// Adds every RDF format to the request body of an operation.
+fn add_rdf_bodies(operation: &mut Operation) {
+    let body = operation.request_body.get_or_insert_default();
+    for format in Format::ALL {
+        let content = Content::new(Object::new().schema_type(BasicType::String));
+        body.contents.insert(format.media_type().to_owned(), content);
+    }
+}
+
+/// Adds a form to the request body of an operation, as an alternative to its first media type.
 fn add_form(operation: &mut Operation, schema: &str) {
     let form = Content::new(Ref::from_schema_name(schema));
     let body = operation.request_body.get_or_insert_default();

@@ -3,7 +3,7 @@
 use crate::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
     identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, rejected,
-    schema, status, targets, users,
+    schema, sparql, status, targets, users,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -66,6 +66,13 @@ pub fn api_routes() -> Vec<Route> {
         route(&post,   "/graphql",                                    User,        graphql::execute_post,                     &[400, 406, 408, 413, 415]),
         route(&get,    "/graphql",                                    User,        graphql::execute_get,                      &[400, 405, 406, 413]),
         route(&get,    "/graphql/schema.graphql",                     User,        graphql::get_graphql_schema,               &[400]),
+        route(&get,    "/sparql",                                     User,        sparql::query_by_get,                      &[400, 406, 422]),
+        route(&post,   "/sparql",                                     User,        sparql::query_by_post,                     &[400, 406, 408, 413, 415, 422]),
+        route(&post,   "/sparql/update",                              Admin,       sparql::update,                            &[400, 404, 408, 409, 413, 415, 422, 507]),
+        route(&get,    "/sparql/graphs",                              User,        sparql::graphs::get_graph,                 &[400, 404, 406, 422]),
+        route(&put,    "/sparql/graphs",                              Admin,       sparql::graphs::put_graph,                 &[400, 408, 413, 415, 422, 507]),
+        route(&post,   "/sparql/graphs",                              Admin,       sparql::graphs::post_graph,                &[400, 408, 413, 415, 422, 507]),
+        route(&delete, "/sparql/graphs",                              Admin,       sparql::graphs::delete_graph,              &[400, 404, 413, 422, 507]),
         route(&get,    "/api/v1/events",                              User,        events::listen_to_events,                  &[400]),
         // `object_handler` handles every other address that is a minted URI.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::resolve_identifier,           &[404, 406, 413]),
@@ -85,6 +92,7 @@ pub fn control_routes() -> Vec<Route> {
         hidden_route(&post, "/control/clock/reset",                   Local,  clock::reset),
         hidden_route(&get,  "/control/backup",                        Local,  backup::stream_backup),
         hidden_route(&get,  "/control/dump",                          Local,  rdf::dump_graph),
+        hidden_route(&post, "/control/query",                         Local,  sparql::query_locally),
         hidden_route(&post, "/control/load",                          Local,  rdf::load_document),
     ]
 }

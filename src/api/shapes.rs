@@ -28,11 +28,11 @@ pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, T
 pub(super) use gateway::{ClockStatus, Health, Limits, Status};
 pub(super) use graphql::GraphqlResponse;
 pub(super) use ingestion::{
-    ChunkPlace, Ingestion, IngestionRecord, Ingestions, Mode, OnErrorName as OnError,
+    ChunkPlace, Ingestion, IngestionRecord, Ingestions, Mode, OnErrorName as OnError, SparqlUpdate,
 };
 pub(super) use namespace::{Namespace, Namespaces};
 pub(super) use object::{ObjectsOrObject, ViewedObject};
 pub(super) use requests::{
     AccountChange, Definition, GraphqlRequest, IngestionRequest, NamespaceDefinition, NewAccount,
-    NewApiKey, NewPassword,
+    NewApiKey, NewPassword, SparqlQueryForm, SparqlUpdateForm,
 };

@@ -29,13 +29,13 @@ pub(super) enum FetchError {
     Unreachable(String),
 }
 
-/// Creates an HTTP client that also trusts the certificates of `service.security.ca-file`, and honours
+/// Creates an HTTP client for identity providers and endpoints of `service.sparql.services`. It also trusts the certificates of `service.security.ca-file`, and honours
 /// `HTTPS_PROXY` and `NO_PROXY`. It follows no redirects, because the addresses come from the operator.
-pub(super) fn build_client(ca_file: Option<&Path>) -> Result<Client, GatewayError> {
+pub fn build_client(ca_file: Option<&Path>) -> Result<Client, GatewayError> {
     let cannot = |why: &dyn std::fmt::Display| {
         let file = ca_file.map(Path::display);
         let detail = file.map_or_else(
-            || format!("creating the HTTP client for identity providers failed: {why}"),
+            || format!("creating the HTTP client failed: {why}"),
             |file| {
                 format!(
                     "service.security.ca-file: the certificates in {file} cannot be used: {why}"

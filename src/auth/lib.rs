@@ -21,7 +21,7 @@ pub mod auth_error;
 pub mod caller;
 mod deferred_writes;
 mod discovery;
-mod fetch;
+pub mod fetch;
 #[cfg(test)]
 mod fixture;
 mod guard;

@@ -16,6 +16,7 @@ pub mod json;
 pub mod memory;
 pub mod nearest;
 pub mod network;
+pub mod prefixes;
 pub mod rate_limit;
 pub mod role;
 pub mod shared_limit;

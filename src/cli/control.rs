@@ -113,12 +113,35 @@ pub(super) async fn download_to(
     path: &str,
     out: &mut dyn Write,
 ) -> Result<Option<Downloaded>, String> {
-    let Some(mut response) = send_request(data_dir, Method::GET, path, None).await? else {
-        return Ok(None);
-    };
+    match send_request(data_dir, Method::GET, path, None).await? {
+        Some(response) => write_response(response, out).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Sends a text, and writes the response of the service to `out` as it arrives; returns `false` if no service runs.
+///
+/// # Errors
+/// As [`download_to`].
+pub(super) async fn post_text_to(
+    data_dir: &Path,
+    path: &str,
+    text: String,
+    out: &mut dyn Write,
+) -> Result<bool, String> {
+    let Some(mut connection) = connect_to_service(data_dir).await? else { return Ok(false) };
+    let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed();
+    let response = connection.send_request(Method::POST, path, Some("text/plain"), body).await?;
+    write_response(response, out).await.map(|_| true)
+}
+
+async fn write_response(
+    mut response: Response<Incoming>,
+    out: &mut dyn Write,
+) -> Result<Downloaded, String> {
     let status = response.status();
     if !status.is_success() {
-        return parse_response(status, &read_whole_body(response).await?).map(|_| None);
+        return parse_response(status, &read_whole_body(response).await?).and_then(|()| Ok(Downloaded { warning: None }));
     }
     let mut downloaded = Downloaded { warning: None };
     while let Some(frame) = response.frame().await {
@@ -131,7 +154,7 @@ pub(super) async fn download_to(
         let value = frame.trailers_ref().and_then(|trailers| trailers.get(WARNING_TRAILER));
         downloaded.warning = value.and_then(|value| value.to_str().ok()).map(str::to_owned);
     }
-    Ok(Some(downloaded))
+    Ok(downloaded)
 }
 
 /// Sends a text as it is read, and passes each line of the NDJSON response to `line`, which may break. Returns `false`
@@ -279,7 +302,10 @@ fn parse_response(status: StatusCode, body: &[u8]) -> Result<Value, String> {
         text(&value, "detail").unwrap_or_else(|| format!("the service answered {status}"));
     for finding in value.get("errors").and_then(Value::as_array).into_iter().flatten() {
         let place = text(finding, "pointer").filter(|pointer| !pointer.is_empty());
-        let place = place.map_or_else(String::new, |pointer| format!("{pointer}: "));
+        let number = |member: &str| finding.get(member).and_then(Value::as_u64);
+        let line = number("line").zip(number("column"));
+        let line = line.map(|(line, column)| format!("line {line}, column {column}"));
+        let place = place.or(line).map_or_else(String::new, |place| format!("{place}: "));
         // Writing into a string cannot fail.
         let _ = write!(message, "\n  {place}{}", text(finding, "message").unwrap_or_default());
     }
@@ -297,6 +323,10 @@ mod tests {
         assert!(parse_response(StatusCode::BAD_GATEWAY, b"<html>").unwrap_err().contains("502"));
         let error = br#"{"detail": "no", "errors": [{"pointer": "/a", "message": "wrong"}]}"#;
         assert_eq!(parse_response(StatusCode::CONFLICT, error), Err("no\n  /a: wrong".to_owned()));
+        let error =
+            br#"{"detail": "no", "errors": [{"line": 2, "column": 3, "message": "wrong"}]}"#;
+        let place = "no\n  line 2, column 3: wrong".to_owned();
+        assert_eq!(parse_response(StatusCode::BAD_REQUEST, error), Err(place));
         assert_eq!(parse_response(StatusCode::NO_CONTENT, b""), Ok(Value::Null));
         assert!(parse_response(StatusCode::OK, b"<html>").is_err());
         assert_eq!(parse_response(StatusCode::OK, b"{}"), Ok(serde_json::json!({})));

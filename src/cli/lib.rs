@@ -17,6 +17,7 @@ mod load;
 mod namespace;
 mod output;
 mod owner;
+mod query;
 mod serve;
 mod user;
 mod verify;
@@ -66,6 +67,7 @@ pub fn main() -> ExitCode {
         Some(("verify", given)) => verify::run(given, settings),
         Some(("backup", given)) => backup::run(given, settings),
         Some(("dump", given)) => dump::run(given, settings),
+        Some(("query", given)) => query::run(given, settings),
         Some(("load", given)) => load::run(given, settings),
         Some(("namespace", given)) => namespace::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
@@ -104,6 +106,7 @@ fn build_command() -> Command {
             backup::build_restore_command(),
             dump::build_command(),
             load::build_command(),
+            query::build_command(),
             namespace::build_command(),
             version::build_command(),
         ])

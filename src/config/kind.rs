@@ -47,6 +47,8 @@ pub enum SettingKind {
     Address,
     /// An `http` or `https` URL.
     Url,
+    /// A list of `http` or `https` URLs.
+    Urls,
     /// A list of IP addresses or networks.
     Networks,
     /// A list of origins as browsers send them, or `*`.
@@ -148,6 +150,7 @@ impl SettingKind {
             Self::List => return Some(ParsedValue::List(raw.split_items())),
             Self::Profiles => return parse_list(raw, is_profile),
             Self::Origins => return parse_list(raw, is_origin),
+            Self::Urls => return parse_list(raw, is_url),
             Self::Choices(words) => {
                 let items = raw.split_items();
                 let valid = items.iter().all(|item| words.contains(&item.as_str()));
@@ -211,6 +214,7 @@ impl SettingKind {
             | Self::Choices(_)
             | Self::Profiles
             | Self::Origins
+            | Self::Urls
             | Self::Networks => None,
         }
     }
@@ -243,6 +247,9 @@ impl fmt::Display for SettingKind {
             Self::Address => f.write_str("an IP address, such as 127.0.0.1 or ::1"),
             Self::Url => f.write_str(
                 "an http or https URL without user, query and fragment, such as https://gateway.example",
+            ),
+            Self::Urls => f.write_str(
+                "http or https URLs without user, query and fragment, such as https://data.example/sparql, with commas",
             ),
             Self::Networks => f.write_str("IP addresses or networks, such as 10.0.0.0/8, with commas"),
             Self::Origins => f.write_str("origins, such as https://app.example:8443, or *, with commas"),
@@ -482,6 +489,8 @@ mod tests {
         assert!(!is_valid(SettingKind::Networks, "10.0.0.0/33"));
         assert!(is_valid(SettingKind::Origins, "https://a.example:8443,*"));
         assert!(!is_valid(SettingKind::Origins, "https://a.example/"));
+        assert!(is_valid(SettingKind::Urls, "https://a.example/sparql,http://b.example/"));
+        assert!(!is_valid(SettingKind::Urls, "https://a.example/sparql,ftp://b.example"));
         assert!(is_valid(SettingKind::Prefix, "plant/1/"));
         for prefix in ["/a", "a/../b", "a//b", "a\u{7}", "..", "/"] {
             assert!(!is_valid(SettingKind::Prefix, prefix), "{prefix}");

@@ -42,7 +42,7 @@ pub use load::{Loaded, check_file, load};
 pub use settings::{
     Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
     ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, RoleValues, Security, Server,
-    SessionLimits, Settings, Target, TargetKind, Targets, Tls,
+    SessionLimits, Settings, Sparql, SparqlLimits, Target, TargetKind, Targets, Tls,
 };
 pub use sources::Sources;
 pub use table::{SETTINGS, Setting};

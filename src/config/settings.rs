@@ -24,6 +24,8 @@ pub struct Settings {
     pub auto_create_namespaces: bool,
     /// `service.limits.*`
     pub limits: Limits,
+    /// `service.sparql.*`
+    pub sparql: Sparql,
     /// `service.events.*`
     pub events: EventLimits,
     /// `security`, `service.security.*`, `framework.security.*`: authentication and authorization.
@@ -170,6 +172,8 @@ pub struct Limits {
     pub audit: usize,
     /// `graphql.*`: the limits of one GraphQL request.
     pub graphql: GraphqlLimits,
+    /// `sparql.*`: the limits of one SPARQL request.
+    pub sparql: SparqlLimits,
 }
 
 /// `service.limits.graphql.*`
@@ -189,6 +193,28 @@ pub struct GraphqlLimits {
     pub answer: u64,
     /// `fields`: the maximum fields of all Business Objects in the schema.
     pub fields: usize,
+}
+
+/// `service.limits.sparql.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SparqlLimits {
+    /// `time`: the maximum execution time of a query.
+    pub time: Duration,
+    /// `memory`: the maximum bytes of a query.
+    pub memory: u64,
+    /// `rows`: the maximum rows or triples of an answer.
+    pub rows: u64,
+    /// `update`: the maximum quads that a request inserts and removes.
+    pub update: u64,
+}
+
+/// `service.sparql.*`
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sparql {
+    /// `update`: whether updates are allowed.
+    pub allows_updates: bool,
+    /// `services`: the endpoints that `SERVICE` may name.
+    pub services: Vec<String>,
 }
 
 impl Limits {

@@ -6,7 +6,7 @@ use super::load::{ParsedSetting, default_of};
 use super::security;
 use super::settings::{
     Compression, DeliveryWindow, EventLimits, ExportFormat, ForwardHeaders, GraphqlLimits, Limits,
-    Server, Settings, Target, TargetKind, Targets, Tls,
+    Server, Settings, Sparql, SparqlLimits, Target, TargetKind, Targets, Tls,
 };
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
@@ -57,6 +57,16 @@ pub(super) fn build_settings(
                 answer: values.get_number("service.limits.graphql.answer"),
                 fields: values.get_count("service.limits.graphql.fields"),
             },
+            sparql: SparqlLimits {
+                time: values.get_duration("service.limits.sparql.time"),
+                memory: values.get_number("service.limits.sparql.memory"),
+                rows: values.get_number("service.limits.sparql.rows"),
+                update: values.get_number("service.limits.sparql.update"),
+            },
+        },
+        sparql: Sparql {
+            allows_updates: values.get_flag("service.sparql.update"),
+            services: values.get_list("service.sparql.services"),
         },
         security: security::build_security(&values, errors, warnings),
         events: EventLimits {

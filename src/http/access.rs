@@ -72,8 +72,14 @@ impl BoundKeyAccess {
     }
 }
 
-/// The end of the path of GraphQL, the only route of the API whose POST only reads the store.
-pub(super) const READ_ONLY_POST_SUFFIX: &str = "graphql";
+/// The ends of the paths of GraphQL and SPARQL, the only routes of the API whose POST only reads the store.
+pub(super) const READ_ONLY_POST_SUFFIXES: [&str; 2] = ["graphql", "sparql"];
+
+/// Whether a session may use the route only with its CSRF token, wherever the request comes from: changes with SPARQL,
+/// which can reach everything that is stored.
+fn requires_token(method: &Method, path: &str) -> bool {
+    path.starts_with("/sparql/") && has_side_effects(method, path)
+}
 
 /// Whether requests of a route change or trigger something.
 pub(super) fn has_side_effects(method: &Method, path: &str) -> bool {
@@ -87,6 +93,8 @@ pub struct Allow {
     minimum_role: MinimumRole,
     /// Whether requests of the route change or trigger something.
     has_side_effects: bool,
+    /// Whether a session needs its CSRF token.
+    requires_token: bool,
     bound_key_access: BoundKeyAccess,
     /// Whether it accepts host names that are not the gateway's. Probes of load balancers and container
     /// platforms send their own.
@@ -100,6 +108,7 @@ impl Allow {
         Self {
             minimum_role,
             has_side_effects: has_side_effects(method, path),
+            requires_token: requires_token(method, path),
             bound_key_access: BoundKeyAccess::for_route(method, path),
             accepts_any_host,
         }
@@ -111,6 +120,7 @@ impl Allow {
         Self {
             minimum_role,
             has_side_effects: false,
+            requires_token: false,
             bound_key_access: BoundKeyAccess::Never,
             accepts_any_host: false,
         }
@@ -147,7 +157,9 @@ impl Allow {
         };
         if matches!(caller.credential, Credential::Session(_)) {
             sender_page::check_host(depot)?;
-            if self.has_side_effects {
+            if self.requires_token {
+                sender_page::check_session_token(req, depot)?;
+            } else if self.has_side_effects {
                 sender_page::check_session_sender(req, depot, None)?;
             }
         }
@@ -226,7 +238,7 @@ impl Allow {
             BoundKeyAccess::Ingestion => {
                 run_blocking(move || Ok(ingest::read_record(&gateway.store, &id)?))
                     .await?
-                    .map(|record| record.business_object)
+                    .and_then(|record| record.business_object)
             }
             BoundKeyAccess::Export => run_blocking(move || Ok(gateway.exporter.get(&id)?))
                 .await?

@@ -3,7 +3,7 @@
 mod media_type;
 mod quota;
 
-pub use media_type::{MediaType, check_media_type};
+pub use media_type::{MediaType, check_media_type, find_media_type};
 pub use quota::{BodyPermit, BodyQuotas};
 
 use super::access::check_after_body;
@@ -74,8 +74,18 @@ pub async fn read_whole_body(
     req: &mut Request,
     depot: &mut Depot,
 ) -> Result<BufferedBody, Problem> {
+    read_body_up_to(req, depot, u64::MAX).await
+}
+
+/// Reads the whole body of a request, as [`read_whole_body`], up to `max_bytes`.
+pub async fn read_body_up_to(
+    req: &mut Request,
+    depot: &mut Depot,
+    max_bytes: u64,
+) -> Result<BufferedBody, Problem> {
     let state = state(depot);
-    let (quota, limit) = (&state.body_quotas.data, state.settings.limits.body_bytes);
+    let quota = &state.body_quotas.data;
+    let limit = state.settings.limits.body_bytes.min(max_bytes);
     read_caller_body(
         req,
         depot,

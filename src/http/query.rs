@@ -1,7 +1,9 @@
 //! Query parameters, pages and cursors.
 use super::problem::Problem;
 use penstock_base::cursor::{decode_cursor, encode_cursor};
+use percent_encoding::percent_decode_str;
 use salvo::Request;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The default number of items of a page.
@@ -101,6 +103,27 @@ impl Query {
         let cursor = self.read_cursor()?.map(|key| key.parse());
         cursor.transpose().map_err(|_| foreign_cursor_problem())
     }
+}
+
+/// Parses `application/x-www-form-urlencoded`, in the order of the text. A name may occur several times.
+///
+/// # Errors
+/// 400 if it is not UTF-8.
+pub fn parse_form(text: &[u8]) -> Result<Vec<(String, String)>, Problem> {
+    let malformed = || Problem::malformed("the form is not percent-encoded UTF-8");
+    let text = std::str::from_utf8(text).map_err(|_| malformed())?;
+    let decode = |part: &str| {
+        let part = part.replace('+', " ");
+        let decoded = percent_decode_str(&part).decode_utf8();
+        decoded.map(Cow::into_owned).map_err(|_| malformed())
+    };
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Ok((decode(name)?, decode(value)?))
+        })
+        .collect()
 }
 
 fn foreign_cursor_problem() -> Problem {

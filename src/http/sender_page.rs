@@ -92,10 +92,7 @@ pub fn check_session_sender(
         SenderPage::Typed if !is_get => return Ok(()),
         _ => {}
     }
-    let header = req.headers().get(CSRF_HEADER).and_then(|value| value.to_str().ok());
-    if let Some(session) = credential::session_id(req, &origin(depot).scheme)
-        && header.or(field).is_some_and(|token| Sessions::is_csrf_token(session, token))
-    {
+    if has_session_token(req, depot, field) {
         return Ok(());
     }
     Err(Problem::new(
@@ -105,4 +102,27 @@ pub fn check_session_sender(
          every form of the gateway's pages has as its hidden field _csrf; programs use an API key (the page \
          /admin/keys, or `penstock api-key create`)",
     ))
+}
+
+/// Refuses a request with a session that does not carry the session's CSRF token in its header, even from a page of this
+/// gateway.
+pub(super) fn check_session_token(req: &Request, depot: &Depot) -> Result<(), Problem> {
+    if has_session_token(req, depot, None) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        StatusCode::FORBIDDEN,
+        "a change with a session and SPARQL must carry the session's token in X-CSRF-Token, which every form of \
+         the gateway's pages has as its hidden field _csrf; programs use an API key (the page /admin/keys, or \
+         `penstock api-key create`)",
+    ))
+}
+
+/// Whether a request carries the CSRF token of its session, in the header or as `field` of a form.
+fn has_session_token(req: &Request, depot: &Depot, field: Option<&str>) -> bool {
+    let header = req.headers().get(CSRF_HEADER).and_then(|value| value.to_str().ok());
+    let session = credential::session_id(req, &origin(depot).scheme);
+    session.is_some_and(|session| {
+        header.or(field).is_some_and(|token| Sessions::is_csrf_token(session, token))
+    })
 }

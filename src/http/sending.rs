@@ -6,7 +6,7 @@
 //! [`watch_reader`] ends HTTP/2 connections on which a response is not read. With HTTP/1.1 the transport detects it
 //! (a write that waits, see `src/cli/app.rs`). HTTP/2 has a window for each stream: a client that never opens it
 //! can still reply to pings, and so keep the whole response in memory.
-use super::access::READ_ONLY_POST_SUFFIX;
+use super::access::READ_ONLY_POST_SUFFIXES;
 use super::caller::caller_if_known;
 use super::problem::Problem;
 use super::service::origin;
@@ -118,7 +118,7 @@ pub(super) fn count_response(req: &Request, depot: &Depot, res: &mut Response) {
         _ => STREAM_SHARE_BYTES,
     };
     let only_reads = res.status_code == Some(StatusCode::OK)
-        && (is_get || req.matched_path().ends_with(READ_ONLY_POST_SUFFIX));
+        && (is_get || READ_ONLY_POST_SUFFIXES.iter().any(|end| req.matched_path().ends_with(end)));
     let (unsent, who) = (&state(depot).unsent_responses, share_owner(caller));
     let counted = if only_reads {
         unsent.reads.try_acquire(&who, bytes)

@@ -71,7 +71,9 @@ pub use expire::remove_expired;
 pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
 pub use mode::Mode;
 pub use on_error::OnError;
-pub use record::{Record, list_records, read_record};
+pub use record::{
+    QuadCounts, Record, RecordMode, UpdateToRecord, list_records, read_record, store_update_record,
+};
 pub use request::{Body, Limits, Request};
 pub use retry::missing_letter_error;
 pub use run::ingest;

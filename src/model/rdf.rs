@@ -6,14 +6,17 @@
 mod blank_node;
 mod dump;
 mod format;
+mod graph;
 mod load;
+mod read;
 mod skolem;
 mod source;
 mod xml;
 
 pub(crate) use dump::estimate_bytes;
-pub use dump::{DumpOptions, Dumped, write_dump, write_triples};
+pub use dump::{DumpOptions, Dumped, write_dump, write_graph_triples, write_triples};
 pub use format::Format;
+pub use graph::{GraphWrite, WrittenGraph, has_quads, write_graph};
 pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};
 
 use oxrdf::{GraphName, NamedNode};

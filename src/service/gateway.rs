@@ -4,6 +4,7 @@ mod gauges;
 pub mod status;
 
 use crate::query_permits::QueryPermits;
+use crate::sparql::SparqlService;
 use nix::unistd::geteuid;
 use penstock_auth::Auth;
 use penstock_base::clock::{Clock, GATEWAY_COLLECTION};
@@ -62,6 +63,8 @@ pub struct Gateway {
     pub auth: Auth,
     /// The permits for reads that may look at many objects.
     pub query_permits: QueryPermits,
+    /// The permits for SPARQL, and the endpoints that its queries may ask.
+    pub sparql: SparqlService,
     /// The bus of events for listeners.
     pub events: EventBus,
     /// `service.gateway-id`, configured or generated.
@@ -142,6 +145,7 @@ impl Gateway {
             },
         )?;
         let query_permits = QueryPermits::new(settings.limits.graphql.time);
+        let sparql = SparqlService::new(&settings)?;
         raise_stamps(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
@@ -153,6 +157,7 @@ impl Gateway {
             memory,
             auth,
             query_permits,
+            sparql,
             events,
             gateway_id,
             epoch,

@@ -21,4 +21,5 @@ pub mod objects;
 pub mod query_permits;
 pub mod rdf;
 pub mod recovery;
+pub mod sparql;
 pub mod targets;

@@ -1,7 +1,7 @@
 //! Reading quads as codes, without their terms: for joins, which compare terms and decode few of them.
-use crate::index::{Code, CodePattern, DEFAULT_GRAPH, QuadScan, Row};
+use crate::index::{Code, CodePattern, DEFAULT_GRAPH, QuadScan, Row, View, list_graphs};
 use crate::varint::{self, Input};
-use crate::{Error, Snapshot, term};
+use crate::{Error, Snapshot, Transaction, term};
 use oxrdf::{GraphName, GraphNameRef, Term, TermRef};
 use std::sync::Arc;
 
@@ -54,13 +54,31 @@ impl TermCode {
     }
 }
 
+/// Reads a state of the store as codes.
+#[derive(Clone, Copy)]
+pub struct CodeReader<'a>(View<'a>);
+
 impl Snapshot {
+    /// Returns the reader of codes.
+    pub fn codes(&self) -> CodeReader<'_> {
+        CodeReader(self.view())
+    }
+}
+
+impl Transaction<'_> {
+    /// Returns the reader of codes for the state before this transaction.
+    pub fn prior_codes(&self) -> CodeReader<'_> {
+        CodeReader(self.index_view())
+    }
+}
+
+impl<'a> CodeReader<'a> {
     /// Returns the code of a term; `None` if no quad can have it.
     ///
     /// # Errors
     /// As all reads of a snapshot.
     pub fn find_code(&self, term: TermRef<'_>) -> Result<Option<TermCode>, Error> {
-        let code = self.view().find_code(term)?;
+        let code = self.0.find_code(term)?;
         code.map(|code| TermCode::from_code(&code.0)).transpose()
     }
 
@@ -80,7 +98,7 @@ impl Snapshot {
     /// # Errors
     /// As all reads of a snapshot; [`Error::Index`] for a code of another store.
     pub fn decode_code(&self, code: &TermCode) -> Result<Term, Error> {
-        self.view().decode_code(&code.to_code())
+        self.0.decode_code(&code.to_code())
     }
 
     /// Returns the graph of a code of this snapshot.
@@ -95,9 +113,17 @@ impl Snapshot {
         term::to_graph(term).ok_or_else(|| Error::Index("a graph is a literal".into()))
     }
 
+    /// Returns the codes of the graphs that have quads, with that of the default graph.
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn list_graphs(&self) -> Result<Vec<TermCode>, Error> {
+        list_graphs(&self.0)?.iter().map(|id| TermCode::from_id(id)).collect()
+    }
+
     /// Returns the quads that match a pattern. Quads that differ only in the graph follow each other, unless the pattern
     /// names a graph and neither subject, predicate nor object.
-    pub fn scan_codes(&self, pattern: CodedPattern<'_>) -> CodedQuads<'_> {
+    pub fn scan_codes(&self, pattern: CodedPattern<'_>) -> CodedQuads<'a> {
         let [subject, predicate, object, graph] = pattern;
         let ids = [subject, predicate, graph].map(|code| code.map(TermCode::to_id));
         // A literal is never a subject, predicate or graph.
@@ -105,7 +131,7 @@ impl Snapshot {
         let [subject, predicate, graph] = ids.map(Option::flatten);
         let object = object.map(TermCode::to_code);
         let sought = CodePattern { subject, predicate, object, graph };
-        CodedQuads(is_possible.then(|| QuadScan::new(&self.view(), sought)))
+        CodedQuads(is_possible.then(|| QuadScan::new(&self.0, sought)))
     }
 }
 

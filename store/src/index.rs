@@ -43,7 +43,7 @@ pub(crate) use page::PageCursor;
 pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
 pub(crate) use preserved::OpenSnapshots;
 use preserved::PreservedBlocks;
-pub(crate) use quad_scan::QuadScan;
+pub(crate) use quad_scan::{QuadScan, list_graphs};
 pub(crate) use quads::CodePattern;
 use runs::FrozenRuns;
 pub(crate) use view::{Health, View};

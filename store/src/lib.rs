@@ -38,7 +38,7 @@ mod varint;
 mod verify;
 
 pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
-pub use coded::{CodedPattern, CodedQuad, CodedQuads, TermCode};
+pub use coded::{CodeReader, CodedPattern, CodedQuad, CodedQuads, TermCode};
 pub use error::{Corruption, Error, LostCause};
 pub use files::{DiskFull, free_bytes};
 pub use format::Format;

@@ -338,16 +338,17 @@ mod tests {
     fn check_coded_reads(snapshot: &Snapshot, content: &Content) {
         let decode = |quad: crate::CodedQuad| {
             let [subject, predicate, object, graph] = &quad;
-            let subject = snapshot.decode_code(subject).unwrap();
-            let predicate = snapshot.decode_code(predicate).unwrap();
-            let graph = snapshot.decode_graph(graph).unwrap();
+            let subject = snapshot.codes().decode_code(subject).unwrap();
+            let predicate = snapshot.codes().decode_code(predicate).unwrap();
+            let graph = snapshot.codes().decode_graph(graph).unwrap();
             let (Term::NamedNode(subject), Term::NamedNode(predicate)) = (subject, predicate)
             else {
                 panic!("a subject or a predicate is no IRI");
             };
-            Quad::new(subject, predicate, snapshot.decode_code(object).unwrap(), graph).to_string()
+            Quad::new(subject, predicate, snapshot.codes().decode_code(object).unwrap(), graph)
+                .to_string()
         };
-        let all: Vec<_> = snapshot.scan_codes([None; 4]).map(Result::unwrap).collect();
+        let all: Vec<_> = snapshot.codes().scan_codes([None; 4]).map(Result::unwrap).collect();
         let decoded: BTreeSet<String> = all.iter().cloned().map(decode).collect();
         assert_eq!((decoded.len(), &decoded), (all.len(), &content.quads));
         for (at, quad) in all.iter().enumerate().step_by(1 + all.len() / 5) {
@@ -358,7 +359,8 @@ mod tests {
                     quad.iter().zip(pattern).all(|(code, sought)| sought.is_none_or(|s| s == code))
                 };
                 let expected: std::collections::HashSet<_> = all.iter().filter(matches).collect();
-                let found: Vec<_> = snapshot.scan_codes(pattern).map(Result::unwrap).collect();
+                let found: Vec<_> =
+                    snapshot.codes().scan_codes(pattern).map(Result::unwrap).collect();
                 assert_eq!(found.len(), expected.len(), "quad {at}, pattern {given}");
                 assert!(found.iter().all(|quad| expected.contains(quad)), "pattern {given}");
             }

@@ -1,6 +1,6 @@
 //! An uncommitted change of the store.
 use crate::frame::QuadNumbers;
-use crate::index::{Code, Index, Row};
+use crate::index::{Code, Index, Row, View};
 use crate::overlay::{self, ChangedDocuments, ChangedQuads, DEFAULT_GRAPH_NUMBER, Terms};
 use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::steps::WriterSteps;
@@ -343,6 +343,10 @@ impl<'a> Transaction<'a> {
     /// Returns the store as it was when this change began.
     pub fn prior_state(&self) -> impl Read {
         self.steps.count_step();
+        self.index.view()
+    }
+
+    pub(crate) fn index_view(&self) -> View<'_> {
         self.index.view()
     }
 

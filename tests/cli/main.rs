@@ -18,6 +18,7 @@ mod data;
 mod journal;
 mod namespace;
 mod owner;
+mod query;
 mod rdf;
 #[expect(dead_code, reason = "the end-to-end tests use the rest")]
 #[path = "../gateway/server.rs"]

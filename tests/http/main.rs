@@ -45,6 +45,7 @@ mod server;
 mod shared_property;
 mod sign_in;
 mod snapshots;
+mod sparql;
 mod status;
 mod targets;
 mod traces;

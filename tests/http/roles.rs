@@ -3,6 +3,7 @@
 use crate::forge::{Key, claims, with};
 use crate::issuer::Issuer;
 use crate::server::{Answer, Server, connect};
+use penstock_auth::sessions::Sessions;
 use penstock_base::Role;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -61,6 +62,13 @@ GET    /api/v1/events                              User
 GET    /graphql                                    User
 POST   /graphql                                    User
 GET    /graphql/schema.graphql                     User
+GET    /sparql                                     User
+POST   /sparql                                     User
+POST   /sparql/update                              Admin
+GET    /sparql/graphs                              User
+PUT    /sparql/graphs                              Admin
+POST   /sparql/graphs                              Admin
+DELETE /sparql/graphs                              Admin
 GET    /oauth2/authorization/{registrationId}      Anyone
 GET    /login/oauth2/code/{registrationId}         Anyone
 POST   /login                                      Anyone
@@ -127,6 +135,7 @@ GET    /admin/settings                             Admin
 GET    /control/backup                             Local
 GET    /control/dump                               Local
 POST   /control/load                               Local
+POST   /control/query                              Local
 GET    /control/clock                              Local
 POST   /control/clock/reset                        Local
 ";
@@ -147,6 +156,7 @@ async fn every_route_requires_its_role_from_every_credential() {
         &format!("{resource_server}.issuer-uri={}", issuer.url),
         &format!("{resource_server}.audiences={}", issuer.audience),
         "--service.security.jwt.algorithms=ES256",
+        "--service.sparql.update=true",
     ])
     .await;
     let routes = routes();
@@ -399,7 +409,12 @@ fn credentials(server: &Server) -> Vec<Shown> {
     for role in [Role::User, Role::Contributor, Role::Admin] {
         let cookie = server.sign_in(role);
         // In the form that the gateway's own pages send.
-        let headers = vec![("Cookie", cookie), ("Sec-Fetch-Site", "same-origin".to_owned())];
+        let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
+        let headers = vec![
+            ("Cookie", cookie),
+            ("Sec-Fetch-Site", "same-origin".to_owned()),
+            ("X-CSRF-Token", token),
+        ];
         all.push(Shown { name: format!("session, {role:?}"), headers, role });
     }
     all

@@ -42,6 +42,23 @@ pub(crate) struct Limits {
     pub(crate) snapshot_disk_bytes: u64,
     /// The limits of one GraphQL request.
     pub(crate) graphql: GraphqlLimits,
+    /// The limits of one SPARQL request.
+    pub(crate) sparql: SparqlLimits,
+}
+
+/// The limits of one SPARQL request (`service.limits.sparql.*`).
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "SparqlLimits"))]
+pub(crate) struct SparqlLimits {
+    /// Seconds of a query, including the time that its client takes.
+    pub(crate) time_seconds: f64,
+    /// Bytes of memory of a query.
+    pub(crate) memory: u64,
+    /// Rows or triples of an answer.
+    pub(crate) rows: u64,
+    /// Quads that a request inserts and removes.
+    pub(crate) update: u64,
 }
 
 /// The limits of one GraphQL request (`service.limits.graphql.*`).
@@ -301,6 +318,12 @@ impl From<&config::Limits> for Limits {
                 time_seconds: limits.graphql.time.as_secs_f64(),
                 answer: limits.graphql.answer,
                 fields: limits.graphql.fields,
+            },
+            sparql: SparqlLimits {
+                time_seconds: limits.sparql.time.as_secs_f64(),
+                memory: limits.sparql.memory,
+                rows: limits.sparql.rows,
+                update: limits.sparql.update,
             },
         }
     }

@@ -205,12 +205,16 @@ impl From<ingest::Warning> for Warning {
 pub(crate) struct IngestionRecord {
     /// Its identifier.
     id: String,
-    /// The Business Object's id.
-    business_object: String,
-    /// The Business Object's name at that time.
-    business_object_name: String,
+    /// The Business Object's id; absent for an update in SPARQL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    business_object: Option<String>,
+    /// The Business Object's name at that time; absent for an update in SPARQL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    business_object_name: Option<String>,
     /// The mode.
-    mode: Mode,
+    mode: RecordMode,
     /// The id of the caller's account.
     caller: String,
     /// The id of the API key of the request.
@@ -241,6 +245,67 @@ pub(crate) struct IngestionRecord {
     deleted: u64,
     /// Objects that were left out because of errors.
     rejected: u64,
+    /// The quads that an update in SPARQL changed. Its objects are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    quads: Option<QuadCounts>,
+}
+
+/// The mode of a recorded ingestion.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+#[salvo(schema(name = "RecordMode"))]
+pub(crate) enum RecordMode {
+    Add,
+    Replace,
+    Update,
+    Merge,
+    Delete,
+    Validate,
+    Sparql,
+}
+
+impl From<ingest::RecordMode> for RecordMode {
+    fn from(mode: ingest::RecordMode) -> Self {
+        match mode {
+            ingest::RecordMode::Sparql => Self::Sparql,
+            ingest::RecordMode::Ingestion(ingest::Mode::Add) => Self::Add,
+            ingest::RecordMode::Ingestion(ingest::Mode::Replace) => Self::Replace,
+            ingest::RecordMode::Ingestion(ingest::Mode::Update) => Self::Update,
+            ingest::RecordMode::Ingestion(ingest::Mode::Merge) => Self::Merge,
+            ingest::RecordMode::Ingestion(ingest::Mode::Delete) => Self::Delete,
+            ingest::RecordMode::Ingestion(ingest::Mode::Validate) => Self::Validate,
+        }
+    }
+}
+
+/// The number of quads that an update changed.
+#[derive(Serialize, ToSchema)]
+#[salvo(schema(name = "QuadCounts"))]
+pub(crate) struct QuadCounts {
+    /// Quads that were not stored before.
+    inserted: u64,
+    /// Quads that are no longer stored.
+    removed: u64,
+}
+
+impl From<ingest::QuadCounts> for QuadCounts {
+    fn from(ingest::QuadCounts { inserted, removed }: ingest::QuadCounts) -> Self {
+        Self { inserted, removed }
+    }
+}
+
+/// The answer to an update in SPARQL, sent after its commit is synced to disk.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "SparqlUpdate"))]
+pub(crate) struct SparqlUpdate {
+    /// The identifier of its record.
+    pub(crate) ingestion_id: String,
+    /// Quads that were not stored before.
+    pub(crate) inserted: u64,
+    /// Quads that are no longer stored.
+    pub(crate) removed: u64,
 }
 
 impl From<Record> for IngestionRecord {
@@ -262,6 +327,7 @@ impl From<Record> for IngestionRecord {
             unchanged: record.unchanged,
             deleted: record.deleted,
             rejected: record.rejected,
+            quads: record.quads.map(Into::into),
         }
     }
 }

@@ -245,3 +245,36 @@ pub(crate) struct GraphqlRequest {
     #[salvo(schema(required = false, nullable = true))]
     pub(crate) extensions: Option<Map<String, Value>>,
 }
+
+/// A SPARQL query as a form.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[salvo(schema(name = "SparqlQueryForm"))]
+pub(crate) struct SparqlQueryForm {
+    /// The query.
+    pub(crate) query: String,
+    /// The graphs of the default graph, in place of `FROM`.
+    #[salvo(schema(required = false))]
+    pub(crate) default_graph_uri: Vec<String>,
+    /// The named graphs, in place of `FROM NAMED`.
+    #[salvo(schema(required = false))]
+    pub(crate) named_graph_uri: Vec<String>,
+}
+
+/// A SPARQL update as a form.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[salvo(schema(name = "SparqlUpdateForm"))]
+pub(crate) struct SparqlUpdateForm {
+    /// The update.
+    pub(crate) update: String,
+    /// The graphs of the default graph of `WHERE`, in place of `USING`.
+    #[salvo(schema(required = false))]
+    pub(crate) using_graph_uri: Vec<String>,
+    /// The named graphs of `WHERE`, in place of `USING NAMED`.
+    #[salvo(schema(required = false))]
+    pub(crate) using_named_graph_uri: Vec<String>,
+    /// Replace each blank node that would be stored by an IRI that begins with this one.
+    #[salvo(schema(required = false))]
+    pub(crate) skolemize: Option<String>,
+}

@@ -16,6 +16,14 @@ pub enum MediaType {
 /// Returns which of the accepted media types the request declares. There is no default, so that no form in a
 /// browser can be sent to a route of the API.
 pub fn check_media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType, Problem> {
+    let names: Vec<_> = taken.iter().map(|taken| taken.name()).collect();
+    let found = find_media_type(req, &names)?;
+    let declared = taken.iter().find(|taken| taken.name() == found);
+    declared.copied().ok_or_else(|| unsupported_problem(req, &names))
+}
+
+/// Returns which of these media types the request declares, as [`check_media_type`].
+pub fn find_media_type(req: &Request, taken: &[&'static str]) -> Result<&'static str, Problem> {
     if let Some(coding) = req.headers().get(CONTENT_ENCODING)
         && !coding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
@@ -29,27 +37,34 @@ pub fn check_media_type(req: &Request, taken: &[MediaType]) -> Result<MediaType,
     }
     let declared = req.headers().get(CONTENT_TYPE);
     let known = declared.and_then(|value| value.to_str().ok()).and_then(parse_media_type);
-    known.filter(|found| taken.contains(found)).ok_or_else(|| {
-        let expected: Vec<_> = taken
-            .iter()
-            .map(|taken| match taken {
-                MediaType::Json => "application/json",
-                MediaType::NdJson => "application/x-ndjson",
-            })
-            .collect();
-        let found = declared.map_or_else(|| "missing".to_owned(), quote_header_value);
-        Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            format!("Content-Type is {found}; it must be {} (in UTF-8)", expected.join(" or ")),
-        )
-    })
+    let found = known.and_then(|known| taken.iter().find(|taken| **taken == known));
+    found.copied().ok_or_else(|| unsupported_problem(req, taken))
+}
+
+fn unsupported_problem(req: &Request, taken: &[&str]) -> Problem {
+    let declared = req.headers().get(CONTENT_TYPE);
+    let found = declared.map_or_else(|| "missing".to_owned(), quote_header_value);
+    Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        format!("Content-Type is {found}; it must be {} (in UTF-8)", taken.join(" or ")),
+    )
+}
+
+impl MediaType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::NdJson => "application/x-ndjson",
+        }
+    }
 }
 
 fn quote_header_value(value: &HeaderValue) -> String {
     format!("{:?}", String::from_utf8_lossy(value.as_bytes()))
 }
 
-fn parse_media_type(text: &str) -> Option<MediaType> {
+/// Returns the media type in lower case, without its parameters; `None` if its text is not in UTF-8.
+fn parse_media_type(text: &str) -> Option<String> {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next()?.to_ascii_lowercase();
     for parameter in parts.filter(|part| !part.is_empty()) {
@@ -60,11 +75,7 @@ fn parse_media_type(text: &str) -> Option<MediaType> {
             return None;
         }
     }
-    match name.as_str() {
-        "application/json" => Some(MediaType::Json),
-        "application/x-ndjson" => Some(MediaType::NdJson),
-        _ => None,
-    }
+    Some(name)
 }
 
 #[cfg(test)]
@@ -74,10 +85,9 @@ mod tests {
     #[test]
     fn parses_media_types_with_parameters() {
         for json in ["application/json", "Application/JSON; charset=UTF-8", "application/json;"] {
-            assert_eq!(parse_media_type(json), Some(MediaType::Json), "{json}");
+            assert_eq!(parse_media_type(json).as_deref(), Some("application/json"), "{json}");
         }
-        assert_eq!(parse_media_type("application/x-ndjson"), Some(MediaType::NdJson));
-        for bad in ["", "text/plain", "application/json; charset=latin1", "application/json; x"] {
+        for bad in ["application/json; charset=latin1", "application/json; x"] {
             assert_eq!(parse_media_type(bad), None, "{bad}");
         }
     }

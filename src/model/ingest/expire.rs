@@ -64,7 +64,7 @@ pub fn remove_expired(
 fn log_removal(record: &Record) {
     tracing::info!(
         ingestion_id = record.id,
-        business_object = record.business_object_name,
+        business_object = record.business_object_name.as_deref(),
         deleted = record.deleted,
         "Removed objects that had not changed for their retention period. Every target \
          has them."

@@ -3,9 +3,10 @@
 use super::bounded::BoundedCollection;
 use super::write_history::WrittenObjects;
 use super::{Answer, Mode, Request};
+use crate::change_feed::Watch;
 use penstock_base::clock::Doubt;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{DocumentRange, Read, ReadStore, Transaction};
+use penstock_store::{DocumentRange, Format, Read, ReadStore, Transaction};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -20,12 +21,14 @@ const INGESTION_IDS: &str = "ingestion-ids";
 pub struct Record {
     /// The id of the ingestion.
     pub id: String,
-    /// The Business Object's id.
-    pub business_object: String,
+    /// The Business Object's id; `None` for an update in SPARQL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub business_object: Option<String>,
     /// The Business Object's name at that time.
-    pub business_object_name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub business_object_name: Option<String>,
     /// The mode.
-    pub mode: Mode,
+    pub mode: RecordMode,
     /// The account that sent the request.
     pub caller: String,
     /// The id of the API key of the request.
@@ -54,6 +57,54 @@ pub struct Record {
     /// The number of objects that were left out because of errors.
     #[serde(default)]
     pub rejected: u64,
+    /// What an update in SPARQL changed. Its objects are not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quads: Option<QuadCounts>,
+}
+
+/// The mode of a recorded ingestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RecordMode {
+    /// An update in SPARQL, or a graph that was written or deleted.
+    #[serde(rename = "SPARQL")]
+    Sparql,
+    /// An ingestion into a Business Object.
+    #[serde(untagged)]
+    Ingestion(Mode),
+}
+
+impl RecordMode {
+    /// Returns the name, in capitals.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sparql => "SPARQL",
+            Self::Ingestion(mode) => mode.name(),
+        }
+    }
+}
+
+/// The number of quads that an update changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct QuadCounts {
+    /// The quads that were not stored before.
+    pub inserted: u64,
+    /// The quads that are no longer stored.
+    pub removed: u64,
+}
+
+/// An update of quads to record: who sent it, and what it changed.
+#[derive(Debug, Clone, Copy)]
+pub struct UpdateToRecord<'a> {
+    /// The client's account.
+    pub caller: &'a str,
+    /// The id of the API key of the request.
+    pub api_key: Option<&'a str>,
+    /// The trace of the request, as in the header `traceparent`.
+    pub traceparent: &'a str,
+    /// The size of the body in bytes.
+    pub bytes: u64,
+    /// What it changed.
+    pub quads: QuadCounts,
 }
 
 /// A record in its stored form. It is read as a [`Record`] or as a [`WrittenObjects`].
@@ -78,9 +129,9 @@ pub(super) fn store_record(
     let object = &request.business_object.object;
     let record = Record {
         id: answer.ingestion_id.clone(),
-        business_object: object.id.clone(),
-        business_object_name: object.definition.name.clone(),
-        mode: answer.mode,
+        business_object: Some(object.id.clone()),
+        business_object_name: Some(object.definition.name.clone()),
+        mode: RecordMode::Ingestion(answer.mode),
         caller: request.caller.to_owned(),
         api_key: request.api_key.map(str::to_owned),
         traceparent: request.traceparent.map(str::to_owned),
@@ -93,11 +144,61 @@ pub(super) fn store_record(
         unchanged: answer.unchanged,
         deleted: answer.deleted,
         rejected: answer.rejected.len() as u64,
+        quads: None,
     };
-    if max_records == 0 {
-        return Ok(record);
+    add_record(transaction, &record, wrote, max_records)?;
+    Ok(record)
+}
+
+/// Stores the record of an update of quads, with the objects that its transaction changed, and returns it. Removes the
+/// oldest records beyond `max_records`.
+pub fn store_update_record(
+    transaction: &mut Transaction<'_>,
+    update: &UpdateToRecord<'_>,
+    watch: &Watch,
+    max_records: usize,
+) -> Result<Record, GatewayError> {
+    let changed = transaction.changed_subjects()?;
+    let wrote = WrittenObjects::from_uris(changed.iter().map(|(iri, _)| iri.as_str()));
+    let stamp = watch.stamp();
+    let record = Record {
+        id: uuid::Uuid::now_v7().to_string(),
+        business_object: None,
+        business_object_name: None,
+        mode: RecordMode::Sparql,
+        caller: update.caller.to_owned(),
+        api_key: update.api_key.map(str::to_owned),
+        traceparent: Some(update.traceparent.to_owned()),
+        at: stamp.to_rfc3339(),
+        clock: stamp.doubt,
+        sequence: transaction.sequence(),
+        bytes: update.bytes,
+        created: 0,
+        updated: 0,
+        unchanged: 0,
+        deleted: 0,
+        rejected: 0,
+        quads: Some(update.quads),
+    };
+    if max_records > 0 {
+        // An older program would fail to list the records.
+        transaction.require_format(Format::V3);
     }
-    let value = encode_record(&record, wrote)?;
+    add_record(transaction, &record, &wrote, max_records)?;
+    Ok(record)
+}
+
+fn add_record(
+    transaction: &mut Transaction<'_>,
+    record: &Record,
+    wrote: &WrittenObjects,
+    max_records: usize,
+) -> Result<(), GatewayError> {
+    if max_records == 0 {
+        return Ok(());
+    }
+    let sequence = record.sequence;
+    let value = encode_record(record, wrote)?;
     INGESTIONS.add(transaction, sequence, &value, value.len() as u64)?;
     transaction.put_document(
         INGESTION_IDS,
@@ -109,7 +210,7 @@ pub(super) fn store_record(
         transaction.delete_document(INGESTION_IDS, decode_record(&oldest.value)?.id.as_bytes())?;
         INGESTIONS.remove(transaction, &oldest.key)?;
     }
-    Ok(record)
+    Ok(())
 }
 
 /// Stores the new counts of the record of a deletion in several commits, and the URIs of further objects that it names.

@@ -1,25 +1,8 @@
 //! The prefixes of a mapping: declared ones, and well-known ones that need no declaration.
 use oxrdf::NamedNode;
 use penstock_base::nearest::find_nearest;
+use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
 use std::collections::BTreeMap;
-
-/// The prefixes of every mapping. A declaration of the same name has priority.
-const WELL_KNOWN_PREFIXES: &[(&str, &str)] = &[
-    ("brick", "https://brickschema.org/schema/Brick#"),
-    ("dcterms", "http://purl.org/dc/terms/"),
-    ("foaf", "http://xmlns.com/foaf/0.1/"),
-    ("owl", "http://www.w3.org/2002/07/owl#"),
-    ("qudt", "http://qudt.org/schema/qudt/"),
-    ("rdf", "http://www.w3.org/1999/02/22-rdf-syntax-ns#"),
-    ("rdfs", "http://www.w3.org/2000/01/rdf-schema#"),
-    ("saref", "https://saref.etsi.org/core/"),
-    ("schema", "http://schema.org/"),
-    ("skos", "http://www.w3.org/2004/02/skos/core#"),
-    ("sosa", "http://www.w3.org/ns/sosa/"),
-    ("ssn", "http://www.w3.org/ns/ssn/"),
-    ("unit", "http://qudt.org/vocab/unit/"),
-    ("xsd", "http://www.w3.org/2001/XMLSchema#"),
-];
 
 /// The schemes of IRIs that are never read as prefixes where an IRI may be written without angle brackets.
 const IRI_SCHEMES: &[&str] = &["http", "https", "urn"];
@@ -36,6 +19,11 @@ impl Prefixes {
     /// Declares a prefix.
     pub(super) fn declare(&mut self, prefix: String, iri: String) {
         self.declared.insert(prefix, iri);
+    }
+
+    /// Returns the declared prefixes with their IRIs, by name.
+    pub fn declared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.declared.iter().map(|(prefix, iri)| (prefix.as_str(), iri.as_str()))
     }
 
     /// Records that the mapping uses a prefix.

@@ -1,15 +1,17 @@
 //! Dumps the stored graph.
 use super::Format;
 use super::xml::{self, ReferenceWriter};
-use oxrdf::{GraphName, Quad, TermRef, TripleRef};
+use oxrdf::{GraphName, NamedNode, Quad, TermRef, TripleRef};
 use oxrdfio::RdfSerializer;
 use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
-use penstock_store::{Error, LostCause, QuadPosition, ReadStore};
+use penstock_store::{Error, LostCause, Pattern, QuadPosition, Read, ReadStore, SubjectFilter};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 /// The number of quads after which a page ends, once its current subject is complete.
 const PAGE_QUADS: usize = 256;
+/// The subjects of a graph that are read at once.
+const PAGE_SUBJECTS: usize = 16;
 /// The maximum number of quads that are examined for a page. A subject with more is split.
 const MAX_EXAMINED_QUADS: usize = 10_000;
 /// The maximum size of a page in bytes, which a single quad may exceed.
@@ -110,14 +112,7 @@ pub fn write_dump(
             read => read?,
         };
         for quad in &page.quads {
-            if *format == Format::RdfXml
-                && let Some(why) = xml::find_refusal(quad)
-            {
-                return Err(GatewayError::new(
-                    ErrorClass::Invalid,
-                    format!("{why}; use another format"),
-                ));
-            }
+            check_expressible(*format, quad)?;
             let result = if format.has_graphs() {
                 writer.serialize_quad(quad)
             } else {
@@ -147,6 +142,88 @@ fn read_newest(
         return Err(Error::Reopening);
     }
     read.visit_quads_from(from, visit)
+}
+
+/// Writes the triples of one graph to `out`, subject by subject, as they are after the newest commit, and returns their
+/// number. If the state cannot be kept, it continues as [`write_dump`] does.
+///
+/// # Errors
+/// As [`write_dump`].
+pub fn write_graph_triples(
+    store: &ReadStore,
+    format: Format,
+    graph: &GraphName,
+    out: impl Write,
+) -> Result<u64, GatewayError> {
+    let mut writer =
+        RdfSerializer::from_format(format.to_rdf_format()).for_writer(DumpOutput::new(format, out));
+    let mut snapshot = Some(store.snapshot()?);
+    let (mut written, mut after): (u64, Option<NamedNode>) = (0, None);
+    loop {
+        let page = match &snapshot {
+            Some(snapshot) => read_graph_page(snapshot, graph, after.as_ref()),
+            None => read_graph_page(&store.read(), graph, after.as_ref()),
+        };
+        let page = match page {
+            Ok(page) => page,
+            Err(Error::SnapshotLost { cause }) => {
+                tracing::warn!(?cause, "The rest of a graph shows later commits too.");
+                snapshot = None;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for quad in &page.quads {
+            check_expressible(format, quad)?;
+            let triple = TripleRef::from(quad.as_ref());
+            writer.serialize_triple(triple).map_err(|error| write_error(&error))?;
+        }
+        written += page.quads.len() as u64;
+        after = page.last_subject;
+        if after.is_none() {
+            break;
+        }
+    }
+    drop(snapshot);
+    let ended = writer.finish().and_then(|mut out| out.flush());
+    ended.map_err(|error| write_error(&error))?;
+    Ok(written)
+}
+
+/// The quads of some subjects of a graph.
+struct GraphPage {
+    quads: Vec<Quad>,
+    /// `None` if there are no more subjects.
+    last_subject: Option<NamedNode>,
+}
+
+fn read_graph_page(
+    read: &impl Read,
+    graph: &GraphName,
+    after: Option<&NamedNode>,
+) -> Result<GraphPage, Error> {
+    let filter = SubjectFilter { graph: Some(graph.clone()), ..SubjectFilter::default() };
+    let subjects = read.list_subjects(&filter, after.map(NamedNode::as_str), PAGE_SUBJECTS)?;
+    let mut quads = Vec::new();
+    for subject in &subjects {
+        let (subject, graph) = (Some(subject.clone().into()), Some(graph.clone()));
+        read.for_each(&Pattern { subject, graph, ..Pattern::default() }, &mut |quad| {
+            quads.push(quad);
+            ControlFlow::Continue(())
+        })?;
+    }
+    Ok(GraphPage { quads, last_subject: subjects.into_iter().next_back() })
+}
+
+/// Refuses a quad that the format cannot express.
+fn check_expressible(format: Format, quad: &Quad) -> Result<(), GatewayError> {
+    if format == Format::RdfXml
+        && let Some(why) = xml::find_refusal(quad)
+    {
+        let detail = format!("{why}; use another format");
+        return Err(GatewayError::new(ErrorClass::Invalid, detail));
+    }
+    Ok(())
 }
 
 fn write_error(error: &io::Error) -> GatewayError {

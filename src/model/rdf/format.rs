@@ -54,7 +54,8 @@ impl Format {
         matches!(self, Self::NQuads | Self::TriG | Self::JsonLd)
     }
 
-    pub(super) fn to_rdf_format(self) -> RdfFormat {
+    /// Returns the format as the serializers and parsers know it.
+    pub fn to_rdf_format(self) -> RdfFormat {
         match self {
             Self::Turtle => RdfFormat::Turtle,
             Self::NTriples => RdfFormat::NTriples,

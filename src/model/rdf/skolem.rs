@@ -10,6 +10,8 @@ const MAX_UNLABELLED_NODES: usize = 1_000_000;
 pub(super) struct Skolemizer {
     /// The prefix of the IRIs. Without it, blank nodes are refused.
     base: Option<String>,
+    /// How a client gives the prefix, for the error that names it.
+    option: &'static str,
     /// Whether every blank node of the format has a label.
     all_have_labels: bool,
     /// The numbers of blank nodes without a label, in the order of the document.
@@ -19,8 +21,8 @@ pub(super) struct Skolemizer {
 impl Skolemizer {
     /// Creates a skolemizer. A blank node with a label becomes the IRI `<base><label>`, one without a label becomes
     /// `<base>.<number>`.
-    pub(super) fn new(base: Option<String>, all_have_labels: bool) -> Self {
-        Self { base, all_have_labels, numbers: HashMap::new() }
+    pub(super) fn new(base: Option<String>, option: &'static str, all_have_labels: bool) -> Self {
+        Self { base, option, all_have_labels, numbers: HashMap::new() }
     }
 
     /// Replaces the blank nodes of a quad, or returns why the quad is refused.
@@ -39,12 +41,12 @@ impl Skolemizer {
 
     fn iri_for_node(&mut self, node: &BlankNode) -> Result<NamedNode, String> {
         let Some(base) = &self.base else {
-            return Err(
+            return Err(format!(
                 "there is a blank node, which Penstock does not store: each load of the document would add \
-                 another one; with --skolemize IRI, blank nodes become IRIs that begin with IRI, which must \
-                 be unique to this document"
-                    .to_owned(),
-            );
+                 another one; with {}, blank nodes become IRIs that begin with IRI, which must \
+                 be unique to this document",
+                self.option
+            ));
         };
         let label = node.as_str();
         // The parser's own labels are random numbers of 128 bits.

@@ -67,7 +67,7 @@ struct Ingestion {
     id: String,
     at: String,
     by: String,
-    business_object: String,
+    business_object: Option<String>,
     mode: &'static str,
     counts: String,
     /// Whether it rejected objects that the viewer may see.
@@ -180,6 +180,10 @@ impl Written {
 }
 
 fn describe_counts(record: &Record) -> String {
+    if let Some(quads) = record.quads {
+        let [inserted, removed] = [quads.inserted, quads.removed].map(words::format_number);
+        return format!("{inserted} quads inserted, {removed} removed");
+    }
     let [created, updated, deleted] =
         [record.created, record.updated, record.deleted].map(words::format_number);
     let counts = format!("{created} new, {updated} changed, {deleted} removed");

@@ -7,11 +7,11 @@ use penstock_auth::{Auth, AuthError};
 use penstock_http::body;
 use penstock_http::caller::find_visitor;
 use penstock_http::problem::Problem;
+use penstock_http::query::parse_form;
 use penstock_http::reply::Reply;
 use penstock_http::return_path::ReturnPath;
 use penstock_http::service::origin;
 use penstock_http::state::state;
-use percent_encoding::percent_decode_str;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use salvo::oapi::{ToSchema, endpoint};
@@ -213,16 +213,8 @@ fn is_form(req: &Request) -> bool {
 pub(crate) fn parse_form_fields(sent: &[u8]) -> Result<BTreeMap<String, String>, Problem> {
     let malformed =
         || Problem::malformed("the body must be a form in UTF-8 with each field at most once");
-    let text = std::str::from_utf8(sent).map_err(|_| malformed())?;
-    let read = |part: &str| {
-        let part = part.replace('+', " ");
-        percent_decode_str(&part).decode_utf8().map(std::borrow::Cow::into_owned)
-    };
     let mut fields = BTreeMap::new();
-    for pair in text.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let (name, value) =
-            (read(name).map_err(|_| malformed())?, read(value).map_err(|_| malformed())?);
+    for (name, value) in parse_form(sent).map_err(|_| malformed())? {
         if fields.insert(name, value).is_some() {
             return Err(malformed());
         }

@@ -75,6 +75,24 @@ impl<'a> KeyScan<'a> {
     }
 }
 
+/// Returns the ids of the graphs that have quads.
+pub(crate) fn list_graphs(view: &View<'_>) -> Result<Vec<Vec<u8>>, Error> {
+    let mut graphs = Vec::new();
+    let mut from = build_key(tree::GS, &[]);
+    loop {
+        let mut keys = KeyScan::new(view.blocks, build_key(tree::GS, &[]));
+        keys.from = from;
+        if !keys.advance()? {
+            return Ok(graphs);
+        }
+        let damaged = || damaged_entry("a graph", &keys.key);
+        let graph = key::read_number_bytes(&mut Input::new(keys.rest())).ok_or_else(damaged)?;
+        graphs.push(graph.to_vec());
+        // Behind every subject of this graph: no number begins with this byte.
+        from = build_key(tree::GS, &[graph, &[0xff; 10]]);
+    }
+}
+
 /// The quads of a pattern.
 pub(crate) struct QuadScan<'a> {
     blocks: &'a dyn BlockSource,

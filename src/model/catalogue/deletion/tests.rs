@@ -2,7 +2,7 @@ use crate::catalogue::{
     COLLECTION, Catalogue, Change, CompiledDefinition, DeletionCount, IfMatch, Requester,
 };
 use crate::change_feed;
-use crate::ingest::{Body, Limits, Mode, find_write_history, ingest, list_records};
+use crate::ingest::{Body, Limits, Mode, RecordMode, find_write_history, ingest, list_records};
 use crate::resource::Compiled;
 use crate::testing::{
     LIMITS, catalogue_settings, ingest_body, list_members, list_quads, local_request, open_store,
@@ -126,7 +126,10 @@ fn every_member_is_deleted_in_commits_of_bounded_size_with_one_record() {
     assert!(fixture.catalogue.get("Pump").is_none());
     assert_eq!(list_quads(&fixture.store.read()), Vec::<String>::new());
     let records = list_records(&fixture.store, None, 10).unwrap();
-    let deletions: Vec<_> = records.iter().filter(|record| record.mode == Mode::Delete).collect();
+    let deletions: Vec<_> = records
+        .iter()
+        .filter(|record| record.mode == RecordMode::Ingestion(Mode::Delete))
+        .collect();
     assert_eq!(deletions.iter().map(|record| record.deleted).collect::<Vec<_>>(), [450]);
     assert!(deletions.iter().all(|record| record.caller == "admin-1"));
     // The name is free again.
@@ -413,7 +416,7 @@ fn the_record_of_a_deletion_names_few_members_even_after_several_commits() {
     for number in 0..3 {
         let uri = format!("urn:pump:{number:05}");
         let history = find_write_history(&fixture.store, &uri).unwrap();
-        assert_eq!(history.named_by[0].mode, Mode::Delete);
+        assert_eq!(history.named_by[0].mode, RecordMode::Ingestion(Mode::Delete));
         assert_eq!(history.named_by[0].deleted, 3 * 3001);
     }
 }
@@ -436,7 +439,7 @@ fn a_record_of_a_deletion_that_was_removed_does_not_return() {
     let request = local_request(watch, &other, Mode::Add, Body::Json(body.as_bytes()));
     ingest(&store, &Limits { history: 1, ..LIMITS }, &request).unwrap();
     let newest = list_records(&fixture.store, None, 10).unwrap();
-    assert_eq!((newest.len(), newest[0].mode), (1, Mode::Add));
+    assert_eq!((newest.len(), newest[0].mode), (1, RecordMode::Ingestion(Mode::Add)));
     while step(1).unwrap() {}
     assert_eq!(list_records(&fixture.store, None, 10).unwrap(), newest);
 }

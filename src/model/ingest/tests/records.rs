@@ -1,18 +1,25 @@
 use super::fixture::machine;
-use crate::ingest::{Mode, list_records, read_record};
+use crate::change_feed::Watch;
+use crate::ingest::{
+    Mode, QuadCounts, RecordMode, UpdateToRecord, find_write_history, list_records, read_record,
+    store_update_record,
+};
 use crate::testing::Fixture;
-use penstock_base::error::ErrorClass;
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::Format;
 
 #[test]
 fn each_ingestion_is_recorded_with_its_counts() {
     let fixture = Fixture::new(machine());
     let answer = fixture.add(r#"{"uri": "urn:m", "name": "a"}"#);
     let kept = read_record(&fixture.store, &answer.ingestion_id).unwrap().unwrap();
-    assert_eq!((kept.mode, kept.created, kept.caller.as_str()), (Mode::Add, 1, "local"));
+    let add = RecordMode::Ingestion(Mode::Add);
+    assert_eq!((kept.mode, kept.created, kept.caller.as_str()), (add, 1, "local"));
     assert_eq!(kept.sequence, fixture.store.stats().sequence);
     assert_eq!(
-        (kept.business_object.as_str(), kept.business_object_name.as_str()),
-        ("bo-1", "Machine")
+        (kept.business_object.as_deref(), kept.business_object_name.as_deref()),
+        (Some("bo-1"), Some("Machine"))
     );
     assert_eq!(kept.bytes, r#"{"data": [{"uri": "urn:m", "name": "a"}]}"#.len() as u64);
     let unchanged = fixture.add(r#"{"uri": "urn:m", "name": "a"}"#);
@@ -21,6 +28,29 @@ fn each_ingestion_is_recorded_with_its_counts() {
     fixture.send(Mode::Add, r#"{"name": 1}"#).unwrap_err();
     assert_eq!(list_records(&fixture.store, None, 10).unwrap().len(), 2);
     assert_eq!(read_record(&fixture.store, "unknown").unwrap(), None);
+}
+
+#[test]
+fn an_update_of_quads_is_recorded_with_the_objects_that_it_changed() {
+    let fixture = Fixture::new(machine());
+    fixture.add(r#"{"uri": "urn:m", "name": "a"}"#);
+    assert_eq!(fixture.store.format(), Format::V2);
+    let node = NamedNode::new_unchecked;
+    let quad = Quad::new(node("urn:m"), node("urn:p"), Literal::from("x"), GraphName::DefaultGraph);
+    let quads = QuadCounts { inserted: 1, removed: 0 };
+    let update =
+        UpdateToRecord { caller: "local", api_key: None, traceparent: "00-1", bytes: 5, quads };
+    let commit = fixture.store.transact::<_, GatewayError>(|transaction| {
+        transaction.insert(quad.as_ref())?;
+        store_update_record(transaction, &update, &Watch::default(), 10)
+    });
+    let (record, _) = commit.unwrap();
+    assert_eq!((record.mode.name(), record.quads), ("SPARQL", Some(quads)));
+    assert_eq!(list_records(&fixture.store, None, 1).unwrap(), std::slice::from_ref(&record));
+    let history = find_write_history(&fixture.store, "urn:m").unwrap();
+    assert_eq!(history.named_by.first(), Some(&record));
+    // An older program would fail to list such records.
+    assert_eq!(fixture.store.format(), Format::V3);
 }
 
 #[test]

@@ -1,0 +1,273 @@
+//! `/sparql`: the SPARQL 1.1 Protocol and the service description; `/sparql/update`; `/control/query`.
+mod answer;
+mod description;
+mod formats;
+pub(super) mod graphs;
+
+use crate::shapes;
+use answer::{WriteLimit, stream_answer};
+use oxrdf::NamedNode;
+use penstock_http::accept::AcceptedTypes;
+use penstock_http::body::{self, find_media_type};
+use penstock_http::caller::caller;
+use penstock_http::problem::Problem;
+use penstock_http::query::{Query as KnownParameters, parse_form};
+use penstock_http::reply::{Reply, ReplyResult};
+use penstock_http::service::trace;
+use penstock_http::state::gateway;
+use penstock_model::rdf::parse_iri;
+use penstock_service::gateway::Gateway;
+use penstock_service::sparql::{self, ChangeRequest, ResultName};
+use penstock_sparql::{DatasetParameters, Query, QueryForm, ResultFormat, Update};
+use salvo::http::header::VARY;
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request, handler};
+
+const FORM: &str = "application/x-www-form-urlencoded";
+const SPARQL_QUERY: &str = "application/sparql-query";
+const SPARQL_UPDATE: &str = "application/sparql-update";
+/// The maximum bytes of a query or an update, which is parsed as a whole.
+const MAX_TEXT_BYTES: u64 = 1 << 20;
+/// The maximum bytes of a form, where percent-encoding may need three characters for one byte.
+const MAX_FORM_BYTES: u64 = 3 * MAX_TEXT_BYTES;
+/// The parameters of a query.
+const QUERY_PARAMETERS: &[&str] = &["query", "default-graph-uri", "named-graph-uri"];
+/// The parameters of an update.
+const UPDATE_PARAMETERS: &[&str] =
+    &["update", "using-graph-uri", "using-named-graph-uri", "skolemize"];
+/// Parameters of other servers, which some clients add to each query, as they do to `Accept`. They have no effect.
+const IGNORED_PARAMETERS: &[&str] = &["format", "output", "results"];
+
+/// Answers a query, or describes the service if there is none.
+#[endpoint(
+    operation_id = "sparqlQuery",
+    tags("SPARQL"),
+    parameters(
+        ("query" = Option<String>, Query, description = "The query. Without it, the answer is the service description (SPARQL 1.1 Service Description)."),
+        ("default-graph-uri" = Option<Vec<String>>, Query, description = "A graph of the default graph, in place of `FROM`; it may be repeated."),
+        ("named-graph-uri" = Option<Vec<String>>, Query, description = "A named graph, in place of `FROM NAMED`; it may be repeated."),
+    ),
+    responses((status_code = 200, description = "The answer in the media type that Accept prefers.",
+        content(("application/sparql-results+json" = serde_json::Value), ("application/sparql-results+xml" = String),
+            ("text/csv" = String), ("text/tab-separated-values" = String), ("text/turtle" = String),
+            ("application/n-triples" = String), ("application/n-quads" = String), ("application/trig" = String),
+            ("application/rdf+xml" = String), ("application/ld+json" = serde_json::Value)))),
+)]
+pub(super) async fn query_by_get(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let parameters = Parameters::read_url(req, QUERY_PARAMETERS)?;
+    if parameters.0.is_empty() {
+        return description::describe_service(req, depot);
+    }
+    let text = parameters.require_one("query")?.to_owned();
+    let dataset = parameters.read_dataset("default-graph-uri", "named-graph-uri")?;
+    answer_query(req, depot, text, dataset).await
+}
+
+/// Answers a query.
+#[endpoint(
+    operation_id = "sparqlQueryByPost",
+    tags("SPARQL"),
+    parameters(
+        ("default-graph-uri" = Option<Vec<String>>, Query, description = "A graph of the default graph, in place of `FROM`; it may be repeated."),
+        ("named-graph-uri" = Option<Vec<String>>, Query, description = "A named graph, in place of `FROM NAMED`; it may be repeated."),
+    ),
+    request_body(content = String, content_type = "application/sparql-query"),
+    responses((status_code = 200, description = "The answer in the media type that Accept prefers.",
+        content(("application/sparql-results+json" = serde_json::Value), ("application/sparql-results+xml" = String),
+            ("text/csv" = String), ("text/tab-separated-values" = String), ("text/turtle" = String),
+            ("application/n-triples" = String), ("application/n-quads" = String), ("application/trig" = String),
+            ("application/rdf+xml" = String), ("application/ld+json" = serde_json::Value)))),
+)]
+pub(super) async fn query_by_post(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let (text, parameters, _) =
+        read_request(req, depot, ("query", SPARQL_QUERY), QUERY_PARAMETERS).await?;
+    let dataset = parameters.read_dataset("default-graph-uri", "named-graph-uri")?;
+    answer_query(req, depot, text, dataset).await
+}
+
+/// Changes the graph in one commit.
+///
+/// Only with `service.sparql.update=true`. In updates outside `WHERE`, the default graph is the unnamed graph. `LOAD` and
+/// `SERVICE` are refused.
+#[endpoint(
+    operation_id = "sparqlUpdate",
+    tags("SPARQL"),
+    parameters(
+        ("using-graph-uri" = Option<Vec<String>>, Query, description = "A graph of the default graph of `WHERE`, in place of `USING`; it may be repeated."),
+        ("using-named-graph-uri" = Option<Vec<String>>, Query, description = "A named graph of `WHERE`, in place of `USING NAMED`; it may be repeated."),
+        ("skolemize" = Option<String>, Query, description = "Replace each blank node that would be stored by an IRI that begins with this one."),
+    ),
+    request_body(content = String, content_type = "application/sparql-update"),
+    responses((status_code = 200, description = "Applied and synced to disk.", body = shapes::SparqlUpdate)),
+)]
+pub(super) async fn update(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let gateway = gateway(depot)?;
+    sparql::check_updates_allowed(&gateway)?;
+    let (text, parameters, bytes) =
+        read_request(req, depot, ("update", SPARQL_UPDATE), UPDATE_PARAMETERS).await?;
+    let using = parameters.read_dataset("using-graph-uri", "using-named-graph-uri")?;
+    let skolemize = parameters.read_one("skolemize")?.map(parse_iri).transpose();
+    let skolemize = skolemize.map_err(Problem::malformed)?;
+    let (by, trace) = (caller(depot).clone(), trace(depot));
+    let permit = sparql::acquire_permit(&gateway, &by).await?;
+    let record = sparql::run_on_query_thread(move || {
+        let _permit = permit;
+        let parsed = Update::parse(&text, &using)?;
+        drop(text);
+        let request = ChangeRequest { by: &by, trace, bytes };
+        sparql::run_update(&gateway, &request, &parsed, skolemize.as_ref()).map_err(Problem::from)
+    })
+    .await?;
+    let quads = record.quads.unwrap_or_default();
+    Reply::json(&shapes::SparqlUpdate {
+        ingestion_id: record.id,
+        inserted: quads.inserted,
+        removed: quads.removed,
+    })
+}
+
+/// Answers a query over the control socket. It may use the prefixes of all mappings.
+#[handler]
+pub(super) async fn query_locally(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let query = KnownParameters::read(req, &["format"])?;
+    let name = query.get("format").map(str::parse::<ResultName>).transpose();
+    let name = name.map_err(Problem::malformed)?;
+    let body = body::read_body_up_to(req, depot, MAX_TEXT_BYTES).await?;
+    let text = read_utf8(body.bytes())?.to_owned();
+    drop(body);
+    run_query(
+        depot,
+        move |gateway| {
+            let dataset = DatasetParameters::default();
+            Ok(sparql::parse_with_mapping_prefixes(&gateway.catalogue, &text, &dataset)?)
+        },
+        move |form| match name {
+            None => Ok(ResultName::default_of(form)),
+            Some(name) => name.choose(form).map_err(Problem::malformed),
+        },
+    )
+    .await
+}
+
+async fn answer_query(
+    req: &Request,
+    depot: &Depot,
+    text: String,
+    dataset: DatasetParameters,
+) -> ReplyResult {
+    let accepted = AcceptedTypes::from_headers(req.headers());
+    let reply = run_query(
+        depot,
+        move |_| Ok(Query::parse(&text, &dataset)?),
+        move |form| formats::negotiate_result(form, &accepted),
+    );
+    Ok(reply.await?.with_header(VARY, "Accept"))
+}
+
+/// Waits for a permit, and runs a query on a thread of its own. The answer ends early if its client is too slow.
+async fn run_query(
+    depot: &Depot,
+    parse: impl FnOnce(&Gateway) -> Result<Query, Problem> + Send + 'static,
+    choose_format: impl FnOnce(QueryForm) -> Result<(&'static str, ResultFormat), Problem>
+    + Send
+    + 'static,
+) -> ReplyResult {
+    let gateway = gateway(depot)?;
+    let permit = sparql::acquire_permit(&gateway, caller(depot)).await?;
+    let deadline = sparql::query_deadline(&gateway);
+    stream_answer(WriteLimit::Until(deadline), move |writer| {
+        let _permit = permit;
+        let query = parse(&gateway)?;
+        let (media_type, format) = choose_format(query.form())?;
+        writer.set_media_type(media_type);
+        sparql::run_query(&gateway, &query, deadline, format, writer)?;
+        Ok(())
+    })
+    .await
+}
+
+/// Reads a query or an update from the body: in its own media type, or as the field `name` of a form. Returns it with the
+/// other parameters, and the size of the body in bytes.
+async fn read_request(
+    req: &mut Request,
+    depot: &mut Depot,
+    (name, media_type): (&str, &'static str),
+    known: &[&str],
+) -> Result<(String, Parameters, u64), Problem> {
+    let declared = find_media_type(req, &[media_type, FORM])?;
+    let mut parameters = Parameters::read_url(req, known)?;
+    let max_bytes = if declared == FORM { MAX_FORM_BYTES } else { MAX_TEXT_BYTES };
+    let body = body::read_body_up_to(req, depot, max_bytes).await?;
+    let bytes = body.bytes().len() as u64;
+    let text = if declared == FORM {
+        parameters.add(parse_form(body.bytes())?, known)?;
+        parameters.require_one(name)?.to_owned()
+    } else if parameters.read_one(name)?.is_some() {
+        return Err(Problem::malformed(format!(
+            "the {name} is in the body and in the URL; send it only once"
+        )));
+    } else {
+        read_utf8(body.bytes())?.to_owned()
+    };
+    Ok((text, parameters, bytes))
+}
+
+fn read_utf8(bytes: &[u8]) -> Result<&str, Problem> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        Problem::malformed(format!("the body is not UTF-8 from byte {} on", error.valid_up_to()))
+    })
+}
+
+/// The parameters of a request, in its URL and in its form. Some may be repeated.
+#[derive(Debug)]
+struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    fn read_url(req: &Request, known: &[&str]) -> Result<Self, Problem> {
+        let mut parameters = Self(Vec::new());
+        let given = parse_form(req.uri().query().unwrap_or_default().as_bytes())?;
+        parameters.add(given, known)?;
+        Ok(parameters)
+    }
+
+    fn add(&mut self, given: Vec<(String, String)>, known: &[&str]) -> Result<(), Problem> {
+        for (name, value) in given {
+            if known.contains(&name.as_str()) {
+                self.0.push((name, value));
+            } else if !IGNORED_PARAMETERS.contains(&name.as_str()) {
+                return Err(Problem::malformed(format!(
+                    "this route has no parameter {name:?}; it has {}",
+                    known.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    fn read_one(&self, name: &str) -> Result<Option<&str>, Problem> {
+        let mut values = self.all(name);
+        let first = values.next();
+        if values.next().is_some() {
+            let detail = format!("the parameter {name:?} is given more than once");
+            return Err(Problem::malformed(detail));
+        }
+        Ok(first)
+    }
+
+    fn require_one(&self, name: &str) -> Result<&str, Problem> {
+        self.read_one(name)?
+            .ok_or_else(|| Problem::malformed(format!("the parameter {name:?} is missing")))
+    }
+
+    fn read_dataset(&self, default: &str, named: &str) -> Result<DatasetParameters, Problem> {
+        let read = |name: &str| -> Result<Vec<NamedNode>, Problem> {
+            let iris = self.all(name).map(parse_iri).collect::<Result<_, _>>();
+            iris.map_err(|why| Problem::malformed(format!("the parameter {name}: {why}")))
+        };
+        Ok(DatasetParameters { default_graphs: read(default)?, named_graphs: read(named)? })
+    }
+}

@@ -1,0 +1,162 @@
+//! Answers that are written on a thread of their own. The first bytes are held back, so that an error before them has its
+//! own status. An error after them breaks off the response, so that it does not look complete.
+use bytes::Bytes;
+use futures_util::stream;
+use penstock_http::problem::Problem;
+use penstock_http::reply::{Reply, ReplyResult};
+use penstock_service::sparql::{no_answer_error, start_query_thread};
+use salvo::http::ResBody;
+use std::io::{self, ErrorKind, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+
+/// The bytes that are held back, and those of each further piece.
+const PIECE_BYTES: usize = 64 << 10;
+/// The maximum number of pieces that wait for a slow client.
+const MAX_PENDING_PIECES: usize = 2;
+/// How often a writer looks whether its client has taken a piece.
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+
+/// How long a client may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum WriteLimit {
+    /// The whole answer must be taken by then.
+    Until(Instant),
+    /// The client must take a piece within this time.
+    PerPiece(Duration),
+}
+
+/// What is written to a client.
+pub(super) struct AnswerWriter {
+    media_type: &'static str,
+    limit: WriteLimit,
+    /// What is not sent yet.
+    piece: Vec<u8>,
+    /// Begins the response; `None` once it has begun.
+    start: Option<oneshot::Sender<ReplyResult>>,
+    /// Sends pieces once the response has begun.
+    pieces: Option<mpsc::Sender<io::Result<Bytes>>>,
+}
+
+/// Runs `work` on a thread of its own, and returns what it writes as a response.
+pub(super) async fn stream_answer(
+    limit: WriteLimit,
+    work: impl FnOnce(&mut AnswerWriter) -> Result<(), Problem> + Send + 'static,
+) -> ReplyResult {
+    let (start, started) = oneshot::channel();
+    let mut writer = AnswerWriter {
+        media_type: "application/octet-stream",
+        limit,
+        piece: Vec::new(),
+        start: Some(start),
+        pieces: None,
+    };
+    start_query_thread(move || {
+        let result = work(&mut writer);
+        writer.finish(result);
+    })?;
+    started.await.unwrap_or_else(|_| Err(no_answer_error().into()))
+}
+
+impl AnswerWriter {
+    /// Sets the media type, before anything is written.
+    pub(super) fn set_media_type(&mut self, media_type: &'static str) {
+        self.media_type = media_type;
+    }
+
+    /// Fails if the client has disconnected.
+    fn check_client(&self) -> io::Result<()> {
+        let is_gone = match (&self.start, &self.pieces) {
+            (Some(start), _) => start.is_closed(),
+            (None, Some(pieces)) => pieces.is_closed(),
+            (None, None) => true,
+        };
+        if is_gone { Err(ErrorKind::BrokenPipe.into()) } else { Ok(()) }
+    }
+
+    /// Sends what is not sent yet. Begins the response if necessary.
+    fn send_piece(&mut self) -> io::Result<()> {
+        if let Some(start) = self.start.take() {
+            let (sender, receiver) = mpsc::channel(MAX_PENDING_PIECES);
+            let pieces = stream::unfold(receiver, |mut receiver| async {
+                receiver.recv().await.map(|piece| (piece, receiver))
+            });
+            let reply = Reply::stream(self.media_type, ResBody::stream(pieces));
+            start.send(Ok(reply)).map_err(|_| ErrorKind::BrokenPipe)?;
+            self.pieces = Some(sender);
+        }
+        let piece = std::mem::take(&mut self.piece);
+        self.send(Ok(piece.into()))
+    }
+
+    /// Waits until the client has taken enough of what was sent before, and sends this.
+    fn send(&self, mut piece: io::Result<Bytes>) -> io::Result<()> {
+        let Some(pieces) = &self.pieces else { return Err(ErrorKind::BrokenPipe.into()) };
+        let deadline = match self.limit {
+            WriteLimit::Until(deadline) => deadline,
+            WriteLimit::PerPiece(time) => Instant::now() + time,
+        };
+        // This thread must not need the runtime, which may be shut down meanwhile.
+        loop {
+            piece = match pieces.try_send(piece) {
+                Ok(()) => return Ok(()),
+                Err(TrySendError::Closed(_)) => return Err(ErrorKind::BrokenPipe.into()),
+                Err(TrySendError::Full(piece)) => piece,
+            };
+            if Instant::now() >= deadline {
+                return Err(io::Error::new(
+                    ErrorKind::TimedOut,
+                    "the client did not read the answer in time",
+                ));
+            }
+            thread::sleep(RETRY_INTERVAL);
+        }
+    }
+
+    fn finish(mut self, result: Result<(), Problem>) {
+        if let Some(start) = self.start.take() {
+            let piece = std::mem::take(&mut self.piece);
+            // If the client has disconnected, it needs no answer.
+            let _ = start.send(result.map(|()| Reply::bytes(self.media_type, piece)));
+            return;
+        }
+        let result = match result {
+            Ok(()) if self.piece.is_empty() => return,
+            Ok(()) => self.send_piece().map_err(|error| error.to_string()),
+            Err(problem) => Err(problem.detail().to_owned()),
+        };
+        if let Err(cause) = result {
+            tracing::warn!(cause, "An answer was broken off after its first bytes.");
+            self.break_off(cause);
+        }
+    }
+
+    /// Ends the response with an error, whether or not the client reads it.
+    fn break_off(self, cause: String) {
+        let Some(pieces) = self.pieces else { return };
+        let mut error = Err(io::Error::other(cause));
+        while let Err(TrySendError::Full(unsent)) = pieces.try_send(error) {
+            error = unsent;
+            thread::sleep(RETRY_INTERVAL);
+        }
+    }
+}
+
+impl Write for AnswerWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.check_client()?;
+        if self.piece.len() >= PIECE_BYTES {
+            self.send_piece()?;
+        }
+        let taken = bytes.len().min(PIECE_BYTES - self.piece.len());
+        self.piece.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+        Ok(taken)
+    }
+
+    /// Sends nothing, so that an answer is not split into small pieces. Fails if the client has disconnected.
+    fn flush(&mut self) -> io::Result<()> {
+        self.check_client()
+    }
+}

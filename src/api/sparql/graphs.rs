@@ -1,0 +1,169 @@
+//! `/sparql/graphs`: the SPARQL 1.1 Graph Store Protocol.
+use super::answer::{WriteLimit, stream_answer};
+use super::formats::negotiate_graph;
+use oxrdf::{GraphName, NamedNode};
+use penstock_http::accept::AcceptedTypes;
+use penstock_http::body::{self, BufferedBody, find_media_type};
+use penstock_http::caller::caller;
+use penstock_http::problem::Problem;
+use penstock_http::query::Query;
+use penstock_http::reply::{Reply, ReplyResult};
+use penstock_http::service::trace;
+use penstock_http::state::{gateway, run_blocking};
+use penstock_model::rdf::{Format, GraphWrite, LoadOptions, parse_iri};
+use penstock_service::sparql::{self, ChangeRequest};
+use salvo::http::header::VARY;
+use salvo::http::{Method, ResBody, StatusCode};
+use salvo::oapi::endpoint;
+use salvo::{Depot, Request};
+use std::time::Duration;
+
+/// The maximum time in which a client takes nothing.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Returns the triples of a graph.
+#[endpoint(
+    operation_id = "getGraph",
+    tags("SPARQL"),
+    parameters(
+        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
+        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
+    ),
+    responses((status_code = 200, description = "The triples in the media type that Accept prefers.",
+        content(("text/turtle" = String), ("application/n-triples" = String), ("application/n-quads" = String),
+            ("application/trig" = String), ("application/rdf+xml" = String),
+            ("application/ld+json" = serde_json::Value)))),
+)]
+pub(crate) async fn get_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let graph = read_graph(&Query::read(req, &["graph", "default"])?)?;
+    let (media_type, format) = negotiate_graph(&AcceptedTypes::from_headers(req.headers()))?;
+    let gateway = gateway(depot)?;
+    sparql::check_graph_exists(&gateway, graph.clone()).await?;
+    let reply = if *req.method() == Method::HEAD {
+        Reply::stream(media_type, ResBody::None)
+    } else {
+        let permit = sparql::acquire_graph_permit(&gateway).await?;
+        stream_answer(WriteLimit::PerPiece(CLIENT_TIMEOUT), move |writer| {
+            let _permit = permit;
+            writer.set_media_type(media_type);
+            sparql::read_graph(&gateway, &graph, format, writer)?;
+            Ok(())
+        })
+        .await?
+    };
+    Ok(reply.with_header(VARY, "Accept"))
+}
+
+/// Replaces the triples of a graph in one commit.
+#[endpoint(
+    operation_id = "putGraph",
+    tags("SPARQL"),
+    parameters(
+        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
+        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
+        ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
+    ),
+    request_body(content = String, content_type = "text/turtle"),
+    responses(
+        (status_code = 201, description = "The graph had no triples before."),
+        (status_code = 204, description = "Replaced and synced to disk."),
+    ),
+)]
+pub(crate) async fn put_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    write_document(req, depot, true).await
+}
+
+/// Adds triples to a graph in one commit.
+#[endpoint(
+    operation_id = "postGraph",
+    tags("SPARQL"),
+    parameters(
+        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
+        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
+        ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
+    ),
+    request_body(content = String, content_type = "text/turtle"),
+    responses(
+        (status_code = 201, description = "The graph had no triples before."),
+        (status_code = 204, description = "Added and synced to disk."),
+    ),
+)]
+pub(crate) async fn post_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    write_document(req, depot, false).await
+}
+
+/// Deletes the triples of a graph in one commit.
+#[endpoint(
+    operation_id = "deleteGraph",
+    tags("SPARQL"),
+    parameters(
+        ("graph" = Option<String>, Query, description = "The IRI of the graph."),
+        ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
+    ),
+    responses((status_code = 204, description = "Deleted and synced to disk.")),
+)]
+pub(crate) async fn delete_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let graph = read_graph(&Query::read(req, &["graph", "default"])?)?;
+    write_graph(depot, graph, true, None).await
+}
+
+async fn write_document(req: &mut Request, depot: &mut Depot, replaces: bool) -> ReplyResult {
+    let query = Query::read(req, &["graph", "default", "skolemize"])?;
+    let graph = read_graph(&query)?;
+    sparql::check_updates_allowed(&gateway(depot)?)?;
+    let format = read_format(req)?;
+    let skolemize = query.get("skolemize").map(parse_iri).transpose();
+    let skolemize = skolemize.map_err(Problem::malformed)?;
+    // Relative IRIs are resolved against the IRI of the graph (Graph Store Protocol, 5.3).
+    let base = match &graph {
+        GraphName::NamedNode(iri) => Some(iri.clone()),
+        _ => None,
+    };
+    let options = LoadOptions { format, graph: graph.clone(), base, skolemize };
+    let body = body::read_whole_body(req, depot).await?;
+    write_graph(depot, graph, replaces, Some((options, body))).await
+}
+
+async fn write_graph(
+    depot: &Depot,
+    graph: GraphName,
+    replaces: bool,
+    document: Option<(LoadOptions, BufferedBody)>,
+) -> ReplyResult {
+    let (gateway, by, trace) = (gateway(depot)?, caller(depot).clone(), trace(depot));
+    let is_created = run_blocking(move || {
+        let document = document.as_ref().map(|(options, body)| (options, body.bytes()));
+        let bytes = document.map_or(0, |(_, text)| text.len() as u64);
+        let request = ChangeRequest { by: &by, trace, bytes };
+        let max_quads = gateway.settings.limits.sparql.update;
+        let write = GraphWrite { graph: &graph, replaces, document, max_quads };
+        let written = sparql::write_graph(&gateway, &request, &write)?;
+        Ok(!written.existed && written.quads.inserted > 0)
+    })
+    .await?;
+    let status = if is_created { StatusCode::CREATED } else { StatusCode::NO_CONTENT };
+    Ok(Reply::no_content().with_status(status))
+}
+
+/// Returns the graph that the request names: `?graph=` an absolute IRI, or `?default`.
+fn read_graph(query: &Query) -> Result<GraphName, Problem> {
+    match (query.get("graph"), query.get("default")) {
+        (Some(iri), None) => {
+            let iri: NamedNode = parse_iri(iri)
+                .map_err(|why| Problem::malformed(format!("the query parameter graph: {why}")))?;
+            Ok(iri.into())
+        }
+        (None, Some("")) => Ok(GraphName::DefaultGraph),
+        _ => Err(Problem::malformed(
+            "name one graph: ?graph= with its absolute IRI, or ?default without a value",
+        )),
+    }
+}
+
+fn read_format(req: &Request) -> Result<Format, Problem> {
+    let media_type = find_media_type(req, &Format::ALL.map(Format::media_type))?;
+    Ok(Format::ALL
+        .into_iter()
+        .find(|format| format.media_type() == media_type)
+        .unwrap_or(Format::Turtle))
+}

@@ -1,0 +1,412 @@
+//! SPARQL: queries, updates, and single graphs.
+//!
+//! A query runs on a thread of its own, on one snapshot. An update and a write of a graph are one commit, which passes
+//! everything that an ingestion passes.
+mod permits;
+mod remote;
+mod result_name;
+
+pub use permits::SparqlPermit;
+pub use remote::RemoteEndpoints;
+pub use result_name::ResultName;
+
+use crate::audit::change_event;
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use oxrdf::{GraphName, NamedNode};
+use penstock_auth::{Authorized, Role};
+use penstock_base::error::{ErrorClass, GatewayError, Place};
+use penstock_base::events::EventKind;
+use penstock_base::memory::Level;
+use penstock_base::telemetry::metrics;
+use penstock_base::telemetry::trace::Trace;
+use penstock_config::Settings;
+use penstock_model::catalogue::Catalogue;
+use penstock_model::change_feed;
+use penstock_model::ingest::{self, QuadCounts, Record, UpdateToRecord};
+use penstock_model::rdf::{self, Format, GraphWrite, WrittenGraph};
+use penstock_sparql::{
+    DatasetParameters, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update, evaluate,
+    spawn_query_thread,
+};
+use penstock_store::{ReadStore, Transaction};
+use permits::SparqlPermits;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// How long a read of a graph waits for the one before it.
+const GRAPH_READ_WAIT: Duration = Duration::from_secs(10);
+
+/// What SPARQL needs besides the store. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct SparqlService {
+    permits: SparqlPermits,
+    /// One graph is read at a time.
+    graph_reads: Arc<Semaphore>,
+    remote: RemoteEndpoints,
+}
+
+impl SparqlService {
+    pub(crate) fn new(settings: &Settings) -> Result<Self, GatewayError> {
+        Ok(Self {
+            permits: SparqlPermits::default(),
+            graph_reads: Arc::new(Semaphore::new(1)),
+            remote: RemoteEndpoints::new(settings)?,
+        })
+    }
+}
+
+/// Waits for the permit of a query or an update.
+///
+/// # Errors
+/// `ErrorClass::Unavailable` if memory is short, or too many requests wait, of all accounts or of this one.
+pub async fn acquire_permit(
+    gateway: &Gateway,
+    by: &Authorized,
+) -> Result<SparqlPermit, GatewayError> {
+    check_memory(gateway)?;
+    let permit = gateway.sparql.permits.acquire(by.id()).await?;
+    check_memory(gateway)?;
+    Ok(permit)
+}
+
+/// Refuses a query while memory is short, or if less is left than it may use.
+fn check_memory(gateway: &Gateway) -> Result<(), GatewayError> {
+    let needed = gateway.settings.limits.sparql.memory;
+    let remaining = gateway.memory.remaining_bytes();
+    if gateway.memory.current_level() < Level::Short && remaining.is_none_or(|left| left >= needed)
+    {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::Unavailable(Duration::from_secs(5)),
+        format!(
+            "memory is short: a query may use {needed} bytes (service.limits.sparql.memory), and the gateway has \
+             less left; try again later, or lower that limit"
+        ),
+    ))
+}
+
+/// Runs work on a thread whose stack suffices for deeply nested queries, in the span of the caller, and waits for it.
+///
+/// # Errors
+/// The errors of `work`; `ErrorClass::Internal` when it ended without an answer.
+pub async fn run_on_query_thread<T, E>(
+    work: impl FnOnce() -> Result<T, E> + Send + 'static,
+) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<GatewayError> + Send + 'static,
+{
+    let (sender, receiver) = oneshot::channel();
+    // If the client has disconnected, nobody waits for the result.
+    start_query_thread(move || drop(sender.send(work())))?;
+    receiver.await.unwrap_or_else(|_| Err(no_answer_error().into()))
+}
+
+/// Starts work on a thread whose stack suffices for deeply nested queries, in the span of the caller.
+///
+/// # Errors
+/// `ErrorClass::Unavailable` if the thread cannot be started.
+pub fn start_query_thread(work: impl FnOnce() + Send + 'static) -> Result<(), GatewayError> {
+    let span = tracing::Span::current();
+    spawn_query_thread(move || span.in_scope(work)).map_err(|error| {
+        tracing::warn!(%error, "A thread for a SPARQL query could not be started.");
+        GatewayError::new(
+            ErrorClass::Unavailable(Duration::from_secs(5)),
+            "the machine has no capacity for another query now; try again later",
+        )
+    })
+}
+
+/// Returns the error of a query whose thread ended without an answer.
+pub fn no_answer_error() -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Internal,
+        "the query ended without an answer; the gateway's log says why",
+    )
+}
+
+/// Evaluates a query on the state after the newest commit, and writes the answer to `output`. Returns the number of rows
+/// or triples. An error from `output` ends the query. Blocking; only for a thread of [`start_query_thread`].
+///
+/// # Errors
+/// - `ErrorClass::Invalid` past a limit of `service.limits.sparql`
+/// - `ErrorClass::Unavailable` if the state could not be kept
+pub fn run_query(
+    gateway: &Gateway,
+    query: &Query,
+    deadline: Instant,
+    format: ResultFormat,
+    output: &mut dyn io::Write,
+) -> Result<u64, GatewayError> {
+    let started = Instant::now();
+    let snapshot = gateway.store.snapshot()?;
+    let limits = limits_of(gateway);
+    let services = Arc::new(gateway.sparql.remote.clone());
+    let result = evaluate(query, &snapshot, limits, deadline, services, format, output);
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match &result {
+        Ok(rows) => tracing::debug!(rows, duration_ms, "A SPARQL query was answered."),
+        Err(error) => {
+            tracing::info!(cause = error.detail, duration_ms, "A SPARQL query failed.");
+        }
+    }
+    result
+}
+
+fn limits_of(gateway: &Gateway) -> Limits {
+    let limits = gateway.settings.limits.sparql;
+    Limits { time: limits.time, memory: limits.memory, rows: limits.rows }
+}
+
+/// Returns when a query that starts now must end.
+pub fn query_deadline(gateway: &Gateway) -> Instant {
+    Instant::now() + gateway.settings.limits.sparql.time
+}
+
+/// Parses a query that uses the prefixes of the mappings.
+///
+/// # Errors
+/// `ErrorClass::Malformed`, with the place in `text`.
+pub fn parse_with_mapping_prefixes(
+    catalogue: &Catalogue,
+    text: &str,
+    parameters: &DatasetParameters,
+) -> Result<Query, GatewayError> {
+    let lines = prefix_lines(&collect_prefixes(catalogue));
+    let count = lines.lines().count() as u64;
+    Query::parse(&format!("{lines}{text}"), parameters).map_err(|mut error| {
+        for finding in &mut error.findings {
+            if let Place::Line { line, .. } = &mut finding.place {
+                *line = line.saturating_sub(count).max(1);
+            }
+        }
+        error
+    })
+}
+
+/// Returns these prefixes as declarations in SPARQL, one a line.
+pub fn prefix_lines(prefixes: &BTreeMap<String, String>) -> String {
+    prefixes.iter().map(|(prefix, iri)| format!("PREFIX {prefix}: <{iri}>\n")).collect()
+}
+
+/// Collects the prefixes of all mappings. Leaves out those that two mappings define differently, and names that SPARQL
+/// does not allow.
+pub fn collect_prefixes(catalogue: &Catalogue) -> BTreeMap<String, String> {
+    let mut found: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for compiled in catalogue.list() {
+        for (prefix, iri) in compiled.mapping.prefixes.declared() {
+            if !is_sparql_prefix(prefix) || NamedNode::new(iri).is_err() {
+                continue;
+            }
+            let known = found.entry(prefix.to_owned()).or_insert_with(|| Some(iri.to_owned()));
+            if known.as_deref() != Some(iri) {
+                *known = None;
+            }
+        }
+    }
+    found.into_iter().filter_map(|(prefix, iri)| Some((prefix, iri?))).collect()
+}
+
+/// Whether this is a prefix in SPARQL (`PN_PREFIX`), of ASCII letters only, or empty.
+fn is_sparql_prefix(text: &str) -> bool {
+    let is_inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    text.is_empty()
+        || text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && !text.ends_with('.')
+            && text.chars().all(is_inner)
+}
+
+/// A request that changes quads, except what it changes.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangeRequest<'a> {
+    /// Who sent it.
+    pub by: &'a Authorized,
+    /// The trace of the request.
+    pub trace: Trace,
+    /// The size of its body in bytes.
+    pub bytes: u64,
+}
+
+/// Refuses changes in SPARQL unless `service.sparql.update` allows them.
+///
+/// # Errors
+/// `ErrorClass::Forbidden` if it does not.
+pub fn check_updates_allowed(gateway: &Gateway) -> Result<(), GatewayError> {
+    if gateway.settings.sparql.allows_updates {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::Forbidden,
+        "updates with SPARQL are off; to allow them for Admins, set service.sparql.update=true",
+    ))
+}
+
+/// Applies an update in one commit. Returns its record. Blocking; only for a thread of [`start_query_thread`].
+///
+/// # Errors
+/// - `ErrorClass::Forbidden` if updates are off, or the requester is no longer an Admin
+/// - `ErrorClass::TooLarge` past `service.limits.sparql.update`
+/// - `ErrorClass::Invalid` past another limit, and for a blank node without `skolemize`
+/// - `ErrorClass::InsufficientStorage` if the disk is full up to its reserve
+pub fn run_update(
+    gateway: &Gateway,
+    request: &ChangeRequest<'_>,
+    update: &Update,
+    skolemize: Option<&NamedNode>,
+) -> Result<Record, GatewayError> {
+    gateway.disk.check_reserve()?;
+    let limits =
+        UpdateLimits { quads: gateway.settings.limits.sparql.update, query: limits_of(gateway) };
+    let committed = commit_change(gateway, request, "an update", |transaction| {
+        // Waiting for other writers does not count.
+        let deadline = query_deadline(gateway);
+        let changes = apply_update(update, transaction, limits, deadline, skolemize)?;
+        Ok(((), QuadCounts { inserted: changes.inserted, removed: changes.removed }))
+    });
+    committed.map(|((), record)| record)
+}
+
+/// Changes one graph in one commit. Blocking.
+///
+/// # Errors
+/// As [`run_update`]; `ErrorClass::Malformed` for an error in the document, with its place.
+pub fn write_graph(
+    gateway: &Gateway,
+    request: &ChangeRequest<'_>,
+    write: &GraphWrite<'_>,
+) -> Result<WrittenGraph, GatewayError> {
+    if write.document.is_some() {
+        gateway.disk.check_reserve()?;
+    }
+    let of = match write.graph {
+        GraphName::DefaultGraph => "the default graph".to_owned(),
+        graph => format!("the graph {graph}"),
+    };
+    let committed = commit_change(gateway, request, &of, |transaction| {
+        let written = rdf::write_graph(transaction, write)?;
+        if write.document.is_none() && !written.existed && *write.graph != GraphName::DefaultGraph {
+            return Err(unknown_graph_error(write.graph));
+        }
+        Ok((written, written.quads))
+    });
+    committed.map(|(written, _)| written)
+}
+
+fn unknown_graph_error(graph: &GraphName) -> GatewayError {
+    GatewayError::new(ErrorClass::NotFound, format!("the graph {graph} has no quads"))
+}
+
+/// Commits a change of quads with its record, its audit event and what automatic exports need.
+fn commit_change<T>(
+    gateway: &Gateway,
+    request: &ChangeRequest<'_>,
+    what: &str,
+    change: impl FnOnce(&mut Transaction<'_>) -> Result<(T, QuadCounts), GatewayError>,
+) -> Result<(T, Record), GatewayError> {
+    let started = Instant::now();
+    let ChangeRequest { by, trace, bytes } = *request;
+    check_updates_allowed(gateway)?;
+    by.with_current_role()?.require_role(Role::Admin)?;
+    let (watch, traceparent) = (gateway.catalogue.watch(), trace.to_string());
+    let committed = gateway.store.commit::<_, GatewayError>(by, |transaction| {
+        let (result, quads) = change(transaction)?;
+        change_feed::record_changes(transaction, watch)?;
+        let update = UpdateToRecord {
+            caller: by.id(),
+            api_key: by.api_key_id(),
+            traceparent: &traceparent,
+            bytes,
+            quads,
+        };
+        let history = gateway.settings.limits.history;
+        let record = ingest::store_update_record(transaction, &update, watch, history)?;
+        let QuadCounts { inserted, removed } = quads;
+        let detail = format!(
+            "{what} with SPARQL: {inserted} quads inserted, {removed} removed; ingestion {}",
+            record.id
+        );
+        let event = change_event(by, "data.updated", detail);
+        gateway.auth.audit.add_event(transaction, &event)?;
+        Ok((result, record, event))
+    });
+    let (caller, seconds) = (by.id(), started.elapsed().as_secs_f64());
+    match committed {
+        Ok(((result, record, event), _)) => {
+            let trace = Some(traceparent.as_str());
+            gateway.events.publish_in_trace(trace, EventKind::Ingestion, &record.id, &record);
+            metrics::count_ingestion("committed", 0, bytes, seconds);
+            tracing::info!(ingestion_id = record.id, caller, bytes, "{}.", event.detail);
+            Ok((result, record))
+        }
+        Err(error) => {
+            metrics::count_ingestion("refused", 0, bytes, seconds);
+            let cause = error.detail.as_str();
+            tracing::warn!(cause, caller, bytes, "A change of quads with SPARQL was refused.");
+            Err(error)
+        }
+    }
+}
+
+/// Checks that a graph has quads. The default graph is always there.
+///
+/// # Errors
+/// `ErrorClass::NotFound` if it has none.
+pub async fn check_graph_exists(gateway: &Gateway, graph: GraphName) -> Result<(), GatewayError> {
+    let store = ReadStore::clone(&gateway.store);
+    run_blocking(move || {
+        if graph == GraphName::DefaultGraph || rdf::has_quads(&store.read(), &graph)? {
+            Ok(())
+        } else {
+            Err(unknown_graph_error(&graph))
+        }
+    })
+    .await
+}
+
+/// Waits for the permit to read a graph. Dropping it releases it.
+///
+/// # Errors
+/// `ErrorClass::Unavailable` if another graph is read for long, or memory is short.
+pub async fn acquire_graph_permit(gateway: &Gateway) -> Result<OwnedSemaphorePermit, GatewayError> {
+    let permit = Arc::clone(&gateway.sparql.graph_reads).acquire_owned();
+    match tokio::time::timeout(GRAPH_READ_WAIT, permit).await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(GatewayError::new(
+            ErrorClass::Unavailable(Duration::from_secs(5)),
+            "another graph is being read, and only one is read at a time; try again later",
+        )),
+    }
+}
+
+/// Writes the triples of a graph to `output`. Returns their number. Blocking.
+///
+/// # Errors
+/// As [`rdf::write_graph_triples`].
+pub fn read_graph(
+    gateway: &Gateway,
+    graph: &GraphName,
+    format: Format,
+    output: &mut dyn io::Write,
+) -> Result<u64, GatewayError> {
+    rdf::write_graph_triples(&gateway.store, format, graph, output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_prefixes_that_sparql_allows_are_declared() {
+        for good in ["", "a", "ex", "a-b.c_1"] {
+            assert!(is_sparql_prefix(good), "{good}");
+        }
+        for bad in ["1a", "a b", "a.", "_a", "a:b", "a>"] {
+            assert!(!is_sparql_prefix(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The limits of one request, and how it ends beyond them.
+//!
+//! The evaluator drops errors of expressions, and its joins collect errors and continue. So an error value would not
+//! end a query. [`abort`] unwinds the thread instead, from wherever the evaluator calls this crate, and [`catch`] turns
+//! that into the error.
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::memory::thread_bytes;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// The number of checks between two readings of the clock.
+const CHECKS_PER_CLOCK_READING: u32 = 16;
+
+/// The limits of one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// `service.limits.sparql.time`
+    pub time: Duration,
+    /// `service.limits.sparql.memory`, in bytes
+    pub memory: u64,
+    /// `service.limits.sparql.rows`
+    pub rows: u64,
+}
+
+/// What is left of the limits of one request. It counts the memory of the thread that created it.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limits: Limits,
+    deadline: Instant,
+    /// [`thread_bytes`] at the beginning, plus the bytes of what other threads have taken over since.
+    initial_bytes: AtomicI64,
+    checks: AtomicU32,
+}
+
+/// What [`abort`] unwinds with.
+struct Aborted(GatewayError);
+
+impl Budget {
+    /// Begins to count.
+    pub(crate) fn new(limits: Limits, deadline: Instant) -> Self {
+        let initial_bytes = AtomicI64::new(thread_bytes());
+        Self { limits, deadline, initial_bytes, checks: AtomicU32::new(0) }
+    }
+
+    /// Checks memory, and time now and then. Aborts beyond a limit.
+    pub(crate) fn check(&self) {
+        let used = thread_bytes() - self.initial_bytes.load(Ordering::Relaxed);
+        if u64::try_from(used).is_ok_and(|used| used > self.limits.memory) {
+            self.abort_for_memory();
+        }
+        let checks = self.checks.fetch_add(1, Ordering::Relaxed);
+        if checks.is_multiple_of(CHECKS_PER_CLOCK_READING) {
+            self.check_time();
+        }
+    }
+
+    /// Aborts if there is no time left.
+    pub(crate) fn check_time(&self) {
+        if Instant::now() >= self.deadline {
+            let time = self.limits.time.as_secs_f64();
+            abort(limit_error(format!(
+                "the request takes longer than service.limits.sparql.time ({time} s); select less, or add a LIMIT or a more selective pattern"
+            )));
+        }
+    }
+
+    /// Aborts if this many more bytes exceed the limit of memory.
+    pub(crate) fn check_bytes(&self, bytes: usize) {
+        if u64::try_from(bytes).unwrap_or(u64::MAX) > self.limits.memory {
+            self.abort_for_memory();
+        }
+    }
+
+    /// Aborts if there are too many rows.
+    pub(crate) fn check_rows(&self, rows: u64) {
+        if rows > self.limits.rows {
+            abort(limit_error(format!(
+                "the result has more rows or triples than service.limits.sparql.rows ({}); add a LIMIT",
+                self.limits.rows
+            )));
+        }
+    }
+
+    /// Runs `hand_over`, and does not count the memory that it allocates: another thread frees it.
+    pub(crate) fn without_counting<T>(&self, hand_over: impl FnOnce() -> T) -> T {
+        let before = thread_bytes();
+        let result = hand_over();
+        self.initial_bytes.fetch_add(thread_bytes() - before, Ordering::Relaxed);
+        result
+    }
+
+    fn abort_for_memory(&self) -> ! {
+        abort(limit_error(format!(
+            "the request needs more memory than service.limits.sparql.memory ({} bytes) for sorting, grouping, joining or long texts; select less, or add a more selective pattern",
+            self.limits.memory
+        )))
+    }
+}
+
+fn limit_error(detail: String) -> GatewayError {
+    GatewayError::new(ErrorClass::Invalid, detail)
+}
+
+/// Ends the request with an error. The panic hook is not called.
+pub(crate) fn abort(error: GatewayError) -> ! {
+    resume_unwind(Box::new(Aborted(error)))
+}
+
+/// Runs a part of a request and returns the error that it was aborted with, if so.
+///
+/// What `work` refers to must not be used after an error.
+pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, GatewayError>) -> Result<T, GatewayError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match panic.downcast::<Aborted>() {
+        Ok(aborted) => Err(aborted.0),
+        Err(panic) => resume_unwind(panic),
+    })
+}

@@ -1,0 +1,356 @@
+//! The store as spareval reads it: quads as codes. A term is decoded only if a result or an expression needs it.
+//!
+//! Errors of the store abort the request, see [`crate::budget`]. So do exceeded limits: each quad that is read and each
+//! term that is converted is a check.
+use crate::budget::{Budget, abort};
+use crate::delta::CodedDelta;
+use crate::graphs::Graphs;
+use oxrdf::{NamedNodeRef, Term};
+use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
+use spareval::{ExpressionTerm, InternalQuad, QueryableDataset};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
+
+/// The term in all positions of a pattern that only checks the limits. See [`crate::plan`].
+pub(crate) const CHECK: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("tag:penstock,2026:check");
+
+/// A term during the evaluation of one request. Equal if and only if the terms are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum InternalTerm {
+    /// A term that quads of the store can have.
+    Stored(TermCode),
+    /// Any other term: its place in [`Computed`].
+    Computed(u32),
+    /// [`CHECK`].
+    Check,
+}
+
+impl InternalTerm {
+    pub(crate) const DEFAULT_GRAPH: Self = Self::Stored(TermCode::DEFAULT_GRAPH);
+}
+
+/// Terms that the request names or computes and that no quad of the store can have.
+#[derive(Default)]
+struct Computed {
+    terms: Vec<Term>,
+    numbers: HashMap<Term, u32>,
+}
+
+/// A state of the store and the graphs that a request reads.
+pub(crate) struct Dataset<'s> {
+    codes: CodeReader<'s>,
+    budget: &'s Budget,
+    graphs: Graphs,
+    /// What the request itself has changed.
+    delta: Option<CodedDelta>,
+    computed: RefCell<Computed>,
+}
+
+impl<'s> Dataset<'s> {
+    /// Creates a dataset of all graphs.
+    pub(crate) fn new(codes: CodeReader<'s>, budget: &'s Budget) -> Self {
+        let (graphs, computed) = (Graphs::default(), RefCell::default());
+        Self { codes, budget, graphs, delta: None, computed }
+    }
+
+    /// Restricts the graphs that patterns read.
+    pub(crate) fn set_graphs(&mut self, graphs: Graphs) {
+        self.graphs = graphs;
+    }
+
+    /// Adds changes that are not in the store.
+    pub(crate) fn set_delta(&mut self, delta: CodedDelta) {
+        self.delta = Some(delta);
+    }
+
+    /// Returns the internal form of a term.
+    pub(crate) fn encode(&self, term: Term) -> InternalTerm {
+        self.budget.check();
+        if let Some(code) = unwrap(self.codes.find_code(term.as_ref())) {
+            return InternalTerm::Stored(code);
+        }
+        if matches!(&term, Term::NamedNode(node) if node.as_ref() == CHECK) {
+            return InternalTerm::Check;
+        }
+        let mut computed = self.computed.borrow_mut();
+        if let Some(number) = computed.numbers.get(&term) {
+            return InternalTerm::Computed(*number);
+        }
+        let number = u32::try_from(computed.terms.len()).unwrap_or(u32::MAX);
+        computed.terms.push(term.clone());
+        computed.numbers.insert(term, number);
+        InternalTerm::Computed(number)
+    }
+
+    /// Returns the term of an internal form.
+    pub(crate) fn decode(&self, term: &InternalTerm) -> Term {
+        self.budget.check();
+        match term {
+            InternalTerm::Stored(code) => unwrap(self.codes.decode_code(code)),
+            InternalTerm::Computed(number) => {
+                let computed = self.computed.borrow();
+                match computed.terms.get(*number as usize) {
+                    Some(term) => term.clone(),
+                    None => CHECK.into_owned().into(),
+                }
+            }
+            InternalTerm::Check => CHECK.into_owned().into(),
+        }
+    }
+
+    /// Returns the quads of the store and of the delta that match a pattern.
+    fn scan(
+        &self,
+        subject: Option<&InternalTerm>,
+        predicate: Option<&InternalTerm>,
+        object: Option<&InternalTerm>,
+        graph: Option<&InternalTerm>,
+    ) -> (Option<CodedQuads<'s>>, Vec<[InternalTerm; 4]>) {
+        let pattern = [subject, predicate, object, graph];
+        let added = self.delta.as_ref().map(|delta| delta.find_added(pattern)).unwrap_or_default();
+        let codes = pattern.map(|term| match term {
+            None => Some(None),
+            Some(InternalTerm::Stored(code)) => Some(Some(code)),
+            Some(_) => None,
+        });
+        let [Some(subject), Some(predicate), Some(object), Some(graph)] = codes else {
+            return (None, added);
+        };
+        (Some(self.codes.scan_codes([subject, predicate, object, graph])), added)
+    }
+}
+
+/// Which quads of a scan belong to the graphs that a pattern reads.
+enum GraphFilter {
+    /// The quads of the default graph, each triple once.
+    Default(Seen),
+    /// The quads of all named graphs.
+    Named,
+    /// All: the pattern has one named graph.
+    One,
+}
+
+/// The triples that were returned. Quads of the store that differ only in the graph follow each other, so the last triple
+/// is enough without a delta.
+enum Seen {
+    Last(Option<[InternalTerm; 3]>),
+    All(HashSet<[InternalTerm; 3]>),
+}
+
+impl Seen {
+    /// Adds a triple. Returns false if it was there.
+    fn add(&mut self, triple: [InternalTerm; 3]) -> bool {
+        match self {
+            Self::Last(last) if last.as_ref() == Some(&triple) => false,
+            Self::Last(last) => {
+                *last = Some(triple);
+                true
+            }
+            Self::All(seen) => seen.insert(triple),
+        }
+    }
+}
+
+/// The quads of a pattern.
+struct Quads<'s> {
+    dataset: &'s Dataset<'s>,
+    filter: GraphFilter,
+    stored: Option<CodedQuads<'s>>,
+    added: std::vec::IntoIter<[InternalTerm; 4]>,
+    /// Whether to return the one quad of a check.
+    is_check: bool,
+}
+
+impl Quads<'_> {
+    fn next_quad(&mut self) -> Option<[InternalTerm; 4]> {
+        if let Some(stored) = &mut self.stored {
+            for quad in stored.by_ref() {
+                self.dataset.budget.check();
+                let quad = unwrap(quad).map(InternalTerm::Stored);
+                match &self.dataset.delta {
+                    Some(delta) if delta.is_removed(&quad) => {}
+                    _ => return Some(quad),
+                }
+            }
+            self.stored = None;
+        }
+        self.dataset.budget.check();
+        self.added.next()
+    }
+}
+
+impl Iterator for Quads<'_> {
+    type Item = Result<InternalQuad<InternalTerm>, Infallible>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_check {
+            self.is_check = false;
+            self.dataset.budget.check();
+            let [subject, predicate, object] = [const { InternalTerm::Check }; 3];
+            let graph_name = Some(InternalTerm::Check);
+            return Some(Ok(InternalQuad { subject, predicate, object, graph_name }));
+        }
+        loop {
+            let [subject, predicate, object, graph] = self.next_quad()?;
+            let graph_name = (graph != InternalTerm::DEFAULT_GRAPH).then_some(graph);
+            match &mut self.filter {
+                GraphFilter::One => {}
+                GraphFilter::Named => match &graph_name {
+                    Some(graph) if self.dataset.graphs.is_named(graph) => {}
+                    _ => continue,
+                },
+                GraphFilter::Default(seen) => {
+                    let graph = graph_name.as_ref().unwrap_or(&InternalTerm::DEFAULT_GRAPH);
+                    if !self.dataset.graphs.is_default(graph) {
+                        continue;
+                    }
+                    if !seen.add([subject.clone(), predicate.clone(), object.clone()]) {
+                        continue;
+                    }
+                }
+            }
+            return Some(Ok(InternalQuad { subject, predicate, object, graph_name }));
+        }
+    }
+}
+
+impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
+    type InternalTerm = InternalTerm;
+    type Error = Infallible;
+
+    fn internal_quads_for_pattern(
+        &self,
+        subject: Option<&InternalTerm>,
+        predicate: Option<&InternalTerm>,
+        object: Option<&InternalTerm>,
+        graph_name: Option<Option<&InternalTerm>>,
+    ) -> impl Iterator<Item = Result<InternalQuad<InternalTerm>, Infallible>> + use<'s> {
+        let dataset: &'s Dataset<'s> = self;
+        let is_check = matches!(graph_name, Some(Some(InternalTerm::Check)));
+        let mut quads = Quads {
+            dataset,
+            filter: GraphFilter::One,
+            stored: None,
+            added: Vec::new().into_iter(),
+            is_check,
+        };
+        let graph = match graph_name {
+            _ if is_check => return quads,
+            Some(Some(graph)) if dataset.graphs.is_named(graph) => Some(graph),
+            Some(Some(_)) => return quads,
+            Some(None) => {
+                quads.filter = GraphFilter::Default(match dataset.delta {
+                    None => Seen::Last(None),
+                    Some(_) => Seen::All(HashSet::new()),
+                });
+                match dataset.graphs.default.as_deref() {
+                    Some([graph]) => Some(graph),
+                    Some([]) => return quads,
+                    _ => None,
+                }
+            }
+            None => {
+                quads.filter = GraphFilter::Named;
+                match dataset.graphs.named.as_deref() {
+                    Some([graph]) => Some(graph),
+                    Some([]) => return quads,
+                    _ => None,
+                }
+            }
+        };
+        let (stored, added) = dataset.scan(subject, predicate, object, graph);
+        (quads.stored, quads.added) = (stored, added.into_iter());
+        quads
+    }
+
+    fn internal_named_graphs(
+        &self,
+    ) -> impl Iterator<Item = Result<InternalTerm, Infallible>> + use<'s> {
+        let graphs: HashSet<_> = if let Some(named) = &self.graphs.named {
+            named.iter().cloned().collect()
+        } else {
+            let stored = unwrap(self.codes.list_graphs()).into_iter().map(InternalTerm::Stored);
+            let added = self.delta.iter().flat_map(CodedDelta::added_graphs);
+            stored.chain(added).filter(|graph| self.has_graph(graph)).collect()
+        };
+        graphs.into_iter().map(Ok)
+    }
+
+    fn contains_internal_graph_name(&self, graph: &InternalTerm) -> Result<bool, Infallible> {
+        let is_listed = match &self.graphs.named {
+            Some(named) => named.contains(graph),
+            None => self.has_graph(graph),
+        };
+        Ok(is_listed || *graph == InternalTerm::Check)
+    }
+
+    fn internalize_term(&self, term: Term) -> Result<InternalTerm, Infallible> {
+        Ok(self.encode(term))
+    }
+
+    fn externalize_term(&self, term: InternalTerm) -> Result<Term, Infallible> {
+        Ok(self.decode(&term))
+    }
+
+    fn externalize_expression_term(
+        &self,
+        term: InternalTerm,
+    ) -> Result<ExpressionTerm, Infallible> {
+        Ok(self.decode(&term).into())
+    }
+}
+
+impl Dataset<'_> {
+    /// Returns whether a named graph of the request has quads.
+    fn has_graph(&self, graph: &InternalTerm) -> bool {
+        let (stored, added) = self.scan(None, None, None, Some(graph));
+        let is_removed = |quad: &[InternalTerm; 4]| {
+            self.delta.as_ref().is_some_and(|delta| delta.is_removed(quad))
+        };
+        self.graphs.is_named(graph)
+            && (!added.is_empty()
+                || stored.is_some_and(|mut quads| {
+                    quads.any(|quad| !is_removed(&unwrap(quad).map(InternalTerm::Stored)))
+                }))
+    }
+}
+
+/// Returns the value of a read, or aborts the request.
+pub(crate) fn unwrap<T>(result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| abort(error.into()))
+}
+
+/// What is known of the quads that match a pattern of constants.
+pub(crate) struct Statistics {
+    pub(crate) rows: f64,
+    /// The mean number of rows of one subject.
+    pub(crate) rows_per_subject: f64,
+    /// The mean number of rows of one object.
+    pub(crate) rows_per_object: f64,
+}
+
+impl Dataset<'_> {
+    /// Estimates the quads that have these terms as subject, predicate and object.
+    pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Statistics {
+        const MOST: usize = 512;
+        let [subject, predicate, object] = terms.map(|term| term.map(|term| self.encode(term)));
+        let (stored, added) =
+            self.scan(subject.as_ref(), predicate.as_ref(), object.as_ref(), None);
+        let mut rows = added.len();
+        let (mut subjects, mut objects) = (HashSet::new(), HashSet::new());
+        for quad in stored.into_iter().flatten().take(MOST) {
+            let [subject, _, object, _] = unwrap(quad);
+            subjects.insert(subject);
+            objects.insert(object);
+            rows += 1;
+        }
+        let to_float = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        let ratio = |distinct: usize| to_float(rows) / to_float(distinct.max(1));
+        Statistics {
+            rows: to_float(rows),
+            rows_per_subject: ratio(subjects.len()),
+            rows_per_object: ratio(objects.len()),
+        }
+    }
+}

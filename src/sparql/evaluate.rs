@@ -1,0 +1,184 @@
+//! Runs a query and writes its results.
+use crate::budget::{Budget, Limits, catch};
+use crate::dataset::{Dataset, InternalTerm};
+use crate::functions::add_functions;
+use crate::graphs::Graphs;
+use crate::plan::plan;
+use crate::request::Query;
+use crate::service::{ServiceClient, Services};
+use oxrdf::{GraphName, NamedNode, Triple, Variable};
+use oxrdfio::{RdfFormat, RdfSerializer};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::Snapshot;
+use sparesults::{QueryResultsFormat, QueryResultsSerializer};
+use spareval::{QueryDatasetSpecification, QueryEvaluationError, QueryEvaluator, QueryResults};
+use spargebra::algebra::QueryDataset;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The format of a query's results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultFormat {
+    /// For SELECT and ASK.
+    Solutions(QueryResultsFormat),
+    /// For CONSTRUCT and DESCRIBE.
+    Graph(RdfFormat),
+}
+
+/// Runs a query on a snapshot and writes its results piece by piece. Call it within
+/// [`crate::run_in_query_thread`]. Blocking.
+///
+/// Returns the number of rows or triples.
+///
+/// # Errors
+/// [`ErrorClass::Invalid`] past one of the limits, with the setting and its value, and for a SERVICE that fails;
+/// [`ErrorClass::Unavailable`] if the snapshot was lost. If `output` fails, [`ErrorClass::Unavailable`] too. What was
+/// written before an error is not a complete result.
+pub fn evaluate(
+    query: &Query,
+    snapshot: &Snapshot,
+    limits: Limits,
+    deadline: Instant,
+    services: Arc<dyn ServiceClient>,
+    format: ResultFormat,
+    output: &mut dyn Write,
+) -> Result<u64, GatewayError> {
+    let budget = Arc::new(Budget::new(limits, deadline));
+    catch(|| {
+        let mut dataset = Dataset::new(snapshot.codes(), &budget);
+        dataset.set_graphs(to_graphs(&dataset, query.0.dataset()));
+        let mut planned = query.0.clone();
+        match &mut planned {
+            spargebra::Query::Select { pattern, .. }
+            | spargebra::Query::Ask { pattern, .. }
+            | spargebra::Query::Construct { pattern, .. }
+            | spargebra::Query::Describe { pattern, .. } => {
+                let unplanned = std::mem::take(pattern);
+                *pattern = plan(unplanned, &dataset);
+            }
+        }
+        let services = Services { client: services, deadline };
+        let evaluator = evaluator(&budget).with_default_service_handler(services);
+        let mut prepared = evaluator.prepare(&planned);
+        *prepared.dataset_mut() = own_graphs();
+        let results = prepared.execute(&dataset).map_err(|error| to_error(&error))?;
+        let mut output = BudgetedOutput { output, budget: &budget };
+        write_results(results, format, &mut output, &budget)
+    })
+}
+
+/// Returns an evaluator with the functions of this crate.
+pub(crate) fn evaluator(budget: &Arc<Budget>) -> QueryEvaluator {
+    add_functions(QueryEvaluator::new(), budget)
+}
+
+/// Returns a specification with which the evaluator leaves the choice of graphs to [`Dataset`].
+pub(crate) fn own_graphs() -> QueryDatasetSpecification {
+    let mut specification = QueryDatasetSpecification::new();
+    specification.set_default_graph(vec![GraphName::DefaultGraph]);
+    specification
+}
+
+/// Returns the graphs that a request reads: those that it names, otherwise all.
+pub(crate) fn to_graphs(dataset: &Dataset<'_>, named: Option<&QueryDataset>) -> Graphs {
+    let encode = |graphs: &Vec<NamedNode>| -> Vec<InternalTerm> {
+        graphs.iter().map(|graph| dataset.encode(graph.clone().into())).collect()
+    };
+    match named {
+        None => Graphs::default(),
+        Some(QueryDataset { default, named }) => {
+            Graphs { default: Some(encode(default)), named: named.as_ref().map(encode) }
+        }
+    }
+}
+
+/// Passes results on. What another thread frees later does not count as memory of the query.
+struct BudgetedOutput<'a> {
+    output: &'a mut dyn Write,
+    budget: &'a Budget,
+}
+
+impl Write for BudgetedOutput<'_> {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.budget.check();
+        self.budget.without_counting(|| self.output.write(piece))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.budget.without_counting(|| self.output.flush())
+    }
+}
+
+fn write_results(
+    results: QueryResults<'_>,
+    format: ResultFormat,
+    output: &mut BudgetedOutput<'_>,
+    budget: &Budget,
+) -> Result<u64, GatewayError> {
+    match (results, format) {
+        (QueryResults::Boolean(answer), ResultFormat::Solutions(format)) => {
+            let serializer = QueryResultsSerializer::from_format(format);
+            serializer
+                .serialize_boolean_to_writer(output, answer)
+                .map_err(|error| to_output_error(&error))?;
+            Ok(1)
+        }
+        (QueryResults::Solutions(solutions), ResultFormat::Solutions(format)) => {
+            let variables: Vec<Variable> = solutions.variables().to_vec();
+            let serializer = QueryResultsSerializer::from_format(format);
+            let mut writer = serializer
+                .serialize_solutions_to_writer(output, variables)
+                .map_err(|error| to_output_error(&error))?;
+            let mut rows = 0;
+            for solution in solutions {
+                let solution = solution.map_err(|error| to_error(&error))?;
+                rows += 1;
+                budget.check_rows(rows);
+                writer.serialize(&solution).map_err(|error| to_output_error(&error))?;
+            }
+            writer.finish().map_err(|error| to_output_error(&error))?;
+            Ok(rows)
+        }
+        (QueryResults::Graph(triples), ResultFormat::Graph(format)) => {
+            let mut writer = RdfSerializer::from_format(format).for_writer(output);
+            let mut rows = 0;
+            for triple in triples {
+                let triple: Triple = triple.map_err(|error| to_error(&error))?;
+                rows += 1;
+                budget.check_rows(rows);
+                writer.serialize_triple(&triple).map_err(|error| to_output_error(&error))?;
+            }
+            writer.finish().map_err(|error| to_output_error(&error))?;
+            Ok(rows)
+        }
+        (QueryResults::Boolean(_) | QueryResults::Solutions(_), ResultFormat::Graph(_)) => {
+            Err(to_format_error("SELECT or ASK", "a graph"))
+        }
+        (QueryResults::Graph(_), ResultFormat::Solutions(_)) => {
+            Err(to_format_error("CONSTRUCT or DESCRIBE", "solutions"))
+        }
+    }
+}
+
+fn to_format_error(form: &str, format: &str) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Invalid,
+        format!("the result of {form} has no format for {format}"),
+    )
+}
+
+/// Converts an error of the evaluator.
+pub(crate) fn to_error(error: &QueryEvaluationError) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Invalid,
+        format!("the SPARQL request cannot be evaluated: {error}"),
+    )
+}
+
+fn to_output_error(error: &io::Error) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Unavailable(std::time::Duration::from_secs(1)),
+        format!("the results could not be sent: {error}"),
+    )
+}

@@ -1,0 +1,168 @@
+//! Functions of SPARQL whose result or time the evaluator does not bound: they replace its own.
+//!
+//! One call of CONCAT or REPLACE can build a text of gigabytes, and one call of REGEX can run for minutes. There is no
+//! check of the limits within a call, so these check while they work.
+use crate::budget::{Budget, abort};
+use oxrdf::vocab::xsd;
+use oxrdf::{Literal, NamedNode, Term};
+use penstock_base::error::{ErrorClass, GatewayError};
+use regex::{Regex, RegexBuilder};
+use spareval::QueryEvaluator;
+use spargebra::algebra::Function;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The sizes that a compiled pattern may have, in bytes, tried one after the other.
+const REGEX_SIZES: [usize; 4] = [8 << 10, 64 << 10, 256 << 10, 1 << 20];
+/// The maximum product of a compiled pattern's bytes and the text's bytes. The time of a match is at most proportional
+/// to it: about 2 s on a Cortex-A53.
+const MAX_REGEX_WORK: usize = 8 << 30;
+
+/// Returns the function that replaces one of SPARQL.
+pub(crate) fn find_replacement(function: &Function) -> Option<Function> {
+    let name = match function {
+        Function::Concat => "concat",
+        Function::Regex => "regex",
+        Function::Replace => "replace",
+        _ => return None,
+    };
+    Some(Function::Custom(function_name(name)))
+}
+
+fn function_name(name: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("tag:penstock,2026:{name}"))
+}
+
+/// Adds the functions to an evaluator.
+pub(crate) fn add_functions(evaluator: QueryEvaluator, budget: &Arc<Budget>) -> QueryEvaluator {
+    let (for_concat, for_regex, for_replace) = (budget.clone(), budget.clone(), budget.clone());
+    let (regex_cache, replace_cache) = (RegexCache::default(), RegexCache::default());
+    evaluator
+        .with_custom_function(function_name("concat"), move |texts| concat(texts, &for_concat))
+        .with_custom_function(function_name("regex"), move |arguments| {
+            match_regex(arguments, &regex_cache, &for_regex)
+        })
+        .with_custom_function(function_name("replace"), move |arguments| {
+            replace(arguments, &replace_cache, &for_replace)
+        })
+}
+
+/// The value and the language of a string literal (SPARQL 1.1, section 17.4.3.1.1); `None` for another term.
+fn read_string(term: &Term) -> Option<(&str, Option<&str>)> {
+    let Term::Literal(literal) = term else { return None };
+    match literal.language() {
+        Some(language) => Some((literal.value(), Some(language))),
+        None => (literal.datatype() == xsd::STRING).then(|| (literal.value(), None)),
+    }
+}
+
+fn read_plain_string(term: &Term) -> Option<&str> {
+    read_string(term).and_then(|(value, language)| language.is_none().then_some(value))
+}
+
+fn build_string(value: String, language: Option<&str>) -> Term {
+    match language {
+        Some(language) => Literal::new_language_tagged_literal_unchecked(value, language).into(),
+        None => Literal::new_simple_literal(value).into(),
+    }
+}
+
+/// CONCAT (section 17.4.3.12).
+fn concat(texts: &[Term], budget: &Budget) -> Option<Term> {
+    let texts = texts.iter().map(read_string).collect::<Option<Vec<_>>>()?;
+    let bytes = texts.iter().fold(0_usize, |sum, (value, _)| sum.saturating_add(value.len()));
+    budget.check_bytes(bytes);
+    let mut languages = texts.iter().map(|(_, language)| *language);
+    let first = languages.next().flatten();
+    let language = first.filter(|_| languages.all(|language| language == first));
+    Some(build_string(texts.iter().map(|(value, _)| *value).collect(), language))
+}
+
+/// REGEX (section 17.4.3.14).
+fn match_regex(arguments: &[Term], cache: &RegexCache, budget: &Budget) -> Option<Term> {
+    let [text, pattern, flags @ ..] = arguments else { return None };
+    let (text, _) = read_string(text)?;
+    let regex = cache.compile(pattern, flags.first(), text.len())?;
+    budget.check();
+    let is_match = regex.is_match(text);
+    budget.check_time();
+    Some(Literal::from(is_match).into())
+}
+
+/// REPLACE (section 17.4.3.15).
+fn replace(arguments: &[Term], cache: &RegexCache, budget: &Budget) -> Option<Term> {
+    let [text, pattern, replacement, flags @ ..] = arguments else { return None };
+    let (text, language) = read_string(text)?;
+    let replacement = read_plain_string(replacement)?;
+    let regex = cache.compile(pattern, flags.first(), text.len())?;
+    let mut result = String::new();
+    let mut copied = 0;
+    for captures in regex.captures_iter(text) {
+        let Some(found) = captures.get(0) else { continue };
+        result.push_str(text.get(copied..found.start()).unwrap_or_default());
+        captures.expand(replacement, &mut result);
+        copied = found.end();
+        budget.check();
+        budget.check_bytes(result.len());
+    }
+    result.push_str(text.get(copied..).unwrap_or_default());
+    Some(build_string(result, language))
+}
+
+/// The pattern that was compiled last, with its flags: most requests have one constant pattern.
+#[derive(Default)]
+struct RegexCache(Mutex<Option<Compiled>>);
+
+struct Compiled {
+    pattern: String,
+    flags: String,
+    /// `None` if the pattern or the flags are not valid.
+    regex: Option<Regex>,
+    /// The limit of [`REGEX_SIZES`] that the compiled pattern keeps to.
+    size: usize,
+}
+
+impl RegexCache {
+    /// Returns the compiled pattern; `None` if it is not valid. Aborts if matching a text of `bytes` could take long.
+    fn compile(&self, pattern: &Term, flags: Option<&Term>, bytes: usize) -> Option<Regex> {
+        let pattern = read_plain_string(pattern)?;
+        let flags = flags.map_or(Some(""), read_plain_string)?;
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let compiled = match &mut *last {
+            Some(last) if last.pattern == pattern && last.flags == flags => last,
+            last => last.insert(compile(pattern, flags)),
+        };
+        if compiled.size.saturating_mul(bytes) > MAX_REGEX_WORK {
+            abort(GatewayError::new(
+                ErrorClass::Invalid,
+                format!(
+                    "the pattern {pattern:?} is too complex for a text of {bytes} bytes; use a shorter pattern, or CONTAINS"
+                ),
+            ));
+        }
+        compiled.regex.clone()
+    }
+}
+
+fn compile(pattern: &str, flags: &str) -> Compiled {
+    let (pattern, flags) = (pattern.to_owned(), flags.to_owned());
+    let text = if flags.contains('q') { regex::escape(&pattern) } else { pattern.clone() };
+    let mut builder = RegexBuilder::new(&text);
+    for flag in flags.chars() {
+        match flag {
+            's' => builder.dot_matches_new_line(true),
+            'm' => builder.multi_line(true),
+            'i' => builder.case_insensitive(true),
+            'x' => builder.ignore_whitespace(true),
+            'q' => &mut builder,
+            _ => return Compiled { pattern, flags, regex: None, size: 0 },
+        };
+    }
+    for size in REGEX_SIZES {
+        match builder.size_limit(size).dfa_size_limit(1 << 20).build() {
+            Ok(regex) => return Compiled { pattern, flags, regex: Some(regex), size },
+            Err(regex::Error::CompiledTooBig(_)) => {}
+            Err(_) => break,
+        }
+    }
+    Compiled { pattern, flags, regex: None, size: 0 }
+}

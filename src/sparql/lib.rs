@@ -1,0 +1,29 @@
+//! SPARQL 1.1 over the store.
+//!
+//! [`Query`] and [`Update`] are parsed requests. [`evaluate`] runs a query on a snapshot and writes its results;
+//! [`apply_update`] applies an update to a transaction. Both keep to limits of time and memory.
+//!
+//! The evaluator is spareval. `dataset` gives it the store's quads as codes, so that joins compare codes and only
+//! results and expressions decode terms. `plan` orders the joins by the statistics of the index. `budget` ends a query
+//! that exceeds its limits.
+mod budget;
+mod dataset;
+mod delta;
+mod evaluate;
+mod functions;
+mod graphs;
+mod plan;
+mod request;
+mod service;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod thread;
+mod update;
+
+pub use budget::Limits;
+pub use evaluate::{ResultFormat, evaluate};
+pub use request::{DatasetParameters, Query, QueryForm, Update};
+pub use service::{NoServices, ServiceClient};
+pub use thread::{run_in_query_thread, spawn_query_thread};
+pub use update::{Changes, UpdateLimits, apply_update};

@@ -1,0 +1,437 @@
+//! Rewrites a pattern before spareval gets it.
+//!
+//! - **Order of joins.** Triple patterns and paths that are joined become a chain of nested loops (LATERAL): first the
+//!   one with the fewest results by the statistics of the index, then always one that shares a variable with those
+//!   before it. spareval's own optimizer has no statistics; it still pushes filters into the chain and joins the rest.
+//! - **Checks of the limits.** What multiplies rows without reading the store is followed by a pattern that
+//!   [`Dataset`] recognizes and that matches once, so each row is a check.
+//! - **Functions** without a bound are replaced ([`crate::functions`]).
+use crate::dataset::{CHECK, Dataset, Statistics};
+use crate::functions::find_replacement;
+use oxrdf::{Term, Variable};
+use spargebra::algebra::{AggregateExpression, Expression, GraphPattern, OrderExpression};
+use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
+use std::collections::HashSet;
+
+/// Estimated rows of a part whose size is not known.
+const UNKNOWN_ROWS: f64 = 1_000.0;
+/// Estimated rows of a path for each row that binds one of its ends.
+const ROWS_PER_PATH: f64 = 50.0;
+/// Estimated rows of a path without a bound end: more than any triple pattern, since it can be empty.
+const ROWS_OF_OPEN_PATH: f64 = 1e9;
+/// The factor by which one more bound term reduces the rows of a pattern.
+const UNKNOWN_SELECTIVITY: f64 = 0.1;
+
+/// Rewrites the pattern of a request.
+pub(crate) fn plan(pattern: GraphPattern, dataset: &Dataset<'_>) -> GraphPattern {
+    Planner { dataset }.rewrite(pattern, &Scope::default())
+}
+
+/// What surrounds a pattern.
+#[derive(Clone, Default)]
+struct Scope {
+    /// The variables that have a value when the pattern is evaluated.
+    bound: HashSet<Variable>,
+    /// Whether the pattern is within GRAPH.
+    is_in_graph: bool,
+}
+
+impl Scope {
+    fn with_bound(&self, variables: impl IntoIterator<Item = Variable>) -> Self {
+        let mut scope = self.clone();
+        scope.bound.extend(variables);
+        scope
+    }
+
+    fn without_bound(&self) -> Self {
+        Self { bound: HashSet::new(), ..*self }
+    }
+}
+
+struct Planner<'a, 's> {
+    dataset: &'a Dataset<'s>,
+}
+
+/// A part of a join, with its variables.
+struct Part {
+    kind: PartKind,
+    variables: HashSet<Variable>,
+}
+
+enum PartKind {
+    Triple(TriplePattern, Statistics),
+    /// A path; it can be evaluated for each row of what comes before it.
+    Path(GraphPattern),
+    /// Rows that are computed apart.
+    Rows {
+        pattern: GraphPattern,
+        rows: f64,
+    },
+}
+
+impl Planner<'_, '_> {
+    fn rewrite(&self, pattern: GraphPattern, scope: &Scope) -> GraphPattern {
+        match pattern {
+            GraphPattern::Bgp { .. }
+            | GraphPattern::Path { .. }
+            | GraphPattern::Values { .. }
+            | GraphPattern::Join { .. } => {
+                let mut parts = Vec::new();
+                self.collect_parts(pattern, scope, &mut parts);
+                join(parts, scope)
+            }
+            GraphPattern::LeftJoin { left, right, expression } => {
+                let left = self.rewrite(*left, scope);
+                let inner = scope.with_bound(find_variables(&left));
+                let right = self.rewrite(*right, &inner);
+                let expression = expression.map(|expression| {
+                    self.rewrite_expression(expression, &inner.with_bound(find_variables(&right)))
+                });
+                let is_lookup = is_chain(&right);
+                let joined =
+                    GraphPattern::LeftJoin { left: left.into(), right: right.into(), expression };
+                if is_lookup { joined } else { check(joined) }
+            }
+            GraphPattern::Lateral { left, right } => {
+                let left = self.rewrite(*left, scope);
+                let inner = scope.with_bound(find_variables(&left));
+                let right = self.rewrite(*right, &inner);
+                check(GraphPattern::Lateral { left: left.into(), right: right.into() })
+            }
+            GraphPattern::Filter { expr, inner } => {
+                let inner = self.rewrite(*inner, scope);
+                let expr = self.rewrite_expression(expr, &scope.with_bound(find_variables(&inner)));
+                GraphPattern::Filter { expr, inner: inner.into() }
+            }
+            GraphPattern::Union { left, right } => GraphPattern::Union {
+                left: self.rewrite(*left, scope).into(),
+                right: self.rewrite(*right, scope).into(),
+            },
+            GraphPattern::Graph { name, inner } => {
+                let scope = Scope { is_in_graph: true, ..scope.clone() };
+                GraphPattern::Graph { name, inner: self.rewrite(*inner, &scope).into() }
+            }
+            GraphPattern::Extend { inner, variable, expression } => {
+                let inner = self.rewrite(*inner, scope);
+                let expression =
+                    self.rewrite_expression(expression, &scope.with_bound(find_variables(&inner)));
+                GraphPattern::Extend { inner: inner.into(), variable, expression }
+            }
+            GraphPattern::Minus { left, right } => GraphPattern::Minus {
+                left: self.rewrite(*left, scope).into(),
+                right: self.rewrite(*right, &scope.without_bound()).into(),
+            },
+            GraphPattern::OrderBy { inner, expression } => {
+                let inner = self.rewrite(*inner, scope);
+                let scope = scope.with_bound(find_variables(&inner));
+                let expression = expression.into_iter().map(|order| match order {
+                    OrderExpression::Asc(by) => {
+                        OrderExpression::Asc(self.rewrite_expression(by, &scope))
+                    }
+                    OrderExpression::Desc(by) => {
+                        OrderExpression::Desc(self.rewrite_expression(by, &scope))
+                    }
+                });
+                GraphPattern::OrderBy { expression: expression.collect(), inner: inner.into() }
+            }
+            GraphPattern::Project { inner, variables } => {
+                let mut scope = scope.clone();
+                scope.bound.retain(|variable| variables.contains(variable));
+                GraphPattern::Project { inner: self.rewrite(*inner, &scope).into(), variables }
+            }
+            GraphPattern::Distinct { inner } => {
+                GraphPattern::Distinct { inner: self.rewrite(*inner, scope).into() }
+            }
+            GraphPattern::Reduced { inner } => {
+                GraphPattern::Reduced { inner: self.rewrite(*inner, scope).into() }
+            }
+            GraphPattern::Slice { inner, start, length } => {
+                GraphPattern::Slice { inner: self.rewrite(*inner, scope).into(), start, length }
+            }
+            GraphPattern::Group { inner, variables, aggregates } => {
+                let inner = self.rewrite(*inner, scope);
+                let scope = scope.with_bound(find_variables(&inner));
+                let aggregates = aggregates.into_iter().map(|(variable, aggregate)| {
+                    (variable, self.rewrite_aggregate(aggregate, &scope))
+                });
+                let aggregates = aggregates.collect();
+                GraphPattern::Group { inner: inner.into(), variables, aggregates }
+            }
+            service @ GraphPattern::Service { .. } => check(service),
+        }
+    }
+
+    fn rewrite_aggregate(
+        &self,
+        aggregate: AggregateExpression,
+        scope: &Scope,
+    ) -> AggregateExpression {
+        match aggregate {
+            AggregateExpression::FunctionCall { name, expr, distinct } => {
+                let expr = self.rewrite_expression(expr, scope);
+                AggregateExpression::FunctionCall { name, expr, distinct }
+            }
+            AggregateExpression::CountSolutions { .. } => aggregate,
+        }
+    }
+
+    fn rewrite_expression(&self, expression: Expression, scope: &Scope) -> Expression {
+        let one = |inner: Box<Expression>| Box::new(self.rewrite_expression(*inner, scope));
+        let all = |inner: Vec<Expression>| {
+            inner.into_iter().map(|inner| self.rewrite_expression(inner, scope)).collect()
+        };
+        match expression {
+            Expression::NamedNode(_)
+            | Expression::Literal(_)
+            | Expression::Variable(_)
+            | Expression::Bound(_) => expression,
+            Expression::Or(left, right) => Expression::Or(one(left), one(right)),
+            Expression::And(left, right) => Expression::And(one(left), one(right)),
+            Expression::Equal(left, right) => Expression::Equal(one(left), one(right)),
+            Expression::SameTerm(left, right) => Expression::SameTerm(one(left), one(right)),
+            Expression::Greater(left, right) => Expression::Greater(one(left), one(right)),
+            Expression::GreaterOrEqual(left, right) => {
+                Expression::GreaterOrEqual(one(left), one(right))
+            }
+            Expression::Less(left, right) => Expression::Less(one(left), one(right)),
+            Expression::LessOrEqual(left, right) => Expression::LessOrEqual(one(left), one(right)),
+            Expression::In(left, list) => Expression::In(one(left), all(list)),
+            Expression::Add(left, right) => Expression::Add(one(left), one(right)),
+            Expression::Subtract(left, right) => Expression::Subtract(one(left), one(right)),
+            Expression::Multiply(left, right) => Expression::Multiply(one(left), one(right)),
+            Expression::Divide(left, right) => Expression::Divide(one(left), one(right)),
+            Expression::UnaryPlus(inner) => Expression::UnaryPlus(one(inner)),
+            Expression::UnaryMinus(inner) => Expression::UnaryMinus(one(inner)),
+            Expression::Not(inner) => Expression::Not(one(inner)),
+            Expression::Exists(pattern) => {
+                Expression::Exists(Box::new(self.rewrite(*pattern, scope)))
+            }
+            Expression::If(condition, yes, no) => Expression::If(one(condition), one(yes), one(no)),
+            Expression::Coalesce(list) => Expression::Coalesce(all(list)),
+            Expression::FunctionCall(function, arguments) => {
+                let function = find_replacement(&function).unwrap_or(function);
+                Expression::FunctionCall(function, all(arguments))
+            }
+        }
+    }
+
+    /// Adds the parts of a join, rewritten.
+    fn collect_parts(&self, pattern: GraphPattern, scope: &Scope, parts: &mut Vec<Part>) {
+        match pattern {
+            GraphPattern::Join { left, right } => {
+                self.collect_parts(*left, scope, parts);
+                self.collect_parts(*right, scope, parts);
+            }
+            // Within GRAPH, a pattern without triples matches each graph once.
+            GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph => {
+                parts.extend(patterns.into_iter().map(|triple| self.to_part(triple)));
+            }
+            path @ GraphPattern::Path { .. } => {
+                let variables = find_variables(&path);
+                parts.push(Part { kind: PartKind::Path(path), variables });
+            }
+            GraphPattern::Values { variables, bindings } => {
+                let rows = count_to_float(bindings.len());
+                parts.push(Part::from_rows(
+                    check(GraphPattern::Values { variables, bindings }),
+                    rows,
+                ));
+            }
+            bgp @ GraphPattern::Bgp { .. } => parts.push(Part::from_rows(bgp, ROWS_PER_PATH)),
+            other => {
+                let pattern = self.rewrite(other, scope);
+                let rows = estimate_rows(&pattern);
+                parts.push(Part::from_rows(pattern, rows));
+            }
+        }
+    }
+
+    fn to_part(&self, triple: TriplePattern) -> Part {
+        let predicate = match &triple.predicate {
+            NamedNodePattern::NamedNode(node) => Some(Term::from(node.clone())),
+            NamedNodePattern::Variable(_) => None,
+        };
+        let constants = [to_constant(&triple.subject), predicate, to_constant(&triple.object)];
+        let statistics = self.dataset.estimate(constants);
+        let variables = find_variables(&GraphPattern::Bgp { patterns: vec![triple.clone()] });
+        Part { kind: PartKind::Triple(triple, statistics), variables }
+    }
+}
+
+/// Joins parts in the order of their estimated rows.
+fn join(mut parts: Vec<Part>, scope: &Scope) -> GraphPattern {
+    let mut joined: Option<GraphPattern> = None;
+    let mut bound = scope.bound.clone();
+    while !parts.is_empty() {
+        let estimates = parts.iter().enumerate().map(|(place, part)| {
+            let is_connected = joined.is_none()
+                || part.variables.is_empty()
+                || !part.variables.is_disjoint(&bound);
+            (place, !is_connected, estimate(part, &bound))
+        });
+        let best =
+            estimates.min_by(|left, right| left.1.cmp(&right.1).then(left.2.total_cmp(&right.2)));
+        let Some((place, is_apart, _)) = best else { break };
+        let part = parts.swap_remove(place);
+        bound.extend(part.variables);
+        let (next, is_lookup) = match part.kind {
+            PartKind::Triple(triple, _) => (GraphPattern::Bgp { patterns: vec![triple] }, true),
+            PartKind::Path(path) => (path, true),
+            PartKind::Rows { pattern, .. } => (pattern, false),
+        };
+        joined = Some(match joined {
+            None => next,
+            Some(left) if is_lookup && !is_apart => {
+                GraphPattern::Lateral { left: left.into(), right: next.into() }
+            }
+            Some(left) => check(GraphPattern::Join { left: left.into(), right: next.into() }),
+        });
+    }
+    joined.unwrap_or(GraphPattern::Bgp { patterns: Vec::new() })
+}
+
+/// Estimates the rows of a part for each row that binds these variables.
+fn estimate(part: &Part, bound: &HashSet<Variable>) -> f64 {
+    match &part.kind {
+        PartKind::Rows { rows, .. } => *rows,
+        PartKind::Triple(triple, statistics) => estimate_triple(triple, statistics, bound),
+        PartKind::Path(GraphPattern::Path { subject, object, .. }) => {
+            match [subject, object].iter().filter(|end| !is_bound(end, bound)).count() {
+                0 => 1.0,
+                1 => ROWS_PER_PATH,
+                _ => ROWS_OF_OPEN_PATH,
+            }
+        }
+        PartKind::Path(_) => UNKNOWN_ROWS,
+    }
+}
+
+fn estimate_triple(
+    triple: &TriplePattern,
+    statistics: &Statistics,
+    bound: &HashSet<Variable>,
+) -> f64 {
+    let is_joined = |term: &TermPattern| to_constant(term).is_none() && is_bound(term, bound);
+    let is_predicate_joined = match &triple.predicate {
+        NamedNodePattern::NamedNode(_) => false,
+        NamedNodePattern::Variable(variable) => bound.contains(variable),
+    };
+    let mut rows = statistics.rows;
+    if is_joined(&triple.subject) {
+        rows = rows.min(statistics.rows_per_subject);
+    }
+    if is_joined(&triple.object) {
+        rows = rows.min(statistics.rows_per_object);
+        if is_joined(&triple.subject) {
+            rows *= UNKNOWN_SELECTIVITY;
+        }
+    }
+    if is_predicate_joined { rows * UNKNOWN_SELECTIVITY } else { rows }
+}
+
+impl Part {
+    fn from_rows(pattern: GraphPattern, rows: f64) -> Self {
+        let variables = find_variables(&pattern);
+        Self { kind: PartKind::Rows { pattern, rows }, variables }
+    }
+}
+
+/// Adds a pattern that matches once for each row and checks the limits.
+fn check(pattern: GraphPattern) -> GraphPattern {
+    let [subject, object] = [const { CHECK }; 2].map(|node| node.into_owned().into());
+    let triple = TriplePattern { subject, predicate: CHECK.into_owned().into(), object };
+    let bgp = GraphPattern::Bgp { patterns: vec![triple] };
+    let right = GraphPattern::Graph { name: CHECK.into_owned().into(), inner: bgp.into() };
+    GraphPattern::Lateral { left: pattern.into(), right: right.into() }
+}
+
+/// Returns whether a pattern only looks up triples and paths for each row of what comes before it.
+fn is_chain(pattern: &GraphPattern) -> bool {
+    match pattern {
+        GraphPattern::Bgp { .. } | GraphPattern::Path { .. } => true,
+        GraphPattern::Lateral { left, right } => is_chain(left) && is_chain(right),
+        GraphPattern::Filter { inner, .. } | GraphPattern::Graph { inner, .. } => is_chain(inner),
+        _ => false,
+    }
+}
+
+/// Returns the variables that a pattern can bind. Blank nodes of patterns are variables too.
+fn find_variables(pattern: &GraphPattern) -> HashSet<Variable> {
+    let mut variables = HashSet::new();
+    pattern.on_in_scope_variable(|variable| {
+        variables.insert(variable.clone());
+    });
+    add_blank_nodes(pattern, &mut variables);
+    variables
+}
+
+/// Adds the blank nodes of joined triple patterns as variables that no request can name.
+fn add_blank_nodes(pattern: &GraphPattern, variables: &mut HashSet<Variable>) {
+    let mut add = |term: &TermPattern| {
+        if let TermPattern::BlankNode(node) = term {
+            variables.insert(to_variable(node));
+        }
+    };
+    match pattern {
+        GraphPattern::Bgp { patterns } => {
+            for triple in patterns {
+                add(&triple.subject);
+                add(&triple.object);
+            }
+        }
+        GraphPattern::Path { subject, object, .. } => {
+            add(subject);
+            add(object);
+        }
+        GraphPattern::Lateral { left, right } | GraphPattern::Join { left, right } => {
+            add_blank_nodes(left, variables);
+            add_blank_nodes(right, variables);
+        }
+        _ => {}
+    }
+}
+
+fn to_variable(node: &oxrdf::BlankNode) -> Variable {
+    Variable::new_unchecked(format!("_:{}", node.as_str()))
+}
+
+fn is_bound(term: &TermPattern, bound: &HashSet<Variable>) -> bool {
+    match term {
+        TermPattern::Variable(variable) => bound.contains(variable),
+        TermPattern::BlankNode(node) => bound.contains(&to_variable(node)),
+        TermPattern::NamedNode(_) | TermPattern::Literal(_) => true,
+    }
+}
+
+fn to_constant(term: &TermPattern) -> Option<Term> {
+    match term {
+        TermPattern::NamedNode(node) => Some(node.clone().into()),
+        TermPattern::Literal(literal) => Some(literal.clone().into()),
+        TermPattern::Variable(_) | TermPattern::BlankNode(_) => None,
+    }
+}
+
+/// Estimates the rows of a part that is computed apart.
+fn estimate_rows(pattern: &GraphPattern) -> f64 {
+    match pattern {
+        GraphPattern::Values { bindings, .. } => count_to_float(bindings.len()),
+        GraphPattern::Slice { inner, length, .. } => {
+            let inner = estimate_rows(inner);
+            length.map_or(inner, |length| inner.min(count_to_float(length)))
+        }
+        GraphPattern::Union { left, right } => estimate_rows(left) + estimate_rows(right),
+        GraphPattern::Group { variables, .. } if variables.is_empty() => 1.0,
+        GraphPattern::Project { inner, .. }
+        | GraphPattern::Distinct { inner }
+        | GraphPattern::Reduced { inner }
+        | GraphPattern::OrderBy { inner, .. }
+        | GraphPattern::Extend { inner, .. }
+        | GraphPattern::Filter { inner, .. } => estimate_rows(inner),
+        GraphPattern::Lateral { left, .. } => estimate_rows(left),
+        _ => UNKNOWN_ROWS,
+    }
+}
+
+fn count_to_float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,254 @@
+//! Parsed requests.
+use crate::syntax::{Token, Tokens, check_nesting, to_error};
+use oxrdf::NamedNode;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
+use spargebra::algebra::{GraphPattern, QueryDataset};
+use spargebra::{GraphUpdateOperation, SparqlParser};
+use std::collections::HashMap;
+
+/// The graphs that the parameters of the protocol name (SPARQL 1.1 Protocol, sections 2.1.4 and 2.2.3). If there are
+/// any, they replace those of the text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DatasetParameters {
+    /// `default-graph-uri` or `using-graph-uri`
+    pub default_graphs: Vec<NamedNode>,
+    /// `named-graph-uri` or `using-named-graph-uri`
+    pub named_graphs: Vec<NamedNode>,
+}
+
+impl DatasetParameters {
+    fn to_dataset(&self) -> Option<QueryDataset> {
+        if self.default_graphs.is_empty() && self.named_graphs.is_empty() {
+            return None;
+        }
+        let named = Some(self.named_graphs.clone());
+        Some(QueryDataset { default: self.default_graphs.clone(), named })
+    }
+}
+
+/// The form of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueryForm {
+    /// Solutions.
+    Select,
+    /// A boolean.
+    Ask,
+    /// A graph.
+    Construct,
+    /// A graph.
+    Describe,
+}
+
+/// A parsed query.
+#[derive(Debug, Clone)]
+pub struct Query(pub(crate) spargebra::Query);
+
+impl Query {
+    /// Parses a query (SPARQL 1.1 Query). The well-known prefixes need no declaration. Call it within
+    /// [`crate::run_in_query_thread`].
+    ///
+    /// # Errors
+    /// [`ErrorClass::Malformed`] with line and column, also if it is nested too deeply; [`ErrorClass::TooLarge`].
+    pub fn parse(text: &str, parameters: &DatasetParameters) -> Result<Self, GatewayError> {
+        check_nesting(text)?;
+        let mut query = parser()?.parse_query(text).map_err(|error| to_error(&error))?;
+        if let spargebra::Query::Select { pattern, .. } = &mut query {
+            order_columns(text, pattern);
+        }
+        if let Some(dataset) = parameters.to_dataset() {
+            match &mut query {
+                spargebra::Query::Select { dataset: of_text, .. }
+                | spargebra::Query::Ask { dataset: of_text, .. }
+                | spargebra::Query::Construct { dataset: of_text, .. }
+                | spargebra::Query::Describe { dataset: of_text, .. } => *of_text = Some(dataset),
+            }
+        }
+        Ok(Self(query))
+    }
+
+    /// Returns the form.
+    pub fn form(&self) -> QueryForm {
+        match &self.0 {
+            spargebra::Query::Select { .. } => QueryForm::Select,
+            spargebra::Query::Ask { .. } => QueryForm::Ask,
+            spargebra::Query::Construct { .. } => QueryForm::Construct,
+            spargebra::Query::Describe { .. } => QueryForm::Describe,
+        }
+    }
+}
+
+/// Orders the columns of `SELECT *` as the variables appear in the text; the parser orders them by name.
+fn order_columns(text: &str, pattern: &mut GraphPattern) {
+    let mut tokens =
+        Tokens::new(text).map(|(_, token)| token).skip_while(|token| !is_word(*token, "SELECT"));
+    let is_modifier = |token: &Token<'_>| is_word(*token, "DISTINCT") || is_word(*token, "REDUCED");
+    tokens.next();
+    if tokens.find(|token| !is_modifier(token)) != Some(Token::Symbol('*')) {
+        return;
+    }
+    let mut places = HashMap::new();
+    for (place, token) in tokens.enumerate() {
+        if let Token::Word(word) = token
+            && let Some(name) = word.strip_prefix(['?', '$'])
+        {
+            places.entry(name).or_insert(place);
+        }
+    }
+    let mut pattern = pattern;
+    loop {
+        match pattern {
+            GraphPattern::Project { variables, .. } => {
+                return variables.sort_by_key(|variable| {
+                    places.get(variable.as_str()).copied().unwrap_or(usize::MAX)
+                });
+            }
+            GraphPattern::Slice { inner, .. }
+            | GraphPattern::Distinct { inner }
+            | GraphPattern::Reduced { inner }
+            | GraphPattern::OrderBy { inner, .. } => pattern = inner,
+            _ => return,
+        }
+    }
+}
+
+fn is_word(token: Token<'_>, sought: &str) -> bool {
+    matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(sought))
+}
+
+/// A parsed update.
+#[derive(Debug, Clone)]
+pub struct Update {
+    pub(crate) operations: Vec<Operation>,
+    pub(crate) base_iri: Option<oxiri::Iri<String>>,
+}
+
+/// One operation of an update.
+#[derive(Debug, Clone)]
+pub(crate) struct Operation {
+    pub(crate) kind: GraphUpdateOperation,
+    /// Whether patterns read only the unnamed graph as the default graph: for COPY, MOVE and ADD. Those of a WHERE read
+    /// the union of all graphs.
+    pub(crate) reads_unnamed_graph: bool,
+}
+
+impl Update {
+    /// Parses an update (SPARQL 1.1 Update). The well-known prefixes need no declaration. Call it within
+    /// [`crate::run_in_query_thread`].
+    ///
+    /// # Errors
+    /// As [`Query::parse`]; also for LOAD and SERVICE, which are refused, and for parameters beside USING or WITH.
+    pub fn parse(text: &str, using: &DatasetParameters) -> Result<Self, GatewayError> {
+        check_nesting(text)?;
+        let update = parser()?.parse_update(text).map_err(|error| to_error(&error))?;
+        let mut operations = to_operations(text, update.operations);
+        refuse_remote_data(text, &operations)?;
+        for operation in &mut operations {
+            if let (Some(parameters), GraphUpdateOperation::DeleteInsert { using, .. }, false) =
+                (using.to_dataset(), &mut operation.kind, operation.reads_unnamed_graph)
+            {
+                if using.is_some() {
+                    return Err(GatewayError::new(
+                        ErrorClass::Malformed,
+                        "the update has USING or WITH beside the parameters using-graph-uri or using-named-graph-uri; use one of both",
+                    ));
+                }
+                *using = Some(parameters);
+            }
+        }
+        Ok(Self { operations, base_iri: update.base_iri })
+    }
+}
+
+fn parser() -> Result<SparqlParser, GatewayError> {
+    let mut parser = SparqlParser::new();
+    for (prefix, iri) in WELL_KNOWN_PREFIXES {
+        parser = parser.with_prefix(*prefix, *iri).map_err(|error| {
+            GatewayError::new(ErrorClass::Internal, format!("the prefix {prefix}: {error}"))
+        })?;
+    }
+    Ok(parser)
+}
+
+/// Marks the operations of COPY, MOVE and ADD. The parser replaces them by the operations that SPARQL 1.1 Update,
+/// sections 3.2.3 to 3.2.5, defines them by, so the text of each operation is parsed again to count these.
+fn to_operations(text: &str, operations: Vec<GraphUpdateOperation>) -> Vec<Operation> {
+    let statements = split_statements(text);
+    let mut marks = Vec::new();
+    if statements.iter().any(|statement| statement.is_copy) {
+        let mut prologues = String::new();
+        for statement in statements {
+            let text = format!("{prologues}{}{}", statement.prologue, statement.body);
+            let parsed = parser().ok().and_then(|parser| parser.parse_update(&text).ok());
+            let count = parsed.map_or(0, |update| update.operations.len());
+            marks.extend(std::iter::repeat_n(statement.is_copy, count));
+            prologues.push_str(statement.prologue);
+            prologues.push('\n');
+        }
+    }
+    let marks = marks.into_iter().chain(std::iter::repeat(false));
+    let operations = operations.into_iter().zip(marks);
+    operations.map(|(kind, reads_unnamed_graph)| Operation { kind, reads_unnamed_graph }).collect()
+}
+
+/// The text of one operation.
+struct Statement<'t> {
+    /// Its BASE and PREFIX declarations.
+    prologue: &'t str,
+    body: &'t str,
+    /// Whether it is COPY, MOVE or ADD.
+    is_copy: bool,
+}
+
+fn split_statements(text: &str) -> Vec<Statement<'_>> {
+    let mut statements = Vec::new();
+    let (mut start, mut open) = (0, 0_usize);
+    // Where the operation's keyword is, behind the prologue.
+    let mut keyword: Option<(usize, &str)> = None;
+    let mut in_declaration = false;
+    for (at, token) in Tokens::new(text).chain([(text.len(), Token::Symbol(';'))]) {
+        match token {
+            Token::Symbol('{' | '(' | '[') => open += 1,
+            Token::Symbol('}' | ')' | ']') => open = open.saturating_sub(1),
+            Token::Symbol(';') if open == 0 => {
+                if let Some((body, word)) = keyword.take() {
+                    let is_copy =
+                        ["COPY", "MOVE", "ADD"].iter().any(|copy| is_word(Token::Word(word), copy));
+                    let prologue = text.get(start..body).unwrap_or_default();
+                    let body = text.get(body..at).unwrap_or_default();
+                    statements.push(Statement { prologue, body, is_copy });
+                }
+                start = at + 1;
+            }
+            Token::Word(word) if keyword.is_none() && !in_declaration => {
+                if is_word(token, "PREFIX") || is_word(token, "BASE") {
+                    in_declaration = true;
+                } else {
+                    keyword = Some((at, word));
+                }
+            }
+            Token::Quoted => in_declaration = false,
+            Token::Word(_) | Token::Symbol(_) => {}
+        }
+    }
+    statements
+}
+
+/// Refuses what would fetch data from elsewhere.
+fn refuse_remote_data(text: &str, operations: &[Operation]) -> Result<(), GatewayError> {
+    let is_load =
+        |operation: &Operation| matches!(operation.kind, GraphUpdateOperation::Load { .. });
+    let refused = if operations.iter().any(is_load) {
+        "LOAD"
+    } else if Tokens::new(text).any(|(_, token)| is_word(token, "SERVICE")) {
+        "SERVICE"
+    } else {
+        return Ok(());
+    };
+    Err(GatewayError::new(
+        ErrorClass::Invalid,
+        format!(
+            "{refused} is not allowed in updates: a change must not depend on another server; send the data in the request"
+        ),
+    ))
+}

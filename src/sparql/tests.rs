@@ -1,0 +1,336 @@
+use crate::{
+    Changes, DatasetParameters, Limits, NoServices, Query, QueryForm, ResultFormat, Update,
+    UpdateLimits, apply_update, evaluate, run_in_query_thread,
+};
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use oxrdfio::RdfFormat;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::{Options, Store};
+use sparesults::QueryResultsFormat;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory: 32 << 20, rows: 100_000 };
+
+struct Fixture {
+    store: Store,
+    _folder: TempDir,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), Options::default(), &mut |_| {}).unwrap();
+        Self { store, _folder: folder }
+    }
+
+    fn with(update: &str) -> Self {
+        let fixture = Self::new();
+        fixture.update(update).unwrap();
+        fixture
+    }
+
+    /// 100 objects of 6 quads, each in a graph of its own kind.
+    fn with_plant(objects: u32) -> Self {
+        let fixture = Self::new();
+        fixture
+            .store
+            .transact(|transaction| {
+                for n in 0..objects {
+                    let pump = node(&format!("pump/{n}"));
+                    let graph = GraphName::from(node("pumps"));
+                    let mut add = |predicate: &str, object: oxrdf::Term| {
+                        let predicate = node(predicate);
+                        let quad = Quad::new(pump.clone(), predicate, object, graph.clone());
+                        transaction.insert(quad.as_ref())
+                    };
+                    add("type", node(if n % 10 == 0 { "Spare" } else { "Pump" }).into())?;
+                    add("name", Literal::new_simple_literal(format!("Pump {n}")).into())?;
+                    add("power", Literal::from(i64::from(n % 97)).into())?;
+                    add("next", node(&format!("pump/{}", (n + 1) % objects)).into())?;
+                    add("line", node(&format!("line/{}", n % 7)).into())?;
+                }
+                Ok::<_, penstock_store::Error>(())
+            })
+            .unwrap();
+        fixture
+    }
+
+    fn query(&self, text: &str) -> Result<String, GatewayError> {
+        self.query_within(text, LIMITS, &DatasetParameters::default())
+    }
+
+    fn query_within(
+        &self,
+        text: &str,
+        limits: Limits,
+        parameters: &DatasetParameters,
+    ) -> Result<String, GatewayError> {
+        let snapshot = self.store.snapshot().unwrap();
+        run_in_query_thread(|| {
+            let query = Query::parse(text, parameters)?;
+            let format = match query.form() {
+                QueryForm::Select | QueryForm::Ask => {
+                    ResultFormat::Solutions(QueryResultsFormat::Csv)
+                }
+                QueryForm::Construct | QueryForm::Describe => {
+                    ResultFormat::Graph(RdfFormat::NTriples)
+                }
+            };
+            let mut output = Vec::new();
+            let deadline = Instant::now() + limits.time;
+            let services = Arc::new(NoServices);
+            evaluate(&query, &snapshot, limits, deadline, services, format, &mut output)?;
+            Ok(String::from_utf8(output).unwrap())
+        })
+        .unwrap()
+    }
+
+    /// Returns the rows of a SELECT without the header, sorted.
+    fn rows(&self, text: &str) -> Vec<String> {
+        let answer = self.query(text).unwrap();
+        let mut rows: Vec<_> = answer.lines().skip(1).map(str::to_owned).collect();
+        rows.sort();
+        rows
+    }
+
+    fn update(&self, text: &str) -> Result<Changes, GatewayError> {
+        self.update_within(text, 1_000, None)
+    }
+
+    fn update_within(
+        &self,
+        text: &str,
+        quads: u64,
+        skolemize: Option<&NamedNode>,
+    ) -> Result<Changes, GatewayError> {
+        let limits = UpdateLimits { quads, query: LIMITS };
+        let deadline = Instant::now() + LIMITS.time;
+        run_in_query_thread(|| {
+            let update = Update::parse(text, &DatasetParameters::default())?;
+            let applied = self.store.transact(|transaction| {
+                apply_update(&update, transaction, limits, deadline, skolemize)
+            });
+            applied.map(|(changes, _)| changes)
+        })
+        .unwrap()
+    }
+}
+
+fn node(local: &str) -> NamedNode {
+    NamedNode::new_unchecked(format!("http://example.com/{local}"))
+}
+
+const PREFIX: &str = "PREFIX : <http://example.com/> ";
+
+fn with_prefix(text: &str) -> String {
+    format!("{PREFIX}{text}")
+}
+
+#[test]
+fn the_default_graph_is_the_union_of_all_graphs_without_duplicates() {
+    let store = Fixture::with(
+        "INSERT DATA { <a:s> <a:p> 1 . GRAPH <a:g> { <a:s> <a:p> 1 , 2 } GRAPH <a:h> { <a:s> <a:p> 1 } }",
+    );
+    assert_eq!(store.rows("SELECT ?o { ?s ?p ?o }"), ["1", "2"]);
+    assert_eq!(store.rows("SELECT ?g ?o { GRAPH ?g { ?s ?p ?o } }"), ["a:g,1", "a:g,2", "a:h,1"]);
+    assert_eq!(store.rows("SELECT ?g { GRAPH ?g {} }"), ["a:g", "a:h"]);
+    assert_eq!(store.rows("SELECT ?o FROM <a:h> { ?s ?p ?o }"), ["1"]);
+    assert_eq!(store.rows("SELECT ?o FROM <a:g> FROM <a:h> { ?s ?p ?o }"), ["1", "2"]);
+    assert_eq!(store.rows("SELECT ?o FROM NAMED <a:h> { ?s ?p ?o }"), [""; 0]);
+    assert_eq!(store.rows("SELECT ?g FROM NAMED <a:h> { GRAPH ?g { ?s ?p ?o } }"), ["a:h"]);
+    let parameters = DatasetParameters {
+        default_graphs: vec![NamedNode::new_unchecked("a:h")],
+        ..Default::default()
+    };
+    let answer = store.query_within("SELECT ?o FROM <a:g> { ?s ?p ?o }", LIMITS, &parameters);
+    assert_eq!(answer.unwrap(), "o\r\n1\r\n");
+}
+
+#[test]
+fn literals_come_back_as_they_were_stored() {
+    let store = Fixture::with(
+        "INSERT DATA { <a:s> <a:p> \"01.50\"^^xsd:decimal , \"+7\"^^xsd:integer , \"1E0\"^^xsd:double }",
+    );
+    let triples = store.query("CONSTRUCT { ?s ?p ?o } { ?s ?p ?o }").unwrap();
+    for literal in ["\"01.50\"", "\"+7\"", "\"1E0\""] {
+        assert!(triples.contains(literal), "{triples}");
+    }
+    assert_eq!(store.rows("SELECT ?o { ?s ?p ?o FILTER(?o = 1.5) }"), ["01.50"]);
+}
+
+#[test]
+fn joins_filters_aggregates_and_paths_have_the_expected_answers() {
+    let store = Fixture::with_plant(100);
+    let rows = |text: &str| store.rows(&with_prefix(text));
+    assert_eq!(rows("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"), ["500"]);
+    assert_eq!(rows("SELECT (COUNT(*) AS ?n) { ?s :type :Spare ; :name ?name }"), ["10"]);
+    assert_eq!(rows("SELECT ?n { ?s :name ?n FILTER(CONTAINS(?n, '99')) }"), ["Pump 99"]);
+    assert_eq!(rows("SELECT ?n { ?s :name ?n FILTER(REGEX(?n, '^pump 9$', 'i')) }"), ["Pump 9"]);
+    assert_eq!(rows("SELECT (AVG(?x) AS ?a) { ?s :type :Spare ; :power ?x }"), ["45"]);
+    assert_eq!(
+        rows("SELECT ?b { :pump\\/1 :next ?a . ?a :next ?b . ?b :type :Pump }"),
+        ["http://example.com/pump/3"]
+    );
+    assert_eq!(rows("SELECT (COUNT(*) AS ?n) { :pump\\/1 :next+ ?b }"), ["100"]);
+    assert_eq!(rows("ASK { :pump\\/1 :next/:next :pump\\/3 }"), [""; 0]);
+    assert_eq!(
+        rows(
+            "SELECT ?s { ?s :power 5 OPTIONAL { ?s :type :Spare . ?s :line ?l } FILTER(!BOUND(?l)) }"
+        ),
+        ["http://example.com/pump/5"]
+    );
+    assert_eq!(
+        rows("SELECT (COUNT(*) AS ?n) { { ?s :line :line\\/0 } UNION { ?s :line :line\\/1 } }"),
+        ["30"]
+    );
+    assert_eq!(
+        rows("SELECT (COUNT(*) AS ?n) { ?s :line :line\\/0 MINUS { ?s :type :Spare } }"),
+        ["13"]
+    );
+    assert_eq!(
+        rows("SELECT (COUNT(*) AS ?n) { ?s :line ?l FILTER NOT EXISTS { ?s :type :Spare } }"),
+        ["90"]
+    );
+    assert_eq!(rows("SELECT ?x { VALUES ?x { 1 2 } VALUES ?x { 2 3 } }"), ["2"]);
+    assert_eq!(
+        rows("SELECT (REPLACE('abcb', 'b(.?)', '[$1]') AS ?x) (CONCAT('a'@en, 'b'@en) AS ?y) {}"),
+        ["a[c][],ab"]
+    );
+}
+
+#[test]
+fn updates_change_only_the_graphs_that_they_name() {
+    let store = Fixture::with("INSERT DATA { <a:s> <a:p> 1 . GRAPH <a:g> { <a:s> <a:p> 1 , 2 } }");
+    // The pattern reads the union; the template names the unnamed graph.
+    let changes = store.update("DELETE { ?s ?p ?o } WHERE { ?s ?p ?o }").unwrap();
+    assert_eq!(changes, Changes { inserted: 0, removed: 1 });
+    assert_eq!(store.rows("SELECT ?g ?o { GRAPH ?g { ?s ?p ?o } }"), ["a:g,1", "a:g,2"]);
+    store.update("INSERT DATA { <a:s> <a:p> 3 } ; COPY DEFAULT TO <a:h>").unwrap();
+    assert_eq!(store.rows("SELECT ?o { GRAPH <a:h> { ?s ?p ?o } }"), ["3"]);
+    store.update("CLEAR DEFAULT").unwrap();
+    assert_eq!(store.rows("SELECT ?o { ?s ?p ?o }"), ["1", "2", "3"]);
+    store.update("MOVE <a:g> TO DEFAULT ; DROP NAMED").unwrap();
+    assert_eq!(store.rows("SELECT ?o { ?s ?p ?o }"), ["1", "2"]);
+    assert_eq!(store.rows("SELECT ?g { GRAPH ?g { ?s ?p ?o } }"), [""; 0]);
+    assert_eq!(store.update("DROP GRAPH <a:g>").unwrap_err().class, ErrorClass::NotFound);
+}
+
+#[test]
+fn operations_see_what_earlier_ones_changed() {
+    let store = Fixture::with("INSERT DATA { <a:1> <a:next> <a:2> }");
+    let changes = store
+        .update(
+            "INSERT DATA { <a:2> <a:next> <a:3> } ;
+             INSERT { ?a <a:second> ?c } WHERE { ?a <a:next> ?b . ?b <a:next> ?c } ;
+             DELETE WHERE { ?a <a:next> ?b } ;
+             INSERT { <a:n> <a:count> ?n } WHERE { SELECT (COUNT(*) AS ?n) { ?s <a:next> ?o } }",
+        )
+        .unwrap();
+    assert_eq!(changes, Changes { inserted: 3, removed: 2 });
+    assert_eq!(store.rows("SELECT * { ?s ?p ?o }"), ["a:1,a:second,a:3", "a:n,a:count,0"]);
+}
+
+#[test]
+fn a_request_ends_at_each_limit() {
+    let store = Fixture::with_plant(3_000);
+    let fails = |text: &str, limits: Limits, setting: &str| {
+        let error = store.query_within(&with_prefix(text), limits, &DatasetParameters::default());
+        let error = error.expect_err(text);
+        assert_eq!(error.class, ErrorClass::Invalid, "{text}: {error}");
+        assert!(error.detail.contains(setting), "{text}: {error}");
+    };
+    let short = Limits { time: Duration::from_millis(300), memory: 1 << 30, ..LIMITS };
+    let numbers = (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
+    for text in [
+        // Nothing of these reads the store.
+        format!("SELECT (COUNT(*) AS ?n) {{ VALUES ?a {{ {numbers} }} VALUES ?b {{ {numbers} }} VALUES ?c {{ {numbers} }} }}"),
+        format!("SELECT (COUNT(*) AS ?n) {{ {{ SELECT * {{ VALUES ?a {{ {numbers} }} }} }} {{ SELECT * {{ VALUES ?b {{ {numbers} }} }} }} {{ SELECT * {{ VALUES ?c {{ {numbers} }} }} }} }}"),
+        format!("SELECT (COUNT(*) AS ?n) {{ GRAPH ?g {{ VALUES ?a {{ {numbers} }} VALUES ?b {{ {numbers} }} VALUES ?c {{ {numbers} }} }} }}"),
+        "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }".to_owned(),
+        "SELECT (COUNT(*) AS ?n) { ?a (:next|:line|!:x)* ?b . ?c (:next|:line)* ?d }".to_owned(),
+        "SELECT (COUNT(*) AS ?n) { ?a :next ?b FILTER EXISTS { ?c :next ?d . ?e :next ?f FILTER(?d = ?f && ?a = ?c && ?c = ?x) } }".to_owned(),
+        format!("SELECT (COUNT(*) AS ?n) {{ {} }}", "{ {} UNION {} } ".repeat(40)),
+    ] {
+        fails(&text, short, "service.limits.sparql.time");
+    }
+    let doublings: Vec<_> =
+        (0..40).map(|n| format!("BIND(CONCAT(?v{n}, ?v{n}) AS ?v{})", n + 1)).collect();
+    let small = Limits { memory: 2 << 20, ..LIMITS };
+    for text in [
+        "SELECT * { ?a ?p ?b . ?c :next ?d } ORDER BY ?b ?d".to_owned(),
+        "SELECT (GROUP_CONCAT(?n; separator=?x) AS ?all) { ?a :name ?n . ?b :name ?m . ?c :line ?d }".replace("separator=?x", "separator='----------'"),
+        "SELECT DISTINCT ?a ?b { ?a :name ?n . ?b :name ?m }".to_owned(),
+        format!("SELECT ?z {{ BIND('0123456789' AS ?v0) {} }}", doublings.join(" ")),
+        "SELECT ?z { BIND(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE('aaaaaaaaaaaaaaaa','a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa') AS ?z) }".to_owned(),
+        "SELECT (COUNT(DISTINCT *) AS ?n) { ?a :name ?n . ?b :name ?m }".to_owned(),
+    ] {
+        fails(&text, small, "service.limits.sparql.memory");
+    }
+    let few = Limits { rows: 10, ..LIMITS };
+    fails("SELECT * { ?a ?p ?b }", few, "service.limits.sparql.rows");
+    fails("CONSTRUCT { ?a ?p ?b } { ?a ?p ?b }", few, "service.limits.sparql.rows");
+}
+
+#[test]
+fn a_request_that_is_nested_too_deeply_is_refused() {
+    let store = Fixture::new();
+    let deep = 100_000;
+    for text in [
+        format!("SELECT * {{ FILTER({}1{}) }}", "(".repeat(deep), ")".repeat(deep)),
+        format!("SELECT * {}{}", "{".repeat(deep), "}".repeat(deep)),
+        format!("SELECT * {{ FILTER({}1) }}", "!".repeat(deep)),
+        format!("SELECT * {{ FILTER(1{}) }}", " + 1".repeat(deep)),
+        format!("SELECT * {{ ?a {}<a:p> ?b }}", "^".repeat(deep)),
+        format!("SELECT * {{ ?a <a:p>{} ?b }}", "/<a:p>".repeat(deep)),
+        format!("SELECT * {{ {} }}", "OPTIONAL { ?a ?b ?c } ".repeat(deep / 10)),
+        format!("SELECT * {{ {{}} {} }}", "UNION {} ".repeat(deep)),
+        format!("SELECT * {{ ?a <a:p> {} }}", "[ <a:p> ".repeat(deep)),
+    ] {
+        let error = store.query(&text).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Malformed, "{error}");
+        assert!(error.findings.len() == 1, "{error}");
+    }
+    let many = (0..10_000).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+    assert_eq!(
+        store.rows(&format!("SELECT ?x {{ VALUES ?x {{ 5 }} FILTER(?x IN ({many})) }}")),
+        ["5"]
+    );
+    let patterns: Vec<_> = (0..900).map(|n| format!("?a{n} <a:p> ?a{}", n + 1)).collect();
+    let patterns = patterns.join(" . ");
+    assert_eq!(store.rows(&format!("SELECT * {{ {patterns} }}")), [""; 0]);
+}
+
+#[test]
+fn syntax_errors_have_a_place() {
+    let store = Fixture::new();
+    let error = store.query("SELECT *\nWHERE { ?s ?p }").unwrap_err();
+    assert_eq!(error.class, ErrorClass::Malformed);
+    assert!(error.to_string().contains("line 2, column 16"), "{error}");
+    assert!(store.update("INSERT DATA { ?s ?p 1 }").unwrap_err().to_string().contains("line 1"));
+    for text in
+        ["LOAD <http://example.com/>", "INSERT { ?s ?p 1 } WHERE { SERVICE <a:b> { ?s ?p ?o } }"]
+    {
+        assert_eq!(store.update(text).unwrap_err().class, ErrorClass::Invalid);
+    }
+}
+
+#[test]
+fn blank_nodes_are_stored_only_as_iris() {
+    let store = Fixture::new();
+    let error = store.update("INSERT DATA { _:a <a:p> 1 }").unwrap_err();
+    assert!(error.detail.contains("skolemize"), "{error}");
+    let base = NamedNode::new_unchecked("http://example.com/.well-known/genid/");
+    store.update_within("INSERT DATA { _:a <a:p> _:a }", 10, Some(&base)).unwrap();
+    let row = store.rows("SELECT ?s { ?s ?p ?s FILTER(isIRI(?s)) }");
+    assert!(row.len() == 1 && row[0].starts_with(base.as_str()), "{row:?}");
+}
+
+#[test]
+fn an_update_is_bounded() {
+    let store = Fixture::with_plant(100);
+    let error = store.update_within("DELETE WHERE { GRAPH ?g { ?s ?p ?o } }", 99, None);
+    assert_eq!(error.unwrap_err().class, ErrorClass::TooLarge);
+    assert_eq!(store.rows("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }"), ["500"]);
+}

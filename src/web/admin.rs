@@ -16,7 +16,8 @@
 //! - `editor`, `draft`, `check`, `samples`: creating and changing a Business Object, the content of that form, its
 //!   check with a sample, and deriving a mapping
 //! - `objects`, `object`: search, and the page of one object
-//! - `exports`, `targets`, `query`: the queue and its files; the targets; GraphQL
+//! - `exports`, `targets`: the queue and its files; the targets
+//! - `query`, `sparql`: queries in GraphQL and SPARQL
 //! - `rejected`: dead letters, their correction and retry
 //! - `users`, `profile`, `keys`, `audit`: accounts, API keys and the audit trail
 //! - `namespaces`, `settings`: namespaces, and the configuration in force
@@ -44,6 +45,7 @@ pub(super) mod query;
 pub(super) mod rejected;
 pub(super) mod samples;
 pub(super) mod settings;
+pub(super) mod sparql;
 pub(super) mod targets;
 pub(super) mod users;
 mod words;

@@ -84,6 +84,7 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/targets/{bucketName}/test",    Admin,       admin::targets::test_target),
         page_route(&get,  "/admin/query",                        User,        admin::query::show_query),
         page_route(&post, "/admin/query",                        User,        admin::query::show_answer),
+        page_route(&get,  "/admin/sparql",                       User,        admin::sparql::show_query),
     ]
 }
 

@@ -15,7 +15,7 @@ struct Asset {
     text: &'static str,
 }
 
-const ASSETS: [Asset; 5] = [
+const ASSETS: [Asset; 7] = [
     Asset {
         name: "admin.css",
         media_type: "text/css; charset=utf-8",
@@ -32,9 +32,19 @@ const ASSETS: [Asset; 5] = [
         text: include_str!("../templates/admin/editor.js"),
     },
     Asset {
+        name: "lines.js",
+        media_type: "text/javascript; charset=utf-8",
+        text: include_str!("../templates/admin/lines.js"),
+    },
+    Asset {
         name: "query.js",
         media_type: "text/javascript; charset=utf-8",
         text: include_str!("../templates/admin/query.js"),
+    },
+    Asset {
+        name: "sparql.js",
+        media_type: "text/javascript; charset=utf-8",
+        text: include_str!("../templates/admin/sparql.js"),
     },
     Asset {
         name: "icon.svg",

@@ -30,6 +30,7 @@ pub(super) enum Section {
     Exports,
     Targets,
     Query,
+    Sparql,
     Namespaces,
     Keys,
     Users,
@@ -61,13 +62,14 @@ const fn nav_item(
 }
 
 /// The navigation, in its order.
-static ITEMS: [Item; 11] = [
+static ITEMS: [Item; 12] = [
     nav_item(Section::Overview, "/admin", "Overview", Role::User),
     nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
     nav_item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
     nav_item(Section::Exports, "/admin/exports", "Exports", Role::User),
     nav_item(Section::Targets, "/admin/targets", "Targets", Role::User),
-    nav_item(Section::Query, "/admin/query", "Query", Role::User),
+    nav_item(Section::Query, "/admin/query", "GraphQL", Role::User),
+    nav_item(Section::Sparql, "/admin/sparql", "SPARQL", Role::User),
     nav_item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),
     nav_item(Section::Keys, "/admin/keys", "API keys", Role::User),
     nav_item(Section::Users, "/admin/users", "Users", Role::Admin),

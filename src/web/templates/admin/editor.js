@@ -1,26 +1,14 @@
 // The editor of a Business Object: checks the mapping and the sample while they are typed, and marks errors
 // at their lines. The server does the check. Without this script, the form has a button for it.
+import { connectLines, numberLines, selectPlace } from './lines.js';
 
 const PAUSE = 400;
 const form = document.getElementById('editor');
 const config = document.getElementById('config');
 const sample = document.getElementById('sample');
-const gutter = form.querySelector('.gutter');
 
-// Shows line numbers, and marks lines with errors.
-function numberLines() {
-  const wrong = new Set(document.getElementById('checked').dataset.lines.split(' ').filter(Boolean).map(Number));
-  const lines = config.value.split('\n').length;
-  const rows = [];
-  for (let line = 1; line <= lines; line += 1) {
-    const row = document.createElement('div');
-    row.textContent = wrong.has(line) ? `✗ ${line}` : line;
-    if (wrong.has(line)) row.className = 'fault';
-    rows.push(row);
-  }
-  gutter.replaceChildren(...rows);
-  gutter.scrollTop = config.scrollTop;
-  config.toggleAttribute('data-faulty', wrong.size > 0);
+function markLines() {
+  numberLines(config, new Set(document.getElementById('checked').dataset.lines.split(' ').filter(Boolean).map(Number)));
 }
 
 // Requests a check. A pending request for an older text is cancelled.
@@ -46,7 +34,7 @@ async function requestCheck() {
     for (const e of fresh.querySelectorAll('details')) e.open = open.get(e.firstElementChild.textContent) ?? e.open;
     old.dataset.lines = fresh.dataset.lines;
     old.replaceChildren(...document.adoptNode(fresh).childNodes);
-    numberLines();
+    markLines();
   } catch (error) {
     if (error.name !== 'AbortError') showMessage('The gateway does not respond. The check continues when it does.');
   }
@@ -65,8 +53,8 @@ function checkSoon() {
   timer = setTimeout(requestCheck, PAUSE);
 }
 
-config.addEventListener('input', numberLines);
-config.addEventListener('scroll', () => { gutter.scrollTop = config.scrollTop; });
+config.addEventListener('input', markLines);
+connectLines(config, /:\s*$/);
 // Warnings depend on every field, so every input causes a check.
 form.addEventListener('input', checkSoon);
 
@@ -75,24 +63,7 @@ form.addEventListener('click', (event) => {
   const link = event.target.closest('a[data-line]');
   if (!link) return;
   event.preventDefault();
-  const lines = config.value.split('\n');
-  const line = Math.min(Number(link.dataset.line), lines.length) - 1;
-  const begin = lines.slice(0, line).reduce((sum, text) => sum + text.length + 1, 0);
-  const column = [...lines[line]].slice(0, Number(link.dataset.column) - 1).join('').length;
-  config.focus();
-  config.setSelectionRange(begin + column, begin + lines[line].length);
-  config.scrollTop = Math.max(0, line * parseFloat(getComputedStyle(config).lineHeight) - config.clientHeight / 3);
-});
-
-// A new line gets the indentation of the previous one.
-config.addEventListener('keydown', (event) => {
-  if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
-  const before = config.value.slice(0, config.selectionStart).split('\n').pop();
-  const indent = before.match(/^ */)[0] + (/:\s*$/.test(before) ? '  ' : '');
-  if (!indent) return;
-  event.preventDefault();
-  // Unlike `setRangeText`, this can be undone by the user.
-  document.execCommand('insertText', false, `\n${indent}`);
+  selectPlace(config, Number(link.dataset.line), Number(link.dataset.column));
 });
 
 // Asks the user before unsaved changes are lost.
@@ -103,7 +74,6 @@ addEventListener('beforeunload', (event) => { if (changed) event.preventDefault(
 
 // Removes the button Check, which the Enter key in a field would press.
 form.querySelector('.without-script').remove();
-document.body.classList.add('scripted');
-numberLines();
+markLines();
 // Also checks what was typed before this script ran, or what the browser restored.
 if (config.value !== config.defaultValue || sample.value !== sample.defaultValue) checkSoon();

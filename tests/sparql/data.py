@@ -27,7 +27,7 @@ PREDICATES = {
     "ex:any": "any",
 }
 
-LONG = "Lange Zeichenkette mit Ümläuten, \"quotes\", \\ and \n lines. 😀 "
+LONG = 'Lange Zeichenkette mit Ümläuten, "quotes", \\ and \n lines. 😀 '
 VALUES = {
     "int": [literal(v, XSD + "integer") for v in "-7 0 1 2 3 42 1000000000000".split()],
     "dec": [literal(v, XSD + "decimal") for v in "1.5 -0.25 2 3.75 1000.001 0.1".split()],
@@ -47,7 +47,7 @@ VALUES = {
         literal("Pumpe", language="de-CH"),
         literal("größe 漢字 😀"),
         literal(""),
-        literal("tab\tnew\nline \"quoted\" \\ back"),
+        literal('tab\tnew\nline "quoted" \\ back'),
         literal("a.b*c(d)"),
     ],
     "name": [literal(v) for v in "ada bob carl dora emil".split()],

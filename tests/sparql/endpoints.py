@@ -12,6 +12,7 @@ import pyoxigraph
 from corrected_rdflib import rdflib
 from terms import Graph, Table, iri, literal, to_nquads
 
+
 class EngineError(Exception):
     """An engine has no answer."""
 
@@ -70,7 +71,7 @@ class Rdflib:
     """rdflib: an independent implementation in Python, slow and less exact."""
 
     name = "rdflib"
-    seconds = 1.0
+    seconds = 0.5
 
     def load(self, quads):
         self.quads = quads

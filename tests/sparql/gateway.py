@@ -16,6 +16,14 @@ def find_free_port():
         return free.getsockname()[1]
 
 
+class CutOff(Exception):
+    """The server ended an answer after its first byte."""
+
+    def __init__(self, status, body):
+        super().__init__(f"{status}, then cut off after {len(body)} bytes")
+        self.status, self.body = status, body
+
+
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
@@ -65,11 +73,23 @@ class Server:
         self.stop()
 
     def request(self, method, path, body=None, headers=None, timeout=60):
+        """Sends a request. An answer that breaks off is a `CutOff`."""
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=timeout)
+        body_parts = []
         try:
-            connection.request(method, path, body, {**self.headers, **(headers or {})})
+            try:
+                connection.request(method, path, body, {**self.headers, **(headers or {})})
+            except (BrokenPipeError, ConnectionResetError):
+                # The server may have answered before it had read everything.
+                pass
             response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
+            try:
+                while part := response.read1(1 << 16):
+                    body_parts.append(part)
+            except (http.client.IncompleteRead, ConnectionResetError) as error:
+                body_parts.append(getattr(error, "partial", b""))
+                raise CutOff(response.status, b"".join(body_parts)) from error
+            return Answer(response.status, response.headers, b"".join(body_parts))
         finally:
             connection.close()
 
@@ -149,6 +169,8 @@ class OxigraphServer(Server):
     """Oxigraph's server (PyPI oxigraph), to try the tests without a gateway."""
 
     paths = {"query": "/query", "update": "/update", "graphs": "/store"}
+    # Whether the default graph becomes the union of all graphs, as it is in the gateway.
+    has_union = True
 
     def __init__(self, binary, settings=None, before_start=None):
         self.work = Path(tempfile.mkdtemp(prefix="penstock-sparql."))
@@ -157,10 +179,11 @@ class OxigraphServer(Server):
         self.start([binary, "serve", "--bind", f"127.0.0.1:{port}"], "/", before_start)
 
     def load(self, nquads):
-        """Replaces the whole content. The default graph becomes the union of all graphs, as it is in the gateway."""
+        """Replaces the whole content by these N-Quads."""
         self.update("DROP ALL")
         self.request("POST", "/store", nquads.encode(), {"Content-Type": "application/n-quads"})
-        self.update("INSERT { ?s ?p ?o } WHERE { GRAPH ?g { ?s ?p ?o } }")
+        if self.has_union:
+            self.update("INSERT { ?s ?p ?o } WHERE { GRAPH ?g { ?s ?p ?o } }")
 
     def dump(self):
         return self.request("GET", "/store", None, {"Accept": "application/n-quads"}).body.decode()

@@ -164,8 +164,8 @@ class Grammar:
         if kind == "class":
             return to_ntriples(self.random.choice(CLASSES))
         if kind == "num":
-            numbers = ["0", "1", "2", "3", "1.5", "-0.25", "1.5e2", "42"]
-            return self.random.choice(numbers + ['"1.50"^^xsd:decimal'] if self.keeps_forms else numbers)
+            numbers = ["0", "1", "2", "3", "1.5", "-0.25", '"150"^^xsd:double', "42"]
+            return self.random.choice(numbers + ['"1.50"^^xsd:decimal', "1.5e2"] if self.keeps_forms else numbers)
         if kind == "bool":
             return self.random.choice(["true", "false"])
         return to_ntriples(self.random.choice([v for v in get_values(kind, self.keeps_forms) if len(v[1]) < 1000]))
@@ -176,7 +176,9 @@ class Grammar:
         """A group graph pattern with braces."""
         parts = [self.basic(scope)]
         kinds = allow.split()
-        weights = dict(zip(kinds, [4 if k in ("OPTIONAL", "FILTER") else 3 if k == "PATH" else 2 for k in kinds]))
+        weights = dict(
+            zip(kinds, [4 if k in ("OPTIONAL", "FILTER", "BIND") else 3 if k == "PATH" else 2 for k in kinds])
+        )
         for _ in range(self.random.randrange(size + 1)):
             kind = self.pick(weights)
             self.features.add(kind)
@@ -208,9 +210,9 @@ class Grammar:
         scope.kinds[variable] = kind
         return variable
 
-    def basic(self, scope, count=None):
+    def basic(self, scope, has_paths=True):
         """A basic graph pattern: a star, a chain, a cycle, or something connected."""
-        count = count or self.pick({1: 3, 2: 4, 3: 3, 4: 1, 5: 1})
+        count = self.pick({1: 3, 2: 4, 3: 3, 4: 1, 5: 1})
         shape = self.pick({"star": 3, "chain": 3, "cycle": 1, "any": 3})
         self.features.add("BGP " + shape)
         triples = []
@@ -231,7 +233,9 @@ class Grammar:
             triples.append(f"{subject} {predicate} {value} .")
             if kind == "class" and self.chance(0.5):
                 above = self.object(scope, "class", value)
-                triples.append(f"{value} {self.random.choice(('rdfs:subClassOf', 'rdfs:subClassOf*'))} {above} .")
+                triples.append(
+                    f"{value} {self.random.choice(('rdfs:subClassOf', 'rdfs:subClassOf*')[: 1 + has_paths])} {above} ."
+                )
             if shape in ("chain", "cycle") and value.startswith("?") and scope.kinds.get(value) == "iri":
                 subject = value
             elif shape == "any":
@@ -315,7 +319,6 @@ class Grammar:
         visible = sorted(v for v in inner.kinds if re.search(re.escape(v) + r"\b", where))
         if not visible:
             return where
-        query = Query("")
         kept = Scope()
         if self.chance(0.4):
             key = self.random.choice(visible)
@@ -431,10 +434,11 @@ class Grammar:
             if not visible:
                 columns = ["?none"]
         computed = []
-        if columns != ["*"] and self.chance(0.25):
+        if columns != ["*"] and self.chance(0.5):
             self.features.add("SELECT expression")
             self.is_exact = False
-            computed = [f"({self.expression(self.random.choice(('num', 'str', 'any')), scope, 2)} AS ?x)"]
+            kinds = self.random.choices(("num", "str", "any", "bool"), k=self.random.choice((1, 2)))
+            computed = [f"({self.expression(kind, scope, 2)} AS ?x{n})" for n, kind in enumerate(kinds)]
         text = f"SELECT {modifier}{' '.join(columns + computed)}\n#DATASET\nWHERE {where}\n"
         sortable = [v for v in chosen if scope.kinds[v] in SORTABLE]
         if columns == ["*"]:
@@ -481,9 +485,11 @@ class Grammar:
                 "key": lambda: self.random.choice(keys),
                 "plain": lambda: self.random.choice(scope.of(SORTABLE) or ["1"]),
                 "string": lambda: f"STR({self.expression('any', scope, 0)})",
-                "num": lambda: self.random.choice(scope.of(["int", "dec"]) or ["1", "STRLEN(STR(?v1))", "?none"])
-                if self.chance(0.7)
-                else self.expression("num", scope, 1),
+                "num": lambda: (
+                    self.random.choice(scope.of(["int", "dec"]) or ["1", "STRLEN(STR(?v1))", "?none"])
+                    if self.chance(0.7)
+                    else self.expression("num", scope, 1)
+                ),
                 "any": lambda: self.expression("any", scope, self.random.choice((0, 0, 1))),
             }[kind]()
             distinct = "DISTINCT " if self.chance(0.35) else ""
@@ -493,7 +499,9 @@ class Grammar:
             variable = f"?{name}{len(names)}"
             names.append(variable)
             aggregates.append(text)
-            columns.append(f"({text} AS {variable})" if self.chance(0.85) or name == "joined" else f"(({text}) AS {variable})")
+            columns.append(
+                f"({text} AS {variable})" if self.chance(0.85) or name == "joined" else f"(({text}) AS {variable})"
+            )
         if not aggregates:
             columns.append("(COUNT(*) AS ?count9)")
             names.append("?count9")
@@ -517,7 +525,7 @@ class Grammar:
         if self.chance(0.2):
             inner = Scope()
             self.features.add("CONSTRUCT WHERE")
-            return f"CONSTRUCT\n#DATASET\nWHERE {{ {self.basic(inner)} }}\n"
+            return f"CONSTRUCT\n#DATASET\nWHERE {{ {self.basic(inner, has_paths=False)} }}\n"
         triples = []
         for _ in range(self.random.choice((1, 2, 3))):
             any_variable = sorted(scope.kinds) or ["?none"]

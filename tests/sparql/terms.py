@@ -72,9 +72,7 @@ def to_ntriples(term):
 
 def to_nquads(quads):
     """Returns quads (subject, predicate, object, graph IRI or None) as N-Quads."""
-    return "".join(
-        " ".join([*map(to_ntriples, (s, p, o)), *([f"<{g}>"] if g else []), ".\n"]) for s, p, o, g in quads
-    )
+    return "".join(" ".join([*map(to_ntriples, (s, p, o)), *([f"<{g}>"] if g else []), ".\n"]) for s, p, o, g in quads)
 
 
 TERM = re.compile(
@@ -239,7 +237,9 @@ def normalize(term):
     if datatype == XSD + "boolean":
         return literal({"1": "true", "0": "false"}.get(lexical, lexical), datatype)
     if datatype in (XSD + "dateTime", XSD + "time"):
-        return literal(re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", lexical).replace(".Z", "Z").replace("+00:00", "Z"), datatype)
+        return literal(
+            re.sub(r"(\.\d*?)0+(?=\D|$)", r"\1", lexical).replace(".Z", "Z").replace("+00:00", "Z"), datatype
+        )
     if datatype in (XSD + "dayTimeDuration", XSD + "duration"):
         return literal({"P0D": "PT0S"}.get(lexical, lexical), datatype)
     return term

@@ -141,7 +141,8 @@ async fn write_response(
 ) -> Result<Downloaded, String> {
     let status = response.status();
     if !status.is_success() {
-        return parse_response(status, &read_whole_body(response).await?).and_then(|()| Ok(Downloaded { warning: None }));
+        return parse_response(status, &read_whole_body(response).await?)
+            .map(|_| Downloaded { warning: None });
     }
     let mut downloaded = Downloaded { warning: None };
     while let Some(frame) = response.frame().await {

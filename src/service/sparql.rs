@@ -191,7 +191,9 @@ pub fn parse_with_mapping_prefixes(
 
 /// Returns these prefixes as declarations in SPARQL, one a line.
 pub fn prefix_lines(prefixes: &BTreeMap<String, String>) -> String {
-    prefixes.iter().map(|(prefix, iri)| format!("PREFIX {prefix}: <{iri}>\n")).collect()
+    let lines: Vec<_> =
+        prefixes.iter().map(|(prefix, iri)| format!("PREFIX {prefix}: <{iri}>\n")).collect();
+    lines.concat()
 }
 
 /// Collects the prefixes of all mappings. Leaves out those that two mappings define differently, and names that SPARQL

@@ -22,11 +22,13 @@ mod prefix_cursor;
 mod preserved;
 mod quad_scan;
 mod quads;
+mod recent_blocks;
 mod run;
 mod runs;
 mod seal;
 mod subject_reader;
 mod subjects;
+mod term_code;
 mod view;
 
 pub(crate) use block::Block;
@@ -36,15 +38,15 @@ pub(crate) use checkpoint::{
 };
 pub(crate) use clean::Name;
 pub use engine::panic_is_caught;
-pub(crate) use key::object::NAMED;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 use names::Names;
 pub(crate) use page::PageCursor;
 pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
 use preserved::PreservedBlocks;
 pub(crate) use quad_scan::QuadScan;
-pub(crate) use quads::CodePattern;
+pub(crate) use recent_blocks::RecentBlocks;
 use runs::FrozenRuns;
+pub use term_code::{CodedPattern, CodedQuad, TermCode};
 pub(crate) use view::{Health, View};
 
 use crate::frame::Change;

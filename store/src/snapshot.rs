@@ -1,11 +1,13 @@
 //! The state after one commit, while commits continue.
-use crate::index::{Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, View};
+use crate::index::{
+    Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, RecentBlocks, View,
+};
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, QuadPosition, ReadStore};
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 
 /// The state after one commit. However long it is read, it blocks no commit, and no commit changes it. It keeps the
 /// store open.
@@ -16,6 +18,7 @@ use std::sync::{Arc, RwLockReadGuard};
 pub struct Snapshot {
     store: ReadStore,
     frozen: FrozenIndex,
+    recent: Mutex<RecentBlocks>,
 }
 
 impl ReadStore {
@@ -25,7 +28,7 @@ impl ReadStore {
     /// [`Error::Reopening`] or [`Error::Index`] if the index cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let frozen = self.inner().lock_index().open_snapshot()?;
-        Ok(Snapshot { store: self.clone(), frozen })
+        Ok(Snapshot { store: self.clone(), frozen, recent: Mutex::default() })
     }
 }
 
@@ -93,6 +96,10 @@ impl Snapshot {
         }
     }
 
+    fn lock_recent(&self) -> MutexGuard<'_, RecentBlocks> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Locks the index that the snapshot belongs to.
     fn lock_index(&self) -> Result<RwLockReadGuard<'_, Index>, Error> {
         let index = self.store.inner().lock_index();
@@ -112,19 +119,29 @@ impl BlockSource for Snapshot {
         key: &[u8],
         reading: Reading,
     ) -> Result<(Name, Arc<Block>), Error> {
-        let index = self.lock_index()?;
-        match self.frozen.preserved.find_block(upper, key)? {
-            Some(found) => Ok(found),
-            None => index.blocks().find_block(upper, key, reading),
+        if let Some(found) = self.lock_recent().find(upper, key) {
+            return Ok(found);
         }
+        let index = self.lock_index()?;
+        let (name, block) = match self.frozen.preserved.find_block(upper, key)? {
+            Some(found) => found,
+            None => index.blocks().find_block(upper, key, reading)?,
+        };
+        self.lock_recent().insert(&name, &block);
+        Ok((name, block))
     }
 
     fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error> {
-        let index = self.lock_index()?;
-        match self.frozen.preserved.load_block(name)? {
-            Some(block) => Ok(block),
-            None => index.blocks().load_block(name, reading),
+        if let Some((_, block)) = self.lock_recent().find(Bound::Included(name), name) {
+            return Ok(block);
         }
+        let index = self.lock_index()?;
+        let block = match self.frozen.preserved.load_block(name)? {
+            Some(block) => block,
+            None => index.blocks().load_block(name, reading)?,
+        };
+        self.lock_recent().insert(&name.into(), &block);
+        Ok(block)
     }
 }
 

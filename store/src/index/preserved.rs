@@ -227,7 +227,7 @@ impl PreservedState {
         let read = self.file.as_ref().map(|file| file.file.read_exact_at(&mut bytes, offset));
         if let Some(Ok(())) = read
             && crc32c::crc32c(&bytes) == crc
-            && let Some(block) = Block::decode(shape, &bytes)
+            && let Some(block) = Block::decode(shape, bytes)
         {
             return Ok(Some(Arc::new(block)));
         }

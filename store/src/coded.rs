@@ -54,6 +54,23 @@ impl Snapshot {
     pub fn scan_codes(&self, pattern: CodedPattern<'_>) -> CodedQuads<'_> {
         CodedQuads(QuadScan::new(&self.view(), pattern))
     }
+
+    /// Estimates the number of quads that match a pattern, from about 16 blocks. It is exact if the index selects at most
+    /// 128 quads for the pattern. For a subject with thousands of values it is a lower bound.
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn estimate_count(&self, pattern: CodedPattern<'_>) -> Result<u64, Error> {
+        self.view().estimate_count(pattern)
+    }
+
+    /// Estimates the number of different objects of a predicate. Each literal counts, even if others are equal.
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn estimate_distinct_objects(&self, predicate: &TermCode) -> Result<u64, Error> {
+        predicate.id().map_or(Ok(0), |id| self.view().estimate_distinct_objects(id))
+    }
 }
 
 /// The quads of a pattern, from [`Snapshot::scan_codes`].

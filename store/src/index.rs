@@ -8,6 +8,7 @@ mod clean;
 mod dictionary;
 mod documents;
 mod engine;
+mod estimate;
 mod filter;
 #[cfg(test)]
 mod fuzz;

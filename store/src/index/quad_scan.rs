@@ -37,7 +37,7 @@ impl<'a> KeyScan<'a> {
     }
 
     /// Continues at another key. That is cheap if it follows in the same block.
-    fn seek(&mut self, (key, prefix_bytes): (KeyBuffer, usize)) {
+    pub(super) fn seek(&mut self, (key, prefix_bytes): (KeyBuffer, usize)) {
         let is_in_block = |block: &Block| block.end().is_none_or(|end| end > &*key);
         match &self.block {
             Some(block) if *key > *self.key && is_in_block(block) => {
@@ -92,9 +92,17 @@ impl<'a> KeyScan<'a> {
     }
 
     /// Reads a number that follows the prefix in the current key.
-    fn read_number(&self) -> Result<u64, Error> {
+    pub(super) fn read_number(&self) -> Result<u64, Error> {
         let rest = self.key.get(self.prefix_bytes..).unwrap_or_default();
         Input::new(rest).read_number().ok_or_else(|| damaged_entry("a number in", &self.key))
+    }
+
+    /// Reads two numbers that follow the prefix in the current key.
+    pub(super) fn read_numbers(&self) -> Result<(u64, u64), Error> {
+        let damaged = || damaged_entry("a number in", &self.key);
+        let mut rest = Input::new(self.key.get(self.prefix_bytes..).unwrap_or_default());
+        let first = rest.read_number().ok_or_else(damaged)?;
+        Ok((first, rest.read_number().ok_or_else(damaged)?))
     }
 }
 
@@ -109,8 +117,8 @@ pub(super) fn build_prefix(tree: u8, ids: &[u64], object: Option<&TermCode>) -> 
 }
 
 /// A quad as in a key.
-struct Row<'a> {
-    subject: u64,
+pub(super) struct Row<'a> {
+    pub(super) subject: u64,
     predicate: u64,
     object: &'a [u8],
     graph: u64,
@@ -144,7 +152,6 @@ impl<'a> Row<'a> {
 }
 
 /// A pattern without its names' bytes. A literal is only in an object.
-#[derive(Clone)]
 pub(super) struct Sought {
     pub(super) subject: Option<u64>,
     pub(super) predicate: Option<u64>,
@@ -170,7 +177,7 @@ impl Sought {
     }
 
     /// Compares what a range does not select.
-    fn matches(&self, row: &Row<'_>) -> bool {
+    pub(super) fn matches(&self, row: &Row<'_>) -> bool {
         let literal = self.object.as_ref().and_then(TermCode::literal);
         self.graph.is_none_or(|graph| graph == row.graph)
             && literal.is_none_or(|literal| literal == row.object)
@@ -244,29 +251,44 @@ impl<'a> QuadScan<'a> {
 
     /// Returns the next quad; `None` at the end.
     pub(crate) fn next_quad(&mut self) -> Result<Option<CodedQuad>, Error> {
+        while self.advance()? {
+            let row = self.row()?;
+            if self.sought.matches(&row) {
+                return row.to_quad().map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves to the next quad of the ranges of the pattern, which may not match it. Returns false at the end.
+    pub(super) fn advance(&mut self) -> Result<bool, Error> {
         loop {
             if self.is_in_list {
-                while self.inner.advance()? {
-                    if let Some(quad) = self.read_quad(self.inner.key())? {
-                        return Ok(Some(quad));
-                    }
+                if self.inner.advance()? {
+                    return Ok(true);
                 }
                 self.is_in_list = false;
             }
-            let Some(outer) = self.outer.as_deref_mut() else { return Ok(None) };
+            let Some(outer) = self.outer.as_deref_mut() else { return Ok(false) };
             let (OuterScan::Predicates(keys)
             | OuterScan::Subjects(keys)
             | OuterScan::Objects(keys)) = outer;
             if !keys.advance()? {
-                return Ok(None);
+                return Ok(false);
             }
-            if !self.find_list()?
-                && let Some(OuterScan::Objects(objects)) = self.outer.as_deref()
-                && let Some(quad) = self.read_quad(objects.key())?
-            {
-                return Ok(Some(quad));
+            if !self.find_list()? {
+                return Ok(true);
             }
         }
+    }
+
+    /// Returns the current quad. There is one after [`Self::advance`] returned true.
+    pub(super) fn row(&self) -> Result<Row<'_>, Error> {
+        let key = match self.outer.as_deref() {
+            Some(OuterScan::Objects(objects)) if !self.is_in_list => objects.key(),
+            _ => self.inner.key(),
+        };
+        Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
     }
 
     /// Moves to the list of the current outer key. Returns false if that key is a quad.
@@ -297,12 +319,6 @@ impl<'a> QuadScan<'a> {
         self.inner.seek(list);
         self.is_in_list = true;
         Ok(true)
-    }
-
-    /// Converts a key, if its quad matches.
-    fn read_quad(&self, key: &[u8]) -> Result<Option<CodedQuad>, Error> {
-        let row = Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))?;
-        if self.sought.matches(&row) { row.to_quad().map(Some) } else { Ok(None) }
     }
 }
 

@@ -45,6 +45,14 @@ pub(crate) struct Dataset<'s> {
     /// What the request itself has changed.
     delta: Option<CodedDelta>,
     computed: RefCell<Computed>,
+    number_types: [(Option<TermCode>, NumberType); 3],
+}
+
+#[derive(Clone, Copy)]
+enum NumberType {
+    Integer,
+    Decimal,
+    Double,
 }
 
 impl<'s> Dataset<'s> {
@@ -321,6 +329,9 @@ pub(crate) fn unwrap<T>(result: Result<T, Error>) -> T {
     result.unwrap_or_else(|error| abort(error.into()))
 }
 
+/// The rows of a pattern that are read to estimate how often a subject or an object repeats.
+const SAMPLED_ROWS: usize = 128;
+
 /// What is known of the quads that match a pattern of constants.
 pub(crate) struct Statistics {
     pub(crate) rows: f64,
@@ -333,24 +344,38 @@ pub(crate) struct Statistics {
 impl Dataset<'_> {
     /// Estimates the quads that have these terms as subject, predicate and object.
     pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Statistics {
-        const MOST: usize = 512;
         let [subject, predicate, object] = terms.map(|term| term.map(|term| self.encode(term)));
-        let (stored, added) =
-            self.scan(subject.as_ref(), predicate.as_ref(), object.as_ref(), None);
-        let mut rows = added.len();
-        let (mut subjects, mut objects) = (HashSet::new(), HashSet::new());
-        for quad in stored.into_iter().flatten().take(MOST) {
+        let (subject, predicate, object) = (subject.as_ref(), predicate.as_ref(), object.as_ref());
+        let (sample, added) = self.scan(subject, predicate, object, None);
+        let mut rows = to_float(added.len());
+        if sample.is_some() {
+            rows += self.estimate_stored([subject, predicate, object]);
+        }
+        let (mut subjects, mut objects, mut sampled) = (HashSet::new(), HashSet::new(), 0);
+        for quad in sample.into_iter().flatten().take(SAMPLED_ROWS) {
             let [subject, _, object, _] = unwrap(quad);
             subjects.insert(subject);
             objects.insert(object);
-            rows += 1;
+            sampled += 1;
         }
-        let to_float = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        let ratio = |distinct: usize| to_float(rows) / to_float(distinct.max(1));
+        let ratio = |distinct: usize| to_float(sampled) / to_float(distinct.max(1));
         Statistics {
-            rows: to_float(rows),
+            rows,
             rows_per_subject: ratio(subjects.len()),
             rows_per_object: ratio(objects.len()),
         }
     }
+
+    fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {
+        let [subject, predicate, object] = terms.map(|term| match term {
+            Some(InternalTerm::Stored(code)) => Some(code),
+            _ => None,
+        });
+        let rows = unwrap(self.codes.estimate_count([subject, predicate, object, None]));
+        to_float(usize::try_from(rows).unwrap_or(usize::MAX))
+    }
+}
+
+fn to_float(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

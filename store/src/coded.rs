@@ -1,57 +1,11 @@
 //! Reading quads as codes, without their terms: for joins, which compare terms and decode few of them.
-use crate::index::{Code, CodePattern, DEFAULT_GRAPH, QuadScan, Row, View, list_graphs};
-use crate::varint::{self, Input};
+use crate::index::{CodedPattern, CodedQuad, DEFAULT_GRAPH, QuadScan, TermCode, View, list_graphs};
 use crate::{Error, Snapshot, Transaction, term};
 use oxrdf::{GraphName, GraphNameRef, Term, TermRef};
-use std::sync::Arc;
-
-/// A term as the index encodes it. Within one snapshot, two codes are equal if and only if the terms are.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TermCode(CodeKind);
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum CodeKind {
-    /// The id of an IRI, a blank node or the default graph.
-    Id(u64),
-    Literal(Arc<[u8]>),
-}
-
-/// A quad as codes: subject, predicate, object and graph.
-pub type CodedQuad = [TermCode; 4];
-
-/// A pattern of codes. `None` matches everything.
-pub type CodedPattern<'p> = [Option<&'p TermCode>; 4];
 
 impl TermCode {
     /// The code of the default graph, which is not a term.
-    pub const DEFAULT_GRAPH: Self = Self(CodeKind::Id(DEFAULT_GRAPH));
-
-    fn from_id(id: &[u8]) -> Result<Self, Error> {
-        let id = Input::new(id).read_number();
-        id.map(|id| Self(CodeKind::Id(id))).ok_or_else(|| Error::Index("an id is damaged".into()))
-    }
-
-    fn from_code(code: &[u8]) -> Result<Self, Error> {
-        match code.split_first() {
-            Some((&crate::index::NAMED, id)) => Self::from_id(id),
-            _ => Ok(Self(CodeKind::Literal(code.into()))),
-        }
-    }
-
-    fn to_code(&self) -> Code {
-        match &self.0 {
-            CodeKind::Id(id) => Code::from_id(*id),
-            CodeKind::Literal(bytes) => Code(bytes.to_vec()),
-        }
-    }
-
-    /// Returns the id as it is in keys; `None` for a literal.
-    fn to_id(&self) -> Option<Vec<u8>> {
-        let CodeKind::Id(id) = self.0 else { return None };
-        let mut bytes = Vec::with_capacity(9);
-        varint::write_number(&mut bytes, id);
-        Some(bytes)
-    }
+    pub const DEFAULT_GRAPH: Self = Self::from_id(DEFAULT_GRAPH);
 }
 
 /// Reads a state of the store as codes.
@@ -79,7 +33,7 @@ impl<'a> CodeReader<'a> {
     /// As all reads of a snapshot.
     pub fn find_code(&self, term: TermRef<'_>) -> Result<Option<TermCode>, Error> {
         let code = self.0.find_code(term)?;
-        code.map(|code| TermCode::from_code(&code.0)).transpose()
+        code.map(|code| TermCode::from_object(&code.0)).transpose()
     }
 
     /// Returns the code of a graph; `None` if no quad can be in it.
@@ -98,7 +52,7 @@ impl<'a> CodeReader<'a> {
     /// # Errors
     /// As all reads of a snapshot; [`Error::Index`] for a code of another store.
     pub fn decode_code(&self, code: &TermCode) -> Result<Term, Error> {
-        self.0.decode_code(&code.to_code())
+        self.0.decode_code(code)
     }
 
     /// Returns the graph of a code of this snapshot.
@@ -118,20 +72,30 @@ impl<'a> CodeReader<'a> {
     /// # Errors
     /// As all reads of a snapshot.
     pub fn list_graphs(&self) -> Result<Vec<TermCode>, Error> {
-        list_graphs(&self.0)?.iter().map(|id| TermCode::from_id(id)).collect()
+        Ok(list_graphs(&self.0)?.into_iter().map(TermCode::from_id).collect())
     }
 
     /// Returns the quads that match a pattern. Quads that differ only in the graph follow each other, unless the pattern
     /// names a graph and neither subject, predicate nor object.
     pub fn scan_codes(&self, pattern: CodedPattern<'_>) -> CodedQuads<'a> {
-        let [subject, predicate, object, graph] = pattern;
-        let ids = [subject, predicate, graph].map(|code| code.map(TermCode::to_id));
-        // A literal is never a subject, predicate or graph.
-        let is_possible = ids.iter().all(|id| !matches!(id, Some(None)));
-        let [subject, predicate, graph] = ids.map(Option::flatten);
-        let object = object.map(TermCode::to_code);
-        let sought = CodePattern { subject, predicate, object, graph };
-        CodedQuads(is_possible.then(|| QuadScan::new(&self.0, sought)))
+        CodedQuads(QuadScan::new(&self.0, pattern))
+    }
+
+    /// Estimates the number of quads that match a pattern, from about 16 blocks. It is exact if the index selects at most
+    /// 128 quads for the pattern. For a subject with thousands of values it is a lower bound.
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn estimate_count(&self, pattern: CodedPattern<'_>) -> Result<u64, Error> {
+        self.0.estimate_count(pattern)
+    }
+
+    /// Estimates the number of different objects of a predicate. Each literal counts, even if others are equal.
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn estimate_distinct_objects(&self, predicate: &TermCode) -> Result<u64, Error> {
+        predicate.id().map_or(Ok(0), |id| self.0.estimate_distinct_objects(id))
     }
 }
 
@@ -142,26 +106,10 @@ impl Iterator for CodedQuads<'_> {
     type Item = Result<CodedQuad, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let scan = self.0.as_mut()?;
-        match scan.advance() {
-            Ok(true) => Some(scan.row().and_then(to_codes)),
-            Ok(false) => {
-                self.0 = None;
-                None
-            }
-            Err(error) => {
-                self.0 = None;
-                Some(Err(error))
-            }
+        let next = self.0.as_mut()?.next_quad().transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.0 = None;
         }
+        next
     }
-}
-
-fn to_codes(row: Row<'_>) -> Result<CodedQuad, Error> {
-    Ok([
-        TermCode::from_id(row.subject)?,
-        TermCode::from_id(row.predicate)?,
-        TermCode::from_code(row.object)?,
-        TermCode::from_id(row.graph)?,
-    ])
 }

@@ -8,6 +8,7 @@ mod clean;
 mod dictionary;
 mod documents;
 mod engine;
+mod estimate;
 mod filter;
 #[cfg(test)]
 mod fuzz;
@@ -22,11 +23,13 @@ mod prefix_cursor;
 mod preserved;
 mod quad_scan;
 mod quads;
+mod recent_blocks;
 mod run;
 mod runs;
 mod seal;
 mod subject_reader;
 mod subjects;
+mod term_code;
 mod view;
 
 pub(crate) use block::Block;
@@ -36,7 +39,6 @@ pub(crate) use checkpoint::{
 };
 pub(crate) use clean::Name;
 pub use engine::panic_is_caught;
-pub(crate) use key::object::NAMED;
 pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 use names::Names;
 pub(crate) use page::PageCursor;
@@ -44,8 +46,9 @@ pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
 pub(crate) use preserved::OpenSnapshots;
 use preserved::PreservedBlocks;
 pub(crate) use quad_scan::{QuadScan, list_graphs};
-pub(crate) use quads::CodePattern;
+pub(crate) use recent_blocks::RecentBlocks;
 use runs::FrozenRuns;
+pub use term_code::{CodedPattern, CodedQuad, TermCode};
 pub(crate) use view::{Health, View};
 
 use crate::frame::Change;

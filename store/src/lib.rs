@@ -38,11 +38,11 @@ mod varint;
 mod verify;
 
 pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
-pub use coded::{CodeReader, CodedPattern, CodedQuad, CodedQuads, TermCode};
+pub use coded::{CodeReader, CodedQuads};
 pub use error::{Corruption, Error, LostCause};
 pub use files::{DiskFull, free_bytes};
 pub use format::Format;
-pub use index::panic_is_caught;
+pub use index::{CodedPattern, CodedQuad, TermCode, panic_is_caught};
 pub use options::{Commit, Options, Progress, SnapshotLimits, SnapshotStats, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 pub use reader::{QuadPosition, Reader};

@@ -1,11 +1,13 @@
 //! The state after one commit, while commits continue.
-use crate::index::{Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, View};
+use crate::index::{
+    Block, BlockSource, FrozenIndex, Health, Index, Name, Reading, RecentBlocks, View,
+};
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
 use crate::{Error, LostCause, QuadPosition, ReadStore, files};
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
 use std::ops::{Bound, ControlFlow};
-use std::sync::{Arc, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 
 /// The state after one commit. However long it is read, it blocks no commit, and no commit changes it. It keeps the
 /// store open.
@@ -17,6 +19,7 @@ use std::sync::{Arc, RwLockReadGuard};
 pub struct Snapshot {
     store: ReadStore,
     frozen: FrozenIndex,
+    recent: Mutex<RecentBlocks>,
 }
 
 impl ReadStore {
@@ -27,7 +30,7 @@ impl ReadStore {
     /// [`Error::Reopening`] or [`Error::Index`] if the index cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         let frozen = self.inner().lock_index().open_snapshot()?;
-        Ok(Snapshot { store: self.clone(), frozen })
+        Ok(Snapshot { store: self.clone(), frozen, recent: Mutex::default() })
     }
 }
 
@@ -94,6 +97,10 @@ impl Snapshot {
         }
     }
 
+    fn lock_recent(&self) -> MutexGuard<'_, RecentBlocks> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Locks the index that the snapshot belongs to.
     fn lock_index(&self) -> Result<RwLockReadGuard<'_, Index>, Error> {
         let index = self.store.inner().lock_index();
@@ -124,28 +131,40 @@ impl BlockSource for Snapshot {
         reading: Reading,
     ) -> Result<(Name, Arc<Block>), Error> {
         self.inject_loss();
-        let preserved = || self.frozen.preserved.find_block(upper, key);
-        if let Some(found) = preserved()? {
+        if let Some(found) = self.lock_recent().find(upper, key) {
             return Ok(found);
         }
-        let index = self.lock_index()?;
-        match preserved()? {
-            Some(found) => Ok(found),
-            None => index.blocks().find_block(upper, key, reading),
-        }
+        let preserved = || self.frozen.preserved.find_block(upper, key);
+        let (name, block) = if let Some(found) = preserved()? {
+            found
+        } else {
+            let index = self.lock_index()?;
+            match preserved()? {
+                Some(found) => found,
+                None => index.blocks().find_block(upper, key, reading)?,
+            }
+        };
+        self.lock_recent().insert(&name, &block);
+        Ok((name, block))
     }
 
     fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error> {
         self.inject_loss();
-        let preserved = || self.frozen.preserved.load_block(name);
-        if let Some(block) = preserved()? {
+        if let Some((_, block)) = self.lock_recent().find(Bound::Included(name), name) {
             return Ok(block);
         }
-        let index = self.lock_index()?;
-        match preserved()? {
-            Some(block) => Ok(block),
-            None => index.blocks().load_block(name, reading),
-        }
+        let preserved = || self.frozen.preserved.load_block(name);
+        let block = if let Some(block) = preserved()? {
+            block
+        } else {
+            let index = self.lock_index()?;
+            match preserved()? {
+                Some(block) => block,
+                None => index.blocks().load_block(name, reading)?,
+            }
+        };
+        self.lock_recent().insert(&name.into(), &block);
+        Ok(block)
     }
 }
 

@@ -4,22 +4,25 @@
 //! first byte and the bytes that follow are the number, big-endian. A shorter encoding has a smaller first
 //! byte. So comparing bytes compares numbers, and no encoding is a prefix of another.
 
-/// Appends a number.
-pub(crate) fn write_number(out: &mut Vec<u8>, number: u64) {
+/// Passes the encoding of a number to `write`.
+pub(crate) fn encode_number<T>(number: u64, write: impl FnOnce(&[u8]) -> T) -> T {
     let bits = (u64::BITS - number.leading_zeros()).max(1);
     let bytes = number.to_be_bytes();
     if bits > 56 {
-        out.push(0xff);
-        out.extend_from_slice(&bytes);
-        return;
+        let mut all = [0xff; 9];
+        all[1..].copy_from_slice(&bytes);
+        return write(&all);
     }
+    // One bit of the marker for each byte after the first, above the number.
     let length = bits.div_ceil(7);
-    let marker = !(0xff_u8.checked_shr(length - 1).unwrap_or(0));
-    let at = out.len();
-    out.extend(bytes.iter().skip(8 - length as usize));
-    if let Some(first) = out.get_mut(at) {
-        *first |= marker;
-    }
+    let marker = !(u64::MAX.checked_shr(length - 1).unwrap_or(0)) >> (64 - 8 * length);
+    let bytes = (number | marker).to_be_bytes();
+    write(bytes.get(8 - length as usize..).unwrap_or_default())
+}
+
+/// Appends a number.
+pub(crate) fn write_number(out: &mut Vec<u8>, number: u64) {
+    encode_number(number, |bytes| out.extend_from_slice(bytes));
 }
 
 /// Appends a length, or another `usize`.
@@ -67,11 +70,20 @@ impl<'a> Input<'a> {
     }
 
     pub(crate) fn read_number(&mut self) -> Option<u64> {
+        let whole = self.0;
         let first = self.read_byte()?;
         if first < 0x80 {
             return Some(u64::from(first));
         }
         let following = first.leading_ones();
+        if following < 8
+            && let Some(bytes) = whole.first_chunk::<8>()
+        {
+            // Fast path: the leading ones and the zero after them are cut off, and what follows the number.
+            let number = u64::from_be_bytes(*bytes) << (following + 1) >> (following + 1);
+            self.0 = whole.get(1 + following as usize..)?;
+            return Some(number >> (56 - 8 * following));
+        }
         let start = u64::from(first & 0x7f_u8.checked_shr(following).unwrap_or(0));
         let bytes = self.take(following as usize)?;
         Some(bytes.iter().fold(start, |number, byte| (number << 8) | u64::from(*byte)))
@@ -128,6 +140,9 @@ mod tests {
             prop_assert_eq!(a.cmp(&b), encoded(a).cmp(&encoded(b)));
             let bytes = encoded(a);
             prop_assert_eq!(Input::new(&bytes).read_number(), Some(a));
+            let followed = [bytes.as_slice(), &[0xff; 9]].concat();
+            let mut input = Input::new(&followed);
+            prop_assert_eq!((input.read_number(), input.len()), (Some(a), 9));
             prop_assert_eq!(Input::new(&bytes[..bytes.len() - 1]).read_number(), None);
         }
     }

@@ -12,6 +12,7 @@
 #![expect(clippy::print_stdout, reason = "this program prints a report")]
 #![expect(clippy::expect_used, reason = "a measurement that fails has nothing to report")]
 #![expect(clippy::cast_precision_loss, reason = "the report needs no more")]
+mod codes;
 mod flat;
 mod packed;
 mod process;
@@ -53,6 +54,7 @@ fn measure_store(dir: &Path, quads: u64, order: Order, killed_after: &[usize]) -
     let (quads, order) = (quads.to_string(), order.name());
     run_step(&["load", path, &quads, order], &mut figures);
     run_step(&["use", path, &quads, order], &mut figures);
+    run_step(&["codes", path, &quads, order], &mut figures);
     packed::kill_and_reopen(&dir, order, killed_after, &mut figures);
     let _ = std::fs::remove_dir_all(&dir);
     figures
@@ -98,6 +100,7 @@ fn main() {
         return match *step {
             "load" => packed::load_objects(dir, quads, order),
             "use" => packed::read_objects(dir, quads, order),
+            "codes" => codes::read_codes(dir, quads, order),
             "crash" => packed::commit_until_killed(dir, order),
             "reopen" => packed::time_reopening(dir),
             "flat-load" => flat::load_objects(dir, quads),

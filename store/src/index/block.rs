@@ -4,6 +4,8 @@
 //! The bytes in memory are the bytes on disk, so a block takes no more memory than its content. Searching and
 //! changing do not decode whole keys. They compare two lengths: how much of the searched key the previous
 //! entry matches, and how much an entry shares with the previous entry.
+use super::clean::Name;
+use super::key::KeyBuffer;
 use crate::Error;
 use crate::varint::{self, Input};
 use std::ops::ControlFlow;
@@ -29,7 +31,7 @@ pub(crate) struct Block {
     last: Vec<u8>,
     /// The name of the next block, which is the first key that does not belong here. `None` in the last
     /// block.
-    end: Option<Box<[u8]>>,
+    end: Option<Name>,
     /// The checksum of the entry that the engine has under this block's name; 0 if it has none.
     stored: u64,
     /// The number of snapshots for which the keys here are preserved: the oldest ones.
@@ -45,11 +47,22 @@ struct Entry<'a> {
 }
 
 /// The position at which a key is, or would be inserted.
-struct KeyPosition {
-    at: usize,
+pub(crate) struct KeyPosition {
+    pub(crate) at: usize,
     /// How many bytes the key shares with the key before `at`.
-    matched: usize,
+    pub(crate) matched: usize,
     exact: bool,
+}
+
+/// What follows within a prefix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Following {
+    Key,
+    /// A key that does not begin with the prefix.
+    OtherPrefix,
+    EndOfBlock,
+    /// A key that no quad has.
+    Damage,
 }
 
 /// The callback of a scan. It gets each entry's key and value.
@@ -64,7 +77,7 @@ pub(crate) enum Inserted {
     Replaced,
 }
 
-fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common_prefix_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
@@ -90,20 +103,16 @@ impl Block {
     }
 
     /// Decodes a block written by [`Block::encode`]. Returns `None` if the bytes are not a block.
-    pub(crate) fn decode(shape: Shape, bytes: &[u8]) -> Option<Self> {
-        let mut input = Input::new(bytes);
+    pub(crate) fn decode(shape: Shape, mut bytes: Vec<u8>) -> Option<Self> {
+        let mut input = Input::new(&bytes);
         let end = match input.read_length()? {
             0 => None,
             length => Some(input.take(length - 1)?.into()),
         };
-        let mut block = Self {
-            shape,
-            entries: input.rest().to_vec(),
-            last: Vec::new(),
-            end,
-            stored: 0,
-            preserved_for: 0,
-        };
+        let entries_at = bytes.len() - input.len();
+        bytes.drain(..entries_at);
+        let mut block =
+            Self { shape, entries: bytes, last: Vec::new(), end, stored: 0, preserved_for: 0 };
         let mut last = Vec::new();
         let mut at = 0;
         while at < block.entries.len() {
@@ -183,6 +192,35 @@ impl Block {
         Some(entry.value)
     }
 
+    /// Returns the position from which keys from `key` on follow. `key` shares `matched` bytes with the key
+    /// before `at`, which is smaller.
+    pub(crate) fn seek(&self, at: usize, matched: usize, key: &[u8]) -> KeyPosition {
+        self.find_position_after(KeyPosition { at, matched, exact: false }, key)
+    }
+
+    /// Reads the entry at `at` if its key has the first `prefix` bytes of `key`. Then it advances `at`, and
+    /// `key` becomes the entry's key. Before, `key` must be the previous entry's key or the one that was sought.
+    pub(crate) fn read_within(
+        &self,
+        prefix: usize,
+        at: &mut usize,
+        key: &mut KeyBuffer,
+    ) -> Following {
+        let Some(entry) = self.read_entry(*at) else { return Following::EndOfBlock };
+        if entry.shared < prefix {
+            let missing = key.get(entry.shared..prefix);
+            if !missing.is_some_and(|missing| entry.suffix.starts_with(missing)) {
+                return Following::OtherPrefix;
+            }
+        }
+        key.truncate(entry.shared);
+        if !key.extend(entry.suffix) {
+            return Following::Damage;
+        }
+        *at = entry.next;
+        Following::Key
+    }
+
     /// Returns the approximate size of the block in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         const BASE: usize = 160;
@@ -210,7 +248,13 @@ impl Block {
     }
 
     fn find_position(&self, key: &[u8]) -> KeyPosition {
-        let (mut at, mut matched) = (0, 0);
+        self.find_position_after(KeyPosition { at: 0, matched: 0, exact: false }, key)
+    }
+
+    /// Returns the position of a key that is greater than all keys before `start`, with which it shares
+    /// `start.matched` bytes.
+    fn find_position_after(&self, start: KeyPosition, key: &[u8]) -> KeyPosition {
+        let KeyPosition { mut at, mut matched, .. } = start;
         loop {
             at = self.skip_shared(at, matched);
             let Some(entry) = self.read_entry(at) else { break };
@@ -375,7 +419,7 @@ impl Block {
 
     /// Moves the upper part of an oversized block into a new one. Returns the new block and its name. After
     /// an insertion at the end only that entry moves, so that ascending keys leave full blocks behind.
-    pub(crate) fn split_off_upper(&mut self, appended: bool) -> Option<(Box<[u8]>, Self)> {
+    pub(crate) fn split_off_upper(&mut self, appended: bool) -> Option<(Name, Self)> {
         if self.entries.len() <= self.shape.max_bytes {
             return None;
         }
@@ -411,7 +455,7 @@ impl Block {
         varint::write_bytes(&mut entries, &first);
         entries.extend_from_slice(bytes_after(&self.entries, tail));
         // The shortest key that is greater than all remaining keys and not greater than any moved one.
-        let name: Box<[u8]> = bytes_before(&first, shared + 1).into();
+        let name: Name = bytes_before(&first, shared + 1).into();
         let right = Self {
             shape: self.shape,
             entries,
@@ -454,7 +498,7 @@ mod tests {
         prop_assert_eq!(block.to_vec(), expected);
         let mut bytes = Vec::new();
         block.encode(&mut bytes);
-        let again = Block::decode(SHAPE, &bytes).unwrap();
+        let again = Block::decode(SHAPE, bytes).unwrap();
         prop_assert_eq!(&again.entries, &block.entries);
         prop_assert_eq!(&again.last, &block.last);
         prop_assert_eq!(&again.end, &block.end);
@@ -508,7 +552,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_a_block_or_refused(bytes: Vec<u8>, valued: bool) {
-            if let Some(block) = Block::decode(Shape { has_values: valued, max_bytes: 512 }, &bytes) {
+            if let Some(block) = Block::decode(Shape { has_values: valued, max_bytes: 512 }, bytes) {
                 block.to_vec();
             }
         }

@@ -105,7 +105,8 @@ impl Blocks {
 
     fn decode_block(&self, name: &[u8], bytes: &[u8]) -> Result<Arc<Block>, Error> {
         let shape = (self.shape)(tree_of(name));
-        let block = self.unpacker.unpack_block(bytes, |bytes| Block::decode(shape, bytes));
+        let block = self.unpacker.unpack_block(bytes);
+        let block = block.and_then(|bytes| Block::decode(shape, bytes));
         let mut block = block.ok_or_else(|| damaged_block(name))?;
         block.set_stored_checksum(entry_checksum(name, bytes));
         Ok(Arc::new(block))

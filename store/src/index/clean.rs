@@ -8,7 +8,8 @@ use std::sync::Arc;
 /// The size of the cache, in bytes.
 const MAX_CLEAN_BYTES: usize = 4 << 20;
 
-pub(crate) type Name = Box<[u8]>;
+/// The name of a block.
+pub(crate) type Name = Arc<[u8]>;
 pub(super) type Chain = BTreeMap<Name, Arc<Block>>;
 
 /// The number of blocks that were read once and whose names are remembered.

@@ -2,7 +2,7 @@
 //! literals are stored inline. Long literals are stored in parts, with a reference count.
 use super::block_source::ReadEntries as _;
 use super::key::{Code, build_key, build_numbered_key, object, tree};
-use super::{Index, View, damaged_entry};
+use super::{Index, TermCode, View, damaged_entry};
 use crate::Error;
 use crate::term::{self, LiteralParts, kind, split_literal};
 use crate::varint::{self, Input};
@@ -89,8 +89,11 @@ impl View<'_> {
     }
 
     /// Returns the term of a code, and records damage.
-    pub(crate) fn decode_code(&self, code: &Code) -> Result<Term, Error> {
-        self.track_damage(|| self.decode_term(&code.0))
+    pub(crate) fn decode_code(&self, code: &TermCode) -> Result<Term, Error> {
+        self.track_damage(|| match code.id() {
+            Some(id) => self.load_name(id),
+            None => self.decode_term(code.literal().unwrap_or_default()),
+        })
     }
 
     /// Returns the term of a code.

@@ -29,6 +29,9 @@ pub(crate) mod tree {
     /// Graph, IRI of a subject: its id. In runs.
     pub(crate) const GRAPH_IRI: u8 = 10;
 
+    /// The number of trees.
+    pub(crate) const COUNT: usize = 11;
+
     /// Returns whether a key in the runs is looked up individually. Other keys are only listed.
     pub(crate) fn is_looked_up(key: &[u8]) -> bool {
         key.first() == Some(&NAME_ID)
@@ -84,6 +87,50 @@ impl Code {
     /// Returns the id of a named term as encoded in keys; empty for a literal.
     pub(crate) fn id(&self) -> &[u8] {
         self.0.strip_prefix(&[object::NAMED]).unwrap_or_default()
+    }
+}
+
+/// The longest key of a quad: the tree, three ids, and the code of an inline literal with its three lengths or ids.
+const MAX_QUAD_KEY_BYTES: usize = 256;
+
+/// A key of a tree of quads, without an allocation.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyBuffer {
+    bytes: [u8; MAX_QUAD_KEY_BYTES],
+    length: usize,
+}
+
+impl KeyBuffer {
+    /// Creates a key that only names its tree.
+    pub(crate) fn new(tree: u8) -> Self {
+        let mut key = Self { bytes: [0; MAX_QUAD_KEY_BYTES], length: 1 };
+        key.bytes[0] = tree;
+        key
+    }
+
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+
+    /// Appends bytes. Returns `false` if the key would become too long.
+    pub(crate) fn extend(&mut self, more: &[u8]) -> bool {
+        let end = self.length + more.len();
+        let Some(space) = self.bytes.get_mut(self.length..end) else { return false };
+        space.copy_from_slice(more);
+        self.length = end;
+        true
+    }
+
+    pub(crate) fn extend_number(&mut self, number: u64) -> bool {
+        varint::encode_number(number, |bytes| self.extend(bytes))
+    }
+}
+
+impl std::ops::Deref for KeyBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
     }
 }
 
@@ -144,18 +191,6 @@ impl<'a> Row<'a> {
         let subject = read_number_bytes(&mut input)?;
         let predicate = read_number_bytes(&mut input)?;
         let object = read_code_bytes(&mut input)?;
-        let graph = read_number_bytes(&mut input)?;
-        input.is_empty().then_some(Self { subject, predicate, object, graph })
-    }
-}
-
-impl<'a> Row<'a> {
-    /// Decodes a key of the tree of quads with named objects.
-    pub(crate) fn from_posg(bytes: &'a [u8]) -> Option<Self> {
-        let mut input = Input::new(bytes.get(1..)?);
-        let predicate = read_number_bytes(&mut input)?;
-        let object = read_code_bytes(&mut input)?;
-        let subject = read_number_bytes(&mut input)?;
         let graph = read_number_bytes(&mut input)?;
         input.is_empty().then_some(Self { subject, predicate, object, graph })
     }

@@ -4,6 +4,7 @@
 //! block once.
 use super::block::Block;
 use super::block_source::{BlockSource, Reading};
+use super::clean::Name;
 use crate::Error;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ pub(crate) struct BlockHint {
     /// The instance and sequence of the index for which this is valid.
     state: (u64, u64),
     /// The block with its name.
-    block: Option<(Box<[u8]>, Arc<Block>)>,
+    block: Option<(Name, Arc<Block>)>,
 }
 
 impl BlockHint {

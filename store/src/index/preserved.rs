@@ -323,7 +323,7 @@ impl PreservedBlocks {
         let shape = tree::block_shape(name.first().copied().unwrap_or_default());
         if read.is_ok()
             && crc32c::crc32c(&bytes) == crc
-            && let Some(block) = Block::decode(shape, &bytes)
+            && let Some(block) = Block::decode(shape, bytes)
         {
             return Ok(Some(Arc::new(block)));
         }

@@ -1,11 +1,12 @@
 //! The quads of a pattern, one after the other, as codes.
 //!
 //! It reads the same ranges as [`View::for_each`], but the caller asks for each quad. So it can stop and continue, and
-//! decodes only the terms that it needs.
-use super::block::Block;
+//! decodes only the terms that it needs. A pattern with a subject and a predicate, or with a predicate and a named object,
+//! is read without an allocation.
+use super::block::{Block, Following, common_prefix_len};
 use super::block_source::{BlockSource, Reading};
-use super::key::{self, Row, build_key, object, tree};
-use super::quads::CodePattern;
+use super::key::{self, KeyBuffer, object, tree};
+use super::term_code::{CodedPattern, CodedQuad, TermCode};
 use super::{View, damaged_entry};
 use crate::Error;
 use crate::varint::Input;
@@ -13,94 +14,189 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// The keys of a tree that begin with a prefix, in order.
-struct KeyScan<'a> {
+pub(super) struct KeyScan<'a> {
     blocks: &'a dyn BlockSource,
-    prefix: Vec<u8>,
-    /// The first key that may be visited.
-    from: Vec<u8>,
-    stage: KeyStage,
-    /// The current key.
-    key: Vec<u8>,
-}
-
-enum KeyStage {
-    Begin,
-    In { block: Arc<Block>, at: usize },
-    End,
+    /// The current key, or the first key that is sought.
+    key: KeyBuffer,
+    prefix_bytes: usize,
+    /// The block that is read, unless the sought key is in another.
+    block: Option<Arc<Block>>,
+    /// The position in the block of what follows the key.
+    at: usize,
+    /// How many bytes the key shares with the entry before `at`.
+    matched: usize,
 }
 
 impl<'a> KeyScan<'a> {
-    fn new(blocks: &'a dyn BlockSource, prefix: Vec<u8>) -> Self {
-        Self { blocks, from: prefix.clone(), prefix, stage: KeyStage::Begin, key: Vec::new() }
+    /// Begins at a key, to read the keys that begin with its first bytes.
+    pub(super) fn new(
+        blocks: &'a dyn BlockSource,
+        (key, prefix_bytes): (KeyBuffer, usize),
+    ) -> Self {
+        Self { blocks, key, prefix_bytes, block: None, at: 0, matched: 0 }
+    }
+
+    /// Continues at another key. That is cheap if it follows in the same block.
+    pub(super) fn seek(&mut self, (key, prefix_bytes): (KeyBuffer, usize)) {
+        let is_in_block = |block: &Block| block.end().is_none_or(|end| end > &*key);
+        match &self.block {
+            Some(block) if *key > *self.key && is_in_block(block) => {
+                let matched = common_prefix_len(&key, &self.key).min(self.matched);
+                let position = block.seek(self.at, matched, &key);
+                (self.at, self.matched) = (position.at, position.matched);
+            }
+            _ => self.block = None,
+        }
+        (self.key, self.prefix_bytes) = (key, prefix_bytes);
+    }
+
+    fn prefix(&self) -> &[u8] {
+        self.key.get(..self.prefix_bytes).unwrap_or_default()
     }
 
     /// Moves to the next key. Returns false at the end.
-    fn advance(&mut self) -> Result<bool, Error> {
+    pub(super) fn advance(&mut self) -> Result<bool, Error> {
         loop {
-            match &mut self.stage {
-                KeyStage::End => return Ok(false),
-                KeyStage::Begin => {
-                    let from = self.from.as_slice();
-                    let upper = Bound::Included(from);
-                    let (_, block) = self.blocks.find_block(upper, from, Reading::Again)?;
-                    self.stage = KeyStage::In { block, at: 0 };
+            let Some(block) = &self.block else {
+                let key = &*self.key;
+                let (_, block) =
+                    self.blocks.find_block(Bound::Included(key), key, Reading::Once)?;
+                let position = block.seek(0, 0, key);
+                (self.at, self.matched) = (position.at, position.matched);
+                self.block = Some(block);
+                continue;
+            };
+            match block.read_within(self.prefix_bytes, &mut self.at, &mut self.key) {
+                Following::Key => {
+                    self.matched = self.key.len();
+                    return Ok(true);
                 }
-                KeyStage::In { block, at } => {
-                    if block.read_next(at, &mut self.key).is_some() {
-                        if self.key.starts_with(&self.prefix) {
-                            if *self.key >= *self.from {
-                                return Ok(true);
-                            }
-                        } else if *self.key > *self.prefix {
-                            self.stage = KeyStage::End;
-                        }
-                        continue;
+                Following::OtherPrefix => return Ok(false),
+                Following::Damage => return Err(damaged_entry("the key after", &self.key)),
+                Following::EndOfBlock => {
+                    let prefix = self.prefix();
+                    let Some(end) = block.end() else { return Ok(false) };
+                    if end > prefix && !end.starts_with(prefix) {
+                        return Ok(false);
                     }
-                    self.stage = match block.end() {
-                        None => KeyStage::End,
-                        Some(end) => {
-                            let block = self.blocks.load_block(end, Reading::Again)?;
-                            self.key.clear();
-                            KeyStage::In { block, at: 0 }
-                        }
-                    };
+                    self.block = Some(self.blocks.load_block(end, Reading::Once)?);
+                    (self.at, self.matched) = (0, 0);
                 }
             }
         }
     }
 
-    /// Returns the current key without the prefix.
-    fn rest(&self) -> &[u8] {
-        self.key.get(self.prefix.len()..).unwrap_or_default()
+    /// Returns the current key.
+    pub(super) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// Reads a number that follows the prefix in the current key.
+    pub(super) fn read_number(&self) -> Result<u64, Error> {
+        let rest = self.key.get(self.prefix_bytes..).unwrap_or_default();
+        Input::new(rest).read_number().ok_or_else(|| damaged_entry("a number in", &self.key))
+    }
+
+    /// Reads two numbers that follow the prefix in the current key.
+    pub(super) fn read_numbers(&self) -> Result<(u64, u64), Error> {
+        let damaged = || damaged_entry("a number in", &self.key);
+        let mut rest = Input::new(self.key.get(self.prefix_bytes..).unwrap_or_default());
+        let first = rest.read_number().ok_or_else(damaged)?;
+        Ok((first, rest.read_number().ok_or_else(damaged)?))
     }
 }
 
 /// Returns the ids of the graphs that have quads.
-pub(crate) fn list_graphs(view: &View<'_>) -> Result<Vec<Vec<u8>>, Error> {
+pub(crate) fn list_graphs(view: &View<'_>) -> Result<Vec<u64>, Error> {
     let mut graphs = Vec::new();
-    let mut from = build_key(tree::GS, &[]);
-    loop {
-        let mut keys = KeyScan::new(view.blocks, build_key(tree::GS, &[]));
-        keys.from = from;
-        if !keys.advance()? {
-            return Ok(graphs);
+    let all = build_prefix(tree::GS, &[], None);
+    let prefix_bytes = all.1;
+    let mut keys = KeyScan::new(view.blocks, all);
+    while keys.advance()? {
+        let graph = keys.read_number()?;
+        graphs.push(graph);
+        let (next, _) = build_prefix(tree::GS, &[graph + 1], None);
+        keys.seek((next, prefix_bytes));
+    }
+    Ok(graphs)
+}
+
+/// Returns the key of a tree with these parts, and the number of its bytes.
+pub(super) fn build_prefix(tree: u8, ids: &[u64], object: Option<&TermCode>) -> (KeyBuffer, usize) {
+    let mut key = KeyBuffer::new(tree);
+    // All parts of a quad fit.
+    let _ = ids.iter().all(|id| key.extend_number(*id))
+        && object.is_none_or(|object| object.write_object(&mut key));
+    let bytes = key.len();
+    (key, bytes)
+}
+
+/// A quad as in a key.
+pub(super) struct Row<'a> {
+    pub(super) subject: u64,
+    predicate: u64,
+    object: &'a [u8],
+    graph: u64,
+}
+
+impl<'a> Row<'a> {
+    fn from_key(key: &'a [u8]) -> Option<Self> {
+        let (tree, rest) = key.split_first()?;
+        let mut input = Input::new(rest);
+        let first = input.read_number()?;
+        if *tree == tree::SPOG {
+            let predicate = input.read_number()?;
+            let object = key::read_code_bytes(&mut input)?;
+            let graph = input.read_number()?;
+            return input.is_empty().then_some(Self { subject: first, predicate, object, graph });
         }
-        let damaged = || damaged_entry("a graph", &keys.key);
-        let graph = key::read_number_bytes(&mut Input::new(keys.rest())).ok_or_else(damaged)?;
-        graphs.push(graph.to_vec());
-        // Behind every subject of this graph: no number begins with this byte.
-        from = build_key(tree::GS, &[graph, &[0xff; 10]]);
+        let object = key::read_code_bytes(&mut input)?;
+        let subject = input.read_number()?;
+        let graph = input.read_number()?;
+        input.is_empty().then_some(Self { subject, predicate: first, object, graph })
+    }
+
+    fn to_quad(&self) -> Result<CodedQuad, Error> {
+        Ok([
+            TermCode::from_id(self.subject),
+            TermCode::from_id(self.predicate),
+            TermCode::from_object(self.object)?,
+            TermCode::from_id(self.graph),
+        ])
     }
 }
 
-/// The quads of a pattern.
-pub(crate) struct QuadScan<'a> {
-    blocks: &'a dyn BlockSource,
-    sought: CodePattern,
-    /// Keys that lead to lists of quads, if the quads are not in one list.
-    outer: Option<OuterScan<'a>>,
-    /// The list of quads that is being read.
-    inner: Option<QuadKeys<'a>>,
+/// A pattern without its names' bytes. A literal is only in an object.
+pub(super) struct Sought {
+    pub(super) subject: Option<u64>,
+    pub(super) predicate: Option<u64>,
+    pub(super) object: Option<TermCode>,
+    pub(super) graph: Option<u64>,
+}
+
+impl Sought {
+    /// Converts a pattern. Returns `None` if no quad can match it.
+    pub(super) fn new([subject, predicate, object, graph]: CodedPattern<'_>) -> Option<Self> {
+        let id = |code: Option<&TermCode>| code.map_or(Some(None), |code| code.id().map(Some));
+        Some(Self {
+            subject: id(subject)?,
+            predicate: id(predicate)?,
+            object: object.cloned(),
+            graph: id(graph)?,
+        })
+    }
+
+    /// Returns the object if it is not a literal.
+    pub(super) fn named_object(&self) -> Option<&TermCode> {
+        self.object.as_ref().filter(|code| code.id().is_some())
+    }
+
+    /// Compares what a range does not select.
+    pub(super) fn matches(&self, row: &Row<'_>) -> bool {
+        let literal = self.object.as_ref().and_then(TermCode::literal);
+        self.graph.is_none_or(|graph| graph == row.graph)
+            && literal.is_none_or(|literal| literal == row.object)
+    }
 }
 
 /// Keys that lead to lists of quads.
@@ -113,134 +209,141 @@ enum OuterScan<'a> {
     Objects(KeyScan<'a>),
 }
 
-/// Keys that are quads.
-enum QuadKeys<'a> {
-    Spog(KeyScan<'a>),
-    Posg(KeyScan<'a>),
-}
-
-impl<'a> QuadKeys<'a> {
-    fn keys(&mut self) -> &mut KeyScan<'a> {
-        match self {
-            Self::Spog(keys) | Self::Posg(keys) => keys,
-        }
-    }
-
-    fn row(&self) -> Option<Row<'_>> {
-        match self {
-            Self::Spog(keys) => Row::from_spog(&keys.key),
-            Self::Posg(keys) => Row::from_posg(&keys.key),
-        }
-    }
+/// The quads of a pattern.
+pub(crate) struct QuadScan<'a> {
+    sought: Sought,
+    /// Keys that lead to lists of quads, if the quads are not in one list.
+    outer: Option<Box<OuterScan<'a>>>,
+    /// The list of quads that is being read, if one was found.
+    inner: KeyScan<'a>,
+    is_in_list: bool,
 }
 
 impl<'a> QuadScan<'a> {
-    /// Begins to read the quads that match a pattern.
-    pub(crate) fn new(view: &View<'a>, sought: CodePattern) -> Self {
-        let blocks = view.blocks;
-        let CodePattern { subject, predicate, object, graph } = &sought;
-        let named = object.as_ref().filter(|code| code.is_named());
-        let keys = |tree: u8, parts: &[&[u8]]| KeyScan::new(blocks, build_key(tree, parts));
-        let (mut outer, mut inner) = (None, None);
-        match (subject, predicate, named, graph) {
+    /// Begins to read the quads that match a pattern. Returns `None` if none can.
+    pub(crate) fn new(view: &View<'a>, pattern: CodedPattern<'_>) -> Option<Self> {
+        let sought = Sought::new(pattern)?;
+        let Sought { subject, predicate, object, graph } = &sought;
+        let scan = |key| KeyScan::new(view.blocks, key);
+        let mut list = None;
+        let outer = match (*subject, *predicate, sought.named_object(), *graph) {
             (Some(subject), Some(predicate), ..) => {
-                let object = object.as_ref().map_or(&[][..], |code| &code.0);
-                inner = Some(QuadKeys::Spog(keys(tree::SPOG, &[subject, predicate, object])));
+                list = Some(build_prefix(tree::SPOG, &[subject, predicate], object.as_ref()));
+                None
             }
             (_, None, Some(object), _) => {
-                outer = Some(OuterScan::Predicates(keys(tree::OP, &[object.id()])));
+                let key = build_prefix(tree::OP, &[object.id().unwrap_or_default()], None);
+                Some(OuterScan::Predicates(scan(key)))
             }
-            (Some(subject), ..) => inner = Some(QuadKeys::Spog(keys(tree::SPOG, &[subject]))),
+            (Some(subject), ..) => {
+                list = Some(build_prefix(tree::SPOG, &[subject], None));
+                None
+            }
             (None, Some(predicate), Some(object), _) => {
-                inner = Some(QuadKeys::Posg(keys(tree::POSG, &[predicate, &object.0])));
+                list = Some(build_prefix(tree::POSG, &[predicate], Some(object)));
+                None
             }
             (None, Some(predicate), None, _) => {
-                let literals: &[u8] = if object.is_some() { &[object::ANY_LITERAL] } else { &[] };
-                outer = Some(OuterScan::Objects(keys(tree::POSG, &[predicate, literals])));
+                let (mut key, mut bytes) = build_prefix(tree::POSG, &[predicate], None);
+                if object.is_some() {
+                    key.extend(&[object::ANY_LITERAL]);
+                    bytes = key.len();
+                }
+                Some(OuterScan::Objects(scan((key, bytes))))
             }
             (None, None, None, Some(graph)) => {
-                outer = Some(OuterScan::Subjects(keys(tree::GS, &[graph])));
+                Some(OuterScan::Subjects(scan(build_prefix(tree::GS, &[graph], None))))
             }
-            (None, None, None, None) => inner = Some(QuadKeys::Spog(keys(tree::SPOG, &[]))),
-        }
-        Self { blocks, sought, outer, inner }
+            (None, None, None, None) => {
+                list = Some(build_prefix(tree::SPOG, &[], None));
+                None
+            }
+        };
+        let is_in_list = list.is_some();
+        let list = list.unwrap_or_else(|| build_prefix(tree::SPOG, &[], None));
+        Some(Self { outer: outer.map(Box::new), inner: scan(list), is_in_list, sought })
     }
 
-    /// Moves to the next quad. Returns false at the end.
-    pub(crate) fn advance(&mut self) -> Result<bool, Error> {
-        loop {
-            if let Some(inner) = &mut self.inner {
-                if inner.keys().advance()? {
-                    if self.is_match()? {
-                        return Ok(true);
-                    }
-                    continue;
-                }
-                self.inner = None;
+    /// Returns the next quad; `None` at the end.
+    pub(crate) fn next_quad(&mut self) -> Result<Option<CodedQuad>, Error> {
+        while self.advance()? {
+            let row = self.row()?;
+            if self.sought.matches(&row) {
+                return row.to_quad().map(Some);
             }
-            if !self.advance_outer()? {
+        }
+        Ok(None)
+    }
+
+    /// Moves to the next quad of the ranges of the pattern, which may not match it. Returns false at the end.
+    pub(super) fn advance(&mut self) -> Result<bool, Error> {
+        loop {
+            if self.is_in_list {
+                if self.inner.advance()? {
+                    return Ok(true);
+                }
+                self.is_in_list = false;
+            }
+            let Some(outer) = self.outer.as_deref_mut() else { return Ok(false) };
+            let (OuterScan::Predicates(keys)
+            | OuterScan::Subjects(keys)
+            | OuterScan::Objects(keys)) = outer;
+            if !keys.advance()? {
                 return Ok(false);
             }
-            if self.inner.is_none() && self.is_match()? {
+            if !self.find_list()? {
                 return Ok(true);
             }
         }
     }
 
-    /// Moves to the next list of quads, or to the next quad with a named object. Returns false at the end.
-    fn advance_outer(&mut self) -> Result<bool, Error> {
-        let blocks = self.blocks;
-        let keys = |tree: u8, parts: &[&[u8]]| KeyScan::new(blocks, build_key(tree, parts));
-        match &mut self.outer {
-            None => return Ok(false),
-            Some(OuterScan::Predicates(predicates)) => {
-                if !predicates.advance()? {
-                    return Ok(false);
-                }
-                let (predicate, sought) = (predicates.rest(), &self.sought);
-                let object = sought.object.as_ref().map_or(&[][..], |code| &code.0);
-                self.inner = Some(match &sought.subject {
-                    Some(subject) => {
-                        QuadKeys::Spog(keys(tree::SPOG, &[subject, predicate, object]))
+    /// Returns the current quad. There is one after [`Self::advance`] returned true.
+    pub(super) fn row(&self) -> Result<Row<'_>, Error> {
+        let key = match self.outer.as_deref() {
+            Some(OuterScan::Objects(objects)) if !self.is_in_list => objects.key(),
+            _ => self.inner.key(),
+        };
+        Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
+    }
+
+    /// Moves to the list of the current outer key. Returns false if that key is a quad.
+    fn find_list(&mut self) -> Result<bool, Error> {
+        let Some(outer) = self.outer.as_deref() else { return Ok(false) };
+        let object = self.sought.object.as_ref();
+        let list = match outer {
+            OuterScan::Predicates(predicates) => {
+                match (predicates.read_number()?, self.sought.subject) {
+                    (predicate, Some(subject)) => {
+                        build_prefix(tree::SPOG, &[subject, predicate], object)
                     }
-                    None => QuadKeys::Posg(keys(tree::POSG, &[predicate, object])),
-                });
+                    (predicate, None) => build_prefix(tree::POSG, &[predicate], object),
+                }
             }
-            Some(OuterScan::Subjects(subjects)) => {
-                if !subjects.advance()? {
+            OuterScan::Subjects(subjects) => {
+                build_prefix(tree::SPOG, &[subjects.read_number()?], None)
+            }
+            OuterScan::Objects(objects) => {
+                let Some((predicate, subject)) = read_literal_mark(objects.key())? else {
                     return Ok(false);
-                }
-                self.inner = Some(QuadKeys::Spog(keys(tree::SPOG, &[subjects.rest()])));
+                };
+                let (mut key, bytes) = build_prefix(tree::SPOG, &[subject, predicate], None);
+                key.extend(&[object::NAMED + 1]);
+                (key, bytes)
             }
-            Some(OuterScan::Objects(objects)) => {
-                if !objects.advance()? {
-                    return Ok(false);
-                }
-                let damaged = || damaged_entry("a quad", &objects.key);
-                let mut input = Input::new(objects.key.get(1..).ok_or_else(damaged)?);
-                let predicate = key::read_number_bytes(&mut input).ok_or_else(damaged)?;
-                if input.read_byte() != Some(object::NAMED) {
-                    let subject = key::read_number_bytes(&mut input).ok_or_else(damaged)?;
-                    let mut literals = keys(tree::SPOG, &[subject, predicate]);
-                    literals.from.push(object::NAMED + 1);
-                    self.inner = Some(QuadKeys::Spog(literals));
-                }
-            }
-        }
+        };
+        self.inner.seek(list);
+        self.is_in_list = true;
         Ok(true)
     }
+}
 
-    fn is_match(&self) -> Result<bool, Error> {
-        Ok(self.sought.matches_row(self.row()?))
+/// Returns predicate and subject of a key that stands for literals; `None` for a quad with a named object.
+fn read_literal_mark(key: &[u8]) -> Result<Option<(u64, u64)>, Error> {
+    let damaged = || damaged_entry("a quad", key);
+    let mut input = Input::new(key.get(1..).ok_or_else(damaged)?);
+    let predicate = input.read_number().ok_or_else(damaged)?;
+    if input.read_byte() == Some(object::NAMED) {
+        return Ok(None);
     }
-
-    /// Returns the current quad. There is one after [`Self::advance`] returned true.
-    pub(crate) fn row(&self) -> Result<Row<'_>, Error> {
-        let row = match (&self.inner, &self.outer) {
-            (Some(inner), _) => inner.row(),
-            (None, Some(OuterScan::Objects(objects))) => Row::from_posg(&objects.key),
-            (None, _) => None,
-        };
-        row.ok_or_else(|| damaged_entry("a quad", &[]))
-    }
+    Ok(Some((predicate, input.read_number().ok_or_else(damaged)?)))
 }

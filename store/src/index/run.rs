@@ -143,7 +143,7 @@ impl Run {
             .read_exact_at(&mut bytes, position.offset)
             .map_err(|cause| unreadable_run(&self.path, &cause))?;
         let block = if crc32c::crc32c(&bytes) == position.crc {
-            unpacker.unpack_block(&bytes, |bytes| Block::decode(RUN_BLOCK_SHAPE, bytes))
+            unpacker.unpack_block(&bytes).and_then(|bytes| Block::decode(RUN_BLOCK_SHAPE, bytes))
         } else {
             None
         };

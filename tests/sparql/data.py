@@ -22,6 +22,7 @@ PREDICATES = {
     "ex:dec": "dec",
     "ex:dbl": "dbl",
     "ex:date": "date",
+    "ex:day": "day",
     "ex:label": "str",
     "ex:name": "name",
     "ex:any": "any",
@@ -39,6 +40,7 @@ VALUES = {
         literal("1999-01-01T00:00:00-08:00", XSD + "dateTime"),
         literal("2024-06-15T08:00:00Z", XSD + "dateTime"),
     ],
+    "day": [literal(v, XSD + "date") for v in "2024-02-29 2023-12-31 1999-01-01 2024-03-01".split()],
     "str": [
         literal("alpha"),
         literal("Beta gamma"),

@@ -173,9 +173,7 @@ def make_queries():
         ),
         Hostile(
             "VALUES of 100,000",
-            "SELECT (COUNT(*) AS ?n) { ?a v:number ?c VALUES (?c ?d) { "
-            + " ".join(f"({n} UNDEF)" for n in range(100_000))
-            + " } }",
+            "SELECT (COUNT(*) AS ?n) { ?a v:number ?c VALUES ?c { " + " ".join(map(str, range(100_000))) + " } }",
         ),
         Hostile(
             "VALUES that join themselves",

@@ -11,21 +11,23 @@ from data import CLASSES, GRAPHS, NODES, PREDICATES, PREFIXES, get_values
 from terms import to_ntriples
 
 PROLOGUE = "".join(f"PREFIX {name}: <{value}>\n" for name, value in PREFIXES.items())
-SORTABLE = {"iri", "class", "int", "name"}
+SORTABLE = {"iri", "class", "int", "name", "day"}
 NUMBERS = ["int", "dec", "dbl"]
 # Where an expression of the first kind is wanted, a variable of these kinds will do.
 ACCEPTS = {
     "num": NUMBERS,
     "str": ["str", "name"],
     "date": ["date"],
+    "day": ["day"],
     "iri": ["iri", "class"],
-    "any": ["any", "str", "iri", "int", "dec", "date", "name"],
+    "any": ["any", "str", "iri", "int", "dec", "date", "day", "name"],
 }
 # Expressions by kind. {kind} is replaced by an expression of that kind.
 EXPRESSIONS = {
     "bool": """{num} = {num}|{num} < {num}|{num} > {num}|{num} <= {num}|{num} >= {num}|{num} != {num}
         {str} = {str}|{str} != {str}|{str} < {str}|{str} >= {str}|{iri} = {iri}|{iri} != {iri}|{any} = {any}|{any} != {any}
-        {date} < {date}|{date} >= {date}|{date} = {date}|({bool}) && ({bool})|({bool}) || ({bool})|! ({bool})
+        {day} < {day}|{day} >= {day}|{day} = {day}|{day} != {day}|{date} < {date}|{date} >= {date}|{date} = {date}
+        ({bool}) && ({bool})|({bool}) || ({bool})|! ({bool})
         BOUND({var})|isIRI({any})|isURI({any})|isBLANK({any})|isLITERAL({any})|isNUMERIC({any})|sameTerm({any}, {any})
         CONTAINS({str}, {str})|STRSTARTS({str}, {str})|STRENDS({str}, {str})|langMatches(LANG({str}), "*")
         langMatches(LANG({str}), "de")|LANG({any}) = "de"|DATATYPE({any}) = xsd:integer|{num} IN ({num}, {num}, 1)
@@ -44,6 +46,7 @@ EXPRESSIONS = {
         SHA512(STR({any}))|STRLANG(STR({any}), "en")|IF({bool}, {str}, {str})|COALESCE({str}, "none")|xsd:string({any})
         TZ({date})|STRDT(STR({str}), xsd:string)""",
     "date": """xsd:dateTime(STR({date}))|COALESCE({date}, "2024-01-01T00:00:00Z"^^xsd:dateTime)""",
+    "day": """COALESCE({day}, "2024-01-01"^^xsd:date)|IF({bool}, {day}, {day})""",
     "iri": """IRI(STR({iri}))|URI(CONCAT("http://example.com/", ENCODE_FOR_URI({str})))|DATATYPE({any})
         COALESCE({iri}, ex:none)|IF({bool}, {iri}, {iri})""",
     "any": """{iri}|{num}|{str}|{date}|{bool}|STRDT(STR({any}), xsd:integer)|STRDT("x", ex:unit)|TIMEZONE({date})
@@ -484,7 +487,7 @@ class Grammar:
                 None: lambda: "",
                 "key": lambda: self.random.choice(keys),
                 "plain": lambda: self.random.choice(scope.of(SORTABLE) or ["1"]),
-                "string": lambda: f"STR({self.expression('any', scope, 0)})",
+                "string": lambda: self.random.choice(("STR({})", "{}")).format(self.expression("any", scope, 0)),
                 "num": lambda: (
                     self.random.choice(scope.of(["int", "dec"]) or ["1", "STRLEN(STR(?v1))", "?none"])
                     if self.chance(0.7)

@@ -47,7 +47,8 @@ class Model:
             return None
         if describe_difference(*answers):
             return None
-        return [dict(zip(answers[0].variables, row)) for row in answers[0].rows]
+        # rdflib's terms, because those of pyoxigraph are in canonical form.
+        return [dict(zip(answers[1].variables, row)) for row in answers[1].rows]
 
     def apply(self, template, solution, graph):
         """Returns the quads of a template: the triples and quads that a solution makes complete and legal."""

@@ -5,6 +5,7 @@
 use crate::budget::{Budget, abort};
 use crate::delta::CodedDelta;
 use crate::graphs::Graphs;
+use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, NamedNodeRef, Term};
 use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
 use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
@@ -60,8 +61,21 @@ enum NumberType {
 impl<'s> Dataset<'s> {
     /// Creates a dataset of all graphs.
     pub(crate) fn new(codes: CodeReader<'s>, budget: &'s Budget) -> Self {
-        let (graphs, computed) = (Graphs::default(), RefCell::default());
-        Self { codes, budget, graphs, delta: None, computed, returned: RefCell::default() }
+        let number_types = [
+            (xsd::INTEGER, NumberType::Integer),
+            (xsd::DECIMAL, NumberType::Decimal),
+            (xsd::DOUBLE, NumberType::Double),
+        ];
+        Self {
+            returned: RefCell::default(),
+            codes,
+            budget,
+            graphs: Graphs::default(),
+            delta: None,
+            computed: RefCell::default(),
+            number_types: number_types
+                .map(|(iri, number)| (unwrap(codes.find_code(iri.into())), number)),
+        }
     }
 
     /// Restricts the graphs that patterns read.
@@ -128,7 +142,20 @@ impl<'s> Dataset<'s> {
 
     /// Returns the value of an internal form.
     pub(crate) fn decode_expression(&self, term: &InternalTerm) -> ExpressionTerm {
-        self.decode(term).into()
+        self.decode_number(term).unwrap_or_else(|| self.decode(term).into())
+    }
+
+    /// Returns the value of a number of the most frequent types, without its term.
+    fn decode_number(&self, term: &InternalTerm) -> Option<ExpressionTerm> {
+        let InternalTerm::Stored(code) = term else { return None };
+        let (datatype, value) = code.typed_literal()?;
+        self.budget.check();
+        let known = self.number_types.iter().find(|(known, _)| known.as_ref() == Some(&datatype));
+        match known?.1 {
+            NumberType::Integer => value.parse().ok().map(ExpressionTerm::IntegerLiteral),
+            NumberType::Decimal => value.parse().ok().map(ExpressionTerm::DecimalLiteral),
+            NumberType::Double => value.parse().ok().map(ExpressionTerm::DoubleLiteral),
+        }
     }
 
     /// Returns the quads of the store and of the delta that match a pattern.
@@ -233,8 +260,7 @@ impl Iterator for Quads<'_> {
                     _ => continue,
                 },
                 GraphFilter::Default(seen) => {
-                    let graph = graph_name.as_ref().unwrap_or(&InternalTerm::DEFAULT_GRAPH);
-                    if !self.dataset.graphs.is_default(graph) {
+                    if !self.dataset.graphs.is_default(graph_name.as_ref()) {
                         continue;
                     }
                     if !seen.add([subject.clone(), predicate.clone(), object.clone()]) {

@@ -17,8 +17,12 @@ impl Graphs {
             && self.named.as_ref().is_none_or(|named| named.contains(graph))
     }
 
-    /// Returns whether a graph is part of the default graph.
-    pub(crate) fn is_default(&self, graph: &InternalTerm) -> bool {
-        self.default.as_ref().is_none_or(|default| default.contains(graph))
+    /// Returns whether a graph is part of the default graph. `None` is the unnamed graph.
+    pub(crate) fn is_default(&self, graph: Option<&InternalTerm>) -> bool {
+        let Some(default) = &self.default else { return true };
+        match graph {
+            Some(graph) => default.contains(graph),
+            None => default.contains(&InternalTerm::DEFAULT_GRAPH),
+        }
     }
 }

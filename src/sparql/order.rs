@@ -4,7 +4,7 @@
 //! that the LIMIT can return, decodes each key once, and decodes the other terms only of the rows that it returns. An
 //! ORDER BY in a subquery, or with DISTINCT, is left to the evaluator.
 use crate::dataset::{Dataset, InternalTerm};
-use oxrdf::Variable;
+use oxrdf::{NamedNode, Term, Variable};
 use oxsdatatypes::{DateTime, Decimal, Double, TimezoneOffset};
 use spareval::{ExpressionTerm, QueryEvaluationError, QuerySolutionIter};
 use spargebra::algebra::{Expression, GraphPattern, OrderExpression};
@@ -150,6 +150,7 @@ enum Value {
     Boolean(bool),
     Number(Number),
     DateTime(Instant),
+    Date(Instant),
     String(String),
     /// The language comes first.
     LanguageString(String, String),
@@ -173,13 +174,23 @@ impl Value {
             }
             Some(ExpressionTerm::DoubleLiteral(value)) => Self::Number(Number::inexact(value)),
             Some(ExpressionTerm::DateTimeLiteral(value)) => Self::DateTime(Instant::new(value)),
+            Some(ExpressionTerm::DateLiteral(value))
+                if let Ok(midnight) = DateTime::try_from(value) =>
+            {
+                Self::Date(Instant::new(midnight))
+            }
             Some(ExpressionTerm::StringLiteral(value)) => Self::String(value),
             Some(ExpressionTerm::LangStringLiteral { value, language }) => {
                 Self::LanguageString(language, value)
             }
-            Some(ExpressionTerm::OtherTypedLiteral { value, datatype }) => {
-                Self::Other(datatype.into_string(), value)
-            }
+            Some(other) => match Term::from(other) {
+                Term::Literal(literal) => {
+                    let (value, datatype, _) = literal.destruct();
+                    Self::Other(datatype.map(NamedNode::into_string).unwrap_or_default(), value)
+                }
+                Term::NamedNode(node) => Self::NamedNode(node.into_string()),
+                Term::BlankNode(node) => Self::BlankNode(node.into_string()),
+            },
         }
     }
 }

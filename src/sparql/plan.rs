@@ -6,13 +6,19 @@
 //! - **Checks of the limits.** What multiplies rows without reading the store is followed by a pattern that
 //!   [`Dataset`] recognizes and that matches once, so each row is a check.
 //! - **Functions** without a bound are replaced ([`crate::functions`]).
+use crate::budget::abort;
 use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::functions::find_replacement;
 use oxrdf::{Term, Variable};
-use spargebra::algebra::{AggregateExpression, Expression, GraphPattern, OrderExpression};
+use penstock_base::error::{ErrorClass, GatewayError};
+use spargebra::algebra::{
+    AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, OrderExpression,
+};
 use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
 use std::collections::HashSet;
 
+/// The maximum number of parts of one join. Each is one more level of the evaluation.
+const MAX_JOINED_PARTS: usize = 500;
 /// Estimated rows of a part whose size is not known.
 const UNKNOWN_ROWS: f64 = 1_000.0;
 /// Estimated rows of a path for each row that binds one of its ends.
@@ -168,7 +174,11 @@ impl Planner<'_, '_> {
     ) -> AggregateExpression {
         match aggregate {
             AggregateExpression::FunctionCall { name, expr, distinct } => {
-                let expr = self.rewrite_expression(expr, scope);
+                let mut expr = self.rewrite_expression(expr, scope);
+                if matches!(name, AggregateFunction::GroupConcat { .. }) {
+                    // The evaluator concatenates strings only, and ignores groups with another term.
+                    expr = Expression::FunctionCall(Function::Str, vec![expr]);
+                }
                 AggregateExpression::FunctionCall { name, expr, distinct }
             }
             AggregateExpression::CountSolutions { .. } => aggregate,
@@ -224,6 +234,14 @@ impl Planner<'_, '_> {
             }
             // Within GRAPH, a pattern without triples matches each graph once.
             GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph => {
+                if parts.len() + patterns.len() > MAX_JOINED_PARTS {
+                    abort(GatewayError::new(
+                        ErrorClass::Malformed,
+                        format!(
+                            "the SPARQL request joins more than {MAX_JOINED_PARTS} triple patterns; use VALUES or split the request"
+                        ),
+                    ));
+                }
                 parts.extend(patterns.into_iter().map(|triple| self.to_part(triple)));
             }
             path @ GraphPattern::Path { .. } => {

@@ -195,6 +195,16 @@ fn joins_filters_aggregates_and_paths_have_the_expected_answers() {
     );
     assert_eq!(rows("SELECT ?x { VALUES ?x { 1 2 } VALUES ?x { 2 3 } }"), ["2"]);
     assert_eq!(
+        rows("SELECT (GROUP_CONCAT(?x) AS ?all) { VALUES ?x { 1 2.5 <a:b> } }"),
+        ["1 2.5 a:b"]
+    );
+    assert_eq!(
+        rows(
+            "SELECT ?x { VALUES ?x { '2020-01-02'^^xsd:date '2019-12-31'^^xsd:date } FILTER(?x < '2020-01-01'^^xsd:date) }"
+        ),
+        ["2019-12-31"]
+    );
+    assert_eq!(
         rows("SELECT (REPLACE('abcb', 'b(.?)', '[$1]') AS ?x) (CONCAT('a'@en, 'b'@en) AS ?y) {}"),
         ["a[c][],ab"]
     );
@@ -321,12 +331,19 @@ fn a_request_that_is_nested_too_deeply_is_refused() {
         assert_eq!(error.class, ErrorClass::Malformed, "{error}");
         assert!(error.findings.len() == 1, "{error}");
     }
+    for text in [
+        format!("SELECT * {{ ?a <a:p> ({}) }}", "1 ".repeat(1_000)),
+        format!("SELECT * {{ {} }}", "?a <a:p> 1 . ".repeat(1_000)),
+    ] {
+        let error = store.query(&text).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Malformed, "{error}");
+    }
     let many = (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
     assert_eq!(
         store.rows(&format!("SELECT ?x {{ VALUES ?x {{ 5 }} FILTER(?x IN ({many})) }}")),
         ["5"]
     );
-    let patterns: Vec<_> = (0..900).map(|n| format!("?a{n} <a:p> ?a{}", n + 1)).collect();
+    let patterns: Vec<_> = (0..450).map(|n| format!("?a{n} <a:p> ?a{}", n + 1)).collect();
     let patterns = patterns.join(" . ");
     assert_eq!(store.rows(&format!("SELECT * {{ {patterns} }}")), [""; 0]);
 }

@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 const MAX_RUNNING: usize = 2;
 /// The maximum number of requests that wait.
 const MAX_WAITING: usize = 8;
-/// The maximum number of requests of one account that run or wait.
-const MAX_PER_ACCOUNT: usize = 2;
+/// The maximum number of requests of one account that wait while another one of it runs.
+const MAX_WAITING_PER_ACCOUNT: usize = 2;
 
 /// The permits. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -45,13 +45,11 @@ impl SparqlPermits {
         let woken = {
             let mut queue = self.lock();
             queue.drop_gone();
-            if queue.count_of(account) >= MAX_PER_ACCOUNT {
-                return Err(busy_error(
-                    "this account has a SPARQL request that runs and one that waits already",
-                ));
-            }
             if queue.may_run(account) {
                 return Ok(self.start(&mut queue, account.to_owned()));
+            }
+            if queue.count_waiting(account) >= MAX_WAITING_PER_ACCOUNT {
+                return Err(busy_error("two SPARQL requests of this account wait already"));
             }
             if queue.waiting.len() >= MAX_WAITING {
                 return Err(busy_error("two SPARQL requests run and eight wait already"));
@@ -99,9 +97,8 @@ impl Queue {
         self.waiting.retain(|waiter| !waiter.wake.is_closed());
     }
 
-    fn count_of(&self, account: &str) -> usize {
-        let running = self.running.iter().filter(|running| *running == account).count();
-        running + self.waiting.iter().filter(|waiter| waiter.account == account).count()
+    fn count_waiting(&self, account: &str) -> usize {
+        self.waiting.iter().filter(|waiter| waiter.account == account).count()
     }
 
     fn may_run(&self, account: &str) -> bool {
@@ -141,8 +138,9 @@ mod tests {
         let permits = SparqlPermits::default();
         let first = permits.acquire("a").await.unwrap();
         let own_second = wait(&permits, "a");
+        let own_third = wait(&permits, "a");
         settle().await;
-        assert!(permits.acquire("a").await.is_err(), "one runs and one waits");
+        assert!(permits.acquire("a").await.is_err(), "one runs and two wait");
         let second = permits.acquire("b").await.unwrap();
         let third = wait(&permits, "c");
         settle().await;
@@ -154,6 +152,7 @@ mod tests {
         assert!(!own_second.is_finished());
         drop(first);
         drop(own_second.await.unwrap());
+        drop(own_third.await.unwrap());
         drop(third);
         assert!(permits.lock().running.is_empty());
     }

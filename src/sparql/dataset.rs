@@ -5,9 +5,9 @@
 use crate::budget::{Budget, abort};
 use crate::delta::CodedDelta;
 use crate::graphs::Graphs;
-use oxrdf::{NamedNodeRef, Term};
+use oxrdf::{BlankNode, NamedNodeRef, Term};
 use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
-use spareval::{ExpressionTerm, InternalQuad, QueryableDataset};
+use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -39,6 +39,8 @@ struct Computed {
 
 /// A state of the store and the graphs that a request reads.
 pub(crate) struct Dataset<'s> {
+    /// The terms of a row that the evaluator returns undecoded, see [`Self::return_codes`].
+    returned: RefCell<Option<Vec<InternalTerm>>>,
     codes: CodeReader<'s>,
     budget: &'s Budget,
     graphs: Graphs,
@@ -51,7 +53,7 @@ impl<'s> Dataset<'s> {
     /// Creates a dataset of all graphs.
     pub(crate) fn new(codes: CodeReader<'s>, budget: &'s Budget) -> Self {
         let (graphs, computed) = (Graphs::default(), RefCell::default());
-        Self { codes, budget, graphs, delta: None, computed }
+        Self { codes, budget, graphs, delta: None, computed, returned: RefCell::default() }
     }
 
     /// Restricts the graphs that patterns read.
@@ -62,6 +64,23 @@ impl<'s> Dataset<'s> {
     /// Adds changes that are not in the store.
     pub(crate) fn set_delta(&mut self, delta: CodedDelta) {
         self.delta = Some(delta);
+    }
+
+    /// Makes the evaluator return rows with placeholders, for [`Self::take_codes`].
+    pub(crate) fn return_codes(&self) {
+        self.returned.replace(Some(Vec::new()));
+    }
+
+    /// Makes the evaluator return terms again.
+    pub(crate) fn return_terms(&self) {
+        self.returned.replace(None);
+    }
+
+    /// Returns the terms of a row in place of its placeholders. It must be the row that was returned last.
+    pub(crate) fn take_codes(&self, row: &QuerySolution) -> Vec<Option<InternalTerm>> {
+        let mut returned = self.returned.borrow_mut();
+        let mut terms = returned.iter_mut().flat_map(|terms| terms.drain(..));
+        row.values().iter().map(|value| value.as_ref().and_then(|_| terms.next())).collect()
     }
 
     /// Returns the internal form of a term.
@@ -97,6 +116,11 @@ impl<'s> Dataset<'s> {
             }
             InternalTerm::Check => CHECK.into_owned().into(),
         }
+    }
+
+    /// Returns the value of an internal form.
+    pub(crate) fn decode_expression(&self, term: &InternalTerm) -> ExpressionTerm {
+        self.decode(term).into()
     }
 
     /// Returns the quads of the store and of the delta that match a pattern.
@@ -290,6 +314,11 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
     }
 
     fn externalize_term(&self, term: InternalTerm) -> Result<Term, Infallible> {
+        if let Some(returned) = self.returned.borrow_mut().as_mut() {
+            self.budget.check();
+            returned.push(term);
+            return Ok(BlankNode::new_from_unique_id(0).into());
+        }
         Ok(self.decode(&term))
     }
 
@@ -297,7 +326,7 @@ impl<'s> QueryableDataset<'s> for &'s Dataset<'s> {
         &self,
         term: InternalTerm,
     ) -> Result<ExpressionTerm, Infallible> {
-        Ok(self.decode(&term).into())
+        Ok(self.decode_expression(&term))
     }
 }
 

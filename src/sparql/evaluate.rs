@@ -3,6 +3,7 @@ use crate::budget::{Budget, Limits, catch};
 use crate::dataset::{Dataset, InternalTerm};
 use crate::functions::add_functions;
 use crate::graphs::Graphs;
+use crate::order::Order;
 use crate::plan::plan;
 use crate::request::Query;
 use crate::service::{ServiceClient, Services};
@@ -47,8 +48,12 @@ pub fn evaluate(
     let budget = Arc::new(Budget::new(limits, deadline));
     catch(|| {
         let mut dataset = Dataset::new(snapshot.codes(), &budget);
-        dataset.set_graphs(to_graphs(&dataset, query.0.dataset()));
-        let mut planned = query.0.clone();
+        dataset.set_graphs(to_graphs(&dataset, query.parsed.dataset()));
+        let mut planned = query.parsed.clone();
+        let order = match &mut planned {
+            spargebra::Query::Select { pattern, .. } if !query.uses_service => Order::take(pattern),
+            _ => None,
+        };
         match &mut planned {
             spargebra::Query::Select { pattern, .. }
             | spargebra::Query::Ask { pattern, .. }
@@ -62,9 +67,19 @@ pub fn evaluate(
         let evaluator = evaluator(&budget).with_default_service_handler(services);
         let mut prepared = evaluator.prepare(&planned);
         *prepared.dataset_mut() = own_graphs();
+        if order.is_some() {
+            dataset.return_codes();
+        }
         let results = prepared.execute(&dataset).map_err(|error| to_error(&error))?;
-        let mut output = BudgetedOutput { output, budget: &budget };
-        write_results(results, format, &mut output, &budget)
+        let output = BudgetedOutput { output, budget: &budget };
+        let results = match (results, order) {
+            (QueryResults::Solutions(rows), Some(order)) => {
+                let sorted = order.sort(rows, &dataset).map_err(|error| to_error(&error))?;
+                QueryResults::Solutions(sorted)
+            }
+            (results, _) => results,
+        };
+        write_results(results, format, output, &budget)
     })
 }
 
@@ -113,7 +128,7 @@ impl Write for BudgetedOutput<'_> {
 fn write_results(
     results: QueryResults<'_>,
     format: ResultFormat,
-    output: &mut BudgetedOutput<'_>,
+    output: BudgetedOutput<'_>,
     budget: &Budget,
 ) -> Result<u64, GatewayError> {
     match (results, format) {

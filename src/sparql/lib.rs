@@ -12,6 +12,7 @@ mod delta;
 mod evaluate;
 mod functions;
 mod graphs;
+mod order;
 mod plan;
 mod request;
 mod service;

@@ -42,7 +42,11 @@ pub enum QueryForm {
 
 /// A parsed query.
 #[derive(Debug, Clone)]
-pub struct Query(pub(crate) spargebra::Query);
+pub struct Query {
+    pub(crate) parsed: spargebra::Query,
+    /// Whether the text has SERVICE.
+    pub(crate) uses_service: bool,
+}
 
 impl Query {
     /// Parses a query (SPARQL 1.1 Query). The well-known prefixes need no declaration. Call it within
@@ -64,12 +68,12 @@ impl Query {
                 | spargebra::Query::Describe { dataset: of_text, .. } => *of_text = Some(dataset),
             }
         }
-        Ok(Self(query))
+        Ok(Self { parsed: query, uses_service: has_service(text) })
     }
 
     /// Returns the form.
     pub fn form(&self) -> QueryForm {
-        match &self.0 {
+        match &self.parsed {
             spargebra::Query::Select { .. } => QueryForm::Select,
             spargebra::Query::Ask { .. } => QueryForm::Ask,
             spargebra::Query::Construct { .. } => QueryForm::Construct,
@@ -110,6 +114,10 @@ fn order_columns(text: &str, pattern: &mut GraphPattern) {
             _ => return,
         }
     }
+}
+
+fn has_service(text: &str) -> bool {
+    Tokens::new(text).any(|(_, token)| is_word(token, "SERVICE"))
 }
 
 fn is_word(token: Token<'_>, sought: &str) -> bool {
@@ -240,7 +248,7 @@ fn refuse_remote_data(text: &str, operations: &[Operation]) -> Result<(), Gatewa
         |operation: &Operation| matches!(operation.kind, GraphUpdateOperation::Load { .. });
     let refused = if operations.iter().any(is_load) {
         "LOAD"
-    } else if Tokens::new(text).any(|(_, token)| is_word(token, "SERVICE")) {
+    } else if has_service(text) {
         "SERVICE"
     } else {
         return Ok(());

@@ -26,8 +26,8 @@ use penstock_model::change_feed;
 use penstock_model::ingest::{self, QuadCounts, Record, UpdateToRecord};
 use penstock_model::rdf::{self, Format, GraphWrite, WrittenGraph};
 use penstock_sparql::{
-    DatasetParameters, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update, evaluate,
-    spawn_query_thread,
+    DatasetParameters, Deadline, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update,
+    evaluate, spawn_query_thread,
 };
 use penstock_store::{ReadStore, Transaction};
 use permits::SparqlPermits;
@@ -139,7 +139,7 @@ pub fn no_answer_error() -> GatewayError {
 pub fn run_query(
     gateway: &Gateway,
     query: &Query,
-    deadline: Instant,
+    deadline: Deadline,
     format: ResultFormat,
     output: &mut dyn io::Write,
 ) -> Result<u64, GatewayError> {
@@ -164,8 +164,8 @@ fn limits_of(gateway: &Gateway) -> Limits {
 }
 
 /// Returns when a query that starts now must end.
-pub fn query_deadline(gateway: &Gateway) -> Instant {
-    Instant::now() + gateway.settings.limits.sparql.time
+pub fn query_deadline(gateway: &Gateway) -> Deadline {
+    (Instant::now() + gateway.settings.limits.sparql.time).into()
 }
 
 /// Parses a query that uses the prefixes of the mappings.
@@ -264,7 +264,7 @@ pub fn run_update(
         UpdateLimits { quads: gateway.settings.limits.sparql.update, query: limits_of(gateway) };
     let committed = commit_change(gateway, request, "an update", |transaction| {
         // Waiting for other writers does not count.
-        let deadline = query_deadline(gateway);
+        let deadline = query_deadline(gateway).at();
         let changes = apply_update(update, transaction, limits, deadline, skolemize)?;
         Ok(((), QuadCounts { inserted: changes.inserted, removed: changes.removed }))
     });

@@ -7,6 +7,7 @@ use crate::server::{Server, connect, definition, escaped};
 use penstock_auth::accounts::{self, AccountEdit};
 use penstock_auth::keys;
 use penstock_auth::password::Hash;
+use penstock_auth::sessions::Sessions;
 use penstock_auth::{Account, Authorized, Role};
 use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 const UPDATES: &str = "--service.sparql.update=true";
 const QUERY_TYPE: (&str, &str) = ("Content-Type", "application/sparql-query");
@@ -562,4 +563,25 @@ async fn the_examples_of_the_page_find_something_in_the_data_of_the_demo() {
         let text = ask(&server, query, accept).await.expect(200).text();
         assert!(text.lines().count() > 1, "{query}: {text}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_query_ends_when_its_client_disconnects() {
+    let server = start(&["--service.limits.sparql.time=1h"]).await;
+    let values: Vec<_> = (0..2000).map(|n| n.to_string()).collect();
+    let document = format!("<urn:many> <urn:value> {} .", values.join(", "));
+    server.send("POST", PUMPS, &[TURTLE], document).await.expect(204);
+    let key = format!("Bearer {}", server.key);
+    let address = server.address;
+    let slow = "ASK { ?a <urn:value> ?x . ?b <urn:value> ?y . ?c <urn:value> ?z FILTER (?x + ?y + ?z < 0) }";
+    let running = tokio::spawn(async move {
+        let headers = [("Authorization", key.as_str()), QUERY_TYPE];
+        connect(address, "POST", "/sparql", &headers, slow).await
+    });
+    let ask = || server.get("/sparql?query=ASK%7B%7D");
+    // Another query of the account waits for it once it runs.
+    while timeout(Duration::from_millis(300), ask()).await.is_ok() {}
+    running.abort();
+    let answered = timeout(Duration::from_mins(1), ask()).await.expect("the query continues");
+    answered.expect(200);
 }

@@ -32,6 +32,7 @@ use penstock_sparql::{
 use penstock_store::{ReadStore, Transaction};
 use permits::SparqlPermits;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +103,7 @@ where
     E: From<GatewayError> + Send + 'static,
 {
     let (sender, receiver) = oneshot::channel();
-    // If the client has disconnected, nobody waits for the result.
+    // The result of a request whose client has disconnected is not needed.
     start_query_thread(move || drop(sender.send(work())))?;
     receiver.await.unwrap_or_else(|_| Err(no_answer_error().into()))
 }
@@ -191,7 +192,11 @@ pub fn parse_with_mapping_prefixes(
 
 /// Returns these prefixes as declarations in SPARQL, one a line.
 pub fn prefix_lines(prefixes: &BTreeMap<String, String>) -> String {
-    prefixes.iter().map(|(prefix, iri)| format!("PREFIX {prefix}: <{iri}>\n")).collect()
+    prefixes.iter().fold(String::new(), |mut lines, (prefix, iri)| {
+        // Writing into a string cannot fail.
+        let _ = writeln!(lines, "PREFIX {prefix}: <{iri}>");
+        lines
+    })
 }
 
 /// Collects the prefixes of all mappings. Leaves out those that two mappings define differently, and names that SPARQL

@@ -175,7 +175,7 @@ async fn run_query(
     let gateway = gateway(depot)?;
     let permit = sparql::acquire_permit(&gateway, caller(depot)).await?;
     let deadline = sparql::query_deadline(&gateway);
-    stream_answer(WriteLimit::Until(deadline), move |writer| {
+    stream_answer(WriteLimit::Until(deadline.clone()), move |writer| {
         let _permit = permit;
         let query = parse(&gateway)?;
         let (media_type, format) = choose_format(query.form())?;

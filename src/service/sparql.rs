@@ -26,12 +26,13 @@ use penstock_model::change_feed;
 use penstock_model::ingest::{self, QuadCounts, Record, UpdateToRecord};
 use penstock_model::rdf::{self, Format, GraphWrite, WrittenGraph};
 use penstock_sparql::{
-    DatasetParameters, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update, evaluate,
-    spawn_query_thread,
+    DatasetParameters, Deadline, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update,
+    evaluate, spawn_query_thread,
 };
 use penstock_store::{ReadStore, Transaction};
 use permits::SparqlPermits;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +103,7 @@ where
     E: From<GatewayError> + Send + 'static,
 {
     let (sender, receiver) = oneshot::channel();
-    // If the client has disconnected, nobody waits for the result.
+    // The result of a request whose client has disconnected is not needed.
     start_query_thread(move || drop(sender.send(work())))?;
     receiver.await.unwrap_or_else(|_| Err(no_answer_error().into()))
 }
@@ -139,7 +140,7 @@ pub fn no_answer_error() -> GatewayError {
 pub fn run_query(
     gateway: &Gateway,
     query: &Query,
-    deadline: Instant,
+    deadline: Deadline,
     format: ResultFormat,
     output: &mut dyn io::Write,
 ) -> Result<u64, GatewayError> {
@@ -164,8 +165,8 @@ fn limits_of(gateway: &Gateway) -> Limits {
 }
 
 /// Returns when a query that starts now must end.
-pub fn query_deadline(gateway: &Gateway) -> Instant {
-    Instant::now() + gateway.settings.limits.sparql.time
+pub fn query_deadline(gateway: &Gateway) -> Deadline {
+    (Instant::now() + gateway.settings.limits.sparql.time).into()
 }
 
 /// Parses a query that uses the prefixes of the mappings.
@@ -191,9 +192,11 @@ pub fn parse_with_mapping_prefixes(
 
 /// Returns these prefixes as declarations in SPARQL, one a line.
 pub fn prefix_lines(prefixes: &BTreeMap<String, String>) -> String {
-    let lines: Vec<_> =
-        prefixes.iter().map(|(prefix, iri)| format!("PREFIX {prefix}: <{iri}>\n")).collect();
-    lines.concat()
+    prefixes.iter().fold(String::new(), |mut lines, (prefix, iri)| {
+        // Writing into a string cannot fail.
+        let _ = writeln!(lines, "PREFIX {prefix}: <{iri}>");
+        lines
+    })
 }
 
 /// Collects the prefixes of all mappings. Leaves out those that two mappings define differently, and names that SPARQL
@@ -266,7 +269,7 @@ pub fn run_update(
         UpdateLimits { quads: gateway.settings.limits.sparql.update, query: limits_of(gateway) };
     let committed = commit_change(gateway, request, "an update", |transaction| {
         // Waiting for other writers does not count.
-        let deadline = query_deadline(gateway);
+        let deadline = query_deadline(gateway).at();
         let changes = apply_update(update, transaction, limits, deadline, skolemize)?;
         Ok(((), QuadCounts { inserted: changes.inserted, removed: changes.removed }))
     });

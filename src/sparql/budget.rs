@@ -6,7 +6,8 @@
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::thread_bytes;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The number of checks between two readings of the clock.
@@ -23,11 +24,36 @@ pub struct Limits {
     pub rows: u64,
 }
 
+/// When a request must end: at a time, or as soon as it is cancelled. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Deadline {
+    at: Instant,
+    is_cancelled: Arc<AtomicBool>,
+}
+
+impl Deadline {
+    /// Returns the time.
+    pub fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// Ends the request soon, because its client has disconnected.
+    pub fn cancel(&self) {
+        self.is_cancelled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl From<Instant> for Deadline {
+    fn from(at: Instant) -> Self {
+        Self { at, is_cancelled: Arc::default() }
+    }
+}
+
 /// What is left of the limits of one request. It counts the memory of the thread that created it.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
-    deadline: Instant,
+    deadline: Deadline,
     /// [`thread_bytes`] at the beginning, plus the bytes of what other threads have taken over since.
     initial_bytes: AtomicI64,
     checks: AtomicU32,
@@ -38,7 +64,7 @@ struct Aborted(GatewayError);
 
 impl Budget {
     /// Begins to count.
-    pub(crate) fn new(limits: Limits, deadline: Instant) -> Self {
+    pub(crate) fn new(limits: Limits, deadline: Deadline) -> Self {
         let initial_bytes = AtomicI64::new(thread_bytes());
         Self { limits, deadline, initial_bytes, checks: AtomicU32::new(0) }
     }
@@ -55,9 +81,13 @@ impl Budget {
         }
     }
 
-    /// Aborts if there is no time left.
+    /// Aborts if there is no time left, or the request is cancelled.
     pub(crate) fn check_time(&self) {
-        if Instant::now() >= self.deadline {
+        if self.deadline.is_cancelled.load(Ordering::Relaxed) {
+            let class = ErrorClass::Unavailable(Duration::from_secs(1));
+            abort(GatewayError::new(class, "the client has disconnected"));
+        }
+        if Instant::now() >= self.deadline.at {
             let time = self.limits.time.as_secs_f64();
             abort(limit_error(format!(
                 "the request takes longer than service.limits.sparql.time ({time} s); select less, or add a LIMIT or a more selective pattern"

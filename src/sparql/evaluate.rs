@@ -1,5 +1,5 @@
 //! Runs a query and writes its results.
-use crate::budget::{Budget, Limits, catch};
+use crate::budget::{Budget, Deadline, Limits, catch};
 use crate::dataset::{Dataset, InternalTerm};
 use crate::functions::add_functions;
 use crate::graphs::Graphs;
@@ -16,7 +16,6 @@ use spareval::{QueryDatasetSpecification, QueryEvaluationError, QueryEvaluator, 
 use spargebra::algebra::QueryDataset;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The format of a query's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,11 +39,13 @@ pub fn evaluate(
     query: &Query,
     snapshot: &Snapshot,
     limits: Limits,
-    deadline: Instant,
+    deadline: impl Into<Deadline>,
     services: Arc<dyn ServiceClient>,
     format: ResultFormat,
     output: &mut dyn Write,
 ) -> Result<u64, GatewayError> {
+    let deadline = deadline.into();
+    let at = deadline.at();
     let budget = Arc::new(Budget::new(limits, deadline));
     catch(|| {
         let mut dataset = Dataset::new(snapshot.codes(), &budget);
@@ -63,7 +64,7 @@ pub fn evaluate(
                 *pattern = plan(unplanned, &dataset);
             }
         }
-        let services = Services { client: services, deadline };
+        let services = Services { client: services, deadline: at };
         let evaluator = evaluator(&budget).with_default_service_handler(services);
         let mut prepared = evaluator.prepare(&planned);
         *prepared.dataset_mut() = own_graphs();

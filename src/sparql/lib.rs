@@ -22,7 +22,7 @@ mod tests;
 mod thread;
 mod update;
 
-pub use budget::Limits;
+pub use budget::{Deadline, Limits};
 pub use evaluate::{ResultFormat, evaluate};
 pub use request::{DatasetParameters, Query, QueryForm, Update};
 pub use service::{NoServices, ServiceClient};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const LIMITS: Limits = Limits { time: Duration::from_secs(600), memory: 32 << 20, rows: 100_000 };
+const LIMITS: Limits = Limits { time: Duration::from_mins(10), memory: 32 << 20, rows: 100_000 };
 
 struct Fixture {
     store: Store,

@@ -52,7 +52,7 @@ pub fn apply_update(
     deadline: Instant,
     skolemize: Option<&NamedNode>,
 ) -> Result<Changes, GatewayError> {
-    let budget = Arc::new(Budget::new(limits.query, deadline));
+    let budget = Arc::new(Budget::new(limits.query, deadline.into()));
     catch(|| {
         let mut application = Application {
             transaction,

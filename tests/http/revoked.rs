@@ -7,6 +7,7 @@ use crate::server::{Server, connect, definition, escaped};
 use penstock_auth::accounts::{self, AccountEdit};
 use penstock_auth::keys;
 use penstock_auth::password::Hash;
+use penstock_auth::sessions::Sessions;
 use penstock_auth::{Account, Authorized, Role};
 use penstock_base::IfMatch;
 use penstock_base::commit::NoClient;
@@ -101,6 +102,7 @@ impl Fixture {
             &format!("{target}.endpoint=http://127.0.0.1:9"),
             &format!("{target}.access-key-id=key"),
             &format!("{target}.secret-access-key=secret"),
+            "--service.sparql.update=true",
         ])
         .await;
         let targets = json!([{"bucketName": "plant-exports"}, {"bucketName": "away"}]);
@@ -140,6 +142,7 @@ impl Fixture {
         let headers = vec![
             ("Cookie", format!("penstock_session={id}")),
             ("Sec-Fetch-Site", "same-origin".to_owned()),
+            ("X-CSRF-Token", Sessions::csrf_token(&id)),
         ];
         Shown { account, id, headers }
     }
@@ -263,6 +266,7 @@ impl Fixture {
             |method, route, path: String, body: &str| sample(method, route, &path, JSON, body);
         let page = |route, path: String, body: &str| sample("POST", route, &path, FORM, body);
         let reads = |sample: Sample| Sample { changes: false, ..sample };
+        let graph = "/sparql/graphs?graph=urn:g";
         let none = String::new;
         let pump = || "/api/v1/business-objects/Pump".to_owned();
         let push = || format!("{}/push", pump());
@@ -337,6 +341,17 @@ impl Fixture {
             api("POST", "/api/v1/api-keys", none(), key),
             api("DELETE", "/api/v1/api-keys/{id}", format!("/api/v1/api-keys/{}", keys[0]), ""),
             reads(api("POST", "/graphql", none(), graphql)),
+            reads(sample("POST", "/sparql", "", "application/sparql-query", "ASK {}")),
+            sample(
+                "POST",
+                "/sparql/update",
+                "",
+                "application/sparql-update",
+                "INSERT DATA { <urn:a> <urn:b> 1 }",
+            ),
+            sample("PUT", "/sparql/graphs", graph, "text/turtle", "<urn:a> <urn:b> 2 ."),
+            sample("POST", "/sparql/graphs", graph, "text/turtle", "<urn:a> <urn:b> 3 ."),
+            sample("DELETE", "/sparql/graphs", graph, "text/turtle", ""),
             page("/admin/profile", none(), &form(&[("givenName", "Eva")])),
             page("/admin/profile/password", none(), &own_passwords),
             page(

@@ -5,6 +5,7 @@ use futures_util::stream;
 use penstock_http::problem::Problem;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_service::sparql::{no_answer_error, start_query_thread};
+use penstock_sparql::Deadline;
 use salvo::http::ResBody;
 use std::io::{self, ErrorKind, Write};
 use std::thread;
@@ -20,12 +21,31 @@ const MAX_PENDING_PIECES: usize = 2;
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long a client may take.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) enum WriteLimit {
-    /// The whole answer must be taken by then.
-    Until(Instant),
+    /// The whole answer must be taken by then. It is cancelled when the client disconnects.
+    Until(Deadline),
     /// The client must take a piece within this time.
     PerPiece(Duration),
+}
+
+/// The beginning of an answer.
+enum Start {
+    /// The whole answer.
+    Whole(Vec<u8>),
+    /// The pieces of an answer, as they come.
+    Pieces(mpsc::Receiver<io::Result<Bytes>>),
+}
+
+/// Cancels what writes an answer when the client disconnects: it is dropped with the request or with the response.
+struct CancelOnDrop(WriteLimit);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let WriteLimit::Until(deadline) = &self.0 {
+            deadline.cancel();
+        }
+    }
 }
 
 /// What is written to a client.
@@ -35,7 +55,7 @@ pub(super) struct AnswerWriter {
     /// What is not sent yet.
     piece: Vec<u8>,
     /// Begins the response; `None` once it has begun.
-    start: Option<oneshot::Sender<ReplyResult>>,
+    start: Option<oneshot::Sender<Result<(&'static str, Start), Problem>>>,
     /// Sends pieces once the response has begun.
     pieces: Option<mpsc::Sender<io::Result<Bytes>>>,
 }
@@ -46,6 +66,7 @@ pub(super) async fn stream_answer(
     work: impl FnOnce(&mut AnswerWriter) -> Result<(), Problem> + Send + 'static,
 ) -> ReplyResult {
     let (start, started) = oneshot::channel();
+    let guard = CancelOnDrop(limit.clone());
     let mut writer = AnswerWriter {
         media_type: "application/octet-stream",
         limit,
@@ -57,7 +78,16 @@ pub(super) async fn stream_answer(
         let result = work(&mut writer);
         writer.finish(result);
     })?;
-    started.await.unwrap_or_else(|_| Err(no_answer_error().into()))
+    let started = started.await.unwrap_or_else(|_| Err(no_answer_error().into()))?;
+    Ok(match started {
+        (media_type, Start::Whole(bytes)) => Reply::bytes(media_type, bytes),
+        (media_type, Start::Pieces(receiver)) => {
+            let pieces = stream::unfold((receiver, guard), |(mut receiver, guard)| async {
+                receiver.recv().await.map(|piece| (piece, (receiver, guard)))
+            });
+            Reply::stream(media_type, ResBody::stream(pieces))
+        }
+    })
 }
 
 impl AnswerWriter {
@@ -80,11 +110,8 @@ impl AnswerWriter {
     fn send_piece(&mut self) -> io::Result<()> {
         if let Some(start) = self.start.take() {
             let (sender, receiver) = mpsc::channel(MAX_PENDING_PIECES);
-            let pieces = stream::unfold(receiver, |mut receiver| async {
-                receiver.recv().await.map(|piece| (piece, receiver))
-            });
-            let reply = Reply::stream(self.media_type, ResBody::stream(pieces));
-            start.send(Ok(reply)).map_err(|_| ErrorKind::BrokenPipe)?;
+            let begun = start.send(Ok((self.media_type, Start::Pieces(receiver))));
+            begun.map_err(|_| ErrorKind::BrokenPipe)?;
             self.pieces = Some(sender);
         }
         let piece = std::mem::take(&mut self.piece);
@@ -94,9 +121,9 @@ impl AnswerWriter {
     /// Waits until the client has taken enough of what was sent before, and sends this.
     fn send(&self, mut piece: io::Result<Bytes>) -> io::Result<()> {
         let Some(pieces) = &self.pieces else { return Err(ErrorKind::BrokenPipe.into()) };
-        let deadline = match self.limit {
-            WriteLimit::Until(deadline) => deadline,
-            WriteLimit::PerPiece(time) => Instant::now() + time,
+        let deadline = match &self.limit {
+            WriteLimit::Until(deadline) => deadline.at(),
+            WriteLimit::PerPiece(time) => Instant::now() + *time,
         };
         // This thread must not need the runtime, which may be shut down meanwhile.
         loop {
@@ -119,7 +146,7 @@ impl AnswerWriter {
         if let Some(start) = self.start.take() {
             let piece = std::mem::take(&mut self.piece);
             // If the client has disconnected, it needs no answer.
-            let _ = start.send(result.map(|()| Reply::bytes(self.media_type, piece)));
+            let _ = start.send(result.map(|()| (self.media_type, Start::Whole(piece))));
             return;
         }
         let result = match result {

@@ -7,7 +7,9 @@ use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::state::gateway;
 use penstock_service::backup;
-use salvo::http::ResBody;
+use salvo::http::body::{BytesFrame, Frame};
+use salvo::http::header::TRAILER;
+use salvo::http::{HeaderMap, HeaderName, HeaderValue, ResBody};
 use salvo::{Depot, Request, handler};
 use std::io::{self, Write};
 use tokio::sync::mpsc::{Sender, channel};
@@ -22,36 +24,48 @@ pub(super) async fn stream_backup(req: &mut Request, depot: &mut Depot) -> Reply
     Query::read(req, &[])?;
     let (gateway, by) = (gateway(depot)?, caller(depot).clone());
     Ok(stream_written("application/octet-stream", move |pieces| {
-        backup::write_backup(&gateway, &by, pieces).map(drop)
+        backup::write_backup(&gateway, &by, pieces).map(|_| None)
     }))
 }
 
-/// Runs `write` on a thread that may block. Returns what it writes as a stream. After an error it breaks the connection,
-/// so that an incomplete stream does not look complete.
+/// The trailer of a stream with a warning about it.
+const WARNING_TRAILER: &str = "penstock-warning";
+
+/// Runs `write` on a thread that may block. Returns what it writes as a stream, with the warning that it returns as a
+/// trailer. After an error it breaks the connection, so that an incomplete stream does not look complete.
 pub(super) fn stream_written(
     media_type: &'static str,
-    write: impl FnOnce(&mut Pieces) -> Result<(), GatewayError> + Send + 'static,
+    write: impl FnOnce(&mut Pieces) -> Result<Option<String>, GatewayError> + Send + 'static,
 ) -> Reply {
     let (sender, receiver) = channel(MAX_PENDING_PIECES);
     tokio::task::spawn_blocking(move || {
         let mut pieces = Pieces(sender);
-        if let Err(error) = write(&mut pieces) {
-            // A reader that has disconnected needs no error.
-            let _ = pieces.0.blocking_send(Err(io::Error::other(error)));
+        let last = match write(&mut pieces) {
+            Ok(warning) => warning.and_then(|text| HeaderValue::from_str(&text).ok()).map(|text| {
+                Ok(Frame::trailers(HeaderMap::from_iter([(
+                    HeaderName::from_static(WARNING_TRAILER),
+                    text,
+                )])))
+            }),
+            Err(error) => Some(Err(io::Error::other(error))),
+        };
+        if let Some(last) = last {
+            // A reader that has disconnected does not need it.
+            let _ = pieces.0.blocking_send(last);
         }
     });
     let pieces = stream::unfold(receiver, |mut receiver| async {
-        receiver.recv().await.map(|piece| (piece, receiver))
+        receiver.recv().await.map(|piece| (piece.map(BytesFrame), receiver))
     });
-    Reply::stream(media_type, ResBody::stream(pieces))
+    Reply::stream(media_type, ResBody::stream(pieces)).with_header(TRAILER, WARNING_TRAILER)
 }
 
 /// Passes on what is written. Writing blocks while the reader is behind.
-pub(super) struct Pieces(Sender<io::Result<Bytes>>);
+pub(super) struct Pieces(Sender<io::Result<Frame<Bytes>>>);
 
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = Bytes::copy_from_slice(bytes);
+        let piece = Frame::data(Bytes::copy_from_slice(bytes));
         self.0.blocking_send(Ok(piece)).map_err(|_| io::ErrorKind::BrokenPipe)?;
         Ok(bytes.len())
     }

@@ -10,7 +10,7 @@ use penstock_http::query::Query;
 use penstock_http::reply::ReplyResult;
 use penstock_http::state::{gateway, state};
 use penstock_model::rdf::{
-    DumpOptions, LoadError, LoadOptions, LoadProgress, parse_graph, parse_iri,
+    DumpOptions, Dumped, LoadError, LoadOptions, LoadProgress, parse_graph, parse_iri,
 };
 use penstock_service::rdf;
 use salvo::http::ReqBody;
@@ -23,7 +23,8 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 /// The maximum number of pieces of a body that wait for the store.
 const MAX_PENDING_PIECES: usize = 4;
 
-/// Streams a dump. If the dump fails, the gateway breaks the connection.
+/// Streams a dump. If the dump fails, the gateway breaks the connection. A trailer warns if the
+/// dump may mix several commits.
 #[handler]
 pub(super) async fn dump_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["format", "graph"])?;
@@ -33,7 +34,7 @@ pub(super) async fn dump_graph(req: &mut Request, depot: &mut Depot) -> ReplyRes
     let options = DumpOptions { format, graph };
     Ok(stream_written("application/octet-stream", move |pieces| {
         let out = BufWriter::with_capacity(64 << 10, &mut *pieces);
-        rdf::dump_graph(&gateway, &by, &options, out).map(drop)
+        rdf::dump_graph(&gateway, &by, &options, out).map(Dumped::to_warning)
     }))
 }
 
@@ -71,7 +72,7 @@ pub(super) async fn load_document(req: &mut Request, depot: &mut Depot) -> Reply
         };
         // If the client has disconnected, the log has the result.
         let _ = write_line(pieces, &last);
-        Ok(())
+        Ok(None)
     }))
 }
 

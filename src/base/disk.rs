@@ -84,7 +84,7 @@ pub fn describe_shortage(DiskFull { needed, free }: DiskFull) -> String {
     format!("{} are needed, and {} are free", format_mebibytes(needed), format_mebibytes(free))
 }
 
-fn format_mebibytes(bytes: u64) -> String {
+pub(crate) fn format_mebibytes(bytes: u64) -> String {
     format!("{}.{} MiB", bytes >> 20, ((bytes & 0xf_ffff) * 10) >> 20)
 }
 

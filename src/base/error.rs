@@ -1,5 +1,6 @@
 //! Errors for clients and operators: what failed, the value, the place, the cause, and what to do.
-use crate::disk::describe_shortage;
+use crate::disk::{describe_shortage, format_mebibytes};
+use penstock_store::LostCause;
 use std::fmt;
 use std::time::Duration;
 
@@ -149,6 +150,28 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Describes why a reader could not keep the state of one commit, with the setting that limits it.
+pub fn describe_lost_snapshot(cause: LostCause) -> String {
+    let limit = match cause {
+        LostCause::Memory { limit_bytes } => {
+            format!("service.limits.snapshot.memory is {}", format_mebibytes(limit_bytes))
+        }
+        LostCause::Disk { limit_bytes } => {
+            format!("service.limits.snapshot.disk is {}", format_mebibytes(limit_bytes))
+        }
+        LostCause::DiskFull { free_bytes } => format!(
+            "the gateway's disk has {} free, too little above service.limits.disk-reserve",
+            format_mebibytes(free_bytes)
+        ),
+        _ => {
+            return "what later commits changed could not be written to the gateway's disk, or read from it; the \
+                    gateway's log has the cause"
+                .to_owned();
+        }
+    };
+    format!("later commits changed more than can be kept for readers ({limit})")
+}
+
 impl From<penstock_store::Error> for GatewayError {
     fn from(error: penstock_store::Error) -> Self {
         use penstock_store::Error;
@@ -170,9 +193,13 @@ impl From<penstock_store::Error> for GatewayError {
                     "the store refuses changes because a write to the disk failed or its index is damaged; it reopens automatically when the disk accepts writes again, and the gateway's log has the cause",
                 )
             }
-            Error::FormatRaised | Error::SnapshotLost { .. } => {
+            Error::FormatRaised => {
                 Self::new(ErrorClass::Unavailable(Duration::from_secs(1)), error.to_string())
             }
+            Error::SnapshotLost { cause } => Self::new(
+                ErrorClass::Unavailable(Duration::from_secs(1)),
+                format!("{}; repeat the request", describe_lost_snapshot(*cause)),
+            ),
             Error::Reopening => Self::new(
                 ErrorClass::Unavailable(Duration::from_secs(2)),
                 "the store is reopening after a failed write to the disk or damage of its index; retry in a few seconds",

@@ -131,7 +131,7 @@ fn backup_to_file(settings: &Settings, path: &Path) -> Result<Backup, String> {
 fn write_backup(settings: &Settings, file: &mut File) -> Result<(), String> {
     let dir = &settings.data_dir;
     let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
-    if runtime.block_on(control::download_to(dir, "/control/backup", file))? {
+    if runtime.block_on(control::download_to(dir, "/control/backup", file))?.is_some() {
         return Ok(());
     }
     let store = data_dir::open_store(settings)?;

@@ -20,6 +20,9 @@ use tokio::sync::mpsc;
 /// Bytes of an upload that are read at once.
 const UPLOAD_CHUNK_BYTES: usize = 64 << 10;
 
+/// The trailer with a warning about a response.
+const WARNING_TRAILER: &str = "penstock-warning";
+
 /// The maximum number of items on a page of a list.
 const MAX_PAGE_ITEMS: usize = 100;
 
@@ -95,7 +98,13 @@ pub(super) async fn list_items(
     }
 }
 
-/// Writes the response of the service to `out` as it arrives; returns `false` if no service runs.
+/// A response that was written completely.
+pub(super) struct Downloaded {
+    /// The warning in its trailer.
+    pub(super) warning: Option<String>,
+}
+
+/// Writes the response of the service to `out` as it arrives; returns `None` if no service runs.
 ///
 /// # Errors
 /// Why there is no complete response, or the error that the response describes.
@@ -103,14 +112,15 @@ pub(super) async fn download_to(
     data_dir: &Path,
     path: &str,
     out: &mut dyn Write,
-) -> Result<bool, String> {
+) -> Result<Option<Downloaded>, String> {
     let Some(mut response) = send_request(data_dir, Method::GET, path, None).await? else {
-        return Ok(false);
+        return Ok(None);
     };
     let status = response.status();
     if !status.is_success() {
-        return parse_response(status, &read_whole_body(response).await?).map(|_| true);
+        return parse_response(status, &read_whole_body(response).await?).map(|_| None);
     }
+    let mut downloaded = Downloaded { warning: None };
     while let Some(frame) = response.frame().await {
         let frame = frame.map_err(|error| {
             format!("the service's response was interrupted: {error}; its log has the cause")
@@ -118,8 +128,10 @@ pub(super) async fn download_to(
         if let Some(bytes) = frame.data_ref() {
             out.write_all(bytes).map_err(|error| error.to_string())?;
         }
+        let value = frame.trailers_ref().and_then(|trailers| trailers.get(WARNING_TRAILER));
+        downloaded.warning = value.and_then(|value| value.to_str().ok()).map(str::to_owned);
     }
-    Ok(true)
+    Ok(Some(downloaded))
 }
 
 /// Sends a text as it is read, and passes each line of the NDJSON response to `line`, which may break. Returns `false`
@@ -243,6 +255,7 @@ impl ServiceConnection {
     ) -> Result<Response<Incoming>, String> {
         let mut request =
             Request::builder().method(method).uri(path).header(hyper::header::HOST, "localhost");
+        request = request.header(hyper::header::TE, "trailers");
         if let Some(media_type) = media_type {
             request = request.header(hyper::header::CONTENT_TYPE, media_type);
         }

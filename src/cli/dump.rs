@@ -47,7 +47,8 @@ pub(super) fn build_command() -> Command {
         .arg(format_option())
         .arg(graph_option("Only this graph, or `default`; required for ttl, nt and rdf, which hold one graph"))
         .after_help(
-            "The default format is N-Quads. The graph is written as it is after one commit, while others continue. \
+            "The default format is N-Quads. The graph is written as it is after one commit, while others continue. If \
+             they change more than the gateway can keep for the dump, a warning says that it may mix several commits. \
              Documents (Business Objects, accounts, the queue) are not RDF and not part of a dump.\n\nExamples:\n  \
              penstock dump all.nq.zst --service.data-dir=data\n  \
              penstock dump --format ttl --graph https://plant.example/pumps/ | less",
@@ -118,8 +119,10 @@ fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> R
     }
     let runtime = serve::build_runtime().map_err(|error| error.to_string())?;
     let path = control::path_with_query("/control/dump", &query);
-    if runtime.block_on(control::download_to(dir, &path, out))? {
-        return out.flush().map_err(|error| error.to_string());
+    if let Some(downloaded) = runtime.block_on(control::download_to(dir, &path, out))? {
+        out.flush().map_err(|error| error.to_string())?;
+        print_warning(downloaded.warning);
+        return Ok(());
     }
     let store = data_dir::open_store(settings)?;
     if let Some(pending) = find_pending_move(&store.read()).map_err(|error| error.to_string())? {
@@ -128,8 +131,17 @@ fn write_dump(settings: &Settings, what: &DumpOptions, out: &mut dyn Write) -> R
     let mut tell = output::show_count("quads");
     let result = rdf::write_dump(&store, what, &mut *out, &mut tell);
     data_dir::record_event(&store.into(), settings, &data_events::dump_event(what, &result));
-    result.map_err(|error| error.to_string())?;
-    out.flush().map_err(|error| error.to_string())
+    let dumped = result.map_err(|error| error.to_string())?;
+    out.flush().map_err(|error| error.to_string())?;
+    print_warning(dumped.to_warning());
+    Ok(())
+}
+
+/// Prints on standard error that the dump may mix several commits, if so.
+fn print_warning(warning: Option<String>) {
+    if let Some(warning) = warning {
+        output::print_error_line(&format!("penstock: warning: {warning}"));
+    }
 }
 
 /// Formats a graph as `--graph` expects it.

@@ -162,7 +162,7 @@ pub struct Limits {
     pub rejected_bytes: u64,
     /// `rejected.age`: how long dead letters are kept.
     pub rejected_age: Duration,
-    /// `snapshot.memory`: the bytes that all readers together keep in memory of what commits change meanwhile.
+    /// `snapshot.memory`: the bytes that all snapshots together keep in memory of what commits change meanwhile.
     pub snapshot_memory_bytes: usize,
     /// `snapshot.disk`: the bytes that they keep in files.
     pub snapshot_disk_bytes: u64,

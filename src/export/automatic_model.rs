@@ -7,6 +7,7 @@ mod consumer;
 mod empty_run;
 mod fixture;
 mod holders;
+mod lost;
 mod reopened;
 mod retention;
 

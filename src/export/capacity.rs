@@ -77,6 +77,7 @@ impl WaitingExports {
             key: String::new(),
             created_at: since.clone(),
             clock: None,
+            commit: None,
             delivered_at: None,
             attempts: 0,
             last_error: Some(cause.to_owned()),

@@ -32,6 +32,9 @@ pub struct ExportEntry {
     pub created_at: String,
     /// Why the clock, and so this time and the date in the key, may be wrong.
     pub clock: Option<Doubt>,
+    /// The journal sequence of the commit whose state a full export shows. Absent for other kinds, and if the store could
+    /// not keep that state while the export was rendered.
+    pub commit: Option<u64>,
     /// When the target confirmed the delivery.
     pub delivered_at: Option<String>,
     /// The number of delivery attempts so far.
@@ -42,7 +45,7 @@ pub struct ExportEntry {
     pub pushed_by: Option<String>,
     /// The trace that the push was part of (W3C Trace Context).
     pub traceparent: Option<String>,
-    /// Warnings of the view while rendering, limited in number.
+    /// Warnings while rendering, limited in number. The first one says so if the export mixes several commits.
     pub warnings: Vec<String>,
 }
 

@@ -153,6 +153,7 @@ impl Metadata<'_> {
         let extended = self.extended.clone().map(|extended| ExtendedMetadata {
             kind: Kind::Incremental,
             sequence: u64::MAX,
+            commit: u64::MAX,
             ..extended
         });
         let checksum = to_hex(&[0; 32]);

@@ -4,7 +4,7 @@ use super::entry::{ExportEntry, Kind};
 use super::file::{DataFile, FinishedFile, MetadataSource};
 use super::key;
 use super::queue::{self, EnqueueError, NewExport, NewExports, QueueTarget, TargetFile};
-use super::render::{self, RenderOutput, Rendered, Rendering};
+use super::render::{self, ChangedFiles, RenderOutput, Rendered, RenderedState, Rendering};
 use super::spool::{self, Spool};
 use super::{ExportRequester, Inner, PushResult, record, target};
 use penstock_base::clock::Stamp;
@@ -15,9 +15,8 @@ use penstock_base::time;
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ExportCursor, KnownTarget, Watch};
 use penstock_model::resource::{BusinessObject, Compiled};
-use penstock_store::{Error, Read, Snapshot, Transaction};
+use penstock_store::{Error, Read, Transaction};
 use sha2::{Digest, Sha256};
-use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use uuid::Uuid;
@@ -139,10 +138,10 @@ pub(super) fn create_full_export(
         Some(cursor) => Some((0, cursor.open - 1)),
         None => None,
     };
-    let mut builder = ExportBuilder::new(inner, business_object, targets)?;
+    let mut builder = ExportBuilder::new(inner, business_object, targets);
     builder.by = by;
     let outputs = builder.add_file();
-    let rendered = builder.new_rendering().render_full(&outputs)?;
+    let rendered = builder.render_full(&outputs)?;
     let mut queued = |t: &mut Transaction<'_>, _: &[ExportEntry]| {
         hook(t)?;
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
@@ -212,12 +211,10 @@ pub(super) fn create_incremental_export(
     }
     let generation = cursor.done + 1;
     let targets = all_targets(business_object);
-    let mut builder = ExportBuilder::new(inner, business_object, &targets)?;
-    // Later commits may have recorded their changes in the next generation.
-    builder.source.commit = cursor.closed_at;
-    let (changed, removed) = (builder.add_file(), builder.add_file());
-    let (changed, removed) =
-        builder.new_rendering().render_changes(generation, cursor.exports, &changed, &removed)?;
+    let mut builder = ExportBuilder::new(inner, business_object, &targets);
+    let outputs = [builder.add_file(), builder.add_file()];
+    let ChangedFiles { changed, removed } =
+        builder.render_changes(generation, &cursor, &outputs)?;
     let mut hook = |t: &mut Transaction<'_>, entries: &[ExportEntry]| {
         let Some(mut cursor) = change_feed::read_cursor(t, id)? else { return Ok(()) };
         cursor.done = cursor.done.max(generation);
@@ -272,12 +269,8 @@ fn view_digest(business_object: &Compiled) -> String {
 /// An export that is being created. Its files are removed unless it is queued.
 pub(super) struct ExportBuilder<'a> {
     inner: &'a Inner,
-    /// The instance of the store's index that the export is rendered from.
-    instance: u64,
-    /// What the export shows.
-    snapshot: RefCell<Snapshot>,
-    /// Whether the state was lost while it was rendered.
-    is_mixed: Cell<bool>,
+    /// What the rendered files show.
+    state: Option<RenderedState>,
     business_object: &'a Compiled,
     targets: Vec<QueueTarget>,
     started_at: Stamp,
@@ -289,16 +282,7 @@ pub(super) struct ExportBuilder<'a> {
 }
 
 impl<'a> ExportBuilder<'a> {
-    /// Creates a builder of an export that shows the newest commit.
-    ///
-    /// # Errors
-    /// Returns the errors of [`penstock_store::ReadStore::snapshot`].
-    pub(super) fn new(
-        inner: &'a Inner,
-        business_object: &'a Compiled,
-        targets: &[String],
-    ) -> Result<Self, Error> {
-        let snapshot = inner.queue.store.snapshot()?;
+    pub(super) fn new(inner: &'a Inner, business_object: &'a Compiled, targets: &[String]) -> Self {
         let started_at = inner.current_stamp();
         let files = UnqueuedFiles { spool: &inner.queue.spool, names: Vec::new() };
         let configured = &inner.options.targets;
@@ -312,14 +296,12 @@ impl<'a> ExportBuilder<'a> {
             object_type: &business_object.object.definition.name,
             gateway_id: &inner.options.gateway_id,
             schema_version: business_object.object.version,
-            commit: snapshot.sequence(),
+            commit: 0,
             is_extended: configured.has_extended_metadata,
         };
-        Ok(Self {
+        Self {
             inner,
-            instance: snapshot.instance(),
-            snapshot: RefCell::new(snapshot),
-            is_mixed: Cell::new(false),
+            state: None,
             business_object,
             targets: targets.iter().map(to).collect(),
             started_at,
@@ -327,14 +309,39 @@ impl<'a> ExportBuilder<'a> {
             by: ExportRequester::gateway(),
             ids: Vec::new(),
             files,
-        })
+        }
     }
 
-    pub(super) fn new_rendering(&self) -> Rendering<'_> {
+    /// Renders all members.
+    pub(super) fn render_full(
+        &mut self,
+        outputs: &[RenderOutput],
+    ) -> Result<Rendered, GatewayError> {
+        let (rendered, state) = self.new_rendering().render_full(outputs)?;
+        self.source.commit = state.commit;
+        self.state = Some(state);
+        Ok(rendered)
+    }
+
+    /// Renders the changes of a generation: changed members, and removed objects.
+    fn render_changes(
+        &mut self,
+        generation: u64,
+        cursor: &ExportCursor,
+        [changed, removed]: &[Vec<RenderOutput>; 2],
+    ) -> Result<ChangedFiles<Rendered>, GatewayError> {
+        let rendering = self.new_rendering();
+        let (files, state) =
+            rendering.render_changes(generation, cursor.exports, changed, removed)?;
+        // Later commits may have recorded their changes in the next generation.
+        self.source.commit = cursor.closed_at;
+        self.state = Some(state);
+        Ok(files)
+    }
+
+    fn new_rendering(&self) -> Rendering<'_> {
         Rendering {
             store: &self.inner.queue.store,
-            snapshot: &self.snapshot,
-            is_mixed: &self.is_mixed,
             business_object: self.business_object,
             source: &self.source,
             stop: &self.inner.stopping,
@@ -376,7 +383,8 @@ impl<'a> ExportBuilder<'a> {
     /// Fails if the store was reopened since rendering started, because the reopening may have cut off the
     /// data.
     fn check_instance(&self, transaction: &Transaction<'_>) -> Result<(), Error> {
-        if transaction.instance() == self.instance { Ok(()) } else { Err(Error::Reopening) }
+        let rendered = self.state.map(|state| state.instance);
+        if rendered == Some(transaction.instance()) { Ok(()) } else { Err(Error::Reopening) }
     }
 
     /// Queues the files in the order they were added.
@@ -396,6 +404,7 @@ impl<'a> ExportBuilder<'a> {
             source: &self.source,
             exports: &exports,
             targets: &self.targets,
+            commit: self.state.filter(|state| !state.is_mixed).map(|state| state.commit),
             covers,
             by: self.by,
             created_at: Stamp { doubt: stamp.doubt.or(self.started_at.doubt), ..stamp },

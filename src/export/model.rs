@@ -186,6 +186,7 @@ proptest! {
                         source: &source,
                         exports: &[export],
                         targets: &queue_targets,
+                        commit: None,
                         covers: None,
                         by: ExportRequester::gateway(),
                         created_at: Stamp::of_system(),

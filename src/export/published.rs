@@ -25,6 +25,8 @@ pub struct PublishedExport<'a> {
     created_at: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     clock: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commit: Option<u64>,
     delivered_at: Option<&'a str>,
     attempts: u64,
     last_error: Option<&'a str>,
@@ -74,6 +76,7 @@ impl<'a> From<&'a ExportEntry> for PublishedExport<'a> {
             key: &entry.key,
             created_at: &entry.created_at,
             clock: entry.clock.map(Doubt::name),
+            commit: entry.commit,
             delivered_at: entry.delivered_at.as_deref(),
             attempts: entry.attempts,
             last_error: entry.last_error.as_deref(),

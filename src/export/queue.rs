@@ -65,6 +65,8 @@ pub(super) struct NewExports<'a> {
     /// In sequence order.
     pub(super) exports: &'a [NewExport],
     pub(super) targets: &'a [QueueTarget],
+    /// The sequence of the only commit that the files show. `None` if they may mix several.
+    pub(super) commit: Option<u64>,
     /// The generations of changes that the files contain ([`Record::covers`]).
     pub(super) covers: Option<(u64, u64)>,
     pub(super) by: ExportRequester<'a>,
@@ -486,6 +488,7 @@ impl NewExports<'_> {
                 key,
                 created_at: self.created_at.to_rfc3339(),
                 clock: self.created_at.doubt,
+                commit: self.commit.filter(|_| export.kind == Kind::Full),
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,
@@ -557,6 +560,7 @@ mod tests {
                 source: &source,
                 exports: &[NewExport { kind, objects: 1, warnings, files: vec![file] }],
                 targets: &targets,
+                commit: None,
                 covers: None,
                 by: ExportRequester::gateway(),
                 created_at: Stamp::of_system(),

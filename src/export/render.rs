@@ -1,18 +1,18 @@
 //! Rendering: writes the members of a Business Object, or their changes, into export files in bounded memory.
 //!
-//! All objects are rendered as they are in one snapshot of the store, while commits continue.
+//! All objects are rendered as they are in one snapshot of the store, while commits continue. It is dropped as soon as
+//! everything is rendered.
 use super::entry::Kind;
 use super::file::{DataFile, FileWriter, MetadataSource};
 use super::spool;
 use oxrdf::NamedNode;
 use penstock_base::disk::Disk;
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
 use penstock_config::ExportFormat;
 use penstock_model::change_feed::{self, ChangedObject};
 use penstock_model::resource::Compiled;
 use penstock_model::{members, namespace, view};
-use penstock_store::{ListedSubject, Pattern, Read, ReadStore, Snapshot, SubjectQuads};
-use std::cell::{Cell, RefCell};
+use penstock_store::{Error, LostCause, Pattern, Read, ReadStore, Snapshot, SubjectQuads};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The maximum number of URIs read at a time.
 const URIS_PER_PAGE: usize = 500;
-/// The maximum number of warnings stored with an export.
+/// The maximum number of warnings of the view that are stored with an export.
 const MAX_WARNINGS: usize = 20;
 /// The maximum length of a warning in characters.
 const MAX_WARNING_CHARS: usize = 400;
@@ -31,10 +31,6 @@ const SPACE_CHECK_BYTES: u64 = 4 << 20;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rendering<'a> {
     pub(super) store: &'a ReadStore,
-    /// What the files show, as long as the store can keep it; then the newest state.
-    pub(super) snapshot: &'a RefCell<Snapshot>,
-    /// Whether that state was lost. Then each page shows the newest one.
-    pub(super) is_mixed: &'a Cell<bool>,
     pub(super) business_object: &'a Compiled,
     /// What the metadata of the files has in common.
     pub(super) source: &'a MetadataSource<'a>,
@@ -43,13 +39,95 @@ pub(super) struct Rendering<'a> {
     pub(super) disk: &'a Disk,
 }
 
-/// An object to write.
-#[derive(Debug, Clone, Copy)]
-enum RenderItem<'a> {
-    /// A listed member.
-    Listed(&'a ListedSubject),
-    /// A changed object, which may be a member.
-    Changed(&'a NamedNode),
+/// What the files show while they are rendered: the state after one commit. If the store cannot keep it, the rest shows
+/// each object as it is when it is read.
+#[derive(Debug)]
+struct ShownState<'a> {
+    store: &'a ReadStore,
+    /// The state after one commit, until it is lost.
+    snapshot: Option<Snapshot>,
+    /// The instance of the store's index.
+    instance: u64,
+    /// The sequence of the commit that the first object shows.
+    commit: u64,
+    /// Whether rendering started over with a second snapshot.
+    is_restarted: bool,
+    /// The warning that the files mix commits, if they do.
+    mixed_warning: Option<String>,
+}
+
+/// What rendered files show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RenderedState {
+    /// The instance of the store's index that they were rendered from.
+    pub(super) instance: u64,
+    /// The sequence of a commit of which they have every change.
+    pub(super) commit: u64,
+    /// Whether they may have changes of later commits too.
+    pub(super) is_mixed: bool,
+}
+
+impl<'a> ShownState<'a> {
+    /// Begins with the state after the newest commit.
+    fn open(store: &'a ReadStore) -> Result<Self, Error> {
+        let snapshot = store.snapshot()?;
+        Ok(Self {
+            store,
+            instance: snapshot.instance(),
+            commit: snapshot.sequence(),
+            snapshot: Some(snapshot),
+            is_restarted: false,
+            mixed_warning: None,
+        })
+    }
+
+    /// Returns the result of reading a page. Returns `None` if the state of one commit was lost meanwhile: the rest is to
+    /// be read again, after the URI `after`, which is the last one that was rendered.
+    fn recover<T>(
+        &mut self,
+        page: Result<T, GatewayError>,
+        after: Option<&str>,
+    ) -> Result<Option<T>, GatewayError> {
+        let cause = self.snapshot.as_ref().and_then(Snapshot::lost_cause);
+        match (page, cause) {
+            (Err(error), Some(cause)) if matches!(error.class, ErrorClass::Unavailable(_)) => {
+                self.replace_lost(cause, after)?;
+                Ok(None)
+            }
+            (page, _) => page.map(Some),
+        }
+    }
+
+    /// Starts over with a new snapshot, once, if nothing was rendered yet. Otherwise the rest is read without one.
+    fn replace_lost(&mut self, cause: LostCause, after: Option<&str>) -> Result<(), Error> {
+        self.snapshot = None;
+        if after.is_none() && !self.is_restarted {
+            let restarted = Self::open(self.store)?;
+            if restarted.instance != self.instance {
+                return Err(Error::Reopening);
+            }
+            *self = Self { is_restarted: true, ..restarted };
+            return Ok(());
+        }
+        let shows = match after {
+            None => "each object is as it was when it was read".to_owned(),
+            Some(uri) => {
+                let commit = self.commit;
+                format!(
+                    "objects up to {uri} are as they were after commit {commit}, later ones are newer"
+                )
+            }
+        };
+        let why = describe_lost_snapshot(cause);
+        self.mixed_warning =
+            Some(format!("The export may mix several commits: {shows}, because {why}."));
+        Ok(())
+    }
+
+    fn to_rendered(&self) -> RenderedState {
+        let Self { instance, commit, .. } = *self;
+        RenderedState { instance, commit, is_mixed: self.mixed_warning.is_some() }
+    }
 }
 
 /// A file to render.
@@ -73,10 +151,16 @@ struct RenderedFile {
 }
 
 /// The files of changed members and of removed objects, if there are any.
-#[derive(Default)]
-struct ChangedFiles {
-    changed: Option<RenderedFile>,
-    removed: Option<RenderedFile>,
+#[derive(Debug)]
+pub(super) struct ChangedFiles<F> {
+    pub(super) changed: Option<F>,
+    pub(super) removed: Option<F>,
+}
+
+impl<F> Default for ChangedFiles<F> {
+    fn default() -> Self {
+        Self { changed: None, removed: None }
+    }
 }
 
 /// The rendered objects.
@@ -86,7 +170,7 @@ pub(super) struct Rendered {
     pub(super) files: Vec<DataFile>,
     /// The number of objects in each file.
     pub(super) objects: u64,
-    /// The warnings of the view.
+    /// The warnings: first that the files mix commits, then those of the view.
     pub(super) warnings: Vec<String>,
 }
 
@@ -102,62 +186,51 @@ impl Rendered {
 
 impl Rendering<'_> {
     /// Writes the export file of all members in URI order.
-    pub(super) fn render_full(&self, outputs: &[RenderOutput]) -> Result<Rendered, GatewayError> {
+    pub(super) fn render_full(
+        &self,
+        outputs: &[RenderOutput],
+    ) -> Result<(Rendered, RenderedState), GatewayError> {
+        let mut shown = ShownState::open(self.store)?;
         let mut file = RenderedFile::create(outputs, self)?;
         let mut after: Option<NamedNode> = None;
         loop {
             self.check_not_stopping()?;
-            match self.renew_if_lost(self.render_members(&mut file, &mut after))? {
-                Ok(0) => return file.finish(),
-                Ok(_) => {}
-                Err(warning) => file.add_warning(&warning),
+            let page = self.render_members(&shown, &mut file, &mut after);
+            if shown.recover(page, after.as_ref().map(NamedNode::as_str))? == Some(0) {
+                break;
             }
         }
-    }
-
-    /// Takes a new snapshot for the next page, if there is no state that all pages show.
-    fn begin_page(&self) -> Result<(), GatewayError> {
-        if self.is_mixed.get() {
-            self.snapshot.replace(self.store.snapshot()?);
-        }
-        Ok(())
+        let state = shown.to_rendered();
+        Ok((file.finish(shown.mixed_warning)?, state))
     }
 
     /// Renders a page of members after a URI, which is updated to the last one rendered. Returns how many were listed.
     fn render_members(
         &self,
+        shown: &ShownState<'_>,
         file: &mut RenderedFile,
         after: &mut Option<NamedNode>,
     ) -> Result<usize, GatewayError> {
-        self.begin_page()?;
         let from = after.as_ref().map(NamedNode::as_str);
-        let (snapshot, business_object) = (self.snapshot.borrow(), self.business_object);
-        let page = members::list_members_to_read(&snapshot, business_object, from, URIS_PER_PAGE)?;
-        for one in &page {
-            self.render_object(&snapshot, file, RenderItem::Listed(one))?;
-            *after = Some(one.iri.clone());
-        }
-        Ok(page.len())
-    }
-
-    /// Passes on the result of a read. If it failed because the state could not be kept, takes a new snapshot and returns
-    /// a warning about it: the read is to be repeated.
-    fn renew_if_lost<T>(
-        &self,
-        read: Result<T, GatewayError>,
-    ) -> Result<Result<T, String>, GatewayError> {
-        let lost = self.snapshot.borrow().lost_cause();
-        match (read, lost) {
-            (Err(error), Some(cause)) if matches!(error.class, ErrorClass::Unavailable(_)) => {
-                self.snapshot.replace(self.store.snapshot()?);
-                self.is_mixed.set(true);
-                Ok(Err(format!(
-                    "commits changed so much meanwhile that the state of one commit could not be kept ({cause}); the \
-                     objects that follow show later commits too"
-                )))
+        let business_object = self.business_object;
+        let Some(snapshot) = &shown.snapshot else {
+            let page =
+                members::list_current_members(self.store, business_object, from, URIS_PER_PAGE)?;
+            let count = page.len();
+            for uri in page {
+                self.render_if_member(&self.store.read(), file, &uri)?;
+                *after = Some(uri);
             }
-            (read, _) => read.map(Ok),
+            return Ok(count);
+        };
+        let page = members::list_members_to_read(snapshot, business_object, from, URIS_PER_PAGE)?;
+        let count = page.len();
+        for listed in page {
+            snapshot.read_listed(&listed, &mut file.quads)?;
+            self.append_view(snapshot, file, &listed.iri)?;
+            *after = Some(listed.iri);
         }
+        Ok(count)
     }
 
     /// Writes the changes of a generation in URI order. The first file gets the changed members, the second the
@@ -169,88 +242,103 @@ impl Rendering<'_> {
         exports: u64,
         objects: &[RenderOutput],
         removed: &[RenderOutput],
-    ) -> Result<(Option<Rendered>, Option<Rendered>), GatewayError> {
+    ) -> Result<(ChangedFiles<Rendered>, RenderedState), GatewayError> {
+        let mut shown = ShownState::open(self.store)?;
         let mut files = ChangedFiles::default();
         let mut after: Option<String> = None;
         loop {
             self.check_not_stopping()?;
-            let outputs = [objects, removed];
-            let page = self.render_changed(&mut files, outputs, generation, exports, &mut after);
-            match self.renew_if_lost(page)? {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(warning) => {
-                    for file in files.changed.iter_mut().chain(&mut files.removed) {
-                        file.add_warning(&warning);
+            let page = match &shown.snapshot {
+                Some(read) => self.list_changed(read, generation, after.as_deref()),
+                None => self.list_changed(&self.store.read(), generation, after.as_deref()),
+            };
+            let page = page.map_err(GatewayError::from).and_then(|page| {
+                let count = page.len();
+                for changed in page {
+                    let outputs = [objects, removed];
+                    if let Some(read) = &shown.snapshot {
+                        self.render_change(read, &mut files, outputs, &changed, exports)?;
+                    } else {
+                        let read = &self.store.read();
+                        self.render_change(read, &mut files, outputs, &changed, exports)?;
                     }
+                    after = Some(changed.uri);
                 }
+                Ok(count)
+            });
+            if shown.recover(page, after.as_deref())? == Some(0) {
+                break;
             }
         }
-        let changed = files.changed.map(RenderedFile::finish).transpose()?;
-        let removed = files.removed.map(RenderedFile::finish).transpose()?;
-        Ok((changed.filter(|rendered| rendered.objects > 0), removed))
+        let state = shown.to_rendered();
+        let finish = |file: RenderedFile| file.finish(shown.mixed_warning.clone());
+        let changed = files.changed.map(finish).transpose()?;
+        let removed = files.removed.map(finish).transpose()?;
+        let changed = changed.filter(|rendered| rendered.objects > 0);
+        Ok((ChangedFiles { changed, removed }, state))
     }
 
-    /// Renders a page of changed objects after a URI, which is updated to the last one. Returns how many were listed.
-    fn render_changed(
+    fn list_changed(
         &self,
-        files: &mut ChangedFiles,
-        [objects, removed]: [&[RenderOutput]; 2],
+        read: &impl Read,
         generation: u64,
-        exports: u64,
-        after: &mut Option<String>,
-    ) -> Result<usize, GatewayError> {
-        self.begin_page()?;
-        let snapshot = self.snapshot.borrow();
+        after: Option<&str>,
+    ) -> Result<Vec<ChangedObject>, Error> {
         let id = self.business_object.object.id.as_str();
-        let from = after.as_deref();
-        let page = change_feed::list_changed(&*snapshot, id, generation, from, URIS_PER_PAGE)?;
-        let count = page.len();
-        for ChangedObject { uri, new_at } in page {
-            let named = NamedNode::new_unchecked(&uri);
-            // If no object is written to the file, it is removed later.
-            let file = RenderedFile::get_or_create(&mut files.changed, objects, self)?;
-            let is_member = self.render_object(&snapshot, file, RenderItem::Changed(&named))?;
-            if !is_member && new_at != Some(exports) {
-                let file = RenderedFile::get_or_create(&mut files.removed, removed, self)?;
-                file.append_removed(&named)?;
-            }
-            *after = Some(uri);
-        }
-        Ok(count)
+        change_feed::list_changed(read, id, generation, after, URIS_PER_PAGE)
     }
 
-    /// Writes one object if it is a member. Returns whether it is.
-    fn render_object(
+    /// Renders a changed object into the file that it belongs to.
+    fn render_change(
         &self,
-        snapshot: &Snapshot,
+        read: &impl Read,
+        files: &mut ChangedFiles<RenderedFile>,
+        [objects, removed]: [&[RenderOutput]; 2],
+        changed: &ChangedObject,
+        exports: u64,
+    ) -> Result<(), GatewayError> {
+        let uri = NamedNode::new_unchecked(&changed.uri);
+        // If no object is written to the file, it is removed later.
+        let file = RenderedFile::get_or_create(&mut files.changed, objects, self)?;
+        if !self.render_if_member(read, file, &uri)? && changed.new_at != Some(exports) {
+            RenderedFile::get_or_create(&mut files.removed, removed, self)?.append_removed(&uri)?;
+        }
+        Ok(())
+    }
+
+    /// Writes an object if it is a member. Returns whether it is.
+    fn render_if_member(
+        &self,
+        read: &impl Read,
         file: &mut RenderedFile,
-        item: RenderItem<'_>,
+        uri: &NamedNode,
     ) -> Result<bool, GatewayError> {
+        read.read_subject(uri.as_ref().into(), &mut file.quads)?;
+        let is_member = members::is_member_by_quads(read, self.business_object, &file.quads)?;
+        if is_member {
+            self.append_view(read, file, uri)?;
+        }
+        Ok(is_member)
+    }
+
+    /// Writes the object whose quads were read last.
+    fn append_view(
+        &self,
+        read: &impl Read,
+        file: &mut RenderedFile,
+        uri: &NamedNode,
+    ) -> Result<(), GatewayError> {
         file.object.clear();
         let mut findings = Vec::new();
-        let uri = match item {
-            RenderItem::Listed(ListedSubject { iri, .. }) | RenderItem::Changed(iri) => iri,
-        };
-        match item {
-            RenderItem::Listed(listed) => snapshot.read_listed(listed, &mut file.quads)?,
-            RenderItem::Changed(uri) => {
-                snapshot.read_subject(uri.as_ref().into(), &mut file.quads)?;
-                let quads = &file.quads;
-                if !members::is_member_by_quads(snapshot, self.business_object, quads)? {
-                    return Ok(false);
-                }
-            }
-        }
         let root = &self.business_object.mapping.root;
-        let (about, out) = (&file.quads, &mut file.object);
-        view::render_subject(snapshot, root, uri, about, out, &mut findings)?;
+        let (quads, out) = (&file.quads, &mut file.object);
+        view::render_subject(read, root, uri, quads, out, &mut findings)?;
         file.append_object()?;
         self.check_disk_space(file)?;
         for finding in findings {
             file.add_warning(&format!("{}: {finding}", uri.as_str()));
         }
-        Ok(true)
+        Ok(())
     }
 
     fn check_not_stopping(&self) -> Result<(), GatewayError> {
@@ -369,9 +457,12 @@ impl RenderedFile {
         }
     }
 
-    fn finish(mut self) -> Result<Rendered, GatewayError> {
+    fn finish(mut self, mixed_warning: Option<String>) -> Result<Rendered, GatewayError> {
         if self.omitted_warnings > 0 {
             self.warnings.push(format!("and {} more", self.omitted_warnings));
+        }
+        if let Some(warning) = mixed_warning {
+            self.warnings.insert(0, warning);
         }
         let files = self.writers.into_iter().map(|writer| {
             let path = writer.path().to_owned();

@@ -47,8 +47,7 @@ pub(super) fn remove_expired(
     while !inner.stopping.load(Ordering::Relaxed) {
         let instance = store.read().instance();
         let from = after.as_ref().map(NamedNode::as_str);
-        let (page, _) =
-            members::list_members_with_sequence(store, business_object, from, URIS_PER_PAGE)?;
+        let page = members::list_current_members(store, business_object, from, URIS_PER_PAGE)?;
         let Some(last) = page.last().cloned() else { return Ok(()) };
         after = Some(last);
         let Some(cursor) = read_cursor(inner, business_object)? else { return Ok(()) };

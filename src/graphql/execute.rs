@@ -19,9 +19,9 @@ use penstock_config::GraphqlLimits;
 use penstock_export::{PublishedExport, PublishedTarget};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Search, SearchBudget};
-use penstock_store::Snapshot;
+use penstock_store::{Error, Snapshot};
 use serde_json::Value as Json;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ use std::sync::Arc;
 pub(super) struct Execution<'d> {
     pub(super) planner: Planner<'d>,
     pub(super) sources: &'d GraphqlSources,
-    /// What the answer shows.
-    pub(super) snapshot: Snapshot,
+    /// What the answer shows of the stored graph. Opened for the first field that reads it.
+    snapshot: OnceCell<Result<Snapshot, GatewayError>>,
     pub(super) limits: GraphqlLimits,
     pub(super) budget: SearchBudget,
     /// The number of objects in the answer so far.
@@ -42,10 +42,7 @@ pub(super) struct Execution<'d> {
 }
 
 impl<'d> Execution<'d> {
-    /// Begins to answer an operation from the newest commit.
-    ///
-    /// # Errors
-    /// Returns the errors of [`penstock_store::ReadStore::snapshot`].
+    /// Begins to answer an operation.
     pub(super) fn new(
         model: &'d Model,
         all: &'d [Arc<Compiled>],
@@ -53,10 +50,10 @@ impl<'d> Execution<'d> {
         sources: &'d GraphqlSources,
         limits: GraphqlLimits,
         caller: &'d Caller,
-    ) -> Result<Self, GatewayError> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             planner: Planner { model, document },
-            snapshot: sources.store.snapshot()?,
+            snapshot: OnceCell::new(),
             sources,
             limits,
             budget: SearchBudget::new(limits.scan, limits.time),
@@ -64,7 +61,21 @@ impl<'d> Execution<'d> {
             bytes: Cell::new(0),
             caller,
             all,
-        })
+        }
+    }
+
+    /// Returns the state that all fields show.
+    pub(super) fn snapshot(&self) -> Result<&Snapshot, GatewayError> {
+        let open = || self.sources.store.snapshot().map_err(GatewayError::from);
+        self.snapshot.get_or_init(open).as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns why that state could not be read, if so.
+    pub(super) fn snapshot_error(&self) -> Option<GatewayError> {
+        match self.snapshot.get()? {
+            Ok(snapshot) => snapshot.lost_cause().map(|cause| Error::SnapshotLost { cause }.into()),
+            Err(error) => Some(error.clone()),
+        }
     }
 
     /// Returns the result. A field that fails is null. `introspected` is the library's answer to introspection.
@@ -156,7 +167,7 @@ impl<'d> Execution<'d> {
         let edge = format!("{}Edge", object.name);
         let page = self.planner.plan_page(&connection, &edge, arguments, sets)?;
         let filter = input::parse_filter(model, object, arguments)?;
-        let (snapshot, compiled) = (&self.snapshot, &business.compiled);
+        let (snapshot, compiled) = (self.snapshot()?, &business.compiled);
         let search = Search {
             filter: filter.as_ref(),
             order: input::parse_order(business, arguments)?,

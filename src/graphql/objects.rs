@@ -1,8 +1,8 @@
-//! Reads objects in batches, each batch with one reader, level by level.
+//! Reads objects in batches, level by level.
 //!
 //! First the objects of the batch are read, then all objects nested in them, each once and in the order of their
 //! URIs, and so on down the plan. References in either direction are collected meanwhile and resolved in the same
-//! way after the reader is released.
+//! way afterwards.
 use super::execute::Execution;
 use super::model::LeafType;
 use super::out::ResultValue;
@@ -19,8 +19,8 @@ use penstock_store::Read;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-/// The number of objects read with one reader. Commits wait while a reader is open.
-const OBJECTS_PER_READER: usize = 16;
+/// The number of objects whose quads are in memory at once.
+const OBJECTS_PER_BATCH: usize = 16;
 
 /// The quads about the objects of a batch and those nested in them.
 type Quads = HashMap<NamedNode, Vec<Quad>>;
@@ -42,7 +42,7 @@ impl<'d> Execution<'d> {
         };
         let shape = &business.compiled.mapping.root;
         let uris: Vec<NamedNode> = uris.iter().map(NamedNode::new_unchecked).collect();
-        for chunk in uris.chunks(OBJECTS_PER_READER) {
+        for chunk in uris.chunks(OBJECTS_PER_BATCH) {
             self.budget.count_examined(chunk.len())?;
             let (quads, present) = self.read_quads(&business.compiled, plan, chunk)?;
             self.resolve_references(plan)?;
@@ -56,14 +56,14 @@ impl<'d> Execution<'d> {
     }
 
     /// Selects the URIs whose objects belong to the Business Object. Reads the quads that the plan needs of these
-    /// objects. Uses one reader.
+    /// objects.
     fn read_quads<'u>(
         &self,
         compiled: &Compiled,
         plan: &Plan<'d>,
         uris: &'u [NamedNode],
     ) -> Result<(Quads, Vec<&'u NamedNode>), GatewayError> {
-        let read = &self.snapshot;
+        let read = self.snapshot()?;
         let mut present = Vec::new();
         for uri in uris {
             if members::is_member(read, compiled, uri)? {
@@ -147,7 +147,7 @@ impl<'d> Execution<'d> {
     ) -> Result<Option<usize>, GatewayError> {
         self.budget.count_examined(1)?;
         let uri = NamedNode::new_unchecked(uri);
-        let read = &self.snapshot;
+        let read = self.snapshot()?;
         for (place, business) in self.planner.model.business_objects.iter().enumerate() {
             if only.is_none_or(|only| only == place)
                 && members::is_member(read, &business.compiled, &uri)?
@@ -188,7 +188,7 @@ impl<'d> Execution<'d> {
             let node = NamedNode::new_unchecked(uri);
             let after = page.after.as_deref();
             let found = find_referrers(
-                &self.snapshot,
+                self.snapshot()?,
                 &all,
                 &node,
                 through,

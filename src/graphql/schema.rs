@@ -16,7 +16,7 @@ use penstock_export::Exporter;
 use penstock_model::catalogue::Catalogue;
 use penstock_service::gateway::Gateway;
 use penstock_service::query_permits::QueryPermits;
-use penstock_store::{Error, ReadStore};
+use penstock_store::ReadStore;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -175,16 +175,15 @@ impl PreparedQuery {
         let document = Document::new(&self.document, self.operation.as_deref(), &self.variables);
         let Some(document) = document else { return Answer::refused("there is no such operation") };
         let BuiltSchema { model, business_objects: all, .. } = &*self.built;
-        let begun = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
-        let execution = match begun {
-            Ok(execution) => execution,
-            Err(error) => return Answer::from_error(error),
-        };
+        let execution = Execution::new(model, all, &document, &inner.sources, inner.limits, caller);
         let result = execution.answer_operation(&self.introspected);
-        if let Some(cause) = execution.snapshot.lost_cause() {
-            return Answer::from_error(Error::SnapshotLost { cause }.into());
-        }
         let (data, errors) = result.write_json();
+        // Otherwise everything was read before the snapshot ended.
+        if !errors.is_empty()
+            && let Some(error) = execution.snapshot_error()
+        {
+            return Answer::from_error(error);
+        }
         for error in &errors {
             tracing::debug!(why = error.message, "A field of a GraphQL query failed.");
         }

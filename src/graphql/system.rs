@@ -123,11 +123,16 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
             ("sha256", "String!", "SHA-256 of the whole file, lowercase hex."),
             ("key", "String!", "The key in the bucket, including the prefix."),
             ("createdAt", "DateTime!", "When it was created."),
+            (
+                "commit",
+                "Integer",
+                "The journal sequence of the commit whose state a full export shows; null for other kinds, and if the export mixes several commits.",
+            ),
             ("deliveredAt", "DateTime", "When the target confirmed it."),
             ("attempts", "Integer!", "The number of attempts so far."),
             ("lastError", "String", "Why the last attempt failed."),
             ("pushedBy", "ID", "The account that pushed it."),
-            ("warnings", "[String!]", "The warnings of the view."),
+            ("warnings", "[String!]", "The warnings while it was rendered."),
         ],
     ),
     (

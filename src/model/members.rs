@@ -24,14 +24,14 @@ pub fn list_members(
     Ok(read.list_subjects(&build_member_filter(read, business_object)?, after, limit)?)
 }
 
-/// Returns a page of members, and the sequence of the newest commit when the listing began. Commits continue meanwhile,
-/// so an object that has changed since then may no longer belong.
-pub fn list_members_with_sequence(
+/// Returns a page of the current members. Commits continue meanwhile, so an object that has changed since then may no
+/// longer belong.
+pub fn list_current_members(
     store: &ReadStore,
     business_object: &Compiled,
     after: Option<&str>,
     limit: usize,
-) -> Result<(Vec<NamedNode>, u64), GatewayError> {
+) -> Result<Vec<NamedNode>, GatewayError> {
     let filter = build_member_filter(&store.read(), business_object)?;
     Ok(store.list_subjects(&filter, after, limit)?)
 }
@@ -163,7 +163,7 @@ pub fn count_loss(
     let mut loss = Loss::default();
     let mut last: Option<String> = None;
     loop {
-        let (page, _) = store.list_subjects(before, last.as_deref(), OBJECTS_PER_READ)?;
+        let page = store.list_subjects(before, last.as_deref(), OBJECTS_PER_READ)?;
         let Some(end) = page.last() else { return Ok(loss) };
         last = Some(end.as_str().to_owned());
         let read = store.read();

@@ -12,7 +12,7 @@ mod source;
 mod xml;
 
 pub(crate) use dump::estimate_bytes;
-pub use dump::{DumpOptions, write_dump, write_triples};
+pub use dump::{DumpOptions, Dumped, write_dump, write_triples};
 pub use format::Format;
 pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};
 

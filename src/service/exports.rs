@@ -263,6 +263,7 @@ mod tests {
             key: String::new(),
             created_at: String::new(),
             clock: None,
+            commit: None,
             delivered_at: None,
             attempts: 0,
             last_error: None,

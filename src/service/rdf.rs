@@ -2,10 +2,12 @@
 use crate::gateway::{Gateway, data_events};
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
-use penstock_model::rdf::{self, DumpOptions, LoadError, LoadOptions, LoadProgress, LoadTarget};
+use penstock_model::rdf::{
+    self, DumpOptions, Dumped, LoadError, LoadOptions, LoadProgress, LoadTarget,
+};
 use std::io::{Read, Write};
 
-/// Dumps the graph to `out`, and records it in the audit trail, complete or not. Returns the number of quads. Blocking.
+/// Dumps the graph to `out`, and records it in the audit trail, complete or not. Blocking.
 ///
 /// # Errors
 /// As [`rdf::write_dump`].
@@ -14,12 +16,19 @@ pub fn dump_graph(
     by: &Authorized,
     options: &DumpOptions,
     out: impl Write,
-) -> Result<u64, GatewayError> {
+) -> Result<Dumped, GatewayError> {
     by.require_role(Role::Admin)?;
     let result = rdf::write_dump(&gateway.store, options, out, &mut |_| {});
     gateway.auth.audit.record_event(data_events::dump_event(options, &result));
     match &result {
-        Ok(quads) => tracing::info!(quads, "The graph was dumped."),
+        Ok(dumped @ Dumped { quads, .. }) => match dumped.to_warning() {
+            None => tracing::info!(quads, "The graph was dumped."),
+            Some(cause) => tracing::warn!(
+                quads,
+                cause,
+                "The graph was dumped, but not as it was after one commit."
+            ),
+        },
         Err(cause) => tracing::warn!(%cause, "A dump failed."),
     }
     result

@@ -87,10 +87,10 @@ pub enum Error {
     #[error("the store is being reopened; try again in a moment")]
     Reopening,
     /// A snapshot could not keep what commits changed after it. Read again with a new one.
-    #[error("the state being read could not be kept ({cause}); try again")]
+    #[error("the state being read could not be kept: {cause}; read again with a new snapshot")]
     SnapshotLost {
-        /// The error that prevented it.
-        cause: String,
+        /// Why the snapshot ended.
+        cause: LostCause,
     },
     /// The index is damaged or its engine failed. It is rebuilt from the journal when the store is reopened.
     #[error("the quad index failed: {0}")]
@@ -114,6 +114,34 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Why a snapshot could not keep what commits changed after it.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LostCause {
+    /// All snapshots together would exceed [`SnapshotLimits::memory_bytes`](crate::SnapshotLimits::memory_bytes),
+    /// although most of what they keep is in files.
+    #[error("later commits changed more than fits into {limit_bytes} bytes of memory")]
+    Memory {
+        /// The limit, in bytes.
+        limit_bytes: u64,
+    },
+    /// All snapshots together would exceed [`SnapshotLimits::disk_bytes`](crate::SnapshotLimits::disk_bytes).
+    #[error("later commits changed more than fits into {limit_bytes} bytes of files")]
+    Disk {
+        /// The limit, in bytes.
+        limit_bytes: u64,
+    },
+    /// The files would leave too little disk space free.
+    #[error("only {free_bytes} bytes of the disk are free")]
+    DiskFull {
+        /// The free disk space, in bytes.
+        free_bytes: u64,
+    },
+    /// Writing or reading the file failed. The log has the error.
+    #[error("a file with what later commits changed could not be written or read")]
+    Io,
 }
 
 /// A place where the bytes on the medium differ from what was written.

@@ -2,7 +2,7 @@
 //!
 //! The journal, its base and the checkpoint marks use `files` for all operations, and `files` calls this
 //! module first. The engine of the index does not; tests with a full disk and with damaged files cover its
-//! writes. Applying a commit to the index counts as one operation.
+//! writes. Applying a commit to the index counts as one operation, and so does looking for a block in a snapshot.
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,8 @@ pub enum Operation {
     Remove,
     /// Applying a commit to the index.
     Apply,
+    /// Looking for a block in a snapshot. The snapshot ends, whatever the failure is.
+    FindPreserved,
 }
 
 /// The exit status of a process that [`Failure::Exit`] ended.
@@ -154,7 +156,7 @@ pub(crate) fn planned_failure(operation: Operation, path: &Path) -> Option<Failu
     let mut state = plan.state.lock().unwrap_or_else(PoisonError::into_inner);
     let counts = match state.planned.and_then(|planned| planned.only) {
         Some(only) => only == operation,
-        None => operation != Operation::Apply,
+        None => !matches!(operation, Operation::Apply | Operation::FindPreserved),
     };
     if !counts {
         return None;

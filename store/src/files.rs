@@ -18,6 +18,7 @@ mod faultless {
         Rename,
         Remove,
         Apply,
+        FindPreserved,
     }
 
     pub(super) enum Failure {}
@@ -89,6 +90,11 @@ fn inject_failure(operation: Operation, path: &Path) -> io::Result<()> {
 pub(crate) fn inject_apply_failure(dir: &Path) -> Result<(), Error> {
     inject_failure(Operation::Apply, dir)
         .map_err(|cause| Error::Index(format!("a commit could not be applied: {cause}")))
+}
+
+/// Returns whether a test planned that a snapshot ends here.
+pub(crate) fn is_snapshot_loss_injected(dir: &Path) -> bool {
+    planned_failure(Operation::FindPreserved, dir).is_some()
 }
 
 /// Syncs a folder, so that created, renamed and removed names in it are durable.

@@ -43,6 +43,7 @@ pub(crate) use key::{Code, DEFAULT_GRAPH, Row};
 use names::Names;
 pub(crate) use page::PageCursor;
 pub(crate) use prefix_cursor::{BlockHint, PrefixCursor};
+pub(crate) use preserved::OpenSnapshots;
 use preserved::PreservedBlocks;
 pub(crate) use quad_scan::QuadScan;
 pub(crate) use recent_blocks::RecentBlocks;
@@ -169,14 +170,19 @@ impl Index {
 
     /// Sets the limits of all snapshots together. There are none yet.
     pub(crate) fn set_snapshot_limits(&mut self, limits: SnapshotLimits) {
-        self.blocks.set_snapshot_limits(limits);
+        self.blocks.set_snapshot_limits(&self.dir, limits);
+    }
+
+    /// Returns the snapshots of this index.
+    pub(crate) fn snapshots(&self) -> &Arc<OpenSnapshots> {
+        self.blocks.snapshots()
     }
 
     /// Freezes the current state for a snapshot.
     pub(crate) fn open_snapshot(&self) -> Result<FrozenIndex, Error> {
         self.check_usable()?;
         Ok(FrozenIndex {
-            preserved: self.blocks.open_snapshot(&self.dir),
+            preserved: self.blocks.snapshots().open(),
             runs: self.runs.freeze(),
             names: Arc::clone(&self.names),
             instance: self.instance,
@@ -184,7 +190,7 @@ impl Index {
         })
     }
 
-    /// Returns the current blocks, for a snapshot. What a commit changed after it is preserved there.
+    /// Returns the current blocks.
     pub(crate) fn blocks(&self) -> &impl BlockSource {
         &self.blocks
     }

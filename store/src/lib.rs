@@ -39,11 +39,11 @@ mod verify;
 
 pub use backup::{Backup, BackupFile, Restored, SEQUENCE_JUMP};
 pub use coded::CodedQuads;
-pub use error::{Corruption, Error};
+pub use error::{Corruption, Error, LostCause};
 pub use files::{DiskFull, free_bytes};
 pub use format::Format;
 pub use index::{CodedPattern, CodedQuad, TermCode, panic_is_caught};
-pub use options::{Commit, Options, Progress, SnapshotLimits, Stats};
+pub use options::{Commit, Options, Progress, SnapshotLimits, SnapshotStats, Stats};
 pub use read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 pub use reader::{QuadPosition, Reader};
 pub use snapshot::Snapshot;

@@ -15,16 +15,17 @@ pub struct Options {
     /// call [`ReadStore::pack_segments`](crate::ReadStore::pack_segments) and
     /// [`ReadStore::compact_journal`](crate::ReadStore::compact_journal). Default true.
     pub background_maintenance: bool,
-    /// What the snapshots keep of what commits change.
+    /// The limits of all snapshots together.
     pub snapshots: SnapshotLimits,
 }
 
-/// The limits of all snapshots together. Beyond both, the oldest one ends.
+/// The limits of all snapshots together, which keep the earlier content of what commits change. Beyond both, the
+/// oldest one ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotLimits {
-    /// The bytes of blocks kept in memory. Default 8 MiB.
+    /// The bytes kept in memory, which one commit may exceed by what it writes to a file at once. Default 8 MiB.
     pub memory_bytes: usize,
-    /// The bytes of blocks kept in files. Default 256 MiB.
+    /// The bytes kept in files. Default 256 MiB.
     pub disk_bytes: u64,
     /// The free disk space that snapshots leave, in bytes. Default 64 MiB.
     pub reserve_bytes: u64,
@@ -83,4 +84,17 @@ pub struct Stats {
     pub index_bytes: u64,
     /// Bytes of index entries that are not yet written to disk.
     pub write_back_bytes: u64,
+    /// The open snapshots.
+    pub snapshots: SnapshotStats,
+}
+
+/// The open snapshots, and what they keep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SnapshotStats {
+    /// The number of snapshots, without those that ended early.
+    pub count: u64,
+    /// Bytes kept in memory.
+    pub memory_bytes: u64,
+    /// Bytes kept in files, which have no name.
+    pub file_bytes: u64,
 }

@@ -1,4 +1,4 @@
-//! Reading, with the same interface for a [`crate::Reader`] and a [`crate::Transaction`].
+//! Reading, with the same interface for a [`crate::Reader`], a [`crate::Snapshot`] and a [`crate::Transaction`].
 use crate::{Error, SubjectQuads, order};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, NamedOrBlankNodeRef, Quad, Term};
 use std::ops::ControlFlow;
@@ -25,7 +25,7 @@ pub struct SubjectFilter {
     pub having: Vec<(NamedNode, Term)>,
 }
 
-/// A subject in a listing.
+/// A subject that a snapshot listed, for [`crate::Snapshot::read_listed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedSubject {
     /// Its IRI.
@@ -51,7 +51,7 @@ pub struct DocumentRange<'a> {
 /// A document's key and value.
 pub type Document = (Vec<u8>, Vec<u8>);
 
-/// The read operations of a reader and a transaction.
+/// The read operations of a reader, a snapshot and a transaction.
 pub trait Read {
     /// Reads the quads of a subject into `quads`, replacing its content.
     fn read_subject(

@@ -1,7 +1,7 @@
 //! Reading committed data.
 use crate::Error;
 use crate::index::{Index, PageCursor, View};
-use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
+use crate::read::{Document, DocumentRange, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
 use std::ops::ControlFlow;
@@ -42,16 +42,6 @@ impl Reader<'_> {
         visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
     ) -> Result<Option<QuadPosition>, Error> {
         Ok(self.index.view().visit_quads_from(&position.0, visit)?.map(QuadPosition))
-    }
-
-    /// Reads the quads of a subject returned by [`crate::ReadStore::list_with_ids`], without looking up its
-    /// name.
-    pub fn read_listed(
-        &self,
-        subject: &ListedSubject,
-        quads: &mut SubjectQuads,
-    ) -> Result<(), Error> {
-        self.index.view().read_listed(subject, quads)
     }
 }
 

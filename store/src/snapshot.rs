@@ -4,7 +4,7 @@ use crate::index::{
 };
 use crate::read::{Document, DocumentRange, ListedSubject, Pattern, Read, SubjectFilter};
 use crate::subject_quads::SubjectQuads;
-use crate::{Error, QuadPosition, ReadStore};
+use crate::{Error, LostCause, QuadPosition, ReadStore, files};
 use oxrdf::{NamedNode, NamedOrBlankNodeRef, Quad};
 use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
 /// The state after one commit. However long it is read, it blocks no commit, and no commit changes it. It keeps the
 /// store open.
 ///
-/// It keeps what commits change meanwhile, first in memory and then in a file. So drop it when it is no longer read. If
-/// that fails, reads fail with [`Error::SnapshotLost`]; after the store was reopened, with [`Error::Reopening`].
+/// It keeps the earlier content of what commits change meanwhile, first in memory and then in a file. So drop it when it
+/// is no longer read. If that fails, reads fail with [`Error::SnapshotLost`]; after the store was reopened, with
+/// [`Error::Reopening`].
 #[derive(Debug)]
 pub struct Snapshot {
     store: ReadStore,
@@ -22,7 +23,8 @@ pub struct Snapshot {
 }
 
 impl ReadStore {
-    /// Returns the state after the newest commit.
+    /// Returns the state after the newest commit. This waits for no transaction and no checkpoint, only while a commit is
+    /// being applied.
     ///
     /// # Errors
     /// [`Error::Reopening`] or [`Error::Index`] if the index cannot be read.
@@ -44,7 +46,7 @@ impl Snapshot {
     }
 
     /// Returns why the state could not be kept, if so.
-    pub fn lost_cause(&self) -> Option<String> {
+    pub fn lost_cause(&self) -> Option<LostCause> {
         self.frozen.preserved.lost_cause()
     }
 
@@ -57,7 +59,7 @@ impl Snapshot {
         Ok(self.view().visit_quads_from(&position.0, visit)?.map(QuadPosition))
     }
 
-    /// Reads the quads of a subject returned by [`Self::list_with_ids`], without looking up its name.
+    /// Reads the quads of a subject that a snapshot listed ([`Self::list_with_ids`]), without looking up its name.
     pub fn read_listed(
         &self,
         subject: &ListedSubject,
@@ -73,11 +75,10 @@ impl Snapshot {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<ListedSubject>, Error> {
-        let mut found = Vec::new();
+        let (mut found, instance) = (Vec::new(), self.instance());
         if limit == 0 {
             return Ok(found);
         }
-        let instance = self.instance();
         self.view().visit_subjects(filter, after, &mut |iri, id| {
             found.push(ListedSubject { iri: NamedNode::new_unchecked(iri), id, instance });
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
@@ -96,6 +97,26 @@ impl Snapshot {
         }
     }
 
+    /// Returns a preserved block, or else the current one.
+    fn read_block<T>(
+        &self,
+        preserved: impl Fn() -> Result<Option<T>, Error>,
+        current: impl FnOnce(&Index) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Some(found) = preserved()? {
+            return Ok(found);
+        }
+        let index = self.lock_index()?;
+        preserved()?.map_or_else(|| current(&index), Ok)
+    }
+
+    /// Returns a block that was read before, unless the snapshot ended.
+    fn find_recent(&self, upper: Bound<&[u8]>, key: &[u8]) -> Option<(Name, Arc<Block>)> {
+        self.inject_loss();
+        let found = self.lock_recent().find(upper, key)?;
+        self.lost_cause().is_none().then_some(found)
+    }
+
     fn lock_recent(&self) -> MutexGuard<'_, RecentBlocks> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -111,7 +132,17 @@ impl Snapshot {
     }
 }
 
-/// The index stays locked for one block at a time.
+impl Snapshot {
+    /// Ends the snapshot if a test planned that.
+    fn inject_loss(&self) {
+        if files::is_snapshot_loss_injected(&self.store.inner().dir) {
+            self.frozen.preserved.end_early(LostCause::Io);
+        }
+    }
+}
+
+/// A preserved block never changes, so it is read without locking the index. Otherwise the index is locked for one block
+/// at a time, and a commit may have changed the block before.
 impl BlockSource for Snapshot {
     fn find_block(
         &self,
@@ -119,28 +150,24 @@ impl BlockSource for Snapshot {
         key: &[u8],
         reading: Reading,
     ) -> Result<(Name, Arc<Block>), Error> {
-        if let Some(found) = self.lock_recent().find(upper, key) {
+        if let Some(found) = self.find_recent(upper, key) {
             return Ok(found);
         }
-        let index = self.lock_index()?;
-        let (name, block) = match self.frozen.preserved.find_block(upper, key)? {
-            Some(found) => found,
-            None => index.blocks().find_block(upper, key, reading)?,
-        };
-        self.lock_recent().insert(&name, &block);
-        Ok((name, block))
+        let preserved = || self.frozen.preserved.find_block(upper, key);
+        let current = |index: &Index| index.blocks().find_block(upper, key, reading);
+        let found = self.read_block(preserved, current)?;
+        self.lock_recent().insert(&found);
+        Ok(found)
     }
 
     fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error> {
-        if let Some((_, block)) = self.lock_recent().find(Bound::Included(name), name) {
+        if let Some((_, block)) = self.find_recent(Bound::Included(name), name) {
             return Ok(block);
         }
-        let index = self.lock_index()?;
-        let block = match self.frozen.preserved.load_block(name)? {
-            Some(block) => block,
-            None => index.blocks().load_block(name, reading)?,
-        };
-        self.lock_recent().insert(&name.into(), &block);
+        let preserved = || self.frozen.preserved.load_block(name);
+        let current = |index: &Index| index.blocks().load_block(name, reading);
+        let block = self.read_block(preserved, current)?;
+        self.lock_recent().insert(&(name.into(), block.clone()));
         Ok(block)
     }
 }

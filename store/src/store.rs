@@ -11,8 +11,8 @@ use crate::slot::Slot;
 use crate::steps::{Stage, WriterSteps};
 use crate::transaction::Changes;
 use crate::{
-    Commit, Error, Format, ListedSubject, Options, Progress, Reader, Stats, SubjectFilter,
-    Transaction, files, verify,
+    Commit, Error, Format, Options, Progress, Reader, Stats, SubjectFilter, Transaction, files,
+    verify,
 };
 use oxrdf::NamedNode;
 use std::fs::{self, File};
@@ -79,7 +79,7 @@ pub(crate) struct StoreInner {
     pub(crate) slot: Slot,
     /// Held by every change. Locked before the locks below.
     writer: Mutex<Writer>,
-    /// Changed only under `writer`, or while the store is reopened.
+    /// Changed only under `writer`, or while the store is reopened. Opening a snapshot only reads it.
     index: RwLock<Index>,
     /// Replaced when the store is reopened.
     synced: RwLock<Arc<SyncState>>,
@@ -179,7 +179,7 @@ impl ReadStore {
     }
 
     /// Lists the IRIs of the subjects that satisfy `filter`, in code point order: at most `limit`, starting
-    /// after `after`. Also returns the sequence of the newest commit when the listing began.
+    /// after `after`.
     ///
     /// Commits continue meanwhile, even if many subjects have to be tested. A subject that they change is
     /// listed in its old or new state. Fails with [`Error::Reopening`] if the store is reopened meanwhile.
@@ -188,26 +188,12 @@ impl ReadStore {
         filter: &SubjectFilter,
         after: Option<&str>,
         limit: usize,
-    ) -> Result<(Vec<NamedNode>, u64), Error> {
-        let (listed, seen) = self.list_with_ids(filter, after, limit)?;
-        Ok((listed.into_iter().map(|listed| listed.iri).collect(), seen))
-    }
-
-    /// Works as [`Self::list_subjects`], for [`Reader::read_listed`].
-    pub fn list_with_ids(
-        &self,
-        filter: &SubjectFilter,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<(Vec<ListedSubject>, u64), Error> {
-        let index = self.inner().lock_index();
-        let (seen, instance) = (index.sequence(), index.instance());
+    ) -> Result<Vec<NamedNode>, Error> {
         let mut found = Vec::new();
-        let listing = index.view().begin_listing(filter, after)?;
-        drop(index);
-        let Some(mut listing) = listing.filter(|_| limit > 0) else { return Ok((found, seen)) };
-        let visit = &mut |iri: &str, id| {
-            found.push(ListedSubject { iri: NamedNode::new_unchecked(iri), id, instance });
+        let listing = self.inner().lock_index().view().begin_listing(filter, after)?;
+        let Some(mut listing) = listing.filter(|_| limit > 0) else { return Ok(found) };
+        let visit = &mut |iri: &str, _| {
+            found.push(NamedNode::new_unchecked(iri));
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         };
         while self
@@ -217,7 +203,7 @@ impl ReadStore {
             .continue_listing(&mut listing, after, visit)?
             .is_continue()
         {}
-        Ok((found, seen))
+        Ok(found)
     }
 }
 
@@ -304,6 +290,7 @@ impl ReadStore {
             base_bytes: bytes.base,
             index_bytes: index.bytes_on_disk(),
             write_back_bytes: index.dirty_bytes() as u64,
+            snapshots: index.snapshots().stats(),
         }
     }
 }
@@ -368,6 +355,10 @@ impl StoreInner {
         index
             .apply_frame(sequence, &change, &self.steps)
             .inspect_err(|error| self.sync_state().poison_after(sequence, error))?;
+        let snapshots = Arc::clone(index.snapshots());
+        drop(index);
+        // Readers continue meanwhile.
+        snapshots.make_room(&mut || self.steps.count_step());
         Ok(sequence)
     }
 

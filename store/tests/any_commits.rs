@@ -138,12 +138,13 @@ fn check_listed(
     listed: &mut Vec<ListedSubject>,
 ) -> Result<(), TestCaseError> {
     let filter = SubjectFilter { graph: Some(graph(2)), having: Vec::new() };
-    let (now, seen) = store.list_with_ids(&filter, None, usize::MAX).unwrap();
-    prop_assert_eq!(seen, store.stats().sequence);
+    let read = store.snapshot().unwrap();
+    prop_assert_eq!(read.sequence(), store.stats().sequence);
+    let now = read.list_with_ids(&filter, None, usize::MAX).unwrap();
     let iris: Vec<_> = now.iter().map(|listed| listed.iri.clone()).collect();
-    prop_assert_eq!(iris, model.subjects(&filter, None, usize::MAX));
+    prop_assert_eq!(&iris, &model.subjects(&filter, None, usize::MAX));
+    prop_assert_eq!(store.list_subjects(&filter, None, usize::MAX).unwrap(), iris);
     listed.extend(now);
-    let read = store.read();
     for one in listed {
         read.read_listed(one, about).unwrap();
         check_quads(about, &one.iri.clone().into(), model)?;

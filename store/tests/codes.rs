@@ -1,4 +1,5 @@
 //! Reading a snapshot as codes: every pattern selects what a filter over all quads selects, while commits continue.
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 use oxrdf::{BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, vocab::xsd};
 use penstock_store::{CodedQuad, Error, Options, Snapshot, Store, TermCode};
 use proptest::prelude::*;

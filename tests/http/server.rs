@@ -242,10 +242,17 @@ pub(crate) async fn exchange(
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     let connection = tokio::spawn(connection);
     let request = request.body(Full::new(body.into())).unwrap();
-    let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
+    let (mut parts, body) = sender.send_request(request).await.unwrap().into_parts();
     // A stream of events has no end.
     let streams = parts.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
-    let body = if streams { Bytes::new() } else { body.collect().await.unwrap().to_bytes() };
+    let body = if streams {
+        Bytes::new()
+    } else {
+        let whole = body.collect().await.unwrap();
+        // Trailers count as headers.
+        parts.headers.extend(whole.trailers().cloned().unwrap_or_default());
+        whole.to_bytes()
+    };
     connection.abort();
     Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }

@@ -1,6 +1,7 @@
 //! Every reader sees the state after one commit: a writer sets the same number on the first and the last object in each
 //! request, and no answer has two different ones.
 use crate::server::{Server, connect};
+use penstock_store::faults::{Failure, Faults, Operation};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -82,5 +83,67 @@ async fn a_push_a_dump_and_a_query_show_one_commit() {
     is_over.store(true, Ordering::Relaxed);
     let written = writer.await.unwrap();
     assert!(seen.len() > 6, "of {written} commits, the answers show only {seen:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_snapshot_is_503_for_a_query_and_a_warning_for_an_export_and_a_dump() {
+    let server = Server::start(&[]).await;
+    server.define_with(&json!({"pushTargets": [{"bucketName": "embedded"}]})).await;
+    let all: Vec<Value> =
+        (0..50).map(|at| json!({"uri": uri(at), "name": "n", "flow": 0})).collect();
+    server.ingest("ADD", &json!(all)).await.expect(200);
+    let faults = Faults::inject_below(&server.dir().join("data/store"));
+    let lose_at = |nth| faults.fail_nth_of(Operation::FindPreserved, nth, Failure::Io);
+
+    let query = json!({"query": "{ pumpConnection(first: 50) { totalCount nodes { flow } } }"});
+    lose_at(3);
+    let refused = server.json("POST", "/graphql", &query).await.expect(503).json();
+    assert_eq!(refused.get("data"), None, "{refused}");
+    server.json("POST", "/graphql", &query).await.expect(200);
+
+    let headers = [("TE", "trailers")];
+    let path = "/control/dump?format=nq";
+    let dump = server.control("GET", path, &headers, "").await.expect(200);
+    assert_eq!(dump.headers.get("penstock-warning"), None);
+    lose_at(1);
+    let mixed = server.control("GET", path, &headers, "").await.expect(200);
+    assert!(faults.first_failure().is_some());
+    let warning = mixed.headers["penstock-warning"].to_str().unwrap();
+    assert!(warning.starts_with("the dump may mix several commits, because "), "{warning}");
+    assert_eq!(mixed.text(), dump.text());
+    let events = server.get("/api/v1/audit?limit=1").await.expect(200).json();
+    let detail = events["items"][0]["detail"].as_str().unwrap();
+    assert!(detail.ends_with(warning), "{detail}");
+
+    let push = async || {
+        let path = "/api/v1/business-objects/Pump/push";
+        let pushed = server.send("POST", path, &[], "").await.expect(202).json();
+        let id = pushed["exports"][0]["id"].as_str().unwrap();
+        let export = server.get(&format!("/api/v1/exports/{id}")).await.expect(200).json();
+        let query = json!({"query": "{ exports(first: 1) { nodes { id commit warnings } } }"});
+        let shown = server.json("POST", "/graphql", &query).await.expect(200).json();
+        let shown = &shown["data"]["exports"]["nodes"][0];
+        assert_eq!((&shown["id"], &shown["commit"]), (&export["id"], &export["commit"]));
+        export
+    };
+    let sequence = || server.gateway().store.stats().sequence;
+    let before = sequence();
+    let commit = push().await["commit"].as_u64().unwrap();
+    assert!((before..sequence()).contains(&commit), "{commit} is not after {before}");
+    // If the first reads fail, the export starts over.
+    let mut nth = 1;
+    let export = loop {
+        lose_at(nth);
+        let export = push().await;
+        assert!(faults.first_failure().is_some());
+        assert_eq!(export["objectCount"], 50);
+        if export.get("commit").is_none() {
+            break export;
+        }
+        nth += 1;
+    };
+    let warning = export["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("The export may mix several commits: objects up to "), "{warning}");
     server.stop().await;
 }

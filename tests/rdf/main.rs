@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod documents;
+mod snapshots;
 mod terms;
 
 use oxrdf::{GraphName, Quad};

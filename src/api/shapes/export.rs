@@ -43,6 +43,11 @@ pub(crate) struct Export {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) clock: Option<Doubt>,
+    /// The journal sequence of the commit whose state a full export shows. Absent for other kinds, and if later commits
+    /// changed too much to keep that state while the export was rendered; then `warnings` says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    pub(crate) commit: Option<u64>,
     /// When it was delivered.
     #[salvo(schema(required = false))]
     pub(crate) delivered_at: Option<String>,
@@ -59,7 +64,7 @@ pub(crate) struct Export {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) traceparent: Option<String>,
-    /// Warnings of the view while rendering.
+    /// Warnings while rendering. The first one says so if the export mixes several commits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[salvo(schema(required = false))]
     pub(crate) warnings: Vec<String>,
@@ -303,6 +308,7 @@ impl From<ExportEntry> for Export {
             key: entry.key,
             created_at: entry.created_at,
             clock: entry.clock.map(Doubt::from),
+            commit: entry.commit,
             delivered_at: entry.delivered_at,
             attempts: entry.attempts,
             last_error: entry.last_error,
@@ -450,6 +456,7 @@ mod tests {
             key: "8".to_owned(),
             created_at: "9".to_owned(),
             clock: None,
+            commit: None,
             delivered_at: None,
             attempts: 0,
             last_error: None,
@@ -474,6 +481,7 @@ mod tests {
         exports.push(export(Kind::Incremental, Status::Queued));
         exports.push(ExportEntry {
             clock: Some(clock::Doubt::Unsynchronised),
+            commit: Some(15),
             delivered_at: Some("10".to_owned()),
             last_error: Some("11".to_owned()),
             pushed_by: Some("12".to_owned()),

@@ -36,10 +36,10 @@ pub(crate) struct Limits {
     pub(crate) rejected_bytes: u64,
     /// Seconds for which dead letters are kept.
     pub(crate) rejected_age_seconds: u64,
-    /// Bytes that all readers together keep in memory of what commits change meanwhile.
-    pub(crate) snapshot_memory: usize,
+    /// Bytes that all snapshots together keep in memory.
+    pub(crate) snapshot_memory_bytes: usize,
     /// Bytes that they keep in files.
-    pub(crate) snapshot_disk: u64,
+    pub(crate) snapshot_disk_bytes: u64,
     /// The limits of one GraphQL request.
     pub(crate) graphql: GraphqlLimits,
 }
@@ -291,8 +291,8 @@ impl From<&config::Limits> for Limits {
             history: limits.history,
             rejected_bytes: limits.rejected_bytes,
             rejected_age_seconds: limits.rejected_age.as_secs(),
-            snapshot_memory: limits.snapshot_memory_bytes,
-            snapshot_disk: limits.snapshot_disk_bytes,
+            snapshot_memory_bytes: limits.snapshot_memory_bytes,
+            snapshot_disk_bytes: limits.snapshot_disk_bytes,
             graphql: GraphqlLimits {
                 depth: limits.graphql.depth,
                 complexity: limits.graphql.complexity,

@@ -1,5 +1,6 @@
 //! The gauges: current values that are read at each scrape, in contrast to counters.
 use crate::memory;
+use penstock_store::SnapshotStats;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -21,6 +22,8 @@ pub struct Gauges {
     pub index_bytes: u64,
     /// Bytes of index entries that have not been written by a checkpoint yet.
     pub write_back_bytes: u64,
+    /// The snapshots of the store that are read.
+    pub snapshots: SnapshotStats,
     /// Bytes free on the disk of the data directory.
     pub disk_free_bytes: u64,
     /// Whether free disk space is below `service.limits.disk-reserve`.
@@ -78,6 +81,11 @@ struct BusinessObjectLabel {
     business_object: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct PlaceLabel {
+    place: &'static str,
+}
+
 type IntegerGauge = Gauge<u64, AtomicU64>;
 type FloatGauge = Gauge<f64, AtomicU64>;
 
@@ -98,6 +106,11 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         "store_write_back_bytes",
         "Bytes of index entries that have not been written by a checkpoint yet",
         gauges.write_back_bytes,
+    );
+    whole(
+        "snapshots",
+        "Snapshots of the store that exports, dumps and queries are reading",
+        gauges.snapshots.count,
     );
     whole(
         "disk_free_bytes",
@@ -153,6 +166,7 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
             expiry,
         );
     }
+    register_snapshot_bytes(own, gauges.snapshots);
     register_waiting(own, &gauges.waiting_business_objects);
     register_targets(own, &gauges.targets);
     let up = FloatGauge::default();
@@ -169,6 +183,17 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
         registry.register("process_resident_memory_bytes", "Resident memory", resident);
     }
     registry
+}
+
+fn register_snapshot_bytes(registry: &mut Registry, snapshots: SnapshotStats) {
+    let bytes = Family::<PlaceLabel, IntegerGauge>::default();
+    bytes.get_or_create(&PlaceLabel { place: "memory" }).set(snapshots.memory_bytes);
+    bytes.get_or_create(&PlaceLabel { place: "file" }).set(snapshots.file_bytes);
+    registry.register(
+        "snapshot_bytes",
+        "Bytes that these snapshots keep of what commits changed meanwhile",
+        bytes,
+    );
 }
 
 /// Registers one label value for each Business Object that waits now. Admins define Business Objects, so the number

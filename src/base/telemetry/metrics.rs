@@ -368,6 +368,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use penstock_store::SnapshotStats;
 
     fn sample_value(text: &str, line: &str) -> f64 {
         let found = text.lines().find_map(|l| l.strip_prefix(line));
@@ -384,6 +385,7 @@ mod tests {
         count_http_request("/health/live", "BREW", 405, 0.001);
         let gauges = Gauges {
             quads: 42,
+            snapshots: SnapshotStats { count: 2, memory_bytes: 3, file_bytes: 4 },
             targets: vec![TargetGauges {
                 name: "plant".to_owned(),
                 depth: 2,
@@ -411,6 +413,9 @@ mod tests {
         assert!(close(grown("penstock_delivered_bytes_total{target=\"plant\"}"), 50.0));
         assert!(after.contains("method=\"other\""), "{after}");
         assert!(after.contains("penstock_store_quads 42\n"), "{after}");
+        assert!(after.contains("penstock_snapshots 2\n"), "{after}");
+        assert!(after.contains("penstock_snapshot_bytes{place=\"memory\"} 3\n"), "{after}");
+        assert!(after.contains("penstock_snapshot_bytes{place=\"file\"} 4\n"), "{after}");
         assert!(after.contains("penstock_target_blocked{target=\"plant\"} 1\n"), "{after}");
         assert!(after.contains(&format!("version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{after}");
         assert!(sample_value(&after, "process_resident_memory_bytes") > 1e6, "{after}");

@@ -31,9 +31,9 @@ fn an_export_that_may_contain_a_lost_commit_is_not_queued() {
     let (inner, plant) = (fixture.exporter_inner(), fixture.catalogue.get(NAMES[0]).unwrap());
     let targets = all_targets(&plant);
     let queue = |cuts: bool| {
-        let mut builder = ExportBuilder::new(&inner, &plant, &targets).unwrap();
+        let mut builder = ExportBuilder::new(&inner, &plant, &targets);
         let path = builder.add_file();
-        let rendered = builder.new_rendering().render_full(&path).unwrap();
+        let rendered = builder.render_full(&path).unwrap();
         if cuts {
             fixture.lose_a_commit();
         }

@@ -25,6 +25,8 @@ pub(super) struct StoredEntry {
     created_at: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     clock: Option<Doubt>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<u64>,
     #[serde(default)]
     delivered_at: Option<String>,
     #[serde(default)]
@@ -80,6 +82,7 @@ mod tests {
                 key: "Pump/Pump-20260301T120000Z-000000000007.json".to_owned(),
                 created_at: "2026-03-01T12:00:00.000Z".to_owned(),
                 clock: None,
+                commit: None,
                 delivered_at: None,
                 attempts: 0,
                 last_error: None,
@@ -144,6 +147,7 @@ mod tests {
         record.entry = ExportEntry {
             status: Status::Delivered,
             clock: Some(Doubt::Behind),
+            commit: Some(41),
             delivered_at: Some("2026-03-01T12:00:01.000Z".to_owned()),
             attempts: 2,
             last_error: Some("connection refused".to_owned()),
@@ -160,7 +164,7 @@ mod tests {
             BEFORE_KIND,
             r#""kind":"full","status":"delivered","#,
             AFTER_STATUS,
-            r#""clock":"behind","deliveredAt":"2026-03-01T12:00:01.000Z","attempts":2,"#,
+            r#""clock":"behind","commit":41,"deliveredAt":"2026-03-01T12:00:01.000Z","attempts":2,"#,
             r#""lastError":"connection refused","pushedBy":"an account","traceparent":"00-a-b-01","#,
             r#""warnings":["a \"warning\""]},"place":9,"kept":false,"covers":[4,5],"#,
             r#""made_for":"https://s3.example/plant","metadata":"{\"metadata\":{}}"}"#,

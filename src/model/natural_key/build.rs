@@ -118,7 +118,7 @@ impl NaturalKey {
         let filter = SubjectFilter { graph: Some(self.graph.clone()), having: Vec::new() };
         let mut last: Option<String> = None;
         loop {
-            let (page, _) = store.list_subjects(&filter, last.as_deref(), OBJECTS_PER_COMMIT)?;
+            let page = store.list_subjects(&filter, last.as_deref(), OBJECTS_PER_COMMIT)?;
             let Some(end) = page.last() else { return Ok(()) };
             last = Some(end.as_str().to_owned());
             let (goes_on, _) = commit::<_, GatewayError>(store, check, |transaction| {

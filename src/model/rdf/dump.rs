@@ -3,8 +3,8 @@ use super::Format;
 use super::xml::{self, ReferenceWriter};
 use oxrdf::{GraphName, Quad, TermRef, TripleRef};
 use oxrdfio::RdfSerializer;
-use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_store::{Error, QuadPosition, ReadStore};
+use penstock_base::error::{ErrorClass, GatewayError, describe_lost_snapshot};
+use penstock_store::{Error, LostCause, QuadPosition, ReadStore};
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -22,6 +22,23 @@ pub struct DumpOptions {
     pub format: Format,
     /// The only graph to dump. A format without graphs requires it.
     pub graph: Option<GraphName>,
+}
+
+/// A complete dump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dumped {
+    /// The number of quads.
+    pub quads: u64,
+    /// Why the dump may mix several commits, if so.
+    pub mixed_cause: Option<LostCause>,
+}
+
+impl Dumped {
+    /// Returns a warning if the dump may mix several commits.
+    pub fn to_warning(self) -> Option<String> {
+        let why = describe_lost_snapshot(self.mixed_cause?);
+        Some(format!("the dump may mix several commits, because {why}"))
+    }
 }
 
 /// Writes quads as triples, without their graphs, as the views show them.
@@ -43,9 +60,10 @@ pub fn write_triples(format: Format, quads: &[Quad]) -> Result<Vec<u8>, GatewayE
     })
 }
 
-/// Writes the quads to `out` as they are after the newest commit, and returns their number. They are in the order of the
-/// index, subject by subject. Commits continue meanwhile. If they change so much that the state cannot be kept, the dump
-/// continues with the newest one, and a warning is logged. `on_progress` is called with the number of quads so far.
+/// Writes the quads to `out` as they are after the newest commit. They are in the order of the index, subject by subject.
+/// Commits continue meanwhile. If they change so much that the state cannot be kept, the rest is written page by page as
+/// it is when it is read ([`Dumped::mixed_cause`]): a quad that changes meanwhile is written as it was or as it is, twice,
+/// or not at all. `on_progress` is called with the number of quads so far.
 ///
 /// # Errors
 /// - `ErrorClass::Invalid` if the format holds one graph and none is named, and for terms that RDF/XML cannot write
@@ -56,7 +74,7 @@ pub fn write_dump(
     options: &DumpOptions,
     out: impl Write,
     on_progress: &mut dyn FnMut(u64),
-) -> Result<u64, GatewayError> {
+) -> Result<Dumped, GatewayError> {
     let DumpOptions { format, graph } = options;
     if graph.is_none() && !format.has_graphs() {
         return Err(GatewayError::new(
@@ -70,26 +88,22 @@ pub fn write_dump(
     }
     let mut writer = RdfSerializer::from_format(format.to_rdf_format())
         .for_writer(DumpOutput::new(*format, out));
-    let mut written = 0;
-    let mut snapshot = store.snapshot()?;
-    let (instance, mut is_mixed) = (snapshot.instance(), false);
+    let mut dumped = Dumped { quads: 0, mixed_cause: None };
+    let snapshot = store.snapshot()?;
+    let instance = snapshot.instance();
+    let mut snapshot = Some(snapshot);
     let mut place = Some(QuadPosition::default());
     while let Some(from) = place {
-        if is_mixed {
-            snapshot = store.snapshot()?;
-            if snapshot.instance() != instance {
-                return Err(Error::Reopening.into());
-            }
-        }
         let mut page = QuadPage::default();
-        let read =
-            snapshot.visit_quads_from(&from, &mut |quad| page.add_quad(quad, graph.as_ref()));
+        let add = &mut |quad| page.add_quad(quad, graph.as_ref());
+        let read = match &snapshot {
+            Some(snapshot) => snapshot.visit_quads_from(&from, add),
+            None => read_newest(store, instance, &from, add),
+        };
         place = match read {
             Err(Error::SnapshotLost { cause }) => {
-                if !is_mixed {
-                    tracing::warn!(cause, "The rest of a dump shows later commits too.");
-                }
-                is_mixed = true;
+                snapshot = None;
+                dumped.mixed_cause = Some(cause);
                 place = Some(from);
                 continue;
             }
@@ -111,12 +125,28 @@ pub fn write_dump(
             };
             result.map_err(|error| write_error(&error))?;
         }
-        written += page.quads.len() as u64;
-        on_progress(written);
+        dumped.quads += page.quads.len() as u64;
+        on_progress(dumped.quads);
     }
+    drop(snapshot);
     let ended = writer.finish().and_then(|mut out| out.flush());
     ended.map_err(|error| write_error(&error))?;
-    Ok(written)
+    Ok(dumped)
+}
+
+/// Passes the quads of the newest commit on to `visit`, from a position in an index.
+fn read_newest(
+    store: &ReadStore,
+    instance: u64,
+    from: &QuadPosition,
+    visit: &mut dyn FnMut(Quad) -> ControlFlow<()>,
+) -> Result<Option<QuadPosition>, Error> {
+    let read = store.read();
+    // The position has ids of that index.
+    if read.instance() != instance {
+        return Err(Error::Reopening);
+    }
+    read.visit_quads_from(from, visit)
 }
 
 fn write_error(error: &io::Error) -> GatewayError {

@@ -6,7 +6,7 @@ use penstock_base::error::GatewayError;
 use penstock_base::files::write_atomically;
 use penstock_base::time;
 use penstock_model::namespace::moving::FinishedMove;
-use penstock_model::rdf::{DumpOptions, LoadError, LoadOptions, LoadProgress};
+use penstock_model::rdf::{DumpOptions, Dumped, LoadError, LoadOptions, LoadProgress};
 use penstock_store::{Backup, Store};
 use std::io;
 use std::path::Path;
@@ -26,10 +26,13 @@ pub fn backup_event(result: &Result<Backup, penstock_store::Error>) -> Event {
 }
 
 /// Builds the event of a dump, complete or interrupted.
-pub fn dump_event(what: &DumpOptions, result: &Result<u64, GatewayError>) -> Event {
+pub fn dump_event(what: &DumpOptions, result: &Result<Dumped, GatewayError>) -> Event {
     let of = what.graph.as_ref().map_or_else(|| "all graphs".to_owned(), describe_graph);
     let detail = match result {
-        Ok(quads) => format!("{quads} quads of {of}"),
+        Ok(dumped) => {
+            let warning = dumped.to_warning().map(|warning| format!("; {warning}"));
+            format!("{} quads of {of}{}", dumped.quads, warning.unwrap_or_default())
+        }
         Err(cause) => format!("{of}; not finished: {cause}"),
     };
     build_event("data.dumped", detail)

@@ -28,6 +28,7 @@ impl Gateway {
             journal_bytes: stats.journal_bytes,
             index_bytes: stats.index_bytes,
             write_back_bytes: stats.write_back_bytes,
+            snapshots: stats.snapshots,
             disk_free_bytes: disk::free_bytes_of(&self.settings.data_dir).unwrap_or_default(),
             disk_in_reserve: self.disk.is_in_reserve(),
             memory_limit_bytes: self.memory.limit_bytes().unwrap_or_default(),

@@ -34,6 +34,8 @@ pub(crate) struct Block {
     end: Option<Name>,
     /// The checksum of the entry that the engine has under this block's name; 0 if it has none.
     stored: u64,
+    /// The number of snapshots for which the keys here are preserved: the oldest ones.
+    preserved_for: u64,
 }
 
 struct Entry<'a> {
@@ -90,7 +92,14 @@ fn bytes_before(bytes: &[u8], at: usize) -> &[u8] {
 impl Block {
     /// Creates a block without entries that extends to the end of its tree.
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, entries: Vec::new(), last: Vec::new(), end: None, stored: 0 }
+        Self {
+            shape,
+            entries: Vec::new(),
+            last: Vec::new(),
+            end: None,
+            stored: 0,
+            preserved_for: 0,
+        }
     }
 
     /// Decodes a block written by [`Block::encode`]. Returns `None` if the bytes are not a block.
@@ -102,7 +111,8 @@ impl Block {
         };
         let entries_at = bytes.len() - input.len();
         bytes.drain(..entries_at);
-        let mut block = Self { shape, entries: bytes, last: Vec::new(), end, stored: 0 };
+        let mut block =
+            Self { shape, entries: bytes, last: Vec::new(), end, stored: 0, preserved_for: 0 };
         let mut last = Vec::new();
         let mut at = 0;
         while at < block.entries.len() {
@@ -137,6 +147,16 @@ impl Block {
     /// Sets the checksum of the entry that the engine has under this block's name.
     pub(crate) fn set_stored_checksum(&mut self, checksum: u64) {
         self.stored = checksum;
+    }
+
+    /// Returns the number of snapshots for which the keys of this block are preserved: the oldest ones.
+    pub(crate) fn preserved_for(&self) -> u64 {
+        self.preserved_for
+    }
+
+    /// Sets the number of snapshots for which the keys of this block are preserved.
+    pub(crate) fn set_preserved_for(&mut self, snapshots: u64) {
+        self.preserved_for = snapshots;
     }
 
     pub(crate) fn end(&self) -> Option<&[u8]> {
@@ -435,6 +455,7 @@ impl Block {
             last: std::mem::replace(&mut self.last, last),
             end: self.end.replace(name.clone()),
             stored: 0,
+            preserved_for: self.preserved_for,
         };
         self.entries.truncate(cut);
         self.entries.shrink_to(cut + GROWTH_BYTES);

@@ -26,14 +26,22 @@ pub(crate) trait BlockSource {
 
     /// Returns the block with this name.
     fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error>;
+
+    /// Passes the value of a key to `read`, if there is one.
+    fn read_value(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        let (_, block) = self.find_block(Bound::Included(key), key, Reading::Again)?;
+        block.get(key).map(read);
+        Ok(())
+    }
 }
 
 /// Reads the entries of a source.
 pub(crate) trait ReadEntries: BlockSource {
-    /// Passes the value of a key to `read`.
-    fn get<T>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> T) -> Result<Option<T>, Error> {
-        let (_, block) = self.find_block(Bound::Included(key), key, Reading::Again)?;
-        Ok(block.get(key).map(read))
+    /// Passes the value of a key to `read`, and returns what it returns.
+    fn get<T>(&self, key: &[u8], mut read: impl FnMut(&[u8]) -> T) -> Result<Option<T>, Error> {
+        let mut found = None;
+        self.read_value(key, &mut |value| found = Some(read(value)))?;
+        Ok(found)
     }
 
     /// Passes the entries of a tree from `from` on to `visit`, in order, until it breaks.

@@ -12,12 +12,12 @@ use super::clean::{Chain, CleanBlocks, Name, covers_key, find_floor};
 use super::engine::{Engine, entry_checksum};
 use super::images::{self, Image, NewImages};
 use super::packing::{Packer, Unpacker};
-use super::preserved::{OpenSnapshots, PreservedBlocks};
+use super::preserved::OpenSnapshots;
 use crate::steps::WriterSteps;
 use crate::{Error, SnapshotLimits};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
@@ -31,16 +31,18 @@ pub(crate) struct Blocks {
     deleted: BTreeMap<Name, u64>,
     clean: Mutex<CleanBlocks>,
     unpacker: Unpacker,
-    snapshots: OpenSnapshots,
+    snapshots: Arc<OpenSnapshots>,
 }
 
-/// Edits a block and updates the byte count.
+/// Edits a block, which is preserved for this number of snapshots, and updates the byte count.
 fn edit_counted<T>(
     block: &mut Arc<Block>,
     bytes: &mut usize,
+    snapshots: u64,
     edit: impl FnOnce(&mut Block) -> T,
 ) -> T {
     let block = Arc::make_mut(block);
+    block.set_preserved_for(snapshots);
     let was = block.memory_bytes();
     let value = edit(block);
     *bytes = (*bytes + block.memory_bytes()).saturating_sub(was);
@@ -65,7 +67,7 @@ impl Blocks {
             deleted: BTreeMap::new(),
             clean: Mutex::default(),
             unpacker: Unpacker::default(),
-            snapshots: OpenSnapshots::new(SnapshotLimits::default()),
+            snapshots: Arc::new(OpenSnapshots::new(PathBuf::new(), SnapshotLimits::default())),
         }
     }
 
@@ -73,22 +75,23 @@ impl Blocks {
         &self.engine
     }
 
-    /// Releases the files and the memory. Reads fail afterwards.
+    /// Releases the files and the memory. Reads fail afterwards, and so do those of all snapshots.
     pub(crate) fn close(&mut self) {
+        self.snapshots.close();
         self.engine.close();
         (self.dirty, self.deleted) = Default::default();
         self.clean = Mutex::default();
         self.dirty_bytes = 0;
     }
 
-    /// Sets the limits of all snapshots together.
-    pub(super) fn set_snapshot_limits(&mut self, limits: SnapshotLimits) {
-        self.snapshots = OpenSnapshots::new(limits);
+    /// Sets the folder for the files of snapshots, and the limits of all snapshots together. There are none yet.
+    pub(super) fn set_snapshot_limits(&mut self, folder: &Path, limits: SnapshotLimits) {
+        self.snapshots = Arc::new(OpenSnapshots::new(folder.to_owned(), limits));
     }
 
-    /// Begins to preserve blocks for a snapshot of the current state.
-    pub(super) fn open_snapshot(&self, folder: &Path) -> Arc<PreservedBlocks> {
-        self.snapshots.open(folder)
+    /// Returns the snapshots for which blocks are preserved.
+    pub(super) fn snapshots(&self) -> &Arc<OpenSnapshots> {
+        &self.snapshots
     }
 
     /// Returns the number of bytes that wait for a checkpoint.
@@ -109,20 +112,6 @@ impl Blocks {
         Ok(Arc::new(block))
     }
 
-    /// Passes the value of a key to `read`.
-    pub(crate) fn get<T>(
-        &self,
-        key: &[u8],
-        read: impl FnOnce(&[u8]) -> T,
-    ) -> Result<Option<T>, Error> {
-        let upper = Bound::Included(key);
-        if let Some((_, block)) = find_floor(&self.dirty, upper, key) {
-            return Ok(block.get(key).map(read));
-        }
-        let (_, block) = self.find_block(upper, key, Reading::Again)?;
-        Ok(block.get(key).map(read))
-    }
-
     /// Edits the block of a key and marks it dirty.
     fn edit_block<T>(
         &mut self,
@@ -135,14 +124,14 @@ impl Blocks {
             && name.first() == key.first()
             && covers_key(block.end(), upper, key)
         {
-            self.snapshots.preserve(name, block);
-            return Ok(edit_counted(block, &mut self.dirty_bytes, edit));
+            let snapshots = self.snapshots.preserve(name, block);
+            return Ok(edit_counted(block, &mut self.dirty_bytes, snapshots, edit));
         }
         let (name, mut block) = self.find_block(upper, key, Reading::Again)?;
-        self.snapshots.preserve(&name, &block);
+        let snapshots = self.snapshots.preserve(&name, &block);
         self.lock_clean().remove(&name);
         self.dirty_bytes += name.len() + block.memory_bytes();
-        let value = edit_counted(&mut block, &mut self.dirty_bytes, edit);
+        let value = edit_counted(&mut block, &mut self.dirty_bytes, snapshots, edit);
         self.deleted.remove(&name);
         self.dirty.insert(name, block);
         Ok(value)
@@ -247,6 +236,18 @@ impl Blocks {
 }
 
 impl BlockSource for Blocks {
+    fn read_value(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        let upper = Bound::Included(key);
+        // Most lookups of a commit end here.
+        if let Some((_, block)) = find_floor(&self.dirty, upper, key) {
+            block.get(key).map(read);
+            return Ok(());
+        }
+        let (_, block) = self.find_block(upper, key, Reading::Again)?;
+        block.get(key).map(read);
+        Ok(())
+    }
+
     fn find_block(
         &self,
         upper: Bound<&[u8]>,

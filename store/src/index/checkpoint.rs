@@ -11,7 +11,7 @@ use super::images::{self, ImagesEnd, NewImages};
 use super::key::tree;
 use super::note::Note;
 use super::runs::{self, Runs};
-use super::{Health as _, Index, damaged_entry};
+use super::{Health as _, Index, damaged_entry, preserved};
 use crate::steps::WriterSteps;
 use crate::store::LOADING_SEQUENCE;
 use crate::{Error, files};
@@ -64,6 +64,7 @@ pub(crate) fn index_exists(dir: &Path) -> bool {
 /// cannot be opened or that belongs to another journal.
 pub(crate) fn open_index(dir: &Path, store_id: [u8; 16]) -> Result<Index, Error> {
     files::remove_durably(&new_images_path(dir), dir)?;
+    files::remove_durably(&preserved::file_path(dir), dir)?;
     let found = match try_open(dir, store_id, Trust::Sealed) {
         Ok(index) if index.store_id() == store_id => return Ok(index),
         Ok(_) => Error::Index("the index belongs to another journal".into()),

@@ -34,7 +34,7 @@ impl RecentBlocks {
         blocks.first()?.clone()
     }
 
-    pub(crate) fn insert(&mut self, name: &Name, block: &Arc<Block>) {
+    pub(crate) fn insert(&mut self, (name, block): &(Name, Arc<Block>)) {
         if block.memory_bytes() > MAX_BLOCK_BYTES {
             return;
         }

@@ -291,8 +291,7 @@ mod tests {
         let all = |filter: &SubjectFilter| {
             let (mut found, mut after) = (Vec::new(), None::<String>);
             loop {
-                let (page, seen) = store.list_subjects(filter, after.as_deref(), 70).unwrap();
-                assert_eq!(seen, store.stats().sequence);
+                let page = store.list_subjects(filter, after.as_deref(), 70).unwrap();
                 let Some(last) = page.last() else { return found };
                 after = Some(last.as_str().to_owned());
                 found.extend(page);

@@ -7,13 +7,14 @@ use penstock_model::ingest::Mode;
 use penstock_model::testing::{ingest_body, put_definition};
 use penstock_service::gateway::Gateway;
 use serde_json::{Value as Json, json};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A gateway with test data.
 pub(super) struct Fixture {
     pub(super) gateway: Gateway,
     pub(super) graphql: GraphqlService,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 pub(super) const SITE: &str = "
@@ -62,7 +63,11 @@ impl Fixture {
         let loaded = config::load(&config::Sources { arguments: all, ..Default::default() });
         let gateway = Gateway::open(Arc::new(loaded.unwrap().settings), &mut |_| {}).unwrap();
         let graphql = GraphqlService::new(&gateway);
-        Self { gateway, graphql, _dir: dir }
+        Self { gateway, graphql, dir }
+    }
+
+    pub(super) fn data_dir(&self) -> &Path {
+        self.dir.path()
     }
 
     /// Adds sites and pumps.

@@ -3,6 +3,7 @@ use super::fixture::Fixture;
 use crate::query::MAX_REQUEST_BYTES;
 use crate::query::Query;
 use penstock_auth::Caller;
+use penstock_store::faults::{Failure, Faults, Operation};
 use serde_json::{Value as Json, json};
 
 #[tokio::test]
@@ -113,4 +114,42 @@ async fn oversized_documents_are_refused() {
         let answer = fixture.run_query(&document).await;
         assert!(answer.get("data").is_none(), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_query_whose_snapshot_is_lost_at_any_read_is_busy_and_has_no_data() {
+    let fixture = Fixture::with_plant_data(&[]);
+    let document = "{ pump(uri: \"urn:pump:1\") { site readings { value } } \
+                    siteConnection(first: 5) { totalCount nodes { name referredBy(first: 5) { nodes { uri } } } } }";
+    let expected = Fixture::expect_data(fixture.run_query(document).await);
+    let faults = Faults::inject_below(fixture.data_dir());
+    for nth in 1.. {
+        faults.fail_nth_of(Operation::FindPreserved, nth, Failure::Io);
+        let query = Query { document: document.into(), ..Query::default() };
+        let answer = fixture.graphql.execute(query, &Caller::local()).await;
+        let is_lost = faults.first_failure().is_some();
+        assert_eq!(answer.is_busy, is_lost, "{nth}");
+        let answer = serde_json::to_value(answer).unwrap();
+        if !is_lost {
+            assert!(nth > 10, "{nth}");
+            assert_eq!(Fixture::expect_data(answer), expected);
+            break;
+        }
+        assert_eq!(answer.get("data"), None, "{answer}");
+        let message = answer["errors"][0]["message"].as_str().unwrap();
+        assert!(message.ends_with("repeat the request"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn only_fields_that_read_the_graph_open_a_snapshot() {
+    let fixture = Fixture::with_plant_data(&[]);
+    let faults = Faults::inject_below(fixture.data_dir());
+    faults.fail_nth_of(Operation::FindPreserved, 1, Failure::Io);
+    for document in
+        ["{ __typename }", "{ __schema { queryType { name } } }", "{ targets { name } }"]
+    {
+        Fixture::expect_data(fixture.run_query(document).await);
+    }
+    assert_eq!(faults.operation_count(), 0);
 }

@@ -97,6 +97,26 @@ impl Snapshot {
         }
     }
 
+    /// Returns a preserved block, or else the current one.
+    fn read_block<T>(
+        &self,
+        preserved: impl Fn() -> Result<Option<T>, Error>,
+        current: impl FnOnce(&Index) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Some(found) = preserved()? {
+            return Ok(found);
+        }
+        let index = self.lock_index()?;
+        preserved()?.map_or_else(|| current(&index), Ok)
+    }
+
+    /// Returns a block that was read before, unless the snapshot ended.
+    fn find_recent(&self, upper: Bound<&[u8]>, key: &[u8]) -> Option<(Name, Arc<Block>)> {
+        self.inject_loss();
+        let found = self.lock_recent().find(upper, key)?;
+        self.lost_cause().is_none().then_some(found)
+    }
+
     fn lock_recent(&self) -> MutexGuard<'_, RecentBlocks> {
         self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,40 +150,24 @@ impl BlockSource for Snapshot {
         key: &[u8],
         reading: Reading,
     ) -> Result<(Name, Arc<Block>), Error> {
-        self.inject_loss();
-        if let Some(found) = self.lock_recent().find(upper, key) {
+        if let Some(found) = self.find_recent(upper, key) {
             return Ok(found);
         }
         let preserved = || self.frozen.preserved.find_block(upper, key);
-        let (name, block) = if let Some(found) = preserved()? {
-            found
-        } else {
-            let index = self.lock_index()?;
-            match preserved()? {
-                Some(found) => found,
-                None => index.blocks().find_block(upper, key, reading)?,
-            }
-        };
-        self.lock_recent().insert(&name, &block);
-        Ok((name, block))
+        let current = |index: &Index| index.blocks().find_block(upper, key, reading);
+        let found = self.read_block(preserved, current)?;
+        self.lock_recent().insert(&found);
+        Ok(found)
     }
 
     fn load_block(&self, name: &[u8], reading: Reading) -> Result<Arc<Block>, Error> {
-        self.inject_loss();
-        if let Some((_, block)) = self.lock_recent().find(Bound::Included(name), name) {
+        if let Some((_, block)) = self.find_recent(Bound::Included(name), name) {
             return Ok(block);
         }
         let preserved = || self.frozen.preserved.load_block(name);
-        let block = if let Some(block) = preserved()? {
-            block
-        } else {
-            let index = self.lock_index()?;
-            match preserved()? {
-                Some(block) => block,
-                None => index.blocks().load_block(name, reading)?,
-            }
-        };
-        self.lock_recent().insert(&name.into(), &block);
+        let current = |index: &Index| index.blocks().load_block(name, reading);
+        let block = self.read_block(preserved, current)?;
+        self.lock_recent().insert(&(name.into(), block.clone()));
         Ok(block)
     }
 }

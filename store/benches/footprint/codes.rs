@@ -11,11 +11,15 @@ const RANDOM_LOOKUPS: u64 = 100_000;
 const MAX_IN_ORDER: u64 = 200_000;
 
 fn find(snapshot: &Snapshot, iri: NamedNodeRef<'_>) -> TermCode {
-    snapshot.find_code(iri.into()).expect("a lookup").expect("a term of the store")
+    snapshot.codes().find_code(iri.into()).expect("a lookup").expect("a term of the store")
 }
 
 fn count(snapshot: &Snapshot, pattern: CodedPattern<'_>) -> u64 {
-    snapshot.scan_codes(pattern).map(|quad| quad.expect("a quad")).fold(0, |count, _| count + 1)
+    snapshot
+        .codes()
+        .scan_codes(pattern)
+        .map(|quad| quad.expect("a quad"))
+        .fold(0, |count, _| count + 1)
 }
 
 pub(crate) fn read_codes(dir: &Path, quads: u64, order: Order) {
@@ -45,6 +49,7 @@ pub(crate) fn read_codes(dir: &Path, quads: u64, order: Order) {
 fn look_up_subjects(snapshot: &Snapshot, predicates: &[TermCode]) {
     let [first, .., last] = predicates else { return };
     let subjects: Vec<TermCode> = snapshot
+        .codes()
         .scan_codes([None, Some(last), None, None])
         .map(|quad| quad.expect("a quad"))
         .map(|[subject, ..]| subject)
@@ -72,12 +77,12 @@ fn look_up_objects(snapshot: &Snapshot, predicates: &[TermCode]) {
     let stretch = Measurement::begin();
     let mut lookups = 0;
     for n in 0..1_024 {
-        let Ok(Some(object)) = snapshot.find_code(shared_value(n).as_ref().into()) else {
+        let Ok(Some(object)) = snapshot.codes().find_code(shared_value(n).as_ref().into()) else {
             continue;
         };
         for predicate in predicates.iter().take(QUADS_PER_OBJECT as usize / 2) {
             let pattern = [None, Some(predicate), Some(&object), None];
-            lookups += u64::from(snapshot.scan_codes(pattern).next().is_some());
+            lookups += u64::from(snapshot.codes().scan_codes(pattern).next().is_some());
         }
     }
     stretch.report_rate("lookups by predicate and object", lookups);
@@ -88,12 +93,12 @@ fn decode_terms(snapshot: &Snapshot, predicates: &[TermCode]) {
     let decode = |what: &str, codes: Vec<TermCode>| {
         let stretch = Measurement::begin();
         for code in &codes {
-            snapshot.decode_code(code).expect("a term");
+            snapshot.codes().decode_code(code).expect("a term");
         }
         stretch.report_rate(&format!("{what} decoded"), codes.len() as u64);
     };
     let quads = |predicate| {
-        let quads = snapshot.scan_codes([None, Some(predicate), None, None]);
+        let quads = snapshot.codes().scan_codes([None, Some(predicate), None, None]);
         quads
             .take(usize::try_from(MAX_IN_ORDER).unwrap_or(usize::MAX))
             .map(|quad| quad.expect("a quad"))

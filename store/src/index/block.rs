@@ -192,12 +192,6 @@ impl Block {
         Some(entry.value)
     }
 
-    /// Returns the position from which keys from `key` on follow. `key` shares `matched` bytes with the key
-    /// before `at`, which is smaller.
-    pub(crate) fn seek(&self, at: usize, matched: usize, key: &[u8]) -> KeyPosition {
-        self.find_position_after(KeyPosition { at, matched, exact: false }, key)
-    }
-
     /// Reads the entry at `at` if its key has the first `prefix` bytes of `key`. Then it advances `at`, and
     /// `key` becomes the entry's key. Before, `key` must be the previous entry's key or the one that was sought.
     pub(crate) fn read_within(
@@ -248,13 +242,12 @@ impl Block {
     }
 
     fn find_position(&self, key: &[u8]) -> KeyPosition {
-        self.find_position_after(KeyPosition { at: 0, matched: 0, exact: false }, key)
+        self.seek(0, 0, key)
     }
 
-    /// Returns the position of a key that is greater than all keys before `start`, with which it shares
-    /// `start.matched` bytes.
-    fn find_position_after(&self, start: KeyPosition, key: &[u8]) -> KeyPosition {
-        let KeyPosition { mut at, mut matched, .. } = start;
+    /// Returns the position of a key. `at` is where the search begins, and `matched` is how many bytes the key
+    /// shares with the key before `at`, which must be smaller.
+    pub(crate) fn seek(&self, mut at: usize, mut matched: usize, key: &[u8]) -> KeyPosition {
         loop {
             at = self.skip_shared(at, matched);
             let Some(entry) = self.read_entry(at) else { break };

@@ -95,7 +95,7 @@ impl View<'_> {
                     // A lower bound: what was read.
                     (Some(_), ..) => return Ok(sample.matching),
                     (None, Some(predicate), Some(object), _) => {
-                        self.estimate_list(build_prefix(tree::POSG, &[predicate], Some(object)))?
+                        self.estimate_list(&build_prefix(tree::POSG, &[predicate], Some(object)))?
                     }
                     (None, Some(predicate), None, _) => {
                         let named = match literal {
@@ -107,11 +107,11 @@ impl View<'_> {
                     (None, None, Some(object), _) => self.estimate_objects_quads(object)?,
                     (None, None, None, Some(graph)) if literal.is_none() => {
                         let subjects =
-                            self.estimate_list(build_prefix(tree::GS, &[graph], None))?;
+                            self.estimate_list(&build_prefix(tree::GS, &[graph], None))?;
                         return Ok(scale(subjects, sample.matching, sample.subjects));
                     }
                     (None, None, None, _) => {
-                        self.estimate_list(build_prefix(tree::SPOG, &[], None))?
+                        self.estimate_list(&build_prefix(tree::SPOG, &[], None))?
                     }
                 };
             let total = total.max(sample.quads);
@@ -172,7 +172,7 @@ impl View<'_> {
     }
 
     /// Estimates the number of keys with a prefix, after which an id of evenly spread entries follows.
-    fn estimate_list(&self, prefix: Prefix) -> Result<u64, Error> {
+    fn estimate_list(&self, prefix: &Prefix) -> Result<u64, Error> {
         let blocks = CountedReads::new(self);
         let mut scan = KeyScan::new(&blocks, prefix.clone());
         let (mut first, mut counted) = (None, 0);
@@ -180,7 +180,7 @@ impl View<'_> {
             let reached = scan.read_number()?;
             let begin = *first.get_or_insert(reached);
             if blocks.reads.get() > MAX_BLOCK_READS && reached > begin {
-                let last = last_number(&blocks, &prefix)?.unwrap_or(reached);
+                let last = last_number(&blocks, prefix)?.unwrap_or(reached);
                 return Ok(extrapolate(counted, begin, reached, last));
             }
             counted += 1;
@@ -231,9 +231,9 @@ impl View<'_> {
         let (mut key, _) = build_prefix(tree::POSG, &[predicate], None);
         key.extend(&[object::ANY_LITERAL]);
         let bytes = key.len();
-        let marks = KeyScan::new(self.blocks, (key.clone(), bytes));
-        let subjects = self.estimate_list((key, bytes))?;
-        let (mut sampled, mut literals, mut marks) = (0, 0, marks);
+        let mut marks = KeyScan::new(self.blocks, (key.clone(), bytes));
+        let subjects = self.estimate_list(&(key, bytes))?;
+        let (mut sampled, mut literals) = (0, 0);
         while sampled < SAMPLED_SUBJECTS && marks.advance()? {
             sampled += 1;
             let subject = marks.read_number()?;
@@ -256,10 +256,10 @@ impl View<'_> {
         while predicates.advance()? {
             let predicate = predicates.read_number()?;
             let prefix = build_prefix(tree::POSG, &[predicate], Some(object));
-            total = total.saturating_add(self.estimate_list(prefix)?);
+            total = total.saturating_add(self.estimate_list(&prefix)?);
             counted += 1;
             if counted == SAMPLED_SUBJECTS {
-                let rest = self.estimate_list(build_prefix(tree::OP, &[id], None))?;
+                let rest = self.estimate_list(&build_prefix(tree::OP, &[id], None))?;
                 return Ok(scale(total, rest, counted));
             }
         }
@@ -317,7 +317,7 @@ mod tests {
     }
 
     fn count(snapshot: &Snapshot, pattern: [Option<&TermCode>; 4]) -> u64 {
-        snapshot.scan_codes(pattern).map(Result::unwrap).count() as u64
+        snapshot.codes().scan_codes(pattern).map(Result::unwrap).count() as u64
     }
 
     #[test]
@@ -354,9 +354,10 @@ mod tests {
             }
         }
         let snapshot = store.snapshot().unwrap();
-        let code = |name: &str| snapshot.find_code(iri(name).as_ref().into()).unwrap().unwrap();
+        let code =
+            |name: &str| snapshot.codes().find_code(iri(name).as_ref().into()).unwrap().unwrap();
         let literal = Literal::from("3");
-        let literal = snapshot.find_code(literal.as_ref().into()).unwrap().unwrap();
+        let literal = snapshot.codes().find_code(literal.as_ref().into()).unwrap().unwrap();
         let (predicates, objects): (Vec<_>, Vec<_>) = (
             ["type", "shared", "unique", "label", "state", "rare", "rare literal"].map(code).into(),
             [code("class0"), code("v7"), code("u5"), literal].into(),
@@ -373,7 +374,7 @@ mod tests {
                     for graph in options(&[graph.clone(), TermCode::DEFAULT_GRAPH]) {
                         let pattern = [&subject, &predicate, &object, &graph].map(Option::as_ref);
                         let real = count(&snapshot, pattern);
-                        let estimate = snapshot.estimate_count(pattern).unwrap();
+                        let estimate = snapshot.codes().estimate_count(pattern).unwrap();
                         let is_filtered = object.as_ref() == objects.last() || graph.is_some();
                         if real < 100 && !is_filtered {
                             assert_eq!(estimate, real, "{pattern:?}");
@@ -389,7 +390,7 @@ mod tests {
         }
         assert!(exact > 20 && estimated > 20, "{exact} exact, {estimated} estimated");
         for (name, real) in [("type", 3), ("shared", 200), ("unique", 6_000), ("label", 12_000)] {
-            let estimate = snapshot.estimate_distinct_objects(&code(name)).unwrap();
+            let estimate = snapshot.codes().estimate_distinct_objects(&code(name)).unwrap();
             assert!(estimate <= real * 4 && estimate >= real / 4, "{name}: {estimate}, not {real}");
         }
     }

@@ -11,9 +11,11 @@ const BLOCKS_PER_TREE: usize = 8;
 /// take at most about 100 KiB.
 const MAX_BLOCK_BYTES: usize = 3 << 10;
 
+type RecentBlock = Option<(Name, Arc<Block>)>;
+
 /// Recently read blocks by tree, the last one first.
 #[derive(Debug, Default)]
-pub(crate) struct RecentBlocks([[Option<(Name, Arc<Block>)>; BLOCKS_PER_TREE]; tree::COUNT]);
+pub(crate) struct RecentBlocks([[RecentBlock; BLOCKS_PER_TREE]; tree::COUNT]);
 
 impl RecentBlocks {
     /// Returns the block with the greatest name within `upper`, which is a bound at `key`.
@@ -32,7 +34,7 @@ impl RecentBlocks {
         blocks.first()?.clone()
     }
 
-    pub(crate) fn insert(&mut self, name: &Name, block: &Arc<Block>) {
+    pub(crate) fn insert(&mut self, (name, block): &(Name, Arc<Block>)) {
         if block.memory_bytes() > MAX_BLOCK_BYTES {
             return;
         }

@@ -100,7 +100,7 @@ fn main() {
         return match *step {
             "load" => packed::load_objects(dir, quads, order),
             "use" => packed::read_objects(dir, quads, order),
-            "codes" => codes::read_codes(dir, quads, order),
+            "codes" => codes::read_codes(dir, order),
             "crash" => packed::commit_until_killed(dir, order),
             "reopen" => packed::time_reopening(dir),
             "flat-load" => flat::load_objects(dir, quads),

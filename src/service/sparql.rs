@@ -376,7 +376,7 @@ pub async fn check_graph_exists(gateway: &Gateway, graph: GraphName) -> Result<(
 /// Waits for the permit to read a graph. Dropping it releases it.
 ///
 /// # Errors
-/// `ErrorClass::Unavailable` if another graph is read for long, or memory is short.
+/// `ErrorClass::Unavailable` if another graph is read for long.
 pub async fn acquire_graph_permit(gateway: &Gateway) -> Result<OwnedSemaphorePermit, GatewayError> {
     let permit = Arc::clone(&gateway.sparql.graph_reads).acquire_owned();
     match tokio::time::timeout(GRAPH_READ_WAIT, permit).await {

@@ -10,12 +10,13 @@ fn main() -> ExitCode {
 }
 
 /// Ends the process on a panic. A panic means a broken invariant, and the journal makes the restart safe. Only panics
-/// of the quad index's engine do not end it: the engine panics when its files are damaged, and the store catches that.
+/// that are caught do not end it: those of the quad index's engine, which panics when its files are damaged, and those of
+/// the evaluation of a SPARQL request, which changes nothing.
 fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
-        if !penstock_store::panic_is_caught() {
+        if !penstock_store::panic_is_caught() && !penstock_sparql::panic_is_caught() {
             std::process::abort();
         }
     }));

@@ -5,6 +5,7 @@
 //! that into the error.
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::thread_bytes;
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
@@ -137,12 +138,47 @@ pub(crate) fn abort(error: GatewayError) -> ! {
     resume_unwind(Box::new(Aborted(error)))
 }
 
-/// Runs a part of a request and returns the error that it was aborted with, if so.
+thread_local! {
+    static IS_CATCHING_PANICS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns whether a panic of this thread is caught: it parses or evaluates a request, and changes nothing that
+/// outlives it. So a panic of the parser or the evaluator ends the request and not the process.
+pub fn panic_is_caught() -> bool {
+    IS_CATCHING_PANICS.get()
+}
+
+/// Runs a part of a request and returns the error that it was aborted with, if so. A panic becomes
+/// [`ErrorClass::Internal`].
 ///
 /// What `work` refers to must not be used after an error.
 pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, GatewayError>) -> Result<T, GatewayError> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| match panic.downcast::<Aborted>() {
-        Ok(aborted) => Err(aborted.0),
-        Err(panic) => resume_unwind(panic),
+    IS_CATCHING_PANICS.set(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    IS_CATCHING_PANICS.set(false);
+    done.unwrap_or_else(|panic| {
+        if let Ok(aborted) = panic.downcast::<Aborted>() {
+            return Err(aborted.0);
+        }
+        tracing::error!("A SPARQL request panicked. The lines before have the place.");
+        let detail = "the evaluation of the SPARQL request failed; the gateway's log has the cause";
+        Err(GatewayError::new(ErrorClass::Internal, detail))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_request_only() {
+        let failed = catch(|| {
+            assert!(panic_is_caught());
+            std::panic::panic_any("a bug");
+            #[expect(unreachable_code, reason = "the type of the result")]
+            Ok(())
+        });
+        assert_eq!(failed.unwrap_err().class, ErrorClass::Internal);
+        assert!(!panic_is_caught());
+    }
 }

@@ -22,6 +22,7 @@ mod tests;
 mod thread;
 mod update;
 
+pub use budget::panic_is_caught;
 pub use budget::{Deadline, Limits};
 pub use evaluate::{ResultFormat, evaluate};
 pub use request::{DatasetParameters, Query, QueryForm, Update};

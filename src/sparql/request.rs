@@ -1,4 +1,5 @@
 //! Parsed requests.
+use crate::budget::catch;
 use crate::syntax::{Token, Tokens, check_nesting, to_error};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -56,7 +57,7 @@ impl Query {
     /// [`ErrorClass::Malformed`] with line and column, also if it is nested too deeply; [`ErrorClass::TooLarge`].
     pub fn parse(text: &str, parameters: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
-        let mut query = parser()?.parse_query(text).map_err(|error| to_error(&error))?;
+        let mut query = catch(|| parser()?.parse_query(text).map_err(|error| to_error(&error)))?;
         if let spargebra::Query::Select { pattern, .. } = &mut query {
             order_columns(text, pattern);
         }
@@ -148,7 +149,7 @@ impl Update {
     /// As [`Query::parse`]; also for LOAD and SERVICE, which are refused, and for parameters beside USING or WITH.
     pub fn parse(text: &str, using: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
-        let update = parser()?.parse_update(text).map_err(|error| to_error(&error))?;
+        let update = catch(|| parser()?.parse_update(text).map_err(|error| to_error(&error)))?;
         let mut operations = to_operations(text, update.operations);
         refuse_remote_data(text, &operations)?;
         for operation in &mut operations {

@@ -1,6 +1,6 @@
 //! Parsed requests.
 use crate::budget::catch;
-use crate::syntax::{Token, Tokens, check_nesting, to_error};
+use crate::syntax::{PADDING, Token, Tokens, check_nesting, to_error};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
@@ -57,7 +57,10 @@ impl Query {
     /// [`ErrorClass::Malformed`] with line and column, also if it is nested too deeply; [`ErrorClass::TooLarge`].
     pub fn parse(text: &str, parameters: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
-        let mut query = catch(|| parser()?.parse_query(text).map_err(|error| to_error(&error)))?;
+        let mut query = catch(|| {
+            let padded = format!("{text}{PADDING}");
+            parser()?.parse_query(&padded).map_err(|error| to_error(text, &error))
+        })?;
         if let spargebra::Query::Select { pattern, .. } = &mut query {
             order_columns(text, pattern);
         }
@@ -149,7 +152,10 @@ impl Update {
     /// As [`Query::parse`]; also for LOAD and SERVICE, which are refused, and for parameters beside USING or WITH.
     pub fn parse(text: &str, using: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
-        let update = catch(|| parser()?.parse_update(text).map_err(|error| to_error(&error)))?;
+        let update = catch(|| {
+            let padded = format!("{text}{PADDING}");
+            parser()?.parse_update(&padded).map_err(|error| to_error(text, &error))
+        })?;
         let mut operations = to_operations(text, update.operations);
         refuse_remote_data(text, &operations)?;
         for operation in &mut operations {

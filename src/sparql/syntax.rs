@@ -1,6 +1,8 @@
 //! What is checked before the parser reads a request, which calls itself for each level of nesting.
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
 use spargebra::SparqlSyntaxError;
+use std::collections::HashSet;
 
 /// The maximum length of a request, in bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -175,21 +177,131 @@ fn find_place(text: &str, at: usize) -> (u64, u64) {
     (line as u64, column as u64)
 }
 
-/// Converts an error of the parser, whose message is `error at LINE:COLUMN: expected …`.
-pub(crate) fn to_error(error: &SparqlSyntaxError) -> GatewayError {
+/// Blanks that follow a text when it is parsed, so that the parser's search for keywords does not meet the end.
+pub(crate) const PADDING: &str = "                ";
+
+/// Converts an error of the parser about a text with [`PADDING`].
+///
+/// The message is `error at LINE:COLUMN: expected …`. The parser compares whole keywords, and an error is behind the
+/// longest one that it compared. So if it expects only keywords, the statement that is wrong begins that much before.
+pub(crate) fn to_error(text: &str, error: &SparqlSyntaxError) -> GatewayError {
+    if let Some((at, prefix)) = find_undeclared_prefix(text) {
+        return syntax_error(
+            text,
+            at,
+            format!("the prefix `{prefix}:` is not declared; add `PREFIX {prefix}: <IRI>`"),
+        );
+    }
     let message = error.to_string();
     let place = message.strip_prefix("error at ").and_then(|rest| {
-        let (place, expected) = rest.split_once(": ")?;
+        let (place, expected) = rest.split_once(": expected ")?;
         let (line, column) = place.split_once(':')?;
         Some((line.parse().ok()?, column.parse().ok()?, expected))
     });
+    let Some((line, column, expected)) = place else {
+        let detail = format!("the SPARQL request has a syntax error: {message}");
+        return GatewayError::new(ErrorClass::Malformed, detail);
+    };
+    let expected: Vec<_> =
+        expected.trim_start_matches("one of ").split(", ").filter(|word| *word != "[_]").collect();
+    let is_keyword = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+    let at = find_offset(text, line, column);
+    if expected.iter().all(is_keyword) {
+        let longest = expected.iter().map(|word| word.len()).max().unwrap_or_default();
+        let mut at = at.saturating_sub(longest);
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        let rest = text.get(at..).unwrap_or_default();
+        let excerpt: String = rest.trim().chars().take_while(|c| *c != '\n').take(40).collect();
+        let at = at + (rest.len() - rest.trim_start().len());
+        let finding = match excerpt.as_str() {
+            "" => "the text ends too early; is a bracket not closed?".to_owned(),
+            excerpt => format!("this is not valid here: `{excerpt}`"),
+        };
+        return syntax_error(text, at, finding);
+    }
+    syntax_error(text, at, format!("expected {}", expected.join(" or ")))
+}
+
+fn syntax_error(text: &str, at: usize, finding: String) -> GatewayError {
+    let (line, column) = find_place(text, at.min(text.trim_end().len()));
+    let findings = vec![Finding::at_line(line, column, finding)];
     let detail = "the SPARQL request has a syntax error";
-    match place {
-        Some((line, column, expected)) => GatewayError::with_findings(
-            ErrorClass::Malformed,
-            detail,
-            vec![Finding::at_line(line, column, expected)],
-        ),
-        None => GatewayError::new(ErrorClass::Malformed, format!("{detail}: {message}")),
+    GatewayError::with_findings(ErrorClass::Malformed, detail, findings)
+}
+
+/// Returns the first prefix that is used and neither declared nor well known, with its place.
+fn find_undeclared_prefix(text: &str) -> Option<(usize, &str)> {
+    let mut declared: HashSet<&str> =
+        WELL_KNOWN_PREFIXES.iter().map(|(prefix, _)| *prefix).collect();
+    let mut is_declaration = false;
+    for (at, token) in Tokens::new(text) {
+        let Token::Word(word) = token else { continue };
+        match word.split_once(':') {
+            None => is_declaration = word.eq_ignore_ascii_case("PREFIX"),
+            Some((prefix, "")) if is_declaration => {
+                declared.insert(prefix);
+            }
+            Some(("_", _)) => {}
+            Some((prefix, _))
+                if prefix.starts_with(['?', '$', '@']) || declared.contains(prefix) => {}
+            Some((prefix, _)) => return Some((at, prefix)),
+        }
+    }
+    None
+}
+
+/// Returns the byte of a line and column, both from 1.
+fn find_offset(text: &str, line: usize, column: usize) -> usize {
+    let before: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+    let rest = text.get(before..).unwrap_or_default();
+    before + rest.char_indices().nth(column - 1).map_or(rest.len(), |(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{DatasetParameters, Query, run_in_query_thread};
+
+    #[test]
+    fn errors_name_the_place_and_what_is_there() {
+        for (text, line, column, words) in [
+            ("SELECT *\nWHERE { ?s ?p }", 2, 9, "`?s ?p }`"),
+            ("SELECT ?x { ?s <a:p> ?o FILTR(?o) }", 1, 25, "`FILTR(?o) }`"),
+            ("SELEC ?x { ?s ?p ?o . ?x <a:y> ?z }", 1, 1, "`SELEC ?x"),
+            ("SELECT ?x {\n  ?s ex:p ?o }", 2, 6, "PREFIX ex: <IRI>"),
+            ("SELECT ?x { ?s ?p ?o", 1, 21, "\"}\""),
+            ("SELECT * {\n FILTER(STRLEN(?ä) > 1 }", 2, 24, "\")\""),
+            ("", 1, 1, "ends too early"),
+        ] {
+            let parsed = run_in_query_thread(|| Query::parse(text, &DatasetParameters::default()));
+            let error = parsed.unwrap().unwrap_err().to_string();
+            let place = format!("line {line}, column {column}: ");
+            assert!(error.contains(&place) && error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_split_as_in_sparql() {
+        let text = "# no (\nSELECT ?a<?b {<a:b> 'it\\'s {' \"\"\"x\"{\"\"\" ex:a-b. }";
+        let tokens: Vec<_> = Tokens::new(text).map(|(_, token)| token).collect();
+        use Token::{Quoted, Symbol, Word};
+        assert_eq!(
+            tokens,
+            [
+                Word("SELECT"),
+                Word("?a"),
+                Symbol('<'),
+                Word("?b"),
+                Symbol('{'),
+                Quoted,
+                Quoted,
+                Quoted,
+                Word("ex:a-b"),
+                Symbol('.'),
+                Symbol('}'),
+            ]
+        );
     }
 }

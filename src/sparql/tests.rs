@@ -353,7 +353,7 @@ fn syntax_errors_have_a_place() {
     let store = Fixture::new();
     let error = store.query("SELECT *\nWHERE { ?s ?p }").unwrap_err();
     assert_eq!(error.class, ErrorClass::Malformed);
-    assert!(error.to_string().contains("line 2, column 16"), "{error}");
+    assert!(error.to_string().contains("line 2, column 9"), "{error}");
     assert!(store.update("INSERT DATA { ?s ?p 1 }").unwrap_err().to_string().contains("line 1"));
     for text in
         ["LOAD <http://example.com/>", "INSERT { ?s ?p 1 } WHERE { SERVICE <a:b> { ?s ?p ?o } }"]

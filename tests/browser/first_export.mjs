@@ -152,13 +152,34 @@ for (const [name, script] of [['Pump', true], ['Fan', false]]) {
     await page.goto(`${gateway}/admin/query`);
     await page.getByRole('button', { name: 'Run' }).click();
     await page.locator('#result', { hasText: '"email": "admin"' }).waitFor();
-    await page.getByLabel('GraphQL').fill('{ nothing }');
+    await page.locator('#query').fill('{ nothing }');
     await page.getByRole('button', { name: 'Run' }).click();
     await page.locator('#result', { hasText: '"errors"' }).waitFor();
     if (script) {
       await page.getByText('Types and fields').click();
       await page.locator('#sdl pre', { hasText: 'type Query' }).waitFor();
       await accessible(page, 'the query page');
+    }
+
+    // SPARQL: a table with links to the objects, a drawing, and an error at its line.
+    if (script) {
+      await page.goto(`${gateway}/admin/sparql`);
+      const run = async (query) => {
+        await page.locator('#query').fill(query);
+        await page.getByRole('button', { name: 'Run' }).click();
+      };
+      await run('SELECT ?object ?label WHERE { ?object ?property ?label } LIMIT 3');
+      await page.getByRole('status').getByText('3 rows').waitFor();
+      assert.match(await page.locator('#result td a').first().getAttribute('href'), /\/admin\/object\?uri=http/);
+      await accessible(page, 'a table of solutions');
+      await run('CONSTRUCT { <urn:a> <urn:feeds> <urn:b> . <urn:b> <urn:label> "Tank\\n\\u00e4"@de } WHERE {}');
+      await page.locator('#drawing circle').nth(1).waitFor();
+      await page.locator('#result td', { hasText: 'Tank\nä @de' }).waitFor();
+      await accessible(page, 'a drawing of a graph');
+      await run('SELECT *\nWHERE { ?s nothing:here ?o }');
+      await page.getByRole('status').getByText('Line 2, column 12: the prefix').waitFor();
+      assert.equal(await page.evaluate(() => document.activeElement.selectionStart), 20);
+      await accessible(page, 'an error of a query');
     }
 
     // The confirmation page says what is deleted and what stays.

@@ -10,10 +10,6 @@ use salvo::{Depot, Request, handler};
 /// Queries to begin with.
 const EXAMPLES: [(&str, &str); 5] = [
     (
-        "Types and how many objects they have",
-        "SELECT ?type (COUNT(*) AS ?objects)\nWHERE { ?object a ?type }\nGROUP BY ?type\nORDER BY DESC(?objects)\n",
-    ),
-    (
         "Properties and how often they are used",
         "SELECT ?property (COUNT(*) AS ?uses)\nWHERE { ?object ?property ?value }\nGROUP BY ?property\nORDER BY DESC(?uses)\n",
     ),
@@ -22,12 +18,16 @@ const EXAMPLES: [(&str, &str); 5] = [
         "SELECT ?graph (COUNT(*) AS ?quads)\nWHERE { GRAPH ?graph { ?s ?p ?o } }\nGROUP BY ?graph\nORDER BY DESC(?quads)\n",
     ),
     (
+        "Types and how many objects they have",
+        "SELECT ?type (COUNT(*) AS ?objects)\nWHERE { ?object a ?type }\nGROUP BY ?type\nORDER BY DESC(?objects)\n",
+    ),
+    (
         "Text in any property",
         "SELECT ?object ?property ?text\nWHERE {\n  ?object ?property ?text\n  FILTER(CONTAINS(LCASE(STR(?text)), \"pump\"))\n}\nLIMIT 100\n",
     ),
     (
         "Some objects and what they refer to, as a graph",
-        "CONSTRUCT { ?object ?property ?other }\nWHERE {\n  ?object ?property ?other .\n  ?other a ?type\n}\nLIMIT 40\n",
+        "CONSTRUCT { ?object ?property ?other }\nWHERE {\n  ?object ?property ?other\n  FILTER(isIRI(?other))\n}\nLIMIT 40\n",
     ),
 ];
 

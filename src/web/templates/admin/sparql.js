@@ -70,7 +70,8 @@ function showProblem(status, body) {
   let problem = {};
   try { problem = JSON.parse(body); } catch { /* Not from the gateway. */ }
   const finding = problem.errors?.find((one) => one.line);
-  tell([problem.detail ?? `The gateway answered with status ${status}.`, finding && `Line ${finding.line}, column ${finding.column}: ${finding.detail ?? finding.message}`].filter(Boolean).join(' '), true);
+  const words = finding ? `Line ${finding.line}, column ${finding.column}: ${finding.message}` : problem.detail ?? `The gateway answered with status ${status}.`;
+  tell(words, true);
   if (finding) {
     numberLines(query, new Set([finding.line]));
     selectPlace(query, finding.line, finding.column);
@@ -182,7 +183,7 @@ function drawGraph(triples, prefixes) {
   const names = [...new Set(links.flatMap(([subject, , object]) => [subject.value, object.value]))];
   if (!names.length || names.length > MAX_DRAWN_NODES) return;
   const places = layOut(names.length, links.map(([subject, , object]) => [names.indexOf(subject.value), names.indexOf(object.value)]));
-  const svg = element('svg', { viewBox: '-40 -30 1080 660', role: 'img', 'aria-label': `A drawing of ${count(names.length, 'node')} and ${count(links.length, 'link')}; the table below has the same` });
+  const svg = element('svg', { viewBox: '-40 -30 1080 660', role: 'group', 'aria-label': `A drawing of ${count(names.length, 'node')} and ${count(links.length, 'link')}; the table below has the same` });
   const marker = element('marker', { id: 'arrow', viewBox: '0 0 8 8', refX: 16, refY: 4, markerWidth: 8, markerHeight: 8, orient: 'auto' });
   marker.append(element('path', { d: 'M0,0 L8,4 L0,8 z', class: 'arrow' }));
   svg.append(marker);

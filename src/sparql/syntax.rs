@@ -261,6 +261,7 @@ fn find_offset(text: &str, line: usize, column: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::Token::{Quoted, Symbol, Word};
     use super::*;
     use crate::{DatasetParameters, Query, run_in_query_thread};
 
@@ -286,7 +287,6 @@ mod tests {
     fn tokens_are_split_as_in_sparql() {
         let text = "# no (\nSELECT ?a<?b {<a:b> 'it\\'s {' \"\"\"x\"{\"\"\" ex:a-b. }";
         let tokens: Vec<_> = Tokens::new(text).map(|(_, token)| token).collect();
-        use Token::{Quoted, Symbol, Word};
         assert_eq!(
             tokens,
             [

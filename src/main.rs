@@ -11,7 +11,7 @@ fn main() -> ExitCode {
 
 /// Ends the process on a panic. A panic means a broken invariant, and the journal makes the restart safe. Only panics
 /// that are caught do not end it: those of the quad index's engine, which panics when its files are damaged, and those of
-/// the evaluation of a SPARQL request, which changes nothing.
+/// the evaluation of a SPARQL request, whose changes are discarded.
 fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -180,7 +180,7 @@ async fn run_query(
         let query = parse(&gateway)?;
         let (media_type, format) = choose_format(query.form())?;
         writer.set_media_type(media_type);
-        sparql::run_query(&gateway, &query, deadline, format, writer)?;
+        sparql::run_query(&gateway, query, deadline, format, writer)?;
         Ok(())
     })
     .await

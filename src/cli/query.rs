@@ -81,7 +81,7 @@ fn answer_query(settings: &Settings, text: String, format: Option<String>) -> Re
         };
         let mut out = BufWriter::with_capacity(WRITE_BUFFER_BYTES, io::stdout().lock());
         let deadline = sparql::query_deadline(&gateway);
-        sparql::run_query(&gateway, &query, deadline, format, &mut out)
+        sparql::run_query(&gateway, query, deadline, format, &mut out)
             .map_err(|error| error.to_string())?;
         out.flush().map_err(|error| error.to_string())
     };

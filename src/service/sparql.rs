@@ -139,7 +139,7 @@ pub fn no_answer_error() -> GatewayError {
 /// - `ErrorClass::Unavailable` if the state could not be kept
 pub fn run_query(
     gateway: &Gateway,
-    query: &Query,
+    query: Query,
     deadline: Deadline,
     format: ResultFormat,
     output: &mut dyn io::Write,
@@ -251,6 +251,9 @@ pub fn check_updates_allowed(gateway: &Gateway) -> Result<(), GatewayError> {
     ))
 }
 
+/// The maximum time of an update, whatever `service.limits.sparql.time` is: all other changes wait for it.
+const MAX_UPDATE_TIME: Duration = Duration::from_mins(1);
+
 /// Applies an update in one commit. Returns its record. Blocking; only for a thread of [`start_query_thread`].
 ///
 /// # Errors
@@ -268,8 +271,8 @@ pub fn run_update(
     let limits =
         UpdateLimits { quads: gateway.settings.limits.sparql.update, query: limits_of(gateway) };
     let committed = commit_change(gateway, request, "an update", |transaction| {
-        // Waiting for other writers does not count.
-        let deadline = query_deadline(gateway).at();
+        // Waiting for other writers does not count. They wait for this one.
+        let deadline = query_deadline(gateway).at().min(Instant::now() + MAX_UPDATE_TIME);
         let changes = apply_update(update, transaction, limits, deadline, skolemize)?;
         Ok(((), QuadCounts { inserted: changes.inserted, removed: changes.removed }))
     });

@@ -64,16 +64,16 @@ pub(crate) struct Budget {
 struct Aborted(GatewayError);
 
 impl Budget {
-    /// Begins to count.
+    /// Begins to count. What its thread has allocated before counts too: the thread exists for this request, which it
+    /// has parsed.
     pub(crate) fn new(limits: Limits, deadline: Deadline) -> Self {
-        let initial_bytes = AtomicI64::new(thread_bytes());
+        let initial_bytes = AtomicI64::new(0);
         Self { limits, deadline, initial_bytes, checks: AtomicU32::new(0) }
     }
 
     /// Checks memory, and time now and then. Aborts beyond a limit.
     pub(crate) fn check(&self) {
-        let used = thread_bytes() - self.initial_bytes.load(Ordering::Relaxed);
-        if u64::try_from(used).is_ok_and(|used| used > self.limits.memory) {
+        if u64::try_from(self.used_bytes()).is_ok_and(|used| used > self.limits.memory) {
             self.abort_for_memory();
         }
         let checks = self.checks.fetch_add(1, Ordering::Relaxed);
@@ -96,11 +96,16 @@ impl Budget {
         }
     }
 
-    /// Aborts if this many more bytes exceed the limit of memory.
+    /// Aborts if a text of this many bytes exceeds the limit of memory, with what is used already.
     pub(crate) fn check_bytes(&self, bytes: usize) {
-        if u64::try_from(bytes).unwrap_or(u64::MAX) > self.limits.memory {
+        let used = u64::try_from(self.used_bytes()).unwrap_or(0);
+        if used.saturating_add(bytes as u64) > self.limits.memory {
             self.abort_for_memory();
         }
+    }
+
+    fn used_bytes(&self) -> i64 {
+        thread_bytes() - self.initial_bytes.load(Ordering::Relaxed)
     }
 
     /// Aborts if there are too many rows.
@@ -142,8 +147,8 @@ thread_local! {
     static IS_CATCHING_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns whether a panic of this thread is caught: it parses or evaluates a request, and changes nothing that
-/// outlives it. So a panic of the parser or the evaluator ends the request and not the process.
+/// Returns whether a panic of this thread is caught: it parses or evaluates a request, whose transaction is
+/// then discarded. So a panic of the parser or the evaluator ends the request and not the process.
 pub fn panic_is_caught() -> bool {
     IS_CATCHING_PANICS.get()
 }

@@ -13,8 +13,9 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 
-/// The term in all positions of a pattern that only checks the limits. See [`crate::plan`].
-pub(crate) const CHECK: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("tag:penstock,2026:check");
+/// The term in all positions of a pattern that only checks the limits. See [`crate::plan`]. It has a blank, so that
+/// neither a request nor a quad can have it.
+pub(crate) const CHECK: NamedNodeRef<'_> = NamedNodeRef::new_unchecked("penstock check");
 
 /// A term during the evaluation of one request. Equal if and only if the terms are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -105,14 +106,19 @@ impl<'s> Dataset<'s> {
         row.values().iter().map(|value| value.as_ref().and_then(|_| terms.next())).collect()
     }
 
+    /// Checks the limits of the request.
+    pub(crate) fn check_limits(&self) {
+        self.budget.check();
+    }
+
     /// Returns the internal form of a term.
     pub(crate) fn encode(&self, term: Term) -> InternalTerm {
         self.budget.check();
-        if let Some(code) = unwrap(self.codes.find_code(term.as_ref())) {
-            return InternalTerm::Stored(code);
-        }
         if matches!(&term, Term::NamedNode(node) if node.as_ref() == CHECK) {
             return InternalTerm::Check;
+        }
+        if let Some(code) = unwrap(self.codes.find_code(term.as_ref())) {
+            return InternalTerm::Stored(code);
         }
         let mut computed = self.computed.borrow_mut();
         if let Some(number) = computed.numbers.get(&term) {
@@ -408,6 +414,7 @@ impl Dataset<'_> {
         }
         let (mut subjects, mut objects, mut sampled) = (HashSet::new(), HashSet::new(), 0);
         for quad in sample.into_iter().flatten().take(SAMPLED_ROWS) {
+            self.budget.check();
             let [subject, _, object, _] = unwrap(quad);
             subjects.insert(subject);
             objects.insert(object);

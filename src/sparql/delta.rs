@@ -59,7 +59,7 @@ pub(crate) struct CodedDelta {
 }
 
 impl CodedDelta {
-    /// Returns the added quads that match a pattern. Quads that differ only in the graph follow each other.
+    /// Returns the added quads that match a pattern.
     pub(crate) fn find_added(&self, pattern: [Option<&InternalTerm>; 4]) -> Vec<[InternalTerm; 4]> {
         let is_match = |quad: &&[InternalTerm; 4]| {
             pattern

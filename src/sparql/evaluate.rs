@@ -36,7 +36,7 @@ pub enum ResultFormat {
 /// [`ErrorClass::Unavailable`] if the snapshot was lost. If `output` fails, [`ErrorClass::Unavailable`] too. What was
 /// written before an error is not a complete result.
 pub fn evaluate(
-    query: &Query,
+    query: Query,
     snapshot: &Snapshot,
     limits: Limits,
     deadline: impl Into<Deadline>,
@@ -50,9 +50,9 @@ pub fn evaluate(
     catch(|| {
         let mut dataset = Dataset::new(snapshot.codes(), &budget);
         dataset.set_graphs(to_graphs(&dataset, query.parsed.dataset()));
-        let mut planned = query.parsed.clone();
+        let Query { parsed: mut planned, uses_service } = query;
         let order = match &mut planned {
-            spargebra::Query::Select { pattern, .. } if !query.uses_service => Order::take(pattern),
+            spargebra::Query::Select { pattern, .. } if !uses_service => Order::take(pattern),
             _ => None,
         };
         match &mut planned {

@@ -1,7 +1,7 @@
 //! Functions of SPARQL whose result or time the evaluator does not bound: they replace its own.
 //!
 //! One call of CONCAT or REPLACE can build a text of gigabytes, and one call of REGEX can run for minutes. There is no
-//! check of the limits within a call, so these check while they work.
+//! check of the limits within a call, so these check before they work or while they do.
 use crate::budget::{Budget, abort};
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Term};
@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The sizes that a compiled pattern may have, in bytes, tried one after the other.
 const REGEX_SIZES: [usize; 4] = [8 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// The maximum product of a compiled pattern's bytes and the text's bytes. The time of a match is at most proportional
-/// to it: about 2 s on a Cortex-A53.
-const MAX_REGEX_WORK: usize = 8 << 30;
+/// to it.
+const MAX_REGEX_WORK: u64 = 2 << 30;
 
 /// Returns the function that replaces one of SPARQL.
 pub(crate) fn find_replacement(function: &Function) -> Option<Function> {
@@ -28,8 +28,9 @@ pub(crate) fn find_replacement(function: &Function) -> Option<Function> {
     Some(Function::Custom(function_name(name)))
 }
 
+/// Names a function as no request can name it.
 fn function_name(name: &str) -> NamedNode {
-    NamedNode::new_unchecked(format!("tag:penstock,2026:{name}"))
+    NamedNode::new_unchecked(format!("penstock {name}"))
 }
 
 /// Adds the functions to an evaluator.
@@ -88,24 +89,75 @@ fn match_regex(arguments: &[Term], cache: &RegexCache, budget: &Budget) -> Optio
     Some(Literal::from(is_match).into())
 }
 
-/// REPLACE (section 17.4.3.15).
+/// REPLACE (section 17.4.3.15), which is `fn:replace` of `XPath` 2.0.
 fn replace(arguments: &[Term], cache: &RegexCache, budget: &Budget) -> Option<Term> {
     let [text, pattern, replacement, flags @ ..] = arguments else { return None };
     let (text, language) = read_string(text)?;
     let replacement = read_plain_string(replacement)?;
     let regex = cache.compile(pattern, flags.first(), text.len())?;
+    if regex.is_match("") {
+        return None;
+    }
+    let replacement = parse_replacement(replacement, regex.captures_len() - 1)?;
     let mut result = String::new();
+    let mut append = |piece: &str| {
+        budget.check_bytes(result.len() + piece.len());
+        result.push_str(piece);
+    };
     let mut copied = 0;
     for captures in regex.captures_iter(text) {
+        budget.check_time();
         let Some(found) = captures.get(0) else { continue };
-        result.push_str(text.get(copied..found.start()).unwrap_or_default());
-        captures.expand(replacement, &mut result);
+        append(text.get(copied..found.start()).unwrap_or_default());
+        for piece in &replacement {
+            match piece {
+                Piece::Text(text) => append(text),
+                Piece::Group(group) => {
+                    append(captures.get(*group).map_or("", |found| found.as_str()));
+                }
+            }
+        }
         copied = found.end();
-        budget.check();
-        budget.check_bytes(result.len());
     }
-    result.push_str(text.get(copied..).unwrap_or_default());
+    append(text.get(copied..).unwrap_or_default());
     Some(build_string(result, language))
+}
+
+/// A part of a replacement.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    /// What this group of the pattern matched.
+    Group(usize),
+}
+
+/// Parses a replacement: `$N` is a group, with as many digits as there are groups for; `\\$` and `\\\\` are characters.
+/// Returns `None` for another use of these.
+fn parse_replacement(text: &str, groups: usize) -> Option<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    let mut plain = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => plain.push(characters.next().filter(|next| matches!(next, '\\' | '$'))?),
+            '$' => {
+                let mut group = characters.next()?.to_digit(10)? as usize;
+                while let Some(digit) = characters.peek().and_then(|next| next.to_digit(10)) {
+                    let longer = group * 10 + digit as usize;
+                    if longer > groups {
+                        break;
+                    }
+                    group = longer;
+                    characters.next();
+                }
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(Piece::Group(group));
+            }
+            other => plain.push(other),
+        }
+    }
+    pieces.push(Piece::Text(plain));
+    Some(pieces)
 }
 
 /// The pattern that was compiled last, with its flags: most requests have one constant pattern.
@@ -131,7 +183,7 @@ impl RegexCache {
             Some(last) if last.pattern == pattern && last.flags == flags => last,
             last => last.insert(compile(pattern, flags)),
         };
-        if compiled.size.saturating_mul(bytes) > MAX_REGEX_WORK {
+        if (compiled.size as u64).saturating_mul(bytes as u64) > MAX_REGEX_WORK {
             abort(GatewayError::new(
                 ErrorClass::Invalid,
                 format!(

@@ -77,6 +77,7 @@ enum PartKind {
 
 impl Planner<'_, '_> {
     fn rewrite(&self, pattern: GraphPattern, scope: &Scope) -> GraphPattern {
+        self.dataset.check_limits();
         match pattern {
             GraphPattern::Bgp { .. }
             | GraphPattern::Path { .. }
@@ -84,7 +85,7 @@ impl Planner<'_, '_> {
             | GraphPattern::Join { .. } => {
                 let mut parts = Vec::new();
                 self.collect_parts(pattern, scope, &mut parts);
-                join(parts, scope)
+                self.join(parts, scope)
             }
             GraphPattern::LeftJoin { left, right, expression } => {
                 let left = self.rewrite(*left, scope);
@@ -114,6 +115,9 @@ impl Planner<'_, '_> {
                 right: self.rewrite(*right, scope).into(),
             },
             GraphPattern::Graph { name, inner } => {
+                if let NamedNodePattern::Variable(graph) = &name {
+                    refuse_hidden_graph(&inner, graph);
+                }
                 let scope = Scope { is_in_graph: true, ..scope.clone() };
                 GraphPattern::Graph { name, inner: self.rewrite(*inner, &scope).into() }
             }
@@ -227,6 +231,7 @@ impl Planner<'_, '_> {
 
     /// Adds the parts of a join, rewritten.
     fn collect_parts(&self, pattern: GraphPattern, scope: &Scope, parts: &mut Vec<Part>) {
+        check_parts(parts.len());
         match pattern {
             GraphPattern::Join { left, right } => {
                 self.collect_parts(*left, scope, parts);
@@ -234,14 +239,7 @@ impl Planner<'_, '_> {
             }
             // Within GRAPH, a pattern without triples matches each graph once.
             GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph => {
-                if parts.len() + patterns.len() > MAX_JOINED_PARTS {
-                    abort(GatewayError::new(
-                        ErrorClass::Malformed,
-                        format!(
-                            "the SPARQL request joins more than {MAX_JOINED_PARTS} triple patterns; use VALUES or split the request"
-                        ),
-                    ));
-                }
+                check_parts(parts.len() + patterns.len());
                 parts.extend(patterns.into_iter().map(|triple| self.to_part(triple)));
             }
             path @ GraphPattern::Path { .. } => {
@@ -254,6 +252,11 @@ impl Planner<'_, '_> {
                     check(GraphPattern::Values { variables, bindings }),
                     rows,
                 ));
+                if scope.is_in_graph {
+                    // The evaluator gives the graph to triples and paths only.
+                    let graph = GraphPattern::Bgp { patterns: Vec::new() };
+                    parts.push(Part::from_rows(graph, ROWS_PER_PATH));
+                }
             }
             bgp @ GraphPattern::Bgp { .. } => parts.push(Part::from_rows(bgp, ROWS_PER_PATH)),
             other => {
@@ -262,6 +265,39 @@ impl Planner<'_, '_> {
                 parts.push(Part::from_rows(pattern, rows));
             }
         }
+    }
+
+    /// Joins parts in the order of their estimated rows.
+    fn join(&self, mut parts: Vec<Part>, scope: &Scope) -> GraphPattern {
+        let mut joined: Option<GraphPattern> = None;
+        let mut bound = scope.bound.clone();
+        while !parts.is_empty() {
+            self.dataset.check_limits();
+            let estimates = parts.iter().enumerate().map(|(place, part)| {
+                let is_connected = joined.is_none()
+                    || part.variables.is_empty()
+                    || !part.variables.is_disjoint(&bound);
+                (place, !is_connected, estimate(part, &bound))
+            });
+            let best = estimates
+                .min_by(|left, right| left.1.cmp(&right.1).then(left.2.total_cmp(&right.2)));
+            let Some((place, is_apart, _)) = best else { break };
+            let part = parts.swap_remove(place);
+            bound.extend(part.variables);
+            let (next, is_lookup) = match part.kind {
+                PartKind::Triple(triple, _) => (GraphPattern::Bgp { patterns: vec![triple] }, true),
+                PartKind::Path(path) => (path, true),
+                PartKind::Rows { pattern, .. } => (pattern, false),
+            };
+            joined = Some(match joined {
+                None => next,
+                Some(left) if is_lookup && !is_apart => {
+                    GraphPattern::Lateral { left: left.into(), right: next.into() }
+                }
+                Some(left) => check(GraphPattern::Join { left: left.into(), right: next.into() }),
+            });
+        }
+        joined.unwrap_or(GraphPattern::Bgp { patterns: Vec::new() })
     }
 
     fn to_part(&self, triple: TriplePattern) -> Part {
@@ -274,38 +310,6 @@ impl Planner<'_, '_> {
         let variables = find_variables(&GraphPattern::Bgp { patterns: vec![triple.clone()] });
         Part { kind: PartKind::Triple(triple, statistics), variables }
     }
-}
-
-/// Joins parts in the order of their estimated rows.
-fn join(mut parts: Vec<Part>, scope: &Scope) -> GraphPattern {
-    let mut joined: Option<GraphPattern> = None;
-    let mut bound = scope.bound.clone();
-    while !parts.is_empty() {
-        let estimates = parts.iter().enumerate().map(|(place, part)| {
-            let is_connected = joined.is_none()
-                || part.variables.is_empty()
-                || !part.variables.is_disjoint(&bound);
-            (place, !is_connected, estimate(part, &bound))
-        });
-        let best =
-            estimates.min_by(|left, right| left.1.cmp(&right.1).then(left.2.total_cmp(&right.2)));
-        let Some((place, is_apart, _)) = best else { break };
-        let part = parts.swap_remove(place);
-        bound.extend(part.variables);
-        let (next, is_lookup) = match part.kind {
-            PartKind::Triple(triple, _) => (GraphPattern::Bgp { patterns: vec![triple] }, true),
-            PartKind::Path(path) => (path, true),
-            PartKind::Rows { pattern, .. } => (pattern, false),
-        };
-        joined = Some(match joined {
-            None => next,
-            Some(left) if is_lookup && !is_apart => {
-                GraphPattern::Lateral { left: left.into(), right: next.into() }
-            }
-            Some(left) => check(GraphPattern::Join { left: left.into(), right: next.into() }),
-        });
-    }
-    joined.unwrap_or(GraphPattern::Bgp { patterns: Vec::new() })
 }
 
 /// Estimates the rows of a part for each row that binds these variables.
@@ -351,6 +355,48 @@ impl Part {
     fn from_rows(pattern: GraphPattern, rows: f64) -> Self {
         let variables = find_variables(&pattern);
         Self { kind: PartKind::Rows { pattern, rows }, variables }
+    }
+}
+
+/// Refuses a subquery that does not return the variable of its graph: the evaluator would read all graphs together.
+fn refuse_hidden_graph(pattern: &GraphPattern, graph: &Variable) {
+    match pattern {
+        GraphPattern::Project { variables, .. } if !variables.contains(graph) => {
+            abort(GatewayError::new(
+                ErrorClass::Invalid,
+                format!(
+                    "a subquery within GRAPH {graph} must select {graph} too, and group by it if it groups"
+                ),
+            ));
+        }
+        GraphPattern::Join { left, right }
+        | GraphPattern::LeftJoin { left, right, .. }
+        | GraphPattern::Lateral { left, right }
+        | GraphPattern::Union { left, right }
+        | GraphPattern::Minus { left, right } => {
+            refuse_hidden_graph(left, graph);
+            refuse_hidden_graph(right, graph);
+        }
+        GraphPattern::Filter { inner, .. }
+        | GraphPattern::Extend { inner, .. }
+        | GraphPattern::Distinct { inner }
+        | GraphPattern::Reduced { inner }
+        | GraphPattern::Slice { inner, .. }
+        | GraphPattern::OrderBy { inner, .. }
+        | GraphPattern::Group { inner, .. } => refuse_hidden_graph(inner, graph),
+        _ => {}
+    }
+}
+
+/// Refuses a join of too many parts.
+fn check_parts(parts: usize) {
+    if parts > MAX_JOINED_PARTS {
+        abort(GatewayError::new(
+            ErrorClass::Malformed,
+            format!(
+                "the SPARQL request joins more than {MAX_JOINED_PARTS} patterns; use VALUES or split the request"
+            ),
+        ));
     }
 }
 

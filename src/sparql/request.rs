@@ -139,9 +139,16 @@ pub struct Update {
 #[derive(Debug, Clone)]
 pub(crate) struct Operation {
     pub(crate) kind: GraphUpdateOperation,
-    /// Whether patterns read only the unnamed graph as the default graph: for COPY, MOVE and ADD. Those of a WHERE read
-    /// the union of all graphs.
-    pub(crate) reads_unnamed_graph: bool,
+    /// For COPY, MOVE and ADD. Their patterns read the unnamed graph as the default graph; those of a WHERE read the
+    /// union of all graphs.
+    pub(crate) copy: Option<Copy>,
+}
+
+/// An operation that copies a graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Copy {
+    /// Whether a graph without quads may be copied.
+    pub(crate) is_silent: bool,
 }
 
 impl Update {
@@ -156,11 +163,11 @@ impl Update {
             let padded = format!("{text}{PADDING}");
             parser()?.parse_update(&padded).map_err(|error| to_error(text, &error))
         })?;
-        let mut operations = to_operations(text, update.operations);
+        let mut operations = to_operations(text, update.operations)?;
         refuse_remote_data(text, &operations)?;
         for operation in &mut operations {
-            if let (Some(parameters), GraphUpdateOperation::DeleteInsert { using, .. }, false) =
-                (using.to_dataset(), &mut operation.kind, operation.reads_unnamed_graph)
+            if let (Some(parameters), GraphUpdateOperation::DeleteInsert { using, .. }, None) =
+                (using.to_dataset(), &mut operation.kind, operation.copy)
             {
                 if using.is_some() {
                     return Err(GatewayError::new(
@@ -187,23 +194,35 @@ fn parser() -> Result<SparqlParser, GatewayError> {
 
 /// Marks the operations of COPY, MOVE and ADD. The parser replaces them by the operations that SPARQL 1.1 Update,
 /// sections 3.2.3 to 3.2.5, defines them by, so the text of each operation is parsed again to count these.
-fn to_operations(text: &str, operations: Vec<GraphUpdateOperation>) -> Vec<Operation> {
+fn to_operations(
+    text: &str,
+    operations: Vec<GraphUpdateOperation>,
+) -> Result<Vec<Operation>, GatewayError> {
     let statements = split_statements(text);
     let mut marks = Vec::new();
-    if statements.iter().any(|statement| statement.is_copy) {
+    if statements.iter().any(|statement| statement.copy.is_some()) {
         let mut prologues = String::new();
         for statement in statements {
-            let text = format!("{prologues}{}{}", statement.prologue, statement.body);
-            let parsed = parser().ok().and_then(|parser| parser.parse_update(&text).ok());
-            let count = parsed.map_or(0, |update| update.operations.len());
-            marks.extend(std::iter::repeat_n(statement.is_copy, count));
+            let text = format!("{prologues}{}{}{PADDING}", statement.prologue, statement.body);
+            let parsed = catch(|| parser()?.parse_update(&text).map_err(|_| unclear_error()))?;
+            marks.extend(std::iter::repeat_n(statement.copy, parsed.operations.len()));
             prologues.push_str(statement.prologue);
             prologues.push('\n');
         }
+        if marks.len() != operations.len() {
+            return Err(unclear_error());
+        }
     }
-    let marks = marks.into_iter().chain(std::iter::repeat(false));
+    let marks = marks.into_iter().chain(std::iter::repeat(None));
     let operations = operations.into_iter().zip(marks);
-    operations.map(|(kind, reads_unnamed_graph)| Operation { kind, reads_unnamed_graph }).collect()
+    Ok(operations.map(|(kind, copy)| Operation { kind, copy }).collect())
+}
+
+fn unclear_error() -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Malformed,
+        "the operations of the update cannot be told apart; send COPY, MOVE and ADD in requests of their own",
+    )
 }
 
 /// The text of one operation.
@@ -211,8 +230,8 @@ struct Statement<'t> {
     /// Its BASE and PREFIX declarations.
     prologue: &'t str,
     body: &'t str,
-    /// Whether it is COPY, MOVE or ADD.
-    is_copy: bool,
+    /// If it is COPY, MOVE or ADD.
+    copy: Option<Copy>,
 }
 
 fn split_statements(text: &str) -> Vec<Statement<'_>> {
@@ -220,20 +239,27 @@ fn split_statements(text: &str) -> Vec<Statement<'_>> {
     let (mut start, mut open) = (0, 0_usize);
     // Where the operation's keyword is, behind the prologue.
     let mut keyword: Option<(usize, &str)> = None;
+    let mut is_silent = false;
     let mut in_declaration = false;
     for (at, token) in Tokens::new(text).chain([(text.len(), Token::Symbol(';'))]) {
         match token {
             Token::Symbol('{' | '(' | '[') => open += 1,
             Token::Symbol('}' | ')' | ']') => open = open.saturating_sub(1),
             Token::Symbol(';') if open == 0 => {
+                let is_silent = std::mem::take(&mut is_silent);
                 if let Some((body, word)) = keyword.take() {
                     let is_copy =
                         ["COPY", "MOVE", "ADD"].iter().any(|copy| is_word(Token::Word(word), copy));
-                    let prologue = text.get(start..body).unwrap_or_default();
-                    let body = text.get(body..at).unwrap_or_default();
-                    statements.push(Statement { prologue, body, is_copy });
+                    statements.push(Statement {
+                        prologue: text.get(start..body).unwrap_or_default(),
+                        body: text.get(body..at).unwrap_or_default(),
+                        copy: is_copy.then_some(Copy { is_silent }),
+                    });
                 }
                 start = at + 1;
+            }
+            Token::Word(_) if keyword.is_some() && open == 0 => {
+                is_silent |= is_word(token, "SILENT");
             }
             Token::Word(word) if keyword.is_none() && !in_declaration => {
                 if is_word(token, "PREFIX") || is_word(token, "BASE") {
@@ -242,7 +268,7 @@ fn split_statements(text: &str) -> Vec<Statement<'_>> {
                     keyword = Some((at, word));
                 }
             }
-            Token::Quoted => in_declaration = false,
+            Token::Iri(_) | Token::Quoted => in_declaration = false,
             Token::Word(_) | Token::Symbol(_) => {}
         }
     }

@@ -9,18 +9,31 @@ const MAX_BYTES: usize = 1 << 20;
 /// The maximum number of brackets that are open at the same time.
 const MAX_OPEN_BRACKETS: usize = 100;
 /// The maximum number of operators and groups. Each can be one more level of the tree that the parser builds.
-const MAX_OPERATORS: usize = 5_000;
+const MAX_OPERATORS: usize = 2_000;
 /// Words that add a level to the tree.
 const OPERATOR_WORDS: &[&str] = &[
     "UNION", "OPTIONAL", "MINUS", "FILTER", "BIND", "LATERAL", "GRAPH", "SERVICE", "EXISTS", "IN",
+    "AS",
 ];
+/// Functions whose arguments the parser reads twice, so that nested ones take exponential time.
+const SLOW_FUNCTIONS: &[&str] = &["SUBSTR", "REGEX", "REPLACE", "GROUP_CONCAT"];
+/// The maximum number of these that are open at the same time.
+const MAX_OPEN_SLOW_FUNCTIONS: usize = 8;
+/// The maximum number of tokens. The parser takes some 140 bytes for each, which no limit counts before it ends.
+const MAX_TOKENS: usize = 250_000;
+/// The maximum number of variables. The parser and the evaluator compare each with all others.
+const MAX_VARIABLES: usize = 500;
+/// The number of signs in an IRI, or of hyphens in a name, from which it is taken for an expression: in `1<2-3>0` the
+/// parser reads no IRI.
+const MAX_SIGNS_IN_NAME: usize = 32;
 
 /// A token of a request, as far as this module distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Token<'t> {
     /// A keyword, name, variable or number.
     Word(&'t str),
-    /// An IRI or a string.
+    /// An IRI with its brackets.
+    Iri(&'t str),
     Quoted,
     Symbol(char),
 }
@@ -60,27 +73,19 @@ impl<'t> Iterator for Tokens<'t> {
         self.skip_blanks();
         let (start, rest) = (self.at, self.rest());
         let first = rest.chars().next()?;
-        let (length, is_quoted) = match first {
-            '<' => (find_iri_end(rest), true),
-            '"' | '\'' => (find_string_end(rest), true),
-            _ => (None, false),
-        };
-        if let Some(length) = length.filter(|_| is_quoted) {
-            self.at += length;
-            return Some((start, Token::Quoted));
-        }
-        let is_word = |c: char| c.is_alphanumeric() || "_:?$@%.\\".contains(c);
-        let is_name = |c: char| is_word(c) || c == '-';
         let length = match first {
-            first if is_word(first) && first != '.' => {
-                let word = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
-                rest.get(..word).map_or(word, |word| word.trim_end_matches('.').len().max(1))
-            }
-            _ => 0,
+            '<' => find_iri_end(rest),
+            '"' | '\'' => find_string_end(rest),
+            _ => find_word_end(rest),
         };
-        if length > 0 {
-            self.at += length;
-            return Some((start, Token::Word(rest.get(..length).unwrap_or_default())));
+        if let Some(text) = length.and_then(|length| rest.get(..length)) {
+            self.at += text.len();
+            let token = match first {
+                '<' => Token::Iri(text),
+                '"' | '\'' => Token::Quoted,
+                _ => Token::Word(text),
+            };
+            return Some((start, token));
         }
         self.at += first.len_utf8();
         Some((start, Token::Symbol(first)))
@@ -93,22 +98,81 @@ fn find_iri_end(rest: &str) -> Option<usize> {
     rest.get(end..)?.starts_with('>').then_some(end + 1)
 }
 
-/// Returns the length of a string with its quotes; that of the whole rest if it does not end.
+/// Returns the length of a string with its quotes; `None` if it does not end.
 fn find_string_end(rest: &str) -> Option<usize> {
     let quote = rest.get(..1)?;
     let long = quote.repeat(3);
-    let delimiter = if rest.starts_with(&long) { long.as_str() } else { quote };
+    if rest.starts_with(&long) {
+        // Without an end, the parser reads an empty string and then another one.
+        return Some(find_delimiter(rest, &long).unwrap_or(2));
+    }
+    find_delimiter(rest, quote)
+}
+
+/// Returns the length of a string with this delimiter at both ends.
+fn find_delimiter(rest: &str, delimiter: &str) -> Option<usize> {
     let mut at = delimiter.len();
     loop {
-        let Some(rest) = rest.get(at..).filter(|rest| !rest.is_empty()) else { return Some(at) };
-        if rest.starts_with('\\') {
-            at += 1 + rest.chars().nth(1).map_or(0, char::len_utf8);
-        } else if rest.starts_with(delimiter) {
+        let rest = rest.get(at..)?;
+        let next = rest.chars().next()?;
+        if rest.starts_with(delimiter) {
             return Some(at + delimiter.len());
-        } else {
-            at += rest.chars().next().map_or(1, char::len_utf8);
+        }
+        if delimiter.len() == 1 && matches!(next, '\n' | '\r') {
+            return None;
+        }
+        at += next.len_utf8();
+        if next == '\\' {
+            at += rest.chars().nth(1).map_or(0, char::len_utf8);
         }
     }
+}
+
+/// Returns the length of a keyword, name, variable or number; `None` if there is none.
+fn find_word_end(rest: &str) -> Option<usize> {
+    let is_word = |c: char| c.is_alphanumeric() || "_:?$@%.".contains(c);
+    let mut length = 0;
+    let mut characters = rest.chars();
+    while let Some(character) = characters.next() {
+        length += match character {
+            // An escaped character of a name (PN_LOCAL_ESC).
+            '\\' if length > 0 => 1 + characters.next().map_or(0, char::len_utf8),
+            '-' if length > 0 => 1,
+            '.' if length == 0 => break,
+            other if is_word(other) => other.len_utf8(),
+            _ => break,
+        };
+    }
+    let word = rest.get(..length)?.trim_end_matches('.');
+    (!word.is_empty()).then_some(word.len())
+}
+
+/// Counts what may be operators in a word.
+fn count_operators_in_word(word: &str) -> usize {
+    if OPERATOR_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
+        return 1;
+    }
+    let hyphens = word.matches('-').count();
+    let is_name = !word.starts_with(|c: char| c == '?' || c == '$' || c.is_ascii_digit());
+    let hyphens = if is_name && hyphens <= MAX_SIGNS_IN_NAME { 0 } else { hyphens };
+    // A question mark behind a name is a path.
+    hyphens + word.matches('?').count() - usize::from(word.len() > 1 && word.starts_with('?'))
+}
+
+/// Counts what may be operators and brackets in an IRI.
+fn count_operators_in_iri(iri: &str) -> usize {
+    let signs = iri.matches(|c: char| "-+*/=!&(".contains(c)).count();
+    if signs <= MAX_SIGNS_IN_NAME { 0 } else { signs }
+}
+
+/// An open bracket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bracket {
+    /// That of a slow function.
+    SlowFunction,
+    /// The rows of VALUES.
+    Values,
+    Other,
 }
 
 /// Checks that a request is not too long, and not nested too deeply for the parser.
@@ -122,39 +186,58 @@ pub(crate) fn check_nesting(text: &str) -> Result<(), GatewayError> {
             format!("the request has {} bytes; at most {MAX_BYTES} are read", text.len()),
         ));
     }
-    let (mut open, mut operators) = (0_usize, 0_usize);
-    for (at, token) in Tokens::new(text) {
+    let mut open: Vec<Bracket> = Vec::new();
+    let mut variables = HashSet::new();
+    let (mut operators, mut is_slow, mut is_values) = (0, false, false);
+    for (number, (at, token)) in Tokens::new(text).enumerate() {
+        let was_slow = std::mem::take(&mut is_slow);
         match token {
-            Token::Symbol('(' | '[') => open += 1,
+            Token::Symbol('(') => {
+                operators += usize::from(open.last() != Some(&Bracket::Values));
+                open.push(if was_slow { Bracket::SlowFunction } else { Bracket::Other });
+            }
+            Token::Symbol('[') => open.push(Bracket::Other),
             Token::Symbol('{') => {
-                open += 1;
+                let is_rows = std::mem::take(&mut is_values);
+                open.push(if is_rows { Bracket::Values } else { Bracket::Other });
                 operators += 1;
             }
-            Token::Symbol(')' | ']' | '}') => open = open.saturating_sub(1),
-            Token::Symbol('!' | '+' | '-' | '*' | '/' | '^' | '|' | '&' | '=' | '<' | '>') => {
-                operators += 1;
+            Token::Symbol(')' | ']' | '}') => {
+                open.pop();
             }
-            Token::Word(word)
-                if OPERATOR_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) =>
+            Token::Symbol('!' | '+' | '-' | '*' | '/' | '^' | '|' | '&' | '=' | '<' | '>')
+                if open.last() != Some(&Bracket::Values) =>
             {
                 operators += 1;
             }
-            Token::Symbol(_) | Token::Word(_) | Token::Quoted => {}
+            Token::Word(word) => {
+                operators += count_operators_in_word(word);
+                is_slow = SLOW_FUNCTIONS.iter().any(|known| known.eq_ignore_ascii_case(word));
+                is_values |= word.eq_ignore_ascii_case("VALUES");
+                if word.starts_with(['?', '$']) {
+                    variables.insert(word);
+                }
+            }
+            Token::Iri(iri) => operators += count_operators_in_iri(iri),
+            Token::Symbol(_) | Token::Quoted => {}
         }
-        if open > MAX_OPEN_BRACKETS {
-            return Err(too_deep(
-                text,
-                at,
-                &format!("more than {MAX_OPEN_BRACKETS} brackets are open here"),
-            ));
-        }
-        if operators > MAX_OPERATORS {
-            return Err(too_deep(
-                text,
-                at,
-                &format!("there are more than {MAX_OPERATORS} operators and groups up to here"),
-            ));
-        }
+        let slow = open.iter().filter(|bracket| **bracket == Bracket::SlowFunction).count();
+        let why = if open.len() > MAX_OPEN_BRACKETS {
+            format!("more than {MAX_OPEN_BRACKETS} brackets are open here")
+        } else if slow > MAX_OPEN_SLOW_FUNCTIONS {
+            format!(
+                "more than {MAX_OPEN_SLOW_FUNCTIONS} calls of SUBSTR, REGEX, REPLACE and GROUP_CONCAT are nested here"
+            )
+        } else if operators > MAX_OPERATORS {
+            format!("there are more than {MAX_OPERATORS} operators, calls and groups up to here")
+        } else if variables.len() > MAX_VARIABLES {
+            format!("there are more than {MAX_VARIABLES} variables up to here")
+        } else if number >= MAX_TOKENS {
+            format!("there are more than {MAX_TOKENS} words and signs up to here")
+        } else {
+            continue;
+        };
+        return Err(too_deep(text, at, &why));
     }
     Ok(())
 }
@@ -164,7 +247,7 @@ fn too_deep(text: &str, at: usize, why: &str) -> GatewayError {
     let finding = Finding::at_line(line, column, format!("{why}; split the request"));
     GatewayError::with_findings(
         ErrorClass::Malformed,
-        "the SPARQL request is nested too deeply",
+        "the SPARQL request is too large or nested too deeply",
         vec![finding],
     )
 }
@@ -261,7 +344,7 @@ fn find_offset(text: &str, line: usize, column: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Token::{Quoted, Symbol, Word};
+    use super::Token::{Iri, Quoted, Symbol, Word};
     use super::*;
     use crate::{DatasetParameters, Query, run_in_query_thread};
 
@@ -295,7 +378,7 @@ mod tests {
                 Symbol('<'),
                 Word("?b"),
                 Symbol('{'),
-                Quoted,
+                Iri("<a:b>"),
                 Quoted,
                 Quoted,
                 Word("ex:a-b"),

@@ -81,7 +81,7 @@ impl Fixture {
             let mut output = Vec::new();
             let deadline = Instant::now() + limits.time;
             let services = Arc::new(NoServices);
-            evaluate(&query, &snapshot, limits, deadline, services, format, &mut output)?;
+            evaluate(query, &snapshot, limits, deadline, services, format, &mut output)?;
             Ok(String::from_utf8(output).unwrap())
         })
         .unwrap()
@@ -136,6 +136,13 @@ fn the_default_graph_is_the_union_of_all_graphs_without_duplicates() {
     assert_eq!(store.rows("SELECT ?o { ?s ?p ?o }"), ["1", "2"]);
     assert_eq!(store.rows("SELECT ?g ?o { GRAPH ?g { ?s ?p ?o } }"), ["a:g,1", "a:g,2", "a:h,1"]);
     assert_eq!(store.rows("SELECT ?g { GRAPH ?g {} }"), ["a:g", "a:h"]);
+    assert_eq!(store.rows("SELECT ?g ?x { GRAPH ?g { VALUES ?x { 1 } } }"), ["a:g,1", "a:h,1"]);
+    assert_eq!(store.rows("SELECT ?x { GRAPH <a:none> { VALUES ?x { 1 } } }"), [""; 0]);
+    let counts =
+        "SELECT ?g ?n { GRAPH ?g { SELECT ?g (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?g } }";
+    assert_eq!(store.rows(counts), ["a:g,2", "a:h,1"]);
+    let hidden = store.query("SELECT ?g ?n { GRAPH ?g { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } } }");
+    assert_eq!(hidden.unwrap_err().class, ErrorClass::Invalid);
     assert_eq!(store.rows("SELECT ?o FROM <a:h> { ?s ?p ?o }"), ["1"]);
     assert_eq!(store.rows("SELECT ?o FROM <a:g> FROM <a:h> { ?s ?p ?o }"), ["1", "2"]);
     assert_eq!(store.rows("SELECT ?o FROM NAMED <a:h> { ?s ?p ?o }"), [""; 0]);
@@ -146,6 +153,12 @@ fn the_default_graph_is_the_union_of_all_graphs_without_duplicates() {
     };
     let answer = store.query_within("SELECT ?o FROM <a:g> { ?s ?p ?o }", LIMITS, &parameters);
     assert_eq!(answer.unwrap(), "o\r\n1\r\n");
+}
+
+#[test]
+fn no_quad_can_take_part_in_a_check_of_the_limits() {
+    let store = Fixture::with("INSERT DATA { <tag:penstock,2026:check> <a:p> <a:x> }");
+    assert_eq!(store.rows("SELECT ?x { VALUES ?x { 1 } { SELECT ?s { ?s ?p ?o } } }"), ["1"]);
 }
 
 #[test]
@@ -208,6 +221,11 @@ fn joins_filters_aggregates_and_paths_have_the_expected_answers() {
         rows("SELECT (REPLACE('abcb', 'b(.?)', '[$1]') AS ?x) (CONCAT('a'@en, 'b'@en) AS ?y) {}"),
         ["a[c][],ab"]
     );
+    assert_eq!(rows(r"SELECT (REPLACE('abc', '(b)', '[$1x\\$\\\\]') AS ?x) {}"), [r"a[bx$\]c"]);
+    assert_eq!(
+        rows("SELECT (REPLACE('abc', 'x*', '-') AS ?x) (REPLACE('a', 'a', '$') AS ?y) {}"),
+        [","]
+    );
 }
 
 #[test]
@@ -251,6 +269,11 @@ fn updates_change_only_the_graphs_that_they_name() {
     assert_eq!(store.rows("SELECT ?o { ?s ?p ?o }"), ["1", "2"]);
     assert_eq!(store.rows("SELECT ?g { GRAPH ?g { ?s ?p ?o } }"), [""; 0]);
     assert_eq!(store.update("DROP GRAPH <a:g>").unwrap_err().class, ErrorClass::NotFound);
+    // A mistyped source does not empty the target.
+    assert_eq!(store.update("COPY <a:typo> TO DEFAULT").unwrap_err().class, ErrorClass::NotFound);
+    assert_eq!(store.rows("SELECT ?o { ?s ?p ?o }"), ["1", "2"]);
+    store.update("COPY SILENT <a:typo> TO DEFAULT").unwrap();
+    assert_eq!(store.rows("SELECT ?o { ?s ?p ?o }"), [""; 0]);
 }
 
 #[test]
@@ -301,6 +324,8 @@ fn a_request_ends_at_each_limit() {
         format!("SELECT ?z {{ BIND('0123456789' AS ?v0) {} }}", doublings.join(" ")),
         "SELECT ?z { BIND(REPLACE(REPLACE(REPLACE(REPLACE(REPLACE('aaaaaaaaaaaaaaaa','a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa'),'a','aaaaaaaaaaaaaaaa') AS ?z) }".to_owned(),
         "SELECT (COUNT(DISTINCT *) AS ?n) { ?a :name ?n . ?b :name ?m }".to_owned(),
+        format!("SELECT (STRLEN(REPLACE('{}', '.+', '{}')) AS ?n) {{}}", "a".repeat(100_000), "$0".repeat(100_000)),
+        format!("SELECT * {{ VALUES ?x {{ {} }} }}", "1 ".repeat(100_000)),
     ] {
         fails(&text, small, "service.limits.sparql.memory");
     }
@@ -326,11 +351,57 @@ fn a_request_that_is_nested_too_deeply_is_refused() {
         format!("SELECT * {{ {} }}", "OPTIONAL { ?a ?b ?c } ".repeat(deep / 10)),
         format!("SELECT * {{ {{}} {} }}", "UNION {} ".repeat(deep)),
         format!("SELECT * {{ ?a <a:p> {} }}", "[ <a:p> ".repeat(deep)),
+        format!("ASK {{ ?c ?p ?o FILTER(?c{}) }}", "-1".repeat(deep)),
+        format!("ASK {{ ?c ?p ?o FILTER(true{}) }}", "-1".repeat(deep)),
+        format!("SELECT * {{ ?a ?b ?c }} ORDER BY {}", "(1)".repeat(deep)),
+        format!("SELECT * {{ {{ SELECT ?a {{ ?a ?b ?c }} ORDER BY {} }} }}", "(1)".repeat(deep)),
+        format!(
+            "SELECT {} {{}}",
+            (0..deep / 2).map(|n| format!("(1 AS ?a{n})")).collect::<Vec<_>>().join(" ")
+        ),
+        format!(
+            "SELECT {} {{}}",
+            (0..deep).map(|n| format!("?a{n}")).collect::<Vec<_>>().join(" ")
+        ),
+        format!("SELECT * {{ {} }}", "?a <a:p>? ?b. ".repeat(deep / 10)),
+        format!("ASK {{ FILTER(1<{}1{}&&1>0) }}", "(".repeat(deep), ")".repeat(deep)),
+        format!("ASK {{ FILTER(1<2{}&&1>0) }}", "-1".repeat(deep)),
+        format!(
+            "PREFIX ex: <a:> ASK {{ ?a ex:a\\# ?b FILTER({}1{}) }}",
+            "(".repeat(deep),
+            ")".repeat(deep)
+        ),
+        format!(
+            "PREFIX ex: <a:> ASK {{ ?a ex:a\\' ?b FILTER({}1{}) }}",
+            "(".repeat(deep),
+            ")".repeat(deep)
+        ),
+        format!(
+            "ASK {{ VALUES ?x {{ \"\"\"a\" }} FILTER({}1{}) }}",
+            "(".repeat(deep),
+            ")".repeat(deep)
+        ),
+        format!("SELECT ({}'a'{} AS ?x) {{}}", "SUBSTR(".repeat(40), ", 1)".repeat(40)),
+        format!("SELECT * {{ VALUES ?x {{ {} }} }}", "1 ".repeat(300_000)),
     ] {
         let error = store.query(&text).unwrap_err();
         assert_eq!(error.class, ErrorClass::Malformed, "{error}");
         assert!(error.findings.len() == 1, "{error}");
     }
+    // The parser does not take escaped brackets for brackets.
+    let escaped =
+        format!("ASK {{ FILTER({}1{}) }}", "\\u0028".repeat(50_000), "\\u0029".repeat(50_000));
+    assert_eq!(store.query(&escaped).unwrap_err().class, ErrorClass::Malformed);
+    // What is large and not deep is answered.
+    let binds: Vec<_> = (0..400).map(|n| format!("BIND(1 + {n} AS ?v{n})")).collect();
+    assert_eq!(store.rows(&format!("SELECT ?v7 {{ {} }}", binds.join(" "))), ["8"]);
+    let rows = "(1 2) ".repeat(20_000);
+    assert_eq!(
+        store.rows(&format!("SELECT (COUNT(*) AS ?n) {{ VALUES (?x ?y) {{ {rows} }} }}")),
+        ["20000"]
+    );
+    let nested = format!("SELECT ({}'abc'{} AS ?x) {{}}", "SUBSTR(".repeat(6), ", 1)".repeat(6));
+    assert_eq!(store.rows(&nested), ["abc"]);
     for text in [
         format!("SELECT * {{ ?a <a:p> ({}) }}", "1 ".repeat(1_000)),
         format!("SELECT * {{ {} }}", "?a <a:p> 1 . ".repeat(1_000)),

@@ -5,14 +5,14 @@ use crate::delta::Delta;
 use crate::evaluate::{evaluator, own_graphs, to_error, to_graphs};
 use crate::graphs::Graphs;
 use crate::plan::plan;
-use crate::request::{Operation, Update};
+use crate::request::{Copy, Operation, Update};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{Pattern, Read, Transaction};
 use spareval::DeleteInsertQuad;
 use spargebra::GraphUpdateOperation;
-use spargebra::algebra::GraphTarget;
-use spargebra::term::{GroundQuad, GroundTerm};
+use spargebra::algebra::{GraphPattern, GraphTarget};
+use spargebra::term::{GroundQuad, GroundTerm, NamedNodePattern};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -129,7 +129,8 @@ impl Application<'_, '_> {
         };
         let mut dataset = Dataset::new(self.transaction.prior_codes(), self.budget);
         let mut graphs = to_graphs(&dataset, using.as_ref());
-        if operation.reads_unnamed_graph {
+        if let Some(copy) = operation.copy {
+            self.check_copied(copy, pattern)?;
             graphs = Graphs { default: Some(vec![InternalTerm::DEFAULT_GRAPH]), named: None };
         }
         dataset.set_graphs(graphs);
@@ -149,6 +150,19 @@ impl Application<'_, '_> {
         *prepared.dataset_mut() = own_graphs();
         let quads = prepared.execute(&dataset).map_err(|error| to_error(&error))?;
         quads.collect::<Result<_, _>>().map_err(|error| to_error(&error))
+    }
+
+    /// Refuses to copy a named graph without quads, which would only delete the target.
+    fn check_copied(&self, copy: Copy, pattern: &GraphPattern) -> Result<(), GatewayError> {
+        let GraphPattern::Graph { name: NamedNodePattern::NamedNode(graph), .. } = pattern else {
+            return Ok(());
+        };
+        if copy.is_silent || !self.list(Some(&graph.clone().into()), 1)?.is_empty() {
+            return Ok(());
+        }
+        let detail =
+            format!("the graph {graph} has no quads to copy; use SILENT if that is no error");
+        Err(GatewayError::new(ErrorClass::NotFound, detail))
     }
 
     fn clear(&mut self, graph: &GraphTarget, is_silent: bool) -> Result<(), GatewayError> {

@@ -107,6 +107,7 @@ GET    /admin/targets                              User
 POST   /admin/targets/{bucketName}/test            Admin
 GET    /admin/query                                User
 POST   /admin/query                                User
+GET    /admin/sparql                               User
 GET    /admin/profile                              User
 POST   /admin/profile                              User
 POST   /admin/profile/password                     User

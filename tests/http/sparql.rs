@@ -462,15 +462,15 @@ async fn a_limit_is_named_before_the_first_byte_and_breaks_off_after_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_has_one_running_and_one_waiting_query() {
-    let server = start(&["--service.limits.sparql.time=5s"]).await;
+async fn an_account_has_one_running_and_two_waiting_queries() {
+    let server = start(&["--service.limits.sparql.time=3s"]).await;
     let values: Vec<_> = (0..2000).map(|n| n.to_string()).collect();
     let document = format!("<urn:many> <urn:value> {} .", values.join(", "));
     server.send("POST", PUMPS, &[TURTLE], document).await.expect(204);
     let slow = "ASK { ?a <urn:value> ?x . ?b <urn:value> ?y . ?c <urn:value> ?z FILTER (?x + ?y + ?z < 0) }";
     let key = format!("Bearer {}", server.key);
     let mut queries = JoinSet::new();
-    for _ in 0..3 {
+    for _ in 0..4 {
         let (address, key) = (server.address, key.clone());
         queries.spawn(async move {
             let headers = [("Authorization", key.as_str()), QUERY_TYPE];

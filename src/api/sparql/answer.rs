@@ -8,6 +8,8 @@ use penstock_service::sparql::{no_answer_error, start_query_thread};
 use penstock_sparql::Deadline;
 use salvo::http::ResBody;
 use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::error::TrySendError;
@@ -34,7 +36,7 @@ enum Start {
     /// The whole answer.
     Whole(Vec<u8>),
     /// The pieces of an answer, as they come.
-    Pieces(mpsc::Receiver<io::Result<Bytes>>),
+    Pieces(mpsc::Receiver<Bytes>),
 }
 
 /// Cancels what writes an answer when the client disconnects: it is dropped with the request or with the response.
@@ -57,7 +59,9 @@ pub(super) struct AnswerWriter {
     /// Begins the response; `None` once it has begun.
     start: Option<oneshot::Sender<Result<(&'static str, Start), Problem>>>,
     /// Sends pieces once the response has begun.
-    pieces: Option<mpsc::Sender<io::Result<Bytes>>>,
+    pieces: Option<mpsc::Sender<Bytes>>,
+    /// Set once everything was sent. Otherwise the response ends with an error.
+    is_complete: Arc<AtomicBool>,
 }
 
 /// Runs `work` on a thread of its own, and returns what it writes as a response.
@@ -67,12 +71,14 @@ pub(super) async fn stream_answer(
 ) -> ReplyResult {
     let (start, started) = oneshot::channel();
     let guard = CancelOnDrop(limit.clone());
+    let is_complete = Arc::new(AtomicBool::new(false));
     let mut writer = AnswerWriter {
         media_type: "application/octet-stream",
         limit,
         piece: Vec::new(),
         start: Some(start),
         pieces: None,
+        is_complete: is_complete.clone(),
     };
     start_query_thread(move || {
         let result = work(&mut writer);
@@ -82,9 +88,21 @@ pub(super) async fn stream_answer(
     Ok(match started {
         (media_type, Start::Whole(bytes)) => Reply::bytes(media_type, bytes),
         (media_type, Start::Pieces(receiver)) => {
-            let pieces = stream::unfold((receiver, guard), |(mut receiver, guard)| async {
-                receiver.recv().await.map(|piece| (piece, (receiver, guard)))
-            });
+            let pieces = stream::unfold(
+                (receiver, guard, is_complete),
+                |(mut receiver, guard, is_complete)| async {
+                    let piece = match receiver.recv().await {
+                        Some(piece) => Ok(piece),
+                        None if is_complete.load(Ordering::Acquire) => return None,
+                        None => {
+                            // The next call ends the stream.
+                            is_complete.store(true, Ordering::Release);
+                            Err(io::Error::other("the answer was broken off"))
+                        }
+                    };
+                    Some((piece, (receiver, guard, is_complete)))
+                },
+            );
             Reply::stream(media_type, ResBody::stream(pieces))
         }
     })
@@ -115,11 +133,11 @@ impl AnswerWriter {
             self.pieces = Some(sender);
         }
         let piece = std::mem::take(&mut self.piece);
-        self.send(Ok(piece.into()))
+        self.send(piece.into())
     }
 
     /// Waits until the client has taken enough of what was sent before, and sends this.
-    fn send(&self, mut piece: io::Result<Bytes>) -> io::Result<()> {
+    fn send(&self, mut piece: Bytes) -> io::Result<()> {
         let Some(pieces) = &self.pieces else { return Err(ErrorKind::BrokenPipe.into()) };
         let deadline = match &self.limit {
             WriteLimit::Until(deadline) => deadline.at(),
@@ -150,23 +168,15 @@ impl AnswerWriter {
             return;
         }
         let result = match result {
-            Ok(()) if self.piece.is_empty() => return,
+            Ok(()) if self.piece.is_empty() => Ok(()),
             Ok(()) => self.send_piece().map_err(|error| error.to_string()),
             Err(problem) => Err(problem.detail().to_owned()),
         };
-        if let Err(cause) = result {
-            tracing::warn!(cause, "An answer was broken off after its first bytes.");
-            self.break_off(cause);
-        }
-    }
-
-    /// Ends the response with an error, whether or not the client reads it.
-    fn break_off(self, cause: String) {
-        let Some(pieces) = self.pieces else { return };
-        let mut error = Err(io::Error::other(cause));
-        while let Err(TrySendError::Full(unsent)) = pieces.try_send(error) {
-            error = unsent;
-            thread::sleep(RETRY_INTERVAL);
+        match result {
+            Ok(()) => self.is_complete.store(true, Ordering::Release),
+            Err(cause) => {
+                tracing::warn!(cause, "An answer was broken off after its first bytes.");
+            }
         }
     }
 }

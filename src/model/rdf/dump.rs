@@ -10,8 +10,8 @@ use std::ops::ControlFlow;
 
 /// The number of quads after which a page ends, once its current subject is complete.
 const PAGE_QUADS: usize = 256;
-/// The subjects of a graph that are read at once.
-const PAGE_SUBJECTS: usize = 16;
+/// The subjects of a graph that are listed at once.
+const SUBJECTS_AT_ONCE: usize = 64;
 /// The maximum number of quads that are examined for a page. A subject with more is split.
 const MAX_EXAMINED_QUADS: usize = 10_000;
 /// The maximum size of a page in bytes, which a single quad may exceed.
@@ -158,61 +158,67 @@ pub fn write_graph_triples(
     let mut writer =
         RdfSerializer::from_format(format.to_rdf_format()).for_writer(DumpOutput::new(format, out));
     let mut snapshot = Some(store.snapshot()?);
+    let filter = SubjectFilter { graph: Some(graph.clone()), ..SubjectFilter::default() };
     let (mut written, mut after): (u64, Option<NamedNode>) = (0, None);
     loop {
-        let page = match &snapshot {
-            Some(snapshot) => read_graph_page(snapshot, graph, after.as_ref()),
-            None => read_graph_page(&store.read(), graph, after.as_ref()),
+        let from = after.as_ref().map(NamedNode::as_str);
+        let subjects = match &snapshot {
+            Some(snapshot) => snapshot.list_subjects(&filter, from, SUBJECTS_AT_ONCE),
+            None => store.read().list_subjects(&filter, from, SUBJECTS_AT_ONCE),
         };
-        let page = match page {
-            Ok(page) => page,
+        let subjects = subjects.and_then(|subjects| {
+            for subject in &subjects {
+                let (named, graph) = (Some(subject.clone().into()), Some(graph.clone()));
+                let pattern = Pattern { subject: named, graph, ..Pattern::default() };
+                let mut result = Ok(());
+                let mut write = |quad: Quad| {
+                    written += 1;
+                    result = check_expressible(format, &quad).and_then(|()| {
+                        let triple = TripleRef::from(quad.as_ref());
+                        writer.serialize_triple(triple).map_err(|error| write_error(&error))
+                    });
+                    if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                };
+                if let Some(snapshot) = &snapshot {
+                    snapshot.for_each(&pattern, &mut write)?;
+                } else {
+                    // Nothing is written while a reader delays commits.
+                    let mut quads = Vec::new();
+                    store.read().for_each(&pattern, &mut |quad| {
+                        quads.push(quad);
+                        ControlFlow::Continue(())
+                    })?;
+                    for quad in quads {
+                        if write(quad).is_break() {
+                            break;
+                        }
+                    }
+                }
+                if let Err(error) = result {
+                    return Ok(Err(error));
+                }
+                after = Some(subject.clone());
+            }
+            Ok(Ok(subjects.is_empty()))
+        });
+        match subjects {
+            Ok(is_complete) => {
+                if is_complete? {
+                    break;
+                }
+            }
+            // The triples of one subject may then be written twice, which makes no difference to a graph.
             Err(Error::SnapshotLost { cause }) => {
                 tracing::warn!(?cause, "The rest of a graph shows later commits too.");
                 snapshot = None;
-                continue;
             }
             Err(error) => return Err(error.into()),
-        };
-        for quad in &page.quads {
-            check_expressible(format, quad)?;
-            let triple = TripleRef::from(quad.as_ref());
-            writer.serialize_triple(triple).map_err(|error| write_error(&error))?;
-        }
-        written += page.quads.len() as u64;
-        after = page.last_subject;
-        if after.is_none() {
-            break;
         }
     }
     drop(snapshot);
     let ended = writer.finish().and_then(|mut out| out.flush());
     ended.map_err(|error| write_error(&error))?;
     Ok(written)
-}
-
-/// The quads of some subjects of a graph.
-struct GraphPage {
-    quads: Vec<Quad>,
-    /// `None` if there are no more subjects.
-    last_subject: Option<NamedNode>,
-}
-
-fn read_graph_page(
-    read: &impl Read,
-    graph: &GraphName,
-    after: Option<&NamedNode>,
-) -> Result<GraphPage, Error> {
-    let filter = SubjectFilter { graph: Some(graph.clone()), ..SubjectFilter::default() };
-    let subjects = read.list_subjects(&filter, after.map(NamedNode::as_str), PAGE_SUBJECTS)?;
-    let mut quads = Vec::new();
-    for subject in &subjects {
-        let (subject, graph) = (Some(subject.clone().into()), Some(graph.clone()));
-        read.for_each(&Pattern { subject, graph, ..Pattern::default() }, &mut |quad| {
-            quads.push(quad);
-            ControlFlow::Continue(())
-        })?;
-    }
-    Ok(GraphPage { quads, last_subject: subjects.into_iter().next_back() })
 }
 
 /// Refuses a quad that the format cannot express.

@@ -163,7 +163,11 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         if path.is_dir() {
             copy(&path, &target);
         } else {
-            std::fs::copy(&path, &target).unwrap();
+            // A file that the store removes meanwhile is no longer on the medium.
+            match std::fs::copy(&path, &target) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                copied => drop(copied.unwrap()),
+            }
         }
     }
 }

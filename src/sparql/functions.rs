@@ -12,7 +12,7 @@ use spargebra::algebra::Function;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The sizes that a compiled pattern may have, in bytes, tried one after the other.
-const REGEX_SIZES: [usize; 4] = [8 << 10, 64 << 10, 256 << 10, 1 << 20];
+const REGEX_SIZES: [usize; 5] = [2 << 10, 8 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// The maximum product of a compiled pattern's bytes and the text's bytes. The time of a match is at most proportional
 /// to it.
 const MAX_REGEX_WORK: u64 = 2 << 30;
@@ -187,7 +187,7 @@ impl RegexCache {
             abort(GatewayError::new(
                 ErrorClass::Invalid,
                 format!(
-                    "the pattern {pattern:?} is too complex for a text of {bytes} bytes; use a shorter pattern, or CONTAINS"
+                    "the pattern {pattern:?} and a text of {bytes} bytes may take longer than service.limits.sparql.time; use a shorter pattern, or CONTAINS"
                 ),
             ));
         }

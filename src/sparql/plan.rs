@@ -19,6 +19,8 @@ use std::collections::HashSet;
 
 /// The maximum number of parts of one join. Each is one more level of the evaluation.
 const MAX_JOINED_PARTS: usize = 500;
+/// The maximum number of groups in one join. The time of the evaluator's planning grows with their third power.
+const MAX_JOINED_GROUPS: usize = 40;
 /// Estimated rows of a part whose size is not known.
 const UNKNOWN_ROWS: f64 = 1_000.0;
 /// Estimated rows of a path for each row that binds one of its ends.
@@ -231,7 +233,7 @@ impl Planner<'_, '_> {
 
     /// Adds the parts of a join, rewritten.
     fn collect_parts(&self, pattern: GraphPattern, scope: &Scope, parts: &mut Vec<Part>) {
-        check_parts(parts.len());
+        check_parts(parts);
         match pattern {
             GraphPattern::Join { left, right } => {
                 self.collect_parts(*left, scope, parts);
@@ -239,7 +241,7 @@ impl Planner<'_, '_> {
             }
             // Within GRAPH, a pattern without triples matches each graph once.
             GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph => {
-                check_parts(parts.len() + patterns.len());
+                check_limit(parts.len() + patterns.len(), MAX_JOINED_PARTS);
                 parts.extend(patterns.into_iter().map(|triple| self.to_part(triple)));
             }
             path @ GraphPattern::Path { .. } => {
@@ -389,12 +391,18 @@ fn refuse_hidden_graph(pattern: &GraphPattern, graph: &Variable) {
 }
 
 /// Refuses a join of too many parts.
-fn check_parts(parts: usize) {
-    if parts > MAX_JOINED_PARTS {
+fn check_parts(parts: &[Part]) {
+    check_limit(parts.len(), MAX_JOINED_PARTS);
+    let groups = parts.iter().filter(|part| matches!(part.kind, PartKind::Rows { .. }));
+    check_limit(groups.count(), MAX_JOINED_GROUPS);
+}
+
+fn check_limit(parts: usize, most: usize) {
+    if parts > most {
         abort(GatewayError::new(
             ErrorClass::Malformed,
             format!(
-                "the SPARQL request joins more than {MAX_JOINED_PARTS} patterns; use VALUES or split the request"
+                "the SPARQL request joins more than {MAX_JOINED_PARTS} triple patterns or {MAX_JOINED_GROUPS} groups; use VALUES or split the request"
             ),
         ));
     }

@@ -19,6 +19,8 @@ const OPERATOR_WORDS: &[&str] = &[
 const SLOW_FUNCTIONS: &[&str] = &["SUBSTR", "REGEX", "REPLACE", "GROUP_CONCAT"];
 /// The maximum number of these that are open at the same time.
 const MAX_OPEN_SLOW_FUNCTIONS: usize = 8;
+/// The maximum number of OPTIONALs. The time of the evaluator's planning grows with their third power.
+const MAX_OPTIONALS: usize = 50;
 /// The maximum number of tokens. The parser takes some 140 bytes for each, which no limit counts before it ends.
 const MAX_TOKENS: usize = 250_000;
 /// The maximum number of variables. The parser and the evaluator compare each with all others.
@@ -188,7 +190,7 @@ pub(crate) fn check_nesting(text: &str) -> Result<(), GatewayError> {
     }
     let mut open: Vec<Bracket> = Vec::new();
     let mut variables = HashSet::new();
-    let (mut operators, mut is_slow, mut is_values) = (0, false, false);
+    let (mut operators, mut optionals, mut is_slow, mut is_values) = (0, 0, false, false);
     for (number, (at, token)) in Tokens::new(text).enumerate() {
         let was_slow = std::mem::take(&mut is_slow);
         match token {
@@ -214,6 +216,7 @@ pub(crate) fn check_nesting(text: &str) -> Result<(), GatewayError> {
                 operators += count_operators_in_word(word);
                 is_slow = SLOW_FUNCTIONS.iter().any(|known| known.eq_ignore_ascii_case(word));
                 is_values |= word.eq_ignore_ascii_case("VALUES");
+                optionals += usize::from(word.eq_ignore_ascii_case("OPTIONAL"));
                 if word.starts_with(['?', '$']) {
                     variables.insert(word);
                 }
@@ -230,6 +233,8 @@ pub(crate) fn check_nesting(text: &str) -> Result<(), GatewayError> {
             )
         } else if operators > MAX_OPERATORS {
             format!("there are more than {MAX_OPERATORS} operators, calls and groups up to here")
+        } else if optionals > MAX_OPTIONALS {
+            format!("there are more than {MAX_OPTIONALS} OPTIONALs up to here")
         } else if variables.len() > MAX_VARIABLES {
             format!("there are more than {MAX_VARIABLES} variables up to here")
         } else if number >= MAX_TOKENS {

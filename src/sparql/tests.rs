@@ -310,7 +310,7 @@ fn a_request_ends_at_each_limit() {
         "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f }".to_owned(),
         "SELECT (COUNT(*) AS ?n) { ?a (:next|:line|!:x)* ?b . ?c (:next|:line)* ?d }".to_owned(),
         "SELECT (COUNT(*) AS ?n) { ?a :next ?b FILTER EXISTS { ?c :next ?d . ?e :next ?f FILTER(?d = ?f && ?a = ?c && ?c = ?x) } }".to_owned(),
-        format!("SELECT (COUNT(*) AS ?n) {{ {} }}", "{ {} UNION {} } ".repeat(40)),
+        format!("SELECT (COUNT(*) AS ?n) {{ {} }}", "{ {} UNION {} } ".repeat(30)),
     ] {
         fails(&text, short, "service.limits.sparql.time");
     }
@@ -405,6 +405,7 @@ fn a_request_that_is_nested_too_deeply_is_refused() {
     for text in [
         format!("SELECT * {{ ?a <a:p> ({}) }}", "1 ".repeat(1_000)),
         format!("SELECT * {{ {} }}", "?a <a:p> 1 . ".repeat(1_000)),
+        format!("SELECT * {{ {} }}", "{ { ?a <a:p> 1 } UNION { ?a <a:p> 2 } } ".repeat(100)),
     ] {
         let error = store.query(&text).unwrap_err();
         assert_eq!(error.class, ErrorClass::Malformed, "{error}");

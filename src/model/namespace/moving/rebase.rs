@@ -178,3 +178,6 @@ impl Rebase {
 fn contains(namespace: &Namespace, iri: &str) -> bool {
     namespace.contains(NamedNodeRef::new_unchecked(iri))
 }
+
+#[cfg(test)]
+mod tests;

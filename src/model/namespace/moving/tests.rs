@@ -1,3 +1,5 @@
+mod interrupted;
+
 use super::collections::Collection;
 use super::*;
 use crate::catalogue::Catalogue;
@@ -12,9 +14,7 @@ use crate::testing::{
 };
 use oxrdf::{Literal, NamedNode};
 use penstock_base::commit::GuardedStore;
-use penstock_store::faults::{Failure, Faults};
 use penstock_store::{DocumentRange, Options, Read};
-use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -440,137 +440,6 @@ fn a_namespace_moves_into_its_own_base_and_out_of_it_again() {
 
 /// Prepares a store in which a move is refused.
 type Prepare<'a> = &'a dyn Fn(&Plant);
-
-/// Copies a folder.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-#[test]
-fn a_move_that_fails_at_any_write_continues_to_the_same_end() {
-    let Plant { dir: original, store, catalogue } = Plant::new();
-    drop((store, catalogue));
-    let start = || {
-        let dir = tempfile::tempdir().unwrap();
-        copy(original.path(), dir.path());
-        let store = open(dir.path());
-        Plant::reopen(dir, store)
-    };
-    let (whole, moved) = start().move_to("Pump", NEW);
-    let expected = (whole.quads(), whole.documents());
-    let mut interrupted = 0;
-    for nth in 1.. {
-        let plant = start();
-        let faults = Faults::inject_below(plant.dir.path());
-        faults.fail_nth(nth, Failure::Io, true);
-        let plan = plant.plan("Pump", NEW).unwrap().unwrap();
-        let begun = begin_move(plant.target(&plant.disk()), &plan);
-        let ended = begun.and_then(|()| plant.continue_move());
-        if ended.is_ok() {
-            assert!(interrupted > 10, "{interrupted}");
-            return;
-        }
-        let Plant { dir, store, catalogue } = plant;
-        drop((store, catalogue));
-        faults.clear_plan();
-        drop(faults);
-        let store = open(dir.path());
-        let plant = Plant::reopen(dir, store);
-        let pending = find_pending_move(&plant.store.read()).unwrap();
-        let plant = match pending {
-            Some(pending) => {
-                interrupted += 1;
-                assert_eq!((pending.name.as_str(), pending.uri_base.as_str()), ("Pump", NEW));
-                assert_eq!(plant.plan("Pump", NEW).unwrap_err().class, ErrorClass::Damaged);
-                assert_eq!(plant.continue_move().unwrap(), moved, "{nth}");
-                plant
-            }
-            // The last commit may be on disk although its sync failed.
-            None if plant.plan("Pump", NEW).unwrap().is_none() => plant,
-            None => plant.move_to("Pump", NEW).0,
-        };
-        assert_eq!(plant.quads(), expected.0, "{nth}");
-        assert_eq!(plant.documents(), expected.1, "{nth}");
-    }
-}
-
-#[test]
-fn a_full_disk_interrupts_a_move_which_continues_with_more_space() {
-    let plant = Plant::new();
-    let plan = plant.plan("Pump", NEW).unwrap().unwrap();
-    begin_move(plant.target(&plant.disk()), &plan).unwrap();
-    let full = Disk::new(plant.dir.path().to_owned(), u64::MAX);
-    let error = continue_move(plant.target(&full), &mut |_| {}, &mut |_, _| Ok(())).unwrap_err();
-    assert_eq!(error.class, ErrorClass::InsufficientStorage);
-    assert!(find_pending_move(&plant.store.read()).unwrap().is_some());
-    let error = begin_move(plant.target(&plant.disk()), &plan).unwrap_err();
-    assert!(error.detail.contains("penstock namespace move \"Pump\""), "{error}");
-    plant.continue_move().unwrap();
-    assert_eq!(plant.continue_move().unwrap_err().class, ErrorClass::NotFound);
-}
-
-fn rebase(from: &str, to: &str, other: Option<&str>) -> Rebase {
-    let (_dir, store) = crate::testing::open_store();
-    put_namespace(&store, "A", from, namespace::Generator::Manual);
-    if let Some(other) = other {
-        put_namespace(&store, "B", other, namespace::Generator::Manual);
-    }
-    let namespace = namespace::get(&store.read(), "A").unwrap().unwrap();
-    Rebase::read(&store.read(), &namespace, to).unwrap()
-}
-
-#[test]
-fn text_is_rewritten_where_an_iri_begins() {
-    let rebase = rebase("http://e/a/", "http://n/b", Some("http://e/a/other/"));
-    for (text, rewritten) in [
-        ("<http://e/a/x>", "<http://n/b/x>"),
-        ("p: http://e/a/\nq: 'http://e/a/q#'", "p: http://n/b/\nq: 'http://n/b/q#'"),
-        ("{p: http://e/a/, q: \"http://e/a/1\"}", "{p: http://n/b/, q: \"http://n/b/1\"}"),
-        ("http://x/?u=http://e/a/1", "http://x/?u=http://e/a/1"),
-        ("<http://e/a/other/1> <http://e/a/others>", "<http://e/a/other/1> <http://n/b/others>"),
-        ("http://e/ab", "http://e/ab"),
-        ("", ""),
-    ] {
-        assert_eq!(rebase.rewrite_text(text), rewritten, "{text}");
-    }
-}
-
-proptest! {
-    /// For any IRIs and bases, a second run changes nothing, and two objects never become one.
-    #[test]
-    fn what_is_not_refused_is_rewritten_once_and_stays_distinct(
-        from in "http://e(/[ab]){0,2}[/#]?", to in "http://e(/[ab]){0,2}[/#]?", other in "http://e(/[ab]){1,3}/",
-        iris in prop::collection::btree_set("http://e(/[ab]){0,4}[/#]?[ab]?", 1..20),
-    ) {
-        let (_dir, store) = crate::testing::open_store();
-        put_namespace(&store, "A", &from, namespace::Generator::Manual);
-        let other = Namespace { name: "B".to_owned(), uri_base: other, generator: namespace::Generator::Manual, created_at: String::new() };
-        let _ = store.transact(|t| namespace::put(t, other.clone()));
-        for iri in &iris {
-            insert_quad(&store, iri, "http://p/p", Literal::from(1), "http://p/g");
-        }
-        let Ok(Some(plan)) = plan_move(&store, "A", &to, &mut |_| {}) else { return Ok(()) };
-        let namespace = namespace::get(&store.read(), "A").unwrap().unwrap();
-        let rebase = Rebase::read(&store.read(), &namespace, &to).unwrap();
-        let moved: std::collections::BTreeSet<String> =
-            iris.iter().map(|iri| rebase.rewrite(iri).unwrap_or_else(|| iri.clone())).collect();
-        prop_assert_eq!(moved.len(), iris.len());
-        for iri in &moved {
-            prop_assert_eq!(rebase.rewrite(iri), None);
-        }
-        let changed = iris.iter().filter(|iri| rebase.rewrite(iri).is_some()).count();
-        prop_assert_eq!(plan.quads, changed as u64);
-    }
-}
 
 #[test]
 fn a_retry_rewrites_the_uris_that_moved_since_the_rejection() {

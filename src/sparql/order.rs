@@ -204,7 +204,9 @@ struct Number {
 
 impl Number {
     fn exact(value: Decimal) -> Self {
-        Self { rounded: value.into(), exact: Some(value) }
+        // The conversion of the type rounds twice, which does not keep the order.
+        let rounded = value.to_string().parse().unwrap_or_else(|_| value.into());
+        Self { rounded, exact: Some(value) }
     }
 
     fn inexact(value: Double) -> Self {

@@ -149,6 +149,18 @@ fn find_word_end(rest: &str) -> Option<usize> {
     (!word.is_empty()).then_some(word.len())
 }
 
+/// Returns whether a sign belongs to a number in the position of an object, or in a list. It is no operator there: what
+/// comes before is no number.
+fn is_sign_of_number(text: &str, at: usize, before: Option<Token<'_>>) -> bool {
+    let digit = text.as_bytes().get(at + 1);
+    let is_first = match before {
+        Some(Token::Iri(_) | Token::Symbol(',')) => true,
+        Some(Token::Word(word)) => word.contains(':'),
+        _ => false,
+    };
+    is_first && digit.is_some_and(|digit| digit.is_ascii_digit() || *digit == b'.')
+}
+
 /// Counts what may be operators in a word.
 fn count_operators_in_word(word: &str) -> usize {
     if OPERATOR_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)) {
@@ -191,9 +203,12 @@ pub(crate) fn check_nesting(text: &str) -> Result<(), GatewayError> {
     let mut open: Vec<Bracket> = Vec::new();
     let mut variables = HashSet::new();
     let (mut operators, mut optionals, mut is_slow, mut is_values) = (0, 0, false, false);
+    let mut before = None;
     for (number, (at, token)) in Tokens::new(text).enumerate() {
         let was_slow = std::mem::take(&mut is_slow);
+        let before = before.replace(token);
         match token {
+            Token::Symbol('+' | '-') if is_sign_of_number(text, at, before) => {}
             Token::Symbol('(') => {
                 operators += usize::from(open.last() != Some(&Bracket::Values));
                 open.push(if was_slow { Bracket::SlowFunction } else { Bracket::Other });

@@ -252,6 +252,45 @@ fn rows_are_ordered_as_sparql_says() {
     assert_eq!(ordered("?v LIMIT 0"), [""; 0]);
     assert_eq!(ordered("DESC(DATATYPE(?v) = xsd:integer) ?v LIMIT 2"), ["10", "1"]);
     assert_eq!(ordered("?p DESC(?s) LIMIT 1 OFFSET 1"), ["7"]);
+    // Neighbours with more digits than a double has.
+    let digits: Vec<_> =
+        (0..200).map(|n| format!("1.{:017}", 31_415_926_535_897_932_u64 + n)).collect();
+    let values = digits.iter().rev().cloned().collect::<Vec<_>>().join(" ");
+    let answer =
+        store.query(&format!("SELECT ?x {{ VALUES ?x {{ {values} }} }} ORDER BY ?x")).unwrap();
+    assert_eq!(answer.lines().skip(1).collect::<Vec<_>>(), digits);
+}
+
+#[test]
+fn the_order_of_patterns_in_the_text_does_not_matter() {
+    let store = Fixture::with_plant(1_000);
+    let patterns = ["?s :name ?n", "?s :type :Spare", "?s :power 5", "?s :line ?l"];
+    let plan = |patterns: &[&str]| {
+        let text = with_prefix(&format!("SELECT * {{ {} }}", patterns.join(" . ")));
+        let query = Query::parse(&text, &DatasetParameters::default()).unwrap();
+        let spargebra::Query::Select { pattern, .. } = query.parsed else { panic!("{text}") };
+        let spargebra::algebra::GraphPattern::Project { inner, .. } = pattern else {
+            panic!("{text}")
+        };
+        let snapshot = store.store.snapshot().unwrap();
+        let deadline = Instant::now() + LIMITS.time;
+        let budget = crate::budget::Budget::new(LIMITS, deadline.into());
+        let dataset = crate::dataset::Dataset::new(snapshot.codes(), &budget);
+        crate::plan::plan(*inner, &dataset).to_string()
+    };
+    let planned = plan(&patterns);
+    let places = |text: &str| planned.find(text).unwrap_or_else(|| panic!("{text}: {planned}"));
+    // 11 quads have the power 5, 100 the type Spare, 1,000 a name and a line.
+    assert!(places("power") < places("Spare") && places("power") < places("name"), "{planned}");
+    for turn in 1..patterns.len() {
+        let mut turned = patterns;
+        turned.rotate_left(turn);
+        let turned = plan(&turned);
+        let first = |text: &str| turned.find(text).unwrap();
+        for other in ["Spare", "name", "line"] {
+            assert!(first("power") < first(other), "{turned}");
+        }
+    }
 }
 
 #[test]
@@ -400,6 +439,8 @@ fn a_request_that_is_nested_too_deeply_is_refused() {
         store.rows(&format!("SELECT (COUNT(*) AS ?n) {{ VALUES (?x ?y) {{ {rows} }} }}")),
         ["20000"]
     );
+    let data: Vec<_> = (0..5_000).map(|n| format!("<a:{n}> <a:v> -{n}, +{n}")).collect();
+    store.update_within(&format!("INSERT DATA {{ {} }}", data.join(" . ")), 20_000, None).unwrap();
     let nested = format!("SELECT ({}'abc'{} AS ?x) {{}}", "SUBSTR(".repeat(6), ", 1)".repeat(6));
     assert_eq!(store.rows(&nested), ["abc"]);
     for text in [

@@ -68,15 +68,16 @@ pub async fn acquire_permit(
     gateway: &Gateway,
     by: &Authorized,
 ) -> Result<SparqlPermit, GatewayError> {
-    check_memory(gateway)?;
+    check_memory(gateway, 1)?;
     let permit = gateway.sparql.permits.acquire(by.id()).await?;
-    check_memory(gateway)?;
+    // Those that run may not have taken their memory yet.
+    check_memory(gateway, gateway.sparql.permits.count_running())?;
     Ok(permit)
 }
 
-/// Refuses a query while memory is short, or if less is left than it may use.
-fn check_memory(gateway: &Gateway) -> Result<(), GatewayError> {
-    let needed = gateway.settings.limits.sparql.memory;
+/// Refuses a query while memory is short, or if less is left than this many queries may use.
+fn check_memory(gateway: &Gateway, queries: usize) -> Result<(), GatewayError> {
+    let needed = gateway.settings.limits.sparql.memory.saturating_mul(queries as u64);
     let remaining = gateway.memory.remaining_bytes();
     if gateway.memory.current_level() < Level::Short && remaining.is_none_or(|left| left >= needed)
     {
@@ -85,8 +86,8 @@ fn check_memory(gateway: &Gateway) -> Result<(), GatewayError> {
     Err(GatewayError::new(
         ErrorClass::Unavailable(Duration::from_secs(5)),
         format!(
-            "memory is short: a query may use {needed} bytes (service.limits.sparql.memory), and the gateway has \
-             less left; try again later, or lower that limit"
+            "memory is short: the queries that run may use {needed} bytes (service.limits.sparql.memory for each), and \
+             the gateway has less left; try again later, or lower that limit"
         ),
     ))
 }

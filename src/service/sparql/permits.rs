@@ -61,6 +61,11 @@ impl SparqlPermits {
         woken.await.map_err(|_| busy_error("the gateway is stopping"))
     }
 
+    /// Returns the number of requests that run.
+    pub(super) fn count_running(&self) -> usize {
+        self.lock().running.len()
+    }
+
     fn start(&self, queue: &mut Queue, account: String) -> SparqlPermit {
         queue.running.push(account.clone());
         SparqlPermit { permits: self.clone(), account }

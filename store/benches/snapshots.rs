@@ -1,4 +1,5 @@
-//! The latency of commits alone, and while a snapshot is scanned, in milliseconds; and the scanned quads per second.
+//! The latency of commits in milliseconds, first without a reader and then while a snapshot is scanned, and the scanned
+//! quads per second.
 //!
 //! `cargo bench -p penstock-store --bench snapshots` loads 1,000,000 quads; as a test it loads 10,000.
 //! `PENSTOCK_SNAPSHOT_QUADS` sets another number.

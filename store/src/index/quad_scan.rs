@@ -337,7 +337,7 @@ impl<'a> QuadScan<'a> {
     }
 }
 
-/// Returns predicate and subject of a key that stands for literals; `None` for a quad with a named object.
+/// Returns the predicate and the subject of a key for literals; `None` for a quad with a named object.
 fn read_literal_mark(key: &[u8]) -> Result<Option<(u64, u64)>, Error> {
     let damaged = || damaged_entry("a quad", key);
     let mut input = Input::new(key.get(1..).ok_or_else(damaged)?);

@@ -16,7 +16,7 @@ fn abort_on_panic() {
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         report(panic);
-        if !penstock_store::panic_is_caught() && !penstock_sparql::panic_is_caught() {
+        if !penstock_store::panic_is_caught() && !penstock_base::unwind::panic_is_caught() {
             std::process::abort();
         }
     }));

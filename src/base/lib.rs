@@ -23,6 +23,7 @@ pub mod shared_limit;
 pub mod telemetry;
 pub mod time;
 pub mod time_zone;
+pub mod unwind;
 
 pub use if_match::IfMatch;
 pub use role::Role;

@@ -1,12 +1,10 @@
 //! The limits of one request, and how it ends beyond them.
 //!
 //! The evaluator drops errors of expressions, and its joins collect errors and continue. So an error value would not
-//! end a query. [`abort`] unwinds the thread instead, from wherever the evaluator calls this crate, and [`catch`] turns
-//! that into the error.
+//! end a query. [`abort`] unwinds the thread instead, from wherever the evaluator calls this crate.
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::memory::thread_bytes;
-use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use penstock_base::unwind::abort;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -59,9 +57,6 @@ pub(crate) struct Budget {
     initial_bytes: AtomicI64,
     checks: AtomicU32,
 }
-
-/// What [`abort`] unwinds with.
-struct Aborted(GatewayError);
 
 impl Budget {
     /// Begins to count. What its thread has allocated before counts too: the thread exists for this request, which it
@@ -136,54 +131,4 @@ impl Budget {
 
 fn limit_error(detail: String) -> GatewayError {
     GatewayError::new(ErrorClass::Invalid, detail)
-}
-
-/// Ends the request with an error. The panic hook is not called.
-pub(crate) fn abort(error: GatewayError) -> ! {
-    resume_unwind(Box::new(Aborted(error)))
-}
-
-thread_local! {
-    static IS_CATCHING_PANICS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Returns whether a panic of this thread is caught: it parses or evaluates a request, whose transaction is
-/// then discarded. So a panic of the parser or the evaluator ends the request and not the process.
-pub fn panic_is_caught() -> bool {
-    IS_CATCHING_PANICS.get()
-}
-
-/// Runs a part of a request and returns the error that it was aborted with, if so. A panic becomes
-/// [`ErrorClass::Internal`].
-///
-/// What `work` refers to must not be used after an error.
-pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, GatewayError>) -> Result<T, GatewayError> {
-    IS_CATCHING_PANICS.set(true);
-    let done = catch_unwind(AssertUnwindSafe(work));
-    IS_CATCHING_PANICS.set(false);
-    done.unwrap_or_else(|panic| {
-        if let Ok(aborted) = panic.downcast::<Aborted>() {
-            return Err(aborted.0);
-        }
-        tracing::error!("A SPARQL request panicked. The lines before have the place.");
-        let detail = "the evaluation of the SPARQL request failed; the gateway's log has the cause";
-        Err(GatewayError::new(ErrorClass::Internal, detail))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_ends_the_request_only() {
-        let failed = catch(|| {
-            assert!(panic_is_caught());
-            std::panic::panic_any("a bug");
-            #[expect(unreachable_code, reason = "the type of the result")]
-            Ok(())
-        });
-        assert_eq!(failed.unwrap_err().class, ErrorClass::Internal);
-        assert!(!panic_is_caught());
-    }
 }

@@ -2,11 +2,12 @@
 //!
 //! Errors of the store abort the request, see [`crate::budget`]. So do exceeded limits: each quad that is read and each
 //! term that is converted is a check.
-use crate::budget::{Budget, abort};
+use crate::budget::Budget;
 use crate::delta::CodedDelta;
 use crate::graphs::Graphs;
 use oxrdf::vocab::xsd;
 use oxrdf::{BlankNode, NamedNodeRef, Term};
+use penstock_base::unwind::abort;
 use penstock_store::{CodeReader, CodedQuads, Error, TermCode};
 use spareval::{ExpressionTerm, InternalQuad, QuerySolution, QueryableDataset};
 use std::cell::RefCell;

@@ -1,5 +1,5 @@
 //! Runs a query and writes its results.
-use crate::budget::{Budget, Deadline, Limits, catch};
+use crate::budget::{Budget, Deadline, Limits};
 use crate::dataset::{Dataset, InternalTerm};
 use crate::functions::add_functions;
 use crate::graphs::Graphs;
@@ -10,6 +10,7 @@ use crate::service::{ServiceClient, Services};
 use oxrdf::{GraphName, NamedNode, Triple, Variable};
 use oxrdfio::{RdfFormat, RdfSerializer};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::unwind::catch;
 use penstock_store::Snapshot;
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 use spareval::{QueryDatasetSpecification, QueryEvaluationError, QueryEvaluator, QueryResults};
@@ -47,7 +48,7 @@ pub fn evaluate(
     let deadline = deadline.into();
     let at = deadline.at();
     let budget = Arc::new(Budget::new(limits, deadline));
-    catch(|| {
+    catch(crate::WORK, || {
         let mut dataset = Dataset::new(snapshot.codes(), &budget);
         dataset.set_graphs(to_graphs(&dataset, query.parsed.dataset()));
         let Query { parsed: mut planned, uses_service } = query;

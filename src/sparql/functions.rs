@@ -2,10 +2,11 @@
 //!
 //! One call of CONCAT or REPLACE can build a text of gigabytes, and one call of REGEX can run for minutes. There is no
 //! check of the limits within a call, so these check before they work or while they do.
-use crate::budget::{Budget, abort};
+use crate::budget::Budget;
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNode, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::unwind::abort;
 use regex::{Regex, RegexBuilder};
 use spareval::QueryEvaluator;
 use spargebra::algebra::Function;

@@ -12,6 +12,7 @@ mod delta;
 mod evaluate;
 mod functions;
 mod graphs;
+mod newer_syntax;
 mod order;
 mod plan;
 mod request;
@@ -22,7 +23,6 @@ mod tests;
 mod thread;
 mod update;
 
-pub use budget::panic_is_caught;
 pub use budget::{Deadline, Limits};
 pub use evaluate::{ResultFormat, evaluate};
 pub use request::{DatasetParameters, Query, QueryForm, Update};

@@ -190,6 +190,8 @@ impl Value {
                 }
                 Term::NamedNode(node) => Self::NamedNode(node.into_string()),
                 Term::BlankNode(node) => Self::BlankNode(node.into_string()),
+                // No quad has one, and no expression creates one.
+                Term::Triple(triple) => Self::Other(String::new(), triple.to_string()),
             },
         }
     }

@@ -6,11 +6,11 @@
 //! - **Checks of the limits.** What multiplies rows without reading the store is followed by a pattern that
 //!   [`Dataset`] recognizes and that matches once, so each row is a check.
 //! - **Functions** without a bound are replaced ([`crate::functions`]).
-use crate::budget::abort;
 use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::functions::find_replacement;
 use oxrdf::{Term, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::unwind::abort;
 use spargebra::algebra::{
     AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, OrderExpression,
 };

@@ -1,5 +1,5 @@
 //! Applies an update (SPARQL 1.1 Update) to a transaction.
-use crate::budget::{Budget, Limits, catch};
+use crate::budget::{Budget, Limits};
 use crate::dataset::{Dataset, InternalTerm};
 use crate::delta::Delta;
 use crate::evaluate::{evaluator, own_graphs, to_error, to_graphs};
@@ -8,6 +8,7 @@ use crate::plan::plan;
 use crate::request::{Copy, Operation, Update};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::unwind::catch;
 use penstock_store::{Pattern, Read, Transaction};
 use spareval::DeleteInsertQuad;
 use spargebra::GraphUpdateOperation;
@@ -53,7 +54,7 @@ pub fn apply_update(
     skolemize: Option<&NamedNode>,
 ) -> Result<Changes, GatewayError> {
     let budget = Arc::new(Budget::new(limits.query, deadline.into()));
-    catch(|| {
+    catch(crate::WORK, || {
         let mut application = Application {
             transaction,
             budget: &budget,
@@ -89,6 +90,8 @@ impl Application<'_, '_> {
                 let object = match object {
                     GroundTerm::NamedNode(node) => node.into(),
                     GroundTerm::Literal(literal) => Term::from(literal),
+                    // It is refused before the parser, and no quad has one.
+                    GroundTerm::Triple(_) => return Ok(()),
                 };
                 self.remove(Quad::new(subject, predicate, object, to_graph(graph_name)))
             }),

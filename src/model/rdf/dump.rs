@@ -273,6 +273,8 @@ pub(crate) fn estimate_bytes(quad: &Quad) -> usize {
         TermRef::NamedNode(iri) => iri.as_str().len(),
         TermRef::BlankNode(node) => node.as_str().len(),
         TermRef::Literal(literal) => literal.value().len(),
+        // The store refuses it.
+        TermRef::Triple(_) => 0,
     };
     // The constant is the size of the four terms themselves.
     object + 200

@@ -1,0 +1,215 @@
+//! The data that is validated, as rudof reads it.
+use crate::budget::{Budget, Limits};
+use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
+use penstock_base::error::GatewayError;
+use penstock_base::unwind::abort;
+use prefixmap::{PrefixMap, PrefixMapError};
+use rudof_iri::IriS;
+use rudof_rdf::rdf_core::{Any, Matcher, NeighsRDF, Rdf};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+/// The number of subjects whose triples are kept. A shape reads one subject once for each of its properties.
+const KEPT_SUBJECTS: usize = 1000;
+/// The number of triples from which a subject is not kept.
+const MAX_KEPT_TRIPLES: usize = 1000;
+
+/// Triples that can be searched. A triple is one of any graph, and is passed once.
+pub trait Triples {
+    /// Passes the triples that match to `visit`, until it breaks.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn for_each(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
+    ) -> Result<(), GatewayError>;
+}
+
+/// What one validation reads, within its limits.
+pub struct Data {
+    triples: Box<dyn Triples>,
+    budget: Budget,
+    /// The triples of the subjects that were read last.
+    kept: RefCell<HashMap<NamedOrBlankNode, Rc<[Triple]>>>,
+}
+
+impl Data {
+    /// Begins to count time and memory.
+    pub fn new(triples: impl Triples + 'static, limits: Limits) -> Self {
+        Self { triples: Box::new(triples), budget: Budget::new(limits), kept: RefCell::default() }
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Returns whether some triple matches.
+    pub(crate) fn any(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+    ) -> bool {
+        if let Some(subject) = subject {
+            let triples = self.read_subject(subject);
+            return triples.iter().any(|triple| is_match(triple, predicate, object));
+        }
+        let mut found = false;
+        self.for_each(None, predicate, object, &mut |_| {
+            found = true;
+            ControlFlow::Break(())
+        });
+        found
+    }
+
+    /// Returns the values of a property of a subject.
+    pub(crate) fn objects(&self, subject: &Term, predicate: &NamedNode) -> Vec<Term> {
+        let Some(subject) = to_subject(subject) else { return Vec::new() };
+        let triples = self.read_subject(&subject);
+        let matching = triples.iter().filter(|triple| triple.predicate == *predicate);
+        matching.map(|triple| triple.object.clone()).collect()
+    }
+
+    /// Returns the triples of a subject.
+    pub(crate) fn read_subject(&self, subject: &NamedOrBlankNode) -> Rc<[Triple]> {
+        self.budget.check();
+        if let Some(kept) = self.kept.borrow().get(subject) {
+            return kept.clone();
+        }
+        let mut found = Vec::new();
+        self.for_each(Some(subject), None, None, &mut |triple| {
+            found.push(triple);
+            ControlFlow::Continue(())
+        });
+        let found: Rc<[Triple]> = found.into();
+        if found.len() <= MAX_KEPT_TRIPLES {
+            let mut kept = self.kept.borrow_mut();
+            if kept.len() >= KEPT_SUBJECTS {
+                kept.clear();
+            }
+            kept.insert(subject.clone(), found.clone());
+        }
+        found
+    }
+
+    /// Reads triples. An error of the store aborts the validation: rudof could take it for "conforms".
+    fn for_each(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
+    ) {
+        let read = self.triples.for_each(subject, predicate, object, &mut |triple| {
+            self.budget.check();
+            visit(triple)
+        });
+        read.unwrap_or_else(|error| abort(error));
+    }
+
+    fn list(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+    ) -> Vec<Triple> {
+        if let Some(subject) = subject {
+            let triples = self.read_subject(subject);
+            let matching = triples.iter().filter(|triple| is_match(triple, predicate, object));
+            return matching.cloned().collect();
+        }
+        let mut found = Vec::new();
+        self.for_each(None, predicate, object, &mut |triple| {
+            found.push(triple);
+            ControlFlow::Continue(())
+        });
+        found
+    }
+}
+
+fn is_match(triple: &Triple, predicate: Option<&NamedNode>, object: Option<&Term>) -> bool {
+    predicate.is_none_or(|sought| *sought == triple.predicate)
+        && object.is_none_or(|sought| *sought == triple.object)
+}
+
+/// Returns the term as a subject; `None` for a literal.
+pub(crate) fn to_subject(term: &Term) -> Option<NamedOrBlankNode> {
+    match term {
+        Term::NamedNode(node) => Some(node.clone().into()),
+        Term::BlankNode(node) => Some(node.clone().into()),
+        _ => None,
+    }
+}
+
+impl fmt::Debug for Data {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Data").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+impl Rdf for Data {
+    type Subject = NamedOrBlankNode;
+    type IRI = NamedNode;
+    type Term = Term;
+    type BNode = BlankNode;
+    type Literal = Literal;
+    type Triple = Triple;
+    type Err = Infallible;
+
+    fn qualify_iri(&self, iri: &NamedNode) -> String {
+        iri.to_string()
+    }
+
+    fn qualify_subject(&self, subject: &NamedOrBlankNode) -> String {
+        subject.to_string()
+    }
+
+    fn qualify_term(&self, term: &Term) -> String {
+        term.to_string()
+    }
+
+    fn prefixmap(&self) -> Option<PrefixMap> {
+        None
+    }
+
+    fn resolve_prefix_local(&self, prefix: &str, local: &str) -> Result<IriS, PrefixMapError> {
+        PrefixMap::default().resolve_prefix_local(prefix, local)
+    }
+}
+
+impl NeighsRDF for Data {
+    fn triples(&self) -> Result<impl Iterator<Item = Triple>, Infallible> {
+        self.triples_matching(&Any, &Any, &Any)
+    }
+
+    fn contains<S, P, O>(&self, subject: &S, predicate: &P, object: &O) -> Result<bool, Infallible>
+    where
+        S: Matcher<NamedOrBlankNode>,
+        P: Matcher<NamedNode>,
+        O: Matcher<Term>,
+    {
+        Ok(self.any(subject.value(), predicate.value(), object.value()))
+    }
+
+    fn triples_matching<S, P, O>(
+        &self,
+        subject: &S,
+        predicate: &P,
+        object: &O,
+    ) -> Result<impl Iterator<Item = Triple> + '_, Infallible>
+    where
+        S: Matcher<NamedOrBlankNode>,
+        P: Matcher<NamedNode>,
+        O: Matcher<Term>,
+    {
+        Ok(self.list(subject.value(), predicate.value(), object.value()).into_iter())
+    }
+}

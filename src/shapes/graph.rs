@@ -1,0 +1,151 @@
+//! Shapes graphs: reading them, and validating with them.
+use crate::data::Data;
+use crate::shacl::Shacl;
+use crate::violation::Violation;
+use oxrdf::{NamedNode, Triple};
+use oxrdfio::{RdfFormat, RdfParser};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::unwind::catch;
+use std::collections::BTreeSet;
+
+/// The maximum size of a shapes graph in bytes.
+pub const MAX_GRAPH_BYTES: usize = 1 << 20;
+/// The maximum number of triples of a shapes graph.
+const MAX_TRIPLES: usize = 20_000;
+
+/// The language of a shapes graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// SHACL Core
+    Shacl,
+    /// `ShEx` 2.1
+    Shex,
+}
+
+/// The format of the text of a shapes graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ShapesFormat {
+    /// SHACL, as RDF.
+    Rdf(RdfFormat),
+    /// `ShEx` in its compact syntax.
+    ShexC,
+}
+
+/// The objects that are validated.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// The members of the Business Object: what a `ShEx` schema validates.
+    pub members: BTreeSet<NamedNode>,
+    /// The objects nested in them. SHACL's targets choose among both.
+    pub nested: BTreeSet<NamedNode>,
+}
+
+/// The properties that a shapes graph reads: objects that have them must be validated when what they refer to changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Properties {
+    /// Those from the validated object to a value.
+    pub forward: BTreeSet<NamedNode>,
+    /// Those from a value to the validated object (`sh:inversePath`, `^`).
+    pub inverse: BTreeSet<NamedNode>,
+}
+
+/// A shapes graph, checked and compiled.
+#[derive(Debug)]
+pub struct ShapesGraph {
+    compiled: Compiled,
+}
+
+#[derive(Debug)]
+enum Compiled {
+    Shacl(Box<Shacl>),
+}
+
+impl ShapesGraph {
+    /// Reads a shapes graph, and checks that every part of it is supported.
+    ///
+    /// # Errors
+    /// - `ErrorClass::Invalid` with the line and column, or the shape and the constraint that is not supported
+    /// - `ErrorClass::TooLarge` past [`MAX_GRAPH_BYTES`]
+    pub fn read(text: &str, format: ShapesFormat) -> Result<Self, GatewayError> {
+        if text.len() > MAX_GRAPH_BYTES {
+            return Err(GatewayError::new(
+                ErrorClass::TooLarge,
+                format!(
+                    "the shapes graph has {} bytes, and at most {MAX_GRAPH_BYTES} are allowed; divide it into several",
+                    text.len()
+                ),
+            ));
+        }
+        let compiled = match format {
+            ShapesFormat::Rdf(format) => {
+                let triples = read_triples(text, format)?;
+                let compile = || Shacl::compile(&triples).map_err(invalid_graph_error);
+                Compiled::Shacl(Box::new(catch("reading the shapes graph", compile)?))
+            }
+            ShapesFormat::ShexC => {
+                return Err(invalid_graph_error(vec![whole("ShEx is not supported yet".into())]));
+            }
+        };
+        Ok(Self { compiled })
+    }
+
+    /// Returns its language.
+    pub fn language(&self) -> Language {
+        match &self.compiled {
+            Compiled::Shacl(_) => Language::Shacl,
+        }
+    }
+
+    /// Returns the properties that it reads.
+    pub fn properties(&self) -> &Properties {
+        match &self.compiled {
+            Compiled::Shacl(shacl) => shacl.properties(),
+        }
+    }
+
+    /// Validates the objects of the scope. The violations are in the order of their focus nodes, paths and constraints.
+    ///
+    /// # Errors
+    /// - `ErrorClass::Invalid` past a limit
+    /// - the errors of reading the data
+    pub fn validate(&self, data: &Data, scope: &Scope) -> Result<Vec<Violation>, GatewayError> {
+        catch("the validation", || match &self.compiled {
+            Compiled::Shacl(shacl) => shacl.validate(data, scope),
+        })
+    }
+}
+
+/// Creates the error of a shapes graph that cannot be used.
+fn invalid_graph_error(findings: Vec<Finding>) -> GatewayError {
+    GatewayError::with_findings(ErrorClass::Invalid, "the shapes graph cannot be used", findings)
+}
+
+/// Creates a finding without a place in the text.
+pub(crate) fn whole(message: String) -> Finding {
+    Finding { place: penstock_base::error::Place::Whole, message }
+}
+
+fn read_triples(text: &str, format: RdfFormat) -> Result<Vec<Triple>, GatewayError> {
+    let mut triples = Vec::new();
+    for quad in RdfParser::from_format(format).for_slice(text) {
+        let quad = quad.map_err(|error| invalid_graph_error(vec![locate(&error)]))?;
+        if triples.len() == MAX_TRIPLES {
+            let why = format!("it has more than {MAX_TRIPLES} triples; divide it into several");
+            return Err(invalid_graph_error(vec![whole(why)]));
+        }
+        triples.push(Triple::from(quad));
+    }
+    Ok(triples)
+}
+
+fn locate(error: &oxrdfio::RdfSyntaxError) -> Finding {
+    let text = error.to_string();
+    let rest = text.strip_prefix("Parser error at line ").and_then(|text| text.split_once(": "));
+    let message = rest.map_or(text.as_str(), |(_, rest)| rest).to_owned();
+    match error.location() {
+        Some(location) => {
+            Finding::at_line(location.start.line + 1, location.start.column + 1, message)
+        }
+        None => whole(message),
+    }
+}

@@ -1,0 +1,274 @@
+//! SHACL Core (<https://www.w3.org/TR/shacl/>, sections 2 to 4).
+mod check;
+mod paths;
+
+use crate::data::{Data, to_subject};
+use crate::describe::{describe_constraint, to_severity};
+use crate::graph::{Properties, Scope, whole};
+use crate::violation::Violation;
+use check::{check_complete, check_supported};
+use oxrdf::vocab::{rdf, rdfs};
+use oxrdf::{NamedNode, Term, Triple};
+use paths::{collect_properties, format_path};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use rudof_iri::IriS;
+use rudof_rdf::rdf_core::BuildRDF;
+use rudof_rdf::rdf_core::SHACLPath;
+use rudof_rdf::rdf_core::term::Object;
+use rudof_rdf::rdf_impl::OxigraphInMemory;
+use shacl::ir::{IRComponent, IRSchema, IRShape, IRTarget, RecursionSemantics, ShapeLabelIdx};
+use shacl::rdf::ShaclParser;
+use shacl::types::Target;
+use shacl::validator::engine::{Engine, NativeEngine, Retention, Validate};
+use shacl::validator::nodes::FocusNodes;
+use shacl::validator::report::ValidationResult;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// A compiled shapes graph.
+#[derive(Debug)]
+pub(crate) struct Shacl {
+    schema: IRSchema,
+    /// The shapes with targets, ordered by name.
+    targeted: Vec<ShapeLabelIdx>,
+    /// The IRI of each shape, or of the nearest shape that it is part of and that has one.
+    names: HashMap<Object, String>,
+    properties: Properties,
+}
+
+impl Shacl {
+    /// Compiles the triples of a shapes graph.
+    ///
+    /// # Errors
+    /// Every part that is not supported or not valid.
+    pub(crate) fn compile(triples: &[Triple]) -> Result<Self, Vec<Finding>> {
+        check_supported(triples)?;
+        let refused = |error: &dyn std::fmt::Display| vec![whole(error.to_string())];
+        let mut graph = OxigraphInMemory::new();
+        for Triple { subject, predicate, object } in triples {
+            graph
+                .add_triple(subject.clone(), predicate.clone(), object.clone())
+                .map_err(|error| refused(&error))?;
+        }
+        let parsed = ShaclParser::new(graph).parse().map_err(|error| refused(&error))?;
+        let schema = IRSchema::compile_with_recursion(&parsed, RecursionSemantics::None)
+            .map_err(|error| refused(&error))?;
+        check_complete(triples, &schema)?;
+        let mut targeted = Vec::new();
+        for (id, shape) in schema.iter_with_targets() {
+            shape.targets().iter().try_for_each(|target| check_target(id, target))?;
+            targeted.extend(schema.get_idx(id).map(|index| (id.to_string(), *index)));
+        }
+        if targeted.is_empty() {
+            return Err(vec![whole(
+                "no shape has a target, so nothing would be validated; add sh:targetClass or another target to one"
+                    .to_owned(),
+            )]);
+        }
+        targeted.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let names = name_shapes(&schema);
+        let properties = collect_properties(&schema);
+        let targeted = targeted.into_iter().map(|(_, index)| index).collect();
+        Ok(Self { schema, targeted, names, properties })
+    }
+
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// Validates the objects of the scope that are targets of a shape.
+    pub(crate) fn validate(
+        &self,
+        data: &Data,
+        scope: &Scope,
+    ) -> Result<Vec<Violation>, GatewayError> {
+        let nodes: BTreeSet<&NamedNode> = scope.members.iter().chain(&scope.nested).collect();
+        let mut engine = NativeEngine::new(RecursionSemantics::None);
+        Engine::<Data>::set_retention(
+            &mut engine,
+            Retention { max_results: Some(data.budget().max_violations()), store_evidences: false },
+        );
+        let mut found = Vec::new();
+        let mut classes = Classes::default();
+        for index in &self.targeted {
+            let Some(shape) = self.schema.get_shape_from_idx(index) else { continue };
+            let focus: Vec<Term> = nodes
+                .iter()
+                .filter(|node| {
+                    shape.targets().iter().any(|target| is_target(data, &mut classes, target, node))
+                })
+                .map(|node| Term::NamedNode((*node).clone()))
+                .collect();
+            if focus.is_empty() {
+                continue;
+            }
+            let focus = FocusNodes::from_iter(focus);
+            let outcome = shape
+                .validate(data, &mut engine, Some(&focus), Some(shape), &self.schema)
+                .map_err(|error| {
+                    let why = format!("the objects cannot be validated: {error}");
+                    GatewayError::new(ErrorClass::Invalid, why)
+                })?;
+            found.extend(outcome.violations().iter().map(|result| self.to_violation(result)));
+        }
+        found.sort_by_cached_key(|violation| {
+            (
+                violation.focus_node.to_string(),
+                violation.path.clone(),
+                violation.constraint.clone(),
+                violation.value.as_ref().map(ToString::to_string),
+                violation.source_shape.to_string(),
+            )
+        });
+        found.dedup();
+        Ok(found)
+    }
+
+    fn to_violation(&self, result: &ValidationResult) -> Violation {
+        let source = result.source();
+        let shape = source.and_then(|id| self.schema.get_shape(id));
+        let component = shape.and_then(|shape| {
+            shape.components().iter().find(|component| {
+                Object::iri(IriS::from(*component)) == *result.constraint_component()
+            })
+        });
+        let own = shape.and_then(IRShape::message);
+        let messages = match own {
+            Some(own) => own
+                .iter()
+                .map(|(language, text)| (language.as_ref().map(ToString::to_string), text.clone()))
+                .collect(),
+            None => {
+                let described = component.map(describe_constraint);
+                let given = || result.message().iter().map(|(_, text)| text.clone()).next();
+                vec![(None, described.or_else(given).unwrap_or_default())]
+            }
+        };
+        let source_shape = source.cloned().map_or_else(
+            || Term::BlankNode(oxrdf::BlankNode::new_unchecked("unknown")),
+            Term::from,
+        );
+        Violation {
+            focus_node: result.focus_node().clone().into(),
+            path: result.path().map(format_path),
+            predicate: result.path().and_then(SHACLPath::pred).map(to_named_node),
+            value: result.value().cloned().map(Term::from),
+            shape: source.and_then(|id| self.names.get(id)).cloned().unwrap_or_default(),
+            source_shape,
+            constraint: match result.constraint_component().clone().into() {
+                Term::NamedNode(node) => node,
+                other => NamedNode::new_unchecked(other.to_string()),
+            },
+            severity: to_severity(result.severity()),
+            messages,
+        }
+    }
+}
+
+pub(crate) fn to_named_node(iri: &IriS) -> NamedNode {
+    NamedNode::new_unchecked(iri.as_str())
+}
+
+fn check_target(shape: &Object, target: &IRTarget) -> Result<(), Vec<Finding>> {
+    let is_valid = match target {
+        Target::Node(node) => node.as_constant().is_some(),
+        Target::Class(_)
+        | Target::SubjectsOf(_)
+        | Target::ObjectsOf(_)
+        | Target::ImplicitClass(_) => true,
+        _ => false,
+    };
+    if is_valid {
+        return Ok(());
+    }
+    Err(vec![whole(format!("the shape {shape} has the target {target}, which is not valid"))])
+}
+
+/// The superclasses of the classes that were asked for, by class.
+#[derive(Default)]
+struct Classes(HashMap<Term, HashSet<Term>>);
+
+impl Classes {
+    /// Returns whether `class` is `ancestor`, or a subclass of it at any depth.
+    fn is_subclass(&mut self, data: &Data, class: &Term, ancestor: &Term) -> bool {
+        class == ancestor
+            || self
+                .0
+                .entry(class.clone())
+                .or_insert_with(|| find_ancestors(data, class))
+                .contains(ancestor)
+    }
+}
+
+fn find_ancestors(data: &Data, class: &Term) -> HashSet<Term> {
+    let (mut found, mut pending) = (HashSet::new(), vec![class.clone()]);
+    while let Some(class) = pending.pop() {
+        for parent in data.objects(&class, &rdfs::SUB_CLASS_OF.into_owned()) {
+            if found.insert(parent.clone()) {
+                pending.push(parent);
+            }
+        }
+    }
+    found
+}
+
+/// Returns whether the shape with this target validates the node (SHACL, 2.1.3).
+fn is_target(data: &Data, classes: &mut Classes, target: &IRTarget, node: &NamedNode) -> bool {
+    let term = Term::NamedNode(node.clone());
+    match target {
+        Target::Node(constant) => {
+            constant.as_constant().is_some_and(|constant| Term::from(constant) == term)
+        }
+        Target::Class(class) | Target::ImplicitClass(class) => {
+            let class = Term::from(class.clone());
+            let types = data.objects(&term, &rdf::TYPE.into_owned());
+            types.iter().any(|found| classes.is_subclass(data, found, &class))
+        }
+        Target::SubjectsOf(property) => {
+            data.any(to_subject(&term).as_ref(), Some(&to_named_node(property)), None)
+        }
+        Target::ObjectsOf(property) => data.any(None, Some(&to_named_node(property)), Some(&term)),
+        _ => false,
+    }
+}
+
+/// Returns the shapes that a shape refers to.
+fn list_references(shape: &IRShape) -> Vec<ShapeLabelIdx> {
+    let mut found = shape.property_shapes().clone();
+    for component in shape.components() {
+        match component {
+            IRComponent::And(and) => found.extend(and.shapes()),
+            IRComponent::Or(or) => found.extend(or.shapes()),
+            IRComponent::Xone(xone) => found.extend(xone.shapes()),
+            IRComponent::Not(not) => found.push(*not.shape()),
+            IRComponent::Node(node) => found.push(*node.shape()),
+            IRComponent::QualifiedValueShape(qualified) => found.push(*qualified.shape()),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn name_shapes(schema: &IRSchema) -> HashMap<Object, String> {
+    let mut named: Vec<_> = schema
+        .iter()
+        .filter_map(|(id, shape)| match id {
+            Object::Iri(iri) => Some((iri.as_str().to_owned(), id.clone(), shape)),
+            _ => None,
+        })
+        .collect();
+    named.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+    let mut names: HashMap<Object, String> =
+        named.iter().map(|(name, id, _)| (id.clone(), name.clone())).collect();
+    for (name, _, shape) in named {
+        let mut pending = list_references(shape);
+        while let Some(index) = pending.pop() {
+            let Some(part) = schema.get_shape_from_idx(&index) else { continue };
+            if names.contains_key(part.id()) {
+                continue;
+            }
+            names.insert(part.id().clone(), name.clone());
+            pending.extend(list_references(part));
+        }
+    }
+    names
+}

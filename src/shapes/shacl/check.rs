@@ -1,0 +1,403 @@
+//! What a SHACL shapes graph may have. rudof reads more than SHACL Core and passes over what it does not know, so a
+//! constraint would be dropped silently. Its parser and its evaluator call themselves for each level of nesting.
+use crate::graph::whole;
+use oxrdf::vocab::rdf;
+use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, Term, Triple};
+use penstock_base::error::Finding;
+use regex::RegexBuilder;
+use rudof_rdf::rdf_core::term::Object;
+use shacl::ir::{IRComponent, IRSchema};
+use std::collections::{HashMap, HashSet};
+
+const SHACL: &str = "http://www.w3.org/ns/shacl#";
+const OWL_IMPORTS: NamedNodeRef<'_> =
+    NamedNodeRef::new_unchecked("http://www.w3.org/2002/07/owl#imports");
+
+/// The maximum number of levels of shapes, paths and lists in each other.
+const MAX_DEPTH: usize = 50;
+/// The maximum number of patterns, and the size of a compiled one. Together they take at most 16 MiB.
+const MAX_PATTERNS: usize = 64;
+const MAX_PATTERN_BYTES: usize = 256 << 10;
+/// The maximum number of findings of one shapes graph.
+const MAX_FINDINGS: usize = 20;
+
+/// The properties of SHACL Core, after the namespace.
+const SUPPORTED: [&str; 54] = [
+    "alternativePath",
+    "and",
+    "class",
+    "closed",
+    "datatype",
+    "deactivated",
+    "declare",
+    "defaultValue",
+    "description",
+    "disjoint",
+    "equals",
+    "flags",
+    "group",
+    "hasValue",
+    "ignoredProperties",
+    "in",
+    "inversePath",
+    "languageIn",
+    "lessThan",
+    "lessThanOrEquals",
+    "maxCount",
+    "maxExclusive",
+    "maxInclusive",
+    "maxLength",
+    "message",
+    "minCount",
+    "minExclusive",
+    "minInclusive",
+    "minLength",
+    "name",
+    "namespace",
+    "node",
+    "nodeKind",
+    "not",
+    "oneOrMorePath",
+    "or",
+    "order",
+    "path",
+    "pattern",
+    "prefix",
+    "property",
+    "qualifiedMaxCount",
+    "qualifiedMinCount",
+    "qualifiedValueShape",
+    "qualifiedValueShapesDisjoint",
+    "severity",
+    "targetClass",
+    "targetNode",
+    "targetObjectsOf",
+    "targetSubjectsOf",
+    "uniqueLang",
+    "xone",
+    "zeroOrMorePath",
+    "zeroOrOnePath",
+];
+
+/// The properties whose values are shapes, paths, or lists of them.
+const NESTING: [&str; 13] = [
+    "alternativePath",
+    "and",
+    "inversePath",
+    "node",
+    "not",
+    "oneOrMorePath",
+    "or",
+    "path",
+    "property",
+    "qualifiedValueShape",
+    "xone",
+    "zeroOrMorePath",
+    "zeroOrOnePath",
+];
+
+/// The properties that a shape has at most once (SHACL, 4): rudof reads one of several values.
+const SINGLE: [&str; 27] = [
+    "closed",
+    "datatype",
+    "deactivated",
+    "flags",
+    "ignoredProperties",
+    "in",
+    "languageIn",
+    "maxCount",
+    "maxExclusive",
+    "maxInclusive",
+    "maxLength",
+    "minCount",
+    "minExclusive",
+    "minInclusive",
+    "minLength",
+    "nodeKind",
+    "path",
+    "pattern",
+    "qualifiedMaxCount",
+    "qualifiedMinCount",
+    "qualifiedValueShape",
+    "qualifiedValueShapesDisjoint",
+    "uniqueLang",
+    "inversePath",
+    "alternativePath",
+    "zeroOrMorePath",
+    "oneOrMorePath",
+];
+
+/// The properties each of which makes a constraint (SHACL, 4).
+const CONSTRAINTS: [&str; 27] = [
+    "and",
+    "class",
+    "datatype",
+    "disjoint",
+    "equals",
+    "hasValue",
+    "in",
+    "languageIn",
+    "lessThan",
+    "lessThanOrEquals",
+    "maxCount",
+    "maxExclusive",
+    "maxInclusive",
+    "maxLength",
+    "minCount",
+    "minExclusive",
+    "minInclusive",
+    "minLength",
+    "node",
+    "nodeKind",
+    "not",
+    "or",
+    "pattern",
+    "property",
+    "qualifiedValueShape",
+    "uniqueLang",
+    "xone",
+];
+
+/// Checks that every constraint of the triples was compiled. rudof passes over some that are not valid.
+///
+/// # Errors
+/// The shapes that lack a constraint.
+pub(super) fn check_complete(triples: &[Triple], schema: &IRSchema) -> Result<(), Vec<Finding>> {
+    let mut expected: HashMap<&NamedOrBlankNode, Vec<&str>> = HashMap::new();
+    for triple in triples {
+        let name = triple.predicate.as_str().strip_prefix(SHACL).unwrap_or_default();
+        if CONSTRAINTS.contains(&name) {
+            expected.entry(&triple.subject).or_default().push(name);
+        }
+    }
+    let mut findings = Vec::new();
+    for (subject, names) in expected {
+        let id = Object::try_from(Term::from(subject.clone())).ok();
+        let shape = id.and_then(|id| schema.get_shape(&id));
+        let compiled = shape.map_or(0, |shape| {
+            shape.components().iter().filter(|component| !is_without_triple(component)).count()
+                + shape.property_shapes().len()
+        });
+        if compiled < names.len() {
+            findings.push(whole(format!(
+                "{} has a constraint whose value is not valid: one of sh:{}",
+                name_subject(subject, triples),
+                names.join(", sh:")
+            )));
+        }
+    }
+    findings.sort_by(|one, other| one.message.cmp(&other.message));
+    findings.truncate(MAX_FINDINGS);
+    if findings.is_empty() { Ok(()) } else { Err(findings) }
+}
+
+/// Returns whether this component is not one of [`CONSTRAINTS`].
+fn is_without_triple(component: &IRComponent) -> bool {
+    matches!(component, IRComponent::Closed(_) | IRComponent::Deactivated(_))
+}
+
+/// Checks that every part of a shapes graph is supported.
+///
+/// # Errors
+/// What is not, with its shape.
+pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mut patterns = 0;
+    let mut single = HashSet::new();
+    let with_path: HashSet<Term> = triples
+        .iter()
+        .filter(|triple| triple.predicate.as_str().strip_prefix(SHACL) == Some("path"))
+        .map(|triple| triple.subject.clone().into())
+        .collect();
+    for triple in triples {
+        if findings.len() >= MAX_FINDINGS {
+            break;
+        }
+        let Triple { subject, predicate, object } = triple;
+        if predicate.as_ref() == OWL_IMPORTS {
+            findings.push(whole(format!(
+                "owl:imports {object}: nothing is ever fetched; put all shapes into one graph"
+            )));
+        }
+        if matches!(object, Term::Triple(_)) {
+            findings
+                .push(whole(format!("{subject} refers to a triple, which RDF 1.1 does not have")));
+        }
+        let Some(name) = predicate.as_str().strip_prefix(SHACL) else { continue };
+        let shape = name_subject(subject, triples);
+        if !SUPPORTED.contains(&name) {
+            findings.push(whole(format!(
+                "sh:{name} in {shape} is not supported; the constraints, targets and paths of SHACL Core are"
+            )));
+            continue;
+        }
+        if SINGLE.contains(&name) && !single.insert((subject, name)) {
+            findings.push(whole(format!("sh:{name} is given more than once in {shape}")));
+        }
+        let why = match (name, object) {
+            ("property", shape) if !with_path.contains(shape) => {
+                Some(format!("is {shape}, which has no sh:path"))
+            }
+            ("pattern", Term::Literal(pattern)) => {
+                patterns += 1;
+                check_pattern(pattern.value())
+            }
+            ("deactivated", Term::Literal(value)) if is_boolean(value.value()) => None,
+            ("deactivated", _) => Some("must be true or false".to_owned()),
+            ("targetNode", Term::BlankNode(_)) => {
+                Some("is a blank node, which no object has".to_owned())
+            }
+            (
+                "targetClass" | "targetSubjectsOf" | "targetObjectsOf",
+                Term::Literal(_) | Term::BlankNode(_),
+            ) => Some(format!("is {object}; it must be an IRI")),
+            (
+                "minCount" | "maxCount" | "minLength" | "maxLength" | "qualifiedMinCount"
+                | "qualifiedMaxCount",
+                _,
+            ) => check_count(object),
+            _ => None,
+        };
+        findings.extend(why.map(|why| whole(format!("sh:{name} in {shape} {why}"))));
+    }
+    if patterns > MAX_PATTERNS {
+        findings.push(whole(format!(
+            "it has {patterns} times sh:pattern, and at most {MAX_PATTERNS} are allowed"
+        )));
+    }
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    check_depth(triples)
+}
+
+fn is_boolean(text: &str) -> bool {
+    matches!(text, "true" | "false" | "1" | "0")
+}
+
+fn check_count(value: &Term) -> Option<String> {
+    let valid = matches!(value, Term::Literal(literal) if literal.value().parse::<u32>().is_ok());
+    (!valid).then(|| format!("is {value}; it must be an integer from 0 to {}", u32::MAX))
+}
+
+fn check_pattern(pattern: &str) -> Option<String> {
+    let built = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).nest_limit(50).build();
+    built.err().map(|error| match error {
+        regex::Error::CompiledTooBig(_) => {
+            format!("is too large when it is compiled; shorten its repetitions: {pattern:?}")
+        }
+        error => format!("is no regular expression that is supported: {error}"),
+    })
+}
+
+/// Returns how an error names a shape: its IRI, or that of the nearest shape that it is part of.
+fn name_subject(subject: &NamedOrBlankNode, triples: &[Triple]) -> String {
+    let mut current = subject.clone();
+    for _ in 0..MAX_DEPTH {
+        if let NamedOrBlankNode::NamedNode(node) = &current {
+            let part = if *subject == current { "" } else { "a part of " };
+            return format!("{part}{node}");
+        }
+        let sought = Term::from(current.clone());
+        match triples.iter().find(|triple| triple.object == sought) {
+            Some(triple) => current = triple.subject.clone(),
+            None => break,
+        }
+    }
+    "a shape without an IRI".to_owned()
+}
+
+/// Checks that shapes, paths and lists are not nested too deeply and contain no cycle.
+fn check_depth(triples: &[Triple]) -> Result<(), Vec<Finding>> {
+    let mut inner: HashMap<&NamedOrBlankNode, Vec<&Triple>> = HashMap::new();
+    for triple in triples {
+        inner.entry(&triple.subject).or_default().push(triple);
+    }
+    let mut done: HashMap<NamedOrBlankNode, usize> = HashMap::new();
+    let mut starts: Vec<&NamedOrBlankNode> = inner.keys().copied().collect();
+    starts.sort_by_cached_key(ToString::to_string);
+    for start in starts {
+        let mut open: HashSet<NamedOrBlankNode> = HashSet::new();
+        let mut stack = vec![Visit::Enter(start.clone())];
+        while let Some(visit) = stack.pop() {
+            match visit {
+                Visit::Enter(node) => {
+                    if done.contains_key(&node) {
+                        continue;
+                    }
+                    if !open.insert(node.clone()) {
+                        return Err(vec![whole(format!(
+                            "{} contains itself; recursive shapes, paths and lists are not supported (SHACL leaves them undefined)",
+                            name_subject(&node, triples)
+                        ))]);
+                    }
+                    let parts = list_parts(&node, &inner)?;
+                    stack.push(Visit::Leave(node, parts.clone()));
+                    stack.extend(parts.into_iter().map(Visit::Enter));
+                }
+                Visit::Leave(node, parts) => {
+                    open.remove(&node);
+                    let deepest = parts.iter().filter_map(|part| done.get(part)).max();
+                    let depth = deepest.map_or(0, |depth| depth + 1);
+                    if depth > MAX_DEPTH {
+                        return Err(vec![whole(format!(
+                            "{} has more than {MAX_DEPTH} levels of shapes and paths in each other",
+                            name_subject(&node, triples)
+                        ))]);
+                    }
+                    done.insert(node, depth);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+enum Visit {
+    Enter(NamedOrBlankNode),
+    Leave(NamedOrBlankNode, Vec<NamedOrBlankNode>),
+}
+
+/// Returns the shapes and paths directly in a node.
+fn list_parts(
+    node: &NamedOrBlankNode,
+    inner: &HashMap<&NamedOrBlankNode, Vec<&Triple>>,
+) -> Result<Vec<NamedOrBlankNode>, Vec<Finding>> {
+    let mut parts = Vec::new();
+    let own = |node: &NamedOrBlankNode| inner.get(node).into_iter().flatten().copied();
+    for triple in own(node) {
+        let name = triple.predicate.as_str().strip_prefix(SHACL);
+        if !name.is_some_and(|name| NESTING.contains(&name)) {
+            continue;
+        }
+        let Some(part) = as_node(&triple.object) else { continue };
+        let mut cell = part.clone();
+        let mut cells = HashSet::new();
+        // The elements of a list are parts of the node, whatever its length.
+        while let Some(first) = own(&cell).find(|cell| cell.predicate == rdf::FIRST) {
+            if !cells.insert(cell.clone()) {
+                return Err(vec![whole(format!("the list at {cell} has no end"))]);
+            }
+            parts.extend(as_node(&first.object));
+            match own(&cell).find(|cell| cell.predicate == rdf::REST).map(|rest| &rest.object) {
+                Some(rest) => match as_node(rest) {
+                    Some(rest) => cell = rest,
+                    None => break,
+                },
+                None => break,
+            }
+        }
+        if cells.is_empty() {
+            parts.push(part);
+        }
+    }
+    Ok(parts)
+}
+
+fn as_node(term: &Term) -> Option<NamedOrBlankNode> {
+    match term {
+        Term::NamedNode(node) if *node != NamedNode::from(rdf::NIL) => Some(node.clone().into()),
+        Term::BlankNode(node) => Some(node.clone().into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,226 @@
+//! What shapes graphs may have, and what they find.
+use crate::*;
+use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
+use oxrdfio::{RdfFormat, RdfParser};
+use penstock_base::error::GatewayError;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+const PREFIXES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: <http://example.com/> . \
+    @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . \
+    @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n";
+
+/// The triples of a document.
+struct Document(Vec<Triple>);
+
+impl Document {
+    fn new(turtle: &str) -> Self {
+        let text = format!("{PREFIXES}{turtle}");
+        let quads = RdfParser::from_format(RdfFormat::Turtle).for_slice(&text);
+        Self(quads.map(|quad| Triple::from(quad.unwrap())).collect())
+    }
+}
+
+impl Triples for Document {
+    fn for_each(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
+    ) -> Result<(), GatewayError> {
+        let is_match = |triple: &&Triple| {
+            subject.is_none_or(|sought| *sought == triple.subject)
+                && predicate.is_none_or(|sought| *sought == triple.predicate)
+                && object.is_none_or(|sought| *sought == triple.object)
+        };
+        let _ = self.0.iter().filter(is_match).try_for_each(|triple| visit(triple.clone()));
+        Ok(())
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        time: Duration::from_mins(1),
+        memory: 64 << 20,
+        violations: 1000,
+        cancellation: Cancellation::default(),
+    }
+}
+
+fn read(turtle: &str) -> Result<ShapesGraph, GatewayError> {
+    let text = format!("{PREFIXES}{turtle}");
+    ShapesGraph::read(&text, ShapesFormat::Rdf(RdfFormat::Turtle))
+}
+
+/// Validates all subjects of a document.
+fn validate(shapes: &str, document: &str) -> Result<Vec<Violation>, GatewayError> {
+    let document = Document::new(document);
+    let mut scope = Scope::default();
+    for triple in &document.0 {
+        if let NamedOrBlankNode::NamedNode(node) = &triple.subject {
+            scope.members.insert(node.clone());
+        }
+    }
+    read(shapes)?.validate(&Data::new(document, limits()), &scope)
+}
+
+/// Returns the focus nodes, paths and constraints of the violations.
+fn find(shapes: &str, document: &str) -> Vec<String> {
+    let short = |text: String| text.replace("http://example.com/", "").replace(['<', '>'], "");
+    validate(shapes, document)
+        .unwrap()
+        .iter()
+        .map(|found| {
+            let constraint = found.constraint.as_str().rsplit('#').next().unwrap();
+            format!(
+                "{} {} {}",
+                short(found.focus_node.to_string()),
+                short(found.path.clone().unwrap_or_default()),
+                constraint.trim_end_matches("ConstraintComponent")
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn a_violation_names_its_object_place_and_cause() {
+    let shapes = "ex:Pump a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:power ; sh:datatype xsd:decimal ; \
+        sh:minInclusive 1.5 ; sh:severity sh:Warning ; sh:message \"zu schwach\"@de, \"too weak\"@en ] ; \
+        sh:property [ sh:path ex:name ; sh:minCount 1 ] .";
+    let found = validate(shapes, "ex:a a ex:P ; ex:power 01.20 .").unwrap();
+    assert_eq!(found.len(), 2, "{found:?}");
+    let name = &found[0];
+    assert_eq!(name.focus_node.to_string(), "<http://example.com/a>");
+    assert_eq!(name.path.as_deref(), Some("http://example.com/name"));
+    assert_eq!(name.shape, "http://example.com/Pump");
+    assert_eq!((name.message(&[]), name.severity), ("must have a value", Severity::Violation));
+    let power = &found[1];
+    assert_eq!(
+        power.value.as_ref().unwrap().to_string(),
+        "\"01.20\"^^<http://www.w3.org/2001/XMLSchema#decimal>"
+    );
+    assert_eq!(
+        power.constraint.as_str(),
+        "http://www.w3.org/ns/shacl#MinInclusiveConstraintComponent"
+    );
+    assert_eq!(power.severity, Severity::Warning);
+    assert_eq!(power.message(&["fr".into(), "de-CH".into(), "de".into()]), "zu schwach");
+    assert_eq!(power.message(&[]), "too weak");
+}
+
+#[test]
+fn targets_choose_what_is_validated() {
+    let shape = |target: &str| {
+        format!("ex:S a sh:NodeShape ; {target} ; sh:property [ sh:path ex:x ; sh:minCount 1 ] .")
+    };
+    let data = "ex:a a ex:P ; ex:link ex:b . ex:b a ex:Q . ex:Q rdfs:subClassOf ex:R . ex:R rdfs:subClassOf ex:T .";
+    assert_eq!(find(&shape("sh:targetClass ex:P"), data), ["a x MinCount"]);
+    assert_eq!(find(&shape("sh:targetClass ex:T"), data), ["b x MinCount"]);
+    assert_eq!(find(&shape("sh:targetNode ex:b"), data), ["b x MinCount"]);
+    assert_eq!(find(&shape("sh:targetSubjectsOf ex:link"), data), ["a x MinCount"]);
+    assert_eq!(find(&shape("sh:targetObjectsOf ex:link"), data), ["b x MinCount"]);
+    assert_eq!(find(&shape("a rdfs:Class").replace("ex:S", "ex:T"), data), ["b x MinCount"]);
+    assert_eq!(find(&shape("sh:targetClass ex:None"), data), [""; 0]);
+}
+
+#[test]
+fn a_graph_that_is_not_supported_is_refused_with_the_reason() {
+    let body = "sh:targetClass ex:P ; ";
+    for (turtle, expected) in [
+        (
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:sparql [ sh:select \"SELECT $this {}\" ] .",
+            "sh:sparql in <http://example.com/S> is not supported",
+        ),
+        (
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:pattern \"(\" ] .",
+            "sh:pattern in a part of <http://example.com/S> is no regular expression",
+        ),
+        (
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:pattern \"(a{500}){500}\" ] .",
+            "too large when it is compiled",
+        ),
+        ("<http://x/> owl:imports <http://y/> .", "nothing is ever fetched"),
+        (
+            "ex:S a sh:NodeShape ; sh:property [ sh:path ex:p ; sh:minCount 1 ] .",
+            "no shape has a target",
+        ),
+        (
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:node ex:S ] .",
+            "<http://example.com/S> contains itself",
+        ),
+        (
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:minCount -1 ] .",
+            "sh:minCount in a part of <http://example.com/S> is",
+        ),
+        (
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:deactivated ex:x .",
+            "must be true or false",
+        ),
+        ("ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:minCount 1 ] .", "path"),
+        (
+            "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:or ( [ sh:nodeKind ex:no ] ) .",
+            "nodeKind",
+        ),
+    ] {
+        let error = read(turtle).err().unwrap_or_else(|| panic!("accepted: {turtle}"));
+        assert_eq!(error.class, penstock_base::error::ErrorClass::Invalid);
+        assert!(error.to_string().contains(expected), "{turtle}: {error} {body}");
+    }
+    let error = read("ex:S a sh:NodeShape ;\n sh:targetClass ex:P ;; sh:x ( .").unwrap_err();
+    assert!(
+        matches!(error.findings[0].place, penstock_base::error::Place::Line { line: 3, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn hostile_graphs_end_with_an_error_and_soon() {
+    let deep: String = (0..3000).map(|_| "sh:not [ ").collect();
+    let end: String = (0..3000).map(|_| "] ").collect();
+    let error = read(&format!(
+        "ex:S a sh:NodeShape ; sh:targetClass ex:P ; {deep} sh:nodeKind sh:IRI {end} ."
+    ))
+    .unwrap_err();
+    assert!(error.to_string().contains("levels"), "{error}");
+    let deep: String = (0..3000).map(|_| "[ sh:inversePath ").collect();
+    let error = read(&format!(
+        "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path {deep} ex:p {end} ] ."
+    ))
+    .unwrap_err();
+    assert!(error.to_string().contains("levels"), "{error}");
+    // A graph of shapes in which each refers to the next one twice: 2^45 ways.
+    let mut wide = "ex:S0 a sh:NodeShape ; sh:targetClass ex:P .".to_owned();
+    for n in 0..45 {
+        wide += &format!("ex:S{n} sh:and ( ex:S{} ex:S{0} ) . ex:S{0} a sh:NodeShape .", n + 1);
+    }
+    wide += "ex:S45 sh:property [ sh:path ex:p ; sh:minCount 1 ] .";
+    assert_eq!(find(&wide, "ex:a a ex:P ."), ["a  And"]);
+    let cycle = "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:and _:l . _:l rdf:first ex:T ; rdf:rest _:l .";
+    assert!(read(cycle).unwrap_err().to_string().contains("no end"));
+}
+
+#[test]
+fn a_validation_ends_at_its_limits() {
+    let shapes = "ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ( [ sh:zeroOrMorePath ex:n ] \
+        [ sh:zeroOrMorePath ex:n ] [ sh:zeroOrMorePath ex:n ] ) ; sh:maxCount 1 ] .";
+    let mut data = "ex:a0 a ex:P . ".to_owned();
+    for n in 0..400 {
+        data += &format!("ex:a{n} ex:n ex:a{} . ", (n + 1) % 400);
+    }
+    let shapes = read(shapes).unwrap();
+    let mut scope = Scope::default();
+    scope.members.insert(NamedNode::new_unchecked("http://example.com/a0"));
+    let short = Limits { time: Duration::from_millis(50), ..limits() };
+    let error = shapes.validate(&Data::new(Document::new(&data), short), &scope).unwrap_err();
+    assert!(error.detail.contains("service.limits.shapes.time"), "{error}");
+    let cancelled = limits();
+    cancelled.cancellation.cancel();
+    let error = shapes.validate(&Data::new(Document::new(&data), cancelled), &scope).unwrap_err();
+    assert!(error.detail.contains("cancelled"), "{error}");
+    let many = read("ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:n ; sh:nodeKind sh:Literal ] .").unwrap();
+    let values: String = (0..2000).map(|n| format!("ex:a{n}, ")).collect();
+    let data = Document::new(&format!("ex:a0 a ex:P ; ex:n {values} ex:end ."));
+    let error = many.validate(&Data::new(data, limits()), &scope).unwrap_err();
+    assert!(error.to_string().contains("1000"), "{error}");
+}

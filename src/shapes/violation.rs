@@ -1,0 +1,71 @@
+//! What a validation finds.
+use oxrdf::{NamedNode, Term};
+use serde::{Deserialize, Serialize};
+
+/// How severe a violation is (SHACL, 2.1.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// `sh:Violation`, and any severity of one's own.
+    Violation,
+    /// `sh:Warning`
+    Warning,
+    /// `sh:Info`
+    Info,
+}
+
+/// A value, or a whole object, that does not conform to a shape.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// The object that was validated.
+    pub focus_node: Term,
+    /// The path from it to the value, as SPARQL writes it; `None` for a constraint on the object itself.
+    pub path: Option<String>,
+    /// The path if it is a single property.
+    pub predicate: Option<NamedNode>,
+    /// The value; `None` if the number of values, or all of them together, are wrong.
+    pub value: Option<Term>,
+    /// The IRI of the shape, or of the nearest shape that it is part of and that has one.
+    pub shape: String,
+    /// The shape itself, which may be a blank node of the shapes graph.
+    pub source_shape: Term,
+    /// The constraint component, for example `sh:MinCountConstraintComponent`.
+    pub constraint: NamedNode,
+    /// The severity.
+    pub severity: Severity,
+    /// What is wrong, by language tag. The shapes graph's own text, or else a description of the constraint.
+    pub messages: Vec<(Option<String>, String)>,
+}
+
+impl Violation {
+    /// Returns whether this is the same violation as one of another state of the data: the same focus node, path, shape,
+    /// constraint and value.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.focus_node == other.focus_node
+            && self.path == other.path
+            && self.source_shape == other.source_shape
+            && self.constraint == other.constraint
+            && self.value == other.value
+    }
+
+    /// Returns the message in the first of these languages that it has, or else without a language or in English.
+    pub fn message(&self, languages: &[String]) -> &str {
+        let find = |sought: Option<&str>| {
+            let known = |tag: &Option<String>| match (tag, sought) {
+                (None, None) => true,
+                (Some(tag), Some(sought)) => {
+                    tag.eq_ignore_ascii_case(sought)
+                        || tag.get(..sought.len()).is_some_and(|start| {
+                            start.eq_ignore_ascii_case(sought)
+                                && tag.as_bytes().get(sought.len()) == Some(&b'-')
+                        })
+                }
+                _ => false,
+            };
+            self.messages.iter().find(|(tag, _)| known(tag))
+        };
+        let wanted = languages.iter().find_map(|language| find(Some(language)));
+        let found = wanted.or_else(|| find(None)).or_else(|| find(Some("en")));
+        found.or(self.messages.first()).map_or("", |(_, text)| text)
+    }
+}

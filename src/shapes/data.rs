@@ -3,11 +3,12 @@ use crate::budget::{Budget, Limits};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::GatewayError;
 use penstock_base::unwind::abort;
+use penstock_store::{Pattern, Read};
 use prefixmap::{PrefixMap, PrefixMapError};
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::{Any, Matcher, NeighsRDF, Rdf};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -33,18 +34,57 @@ pub trait Triples {
     ) -> Result<(), GatewayError>;
 }
 
+/// The triples of a state of the store, each once whatever the graphs that have it.
+#[derive(Debug)]
+pub struct StoredTriples<R>(pub R);
+
+impl<T: Triples + ?Sized> Triples for &T {
+    fn for_each(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
+    ) -> Result<(), GatewayError> {
+        (**self).for_each(subject, predicate, object, visit)
+    }
+}
+
+impl<R: Read> Triples for StoredTriples<R> {
+    fn for_each(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
+    ) -> Result<(), GatewayError> {
+        let pattern = Pattern {
+            subject: subject.cloned(),
+            predicate: predicate.cloned(),
+            object: object.cloned(),
+            graph: None,
+        };
+        let mut seen = HashSet::new();
+        self.0.for_each(&pattern, &mut |quad| {
+            let triple = Triple::from(quad);
+            if seen.insert(triple.clone()) { visit(triple) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(())
+    }
+}
+
 /// What one validation reads, within its limits.
-pub struct Data {
-    triples: Box<dyn Triples>,
+pub struct Data<'t> {
+    triples: Box<dyn Triples + 't>,
     budget: Budget,
     /// The triples of the subjects that were read last.
     kept: RefCell<HashMap<NamedOrBlankNode, Rc<[Triple]>>>,
 }
 
-impl Data {
-    /// Begins to count time and memory.
-    pub fn new(triples: impl Triples + 'static, limits: Limits) -> Self {
-        Self { triples: Box::new(triples), budget: Budget::new(limits), kept: RefCell::default() }
+impl<'t> Data<'t> {
+    /// Begins to count time and memory, on the thread that validates.
+    pub fn new(triples: Box<dyn Triples + 't>, limits: Limits) -> Self {
+        Self { triples, budget: Budget::new(limits), kept: RefCell::default() }
     }
 
     pub(crate) fn budget(&self) -> &Budget {
@@ -72,10 +112,14 @@ impl Data {
 
     /// Returns the values of a property of a subject.
     pub(crate) fn objects(&self, subject: &Term, predicate: &NamedNode) -> Vec<Term> {
-        let Some(subject) = to_subject(subject) else { return Vec::new() };
-        let triples = self.read_subject(&subject);
+        let triples = self.read_term(subject);
         let matching = triples.iter().filter(|triple| triple.predicate == *predicate);
         matching.map(|triple| triple.object.clone()).collect()
+    }
+
+    /// Returns the triples of a term, of which a literal has none.
+    pub(crate) fn read_term(&self, term: &Term) -> Rc<[Triple]> {
+        to_subject(term).map_or_else(|| Rc::from([]), |subject| self.read_subject(&subject))
     }
 
     /// Returns the triples of a subject.
@@ -149,13 +193,14 @@ pub(crate) fn to_subject(term: &Term) -> Option<NamedOrBlankNode> {
     }
 }
 
-impl fmt::Debug for Data {
+impl fmt::Debug for Data<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Data").field("budget", &self.budget).finish_non_exhaustive()
     }
 }
 
-impl Rdf for Data {
+/// rudof takes only data that borrows nothing.
+impl Rdf for Data<'static> {
     type Subject = NamedOrBlankNode;
     type IRI = NamedNode;
     type Term = Term;
@@ -185,7 +230,7 @@ impl Rdf for Data {
     }
 }
 
-impl NeighsRDF for Data {
+impl NeighsRDF for Data<'static> {
     fn triples(&self) -> Result<impl Iterator<Item = Triple>, Infallible> {
         self.triples_matching(&Any, &Any, &Any)
     }

@@ -1,6 +1,7 @@
 //! SHACL Core (<https://www.w3.org/TR/shacl/>, sections 2 to 4).
 mod check;
 mod paths;
+mod quick;
 
 use crate::data::{Data, to_subject};
 use crate::describe::{describe_constraint, to_severity};
@@ -11,6 +12,7 @@ use oxrdf::vocab::{rdf, rdfs};
 use oxrdf::{NamedNode, Term, Triple};
 use paths::{collect_properties, format_path};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use quick::QuickShapes;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::BuildRDF;
 use rudof_rdf::rdf_core::SHACLPath;
@@ -33,6 +35,7 @@ pub(crate) struct Shacl {
     /// The IRI of each shape, or of the nearest shape that it is part of and that has one.
     names: HashMap<Object, String>,
     properties: Properties,
+    quick: QuickShapes,
 }
 
 impl Shacl {
@@ -68,22 +71,40 @@ impl Shacl {
         let names = name_shapes(&schema);
         let properties = collect_properties(&schema);
         let targeted = targeted.into_iter().map(|(_, index)| index).collect();
-        Ok(Self { schema, targeted, names, properties })
+        let quick = QuickShapes::compile(&schema);
+        Ok(Self { schema, targeted, names, properties, quick })
     }
 
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }
 
+    /// Returns the objects of the scope that are not certain to conform.
+    pub(crate) fn find_doubtful(&self, data: &Data<'_>, scope: &Scope) -> Scope {
+        let mut classes = Classes::default();
+        let mut is_doubtful = |node: &NamedNode| {
+            self.targeted.iter().any(|index| {
+                self.schema.get_shape_from_idx(index).is_some_and(|shape| {
+                    is_any_target(data, &mut classes, shape.targets(), node)
+                        && !self.quick.conforms(data, *index, &Term::NamedNode(node.clone()))
+                })
+            })
+        };
+        let mut choose = |nodes: &BTreeSet<NamedNode>| {
+            nodes.iter().filter(|node| is_doubtful(node)).cloned().collect()
+        };
+        Scope { members: choose(&scope.members), nested: choose(&scope.nested) }
+    }
+
     /// Validates the objects of the scope that are targets of a shape.
     pub(crate) fn validate(
         &self,
-        data: &Data,
+        data: &Data<'static>,
         scope: &Scope,
     ) -> Result<Vec<Violation>, GatewayError> {
         let nodes: BTreeSet<&NamedNode> = scope.members.iter().chain(&scope.nested).collect();
         let mut engine = NativeEngine::new(RecursionSemantics::None);
-        Engine::<Data>::set_retention(
+        Engine::<Data<'static>>::set_retention(
             &mut engine,
             Retention { max_results: Some(data.budget().max_violations()), store_evidences: false },
         );
@@ -93,9 +114,7 @@ impl Shacl {
             let Some(shape) = self.schema.get_shape_from_idx(index) else { continue };
             let focus: Vec<Term> = nodes
                 .iter()
-                .filter(|node| {
-                    shape.targets().iter().any(|target| is_target(data, &mut classes, target, node))
-                })
+                .filter(|node| is_any_target(data, &mut classes, shape.targets(), node))
                 .map(|node| Term::NamedNode((*node).clone()))
                 .collect();
             if focus.is_empty() {
@@ -132,16 +151,14 @@ impl Shacl {
             })
         });
         let own = shape.and_then(IRShape::message);
-        let messages = match own {
-            Some(own) => own
-                .iter()
+        let messages = if let Some(own) = own {
+            own.iter()
                 .map(|(language, text)| (language.as_ref().map(ToString::to_string), text.clone()))
-                .collect(),
-            None => {
-                let described = component.map(describe_constraint);
-                let given = || result.message().iter().map(|(_, text)| text.clone()).next();
-                vec![(None, described.or_else(given).unwrap_or_default())]
-            }
+                .collect()
+        } else {
+            let described = component.map(describe_constraint);
+            let given = || result.message().iter().map(|(_, text)| text.clone()).next();
+            vec![(None, described.or_else(given).unwrap_or_default())]
         };
         let source_shape = source.cloned().map_or_else(
             || Term::BlankNode(oxrdf::BlankNode::new_unchecked("unknown")),
@@ -189,7 +206,7 @@ struct Classes(HashMap<Term, HashSet<Term>>);
 
 impl Classes {
     /// Returns whether `class` is `ancestor`, or a subclass of it at any depth.
-    fn is_subclass(&mut self, data: &Data, class: &Term, ancestor: &Term) -> bool {
+    fn is_subclass(&mut self, data: &Data<'_>, class: &Term, ancestor: &Term) -> bool {
         class == ancestor
             || self
                 .0
@@ -199,7 +216,7 @@ impl Classes {
     }
 }
 
-fn find_ancestors(data: &Data, class: &Term) -> HashSet<Term> {
+fn find_ancestors(data: &Data<'_>, class: &Term) -> HashSet<Term> {
     let (mut found, mut pending) = (HashSet::new(), vec![class.clone()]);
     while let Some(class) = pending.pop() {
         for parent in data.objects(&class, &rdfs::SUB_CLASS_OF.into_owned()) {
@@ -211,8 +228,17 @@ fn find_ancestors(data: &Data, class: &Term) -> HashSet<Term> {
     found
 }
 
-/// Returns whether the shape with this target validates the node (SHACL, 2.1.3).
-fn is_target(data: &Data, classes: &mut Classes, target: &IRTarget, node: &NamedNode) -> bool {
+/// Returns whether the shape with these targets validates the node (SHACL, 2.1.3).
+fn is_any_target(
+    data: &Data<'_>,
+    classes: &mut Classes,
+    targets: &[IRTarget],
+    node: &NamedNode,
+) -> bool {
+    targets.iter().any(|target| is_target(data, classes, target, node))
+}
+
+fn is_target(data: &Data<'_>, classes: &mut Classes, target: &IRTarget, node: &NamedNode) -> bool {
     let term = Term::NamedNode(node.clone());
     match target {
         Target::Node(constant) => {

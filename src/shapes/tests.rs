@@ -3,6 +3,7 @@ use crate::*;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::GatewayError;
+use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ fn validate(shapes: &str, document: &str) -> Result<Vec<Violation>, GatewayError
             scope.members.insert(node.clone());
         }
     }
-    read(shapes)?.validate(&Data::new(document, limits()), &scope)
+    read(shapes)?.validate(&Data::new(Box::new(document), limits()), &scope)
 }
 
 /// Returns the focus nodes, paths and constraints of the violations.
@@ -174,6 +175,135 @@ fn a_graph_that_is_not_supported_is_refused_with_the_reason() {
     );
 }
 
+/// A property of a shape, with constraints that have a quick check and others.
+fn arbitrary_property() -> impl Strategy<Value = String> {
+    let constraint = prop::sample::select(vec![
+        "sh:minCount 1",
+        "sh:minCount 2",
+        "sh:maxCount 1",
+        "sh:maxCount 0",
+        "sh:datatype xsd:integer",
+        "sh:datatype xsd:decimal",
+        "sh:datatype xsd:string",
+        "sh:datatype xsd:date",
+        "sh:datatype xsd:boolean",
+        "sh:datatype rdf:langString",
+        "sh:nodeKind sh:IRI",
+        "sh:nodeKind sh:Literal",
+        "sh:nodeKind sh:IRIOrLiteral",
+        "sh:minInclusive 5",
+        "sh:minExclusive 1.5",
+        "sh:maxInclusive 7",
+        "sh:maxExclusive 7.0",
+        "sh:minLength 2",
+        "sh:maxLength 3",
+        "sh:pattern \"^[a-c5]\"",
+        "sh:pattern \"B\" ; sh:flags \"i\"",
+        "sh:class ex:P",
+        "sh:class ex:R",
+        "sh:hasValue 5",
+        "sh:hasValue ex:b",
+        "sh:in ( 5 ex:b \"abc\" )",
+        "sh:node ex:Named",
+        "sh:or ( [ sh:datatype xsd:integer ] [ sh:class ex:P ] )",
+        "sh:and ( ex:Named [ sh:nodeKind sh:IRI ] )",
+        "sh:not [ sh:minLength 3 ]",
+        "sh:property [ sh:path ex:q ; sh:minCount 1 ]",
+        "sh:languageIn ( \"en\" )",
+        "sh:uniqueLang true",
+    ]);
+    let path =
+        prop::sample::select(vec!["ex:p", "ex:q", "[ sh:inversePath ex:p ]", "( ex:p ex:q )"]);
+    (path, prop::collection::btree_set(constraint, 1..3)).prop_filter_map(
+        "one of each",
+        |(path, constraints)| {
+            let mut names: Vec<_> = constraints.iter().map(|text| text.split(' ').next()).collect();
+            names.dedup();
+            let unique = names.len() == constraints.len();
+            let text = constraints.into_iter().collect::<Vec<_>>().join(" ; ");
+            unique.then(|| format!("sh:property [ sh:path {path} ; {text} ]"))
+        },
+    )
+}
+
+/// A triple between few subjects, with values at the limits of the constraints.
+fn arbitrary_triple() -> impl Strategy<Value = String> {
+    let value = prop::sample::select(vec![
+        "5",
+        "05",
+        "7",
+        "7.0",
+        "07.00",
+        "1.5",
+        "1.50",
+        "\"abc\"",
+        "\"a\"",
+        "\"b\"@en",
+        "\"b\"@EN",
+        "\"\"",
+        "true",
+        "\"x\"^^xsd:integer",
+        "\"2020-01-01\"^^xsd:date",
+        "\"2020-13-01\"^^xsd:date",
+        "1e0",
+        "99999999999999999999",
+        "ex:a",
+        "ex:b",
+        "ex:c",
+        "\"5\"^^xsd:int",
+        "\"+5\"^^xsd:integer",
+        "\" 5\"^^xsd:integer",
+    ]);
+    let subject = prop::sample::select(vec!["ex:a", "ex:b", "ex:c"]);
+    let class = prop::sample::select(vec!["ex:P", "ex:Q", "ex:R"]);
+    prop_oneof![
+        4 => (subject.clone(), prop::sample::select(vec!["ex:p", "ex:q"]), value).prop_map(|(s, p, o)| format!("{s} {p} {o} .")),
+        2 => (subject, class).prop_map(|(s, c)| format!("{s} a {c} .")),
+        1 => Just("ex:Q rdfs:subClassOf ex:R .".to_owned()),
+    ]
+}
+
+proptest! {
+    /// What is certain to conform has no violation.
+    #[test]
+    fn the_quick_check_passes_no_violation(
+        properties in prop::collection::vec(arbitrary_property(), 1..4),
+        triples in prop::collection::vec(arbitrary_triple(), 1..25),
+        target in prop::sample::select(vec!["sh:targetClass ex:P", "sh:targetClass ex:R", "sh:targetSubjectsOf ex:p", "sh:targetObjectsOf ex:q", "sh:targetNode ex:a"]),
+    ) {
+        let shapes = format!(
+            "ex:S a sh:NodeShape ; {target} ; {} . ex:Named a sh:NodeShape ; sh:property [ sh:path ex:q ; sh:maxCount 1 ] .",
+            properties.join(" ; ")
+        );
+        let shapes = read(&shapes).unwrap();
+        let triples = triples.join("\n");
+        let data = || Data::new(Box::new(Document::new(&triples)), limits());
+        for name in ["a", "b", "c"] {
+            let mut scope = Scope::default();
+            scope.members.insert(NamedNode::new_unchecked(format!("http://example.com/{name}")));
+            if shapes.find_doubtful(&data(), &scope).unwrap().members.is_empty() {
+                let found = shapes.validate(&data(), &scope).unwrap();
+                prop_assert!(found.is_empty(), "{:?}", found);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_conforms_is_found_quickly() {
+    let shapes = read("ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:p ; sh:datatype xsd:integer ; \
+        sh:minCount 1 ; sh:maxCount 1 ; sh:minInclusive 0 ; sh:class ex:P ] .").unwrap();
+    let data =
+        Document::new("ex:a a ex:P ; ex:p 5 . ex:b a ex:Q ; ex:p \"x\" . ex:c a ex:P ; ex:p -1 .");
+    let mut scope = Scope::default();
+    scope.members.extend(
+        ["a", "b", "c"].map(|name| NamedNode::new_unchecked(format!("http://example.com/{name}"))),
+    );
+    let class_of_number =
+        shapes.find_doubtful(&Data::new(Box::new(data), limits()), &scope).unwrap();
+    assert_eq!(class_of_number.members.len(), 2);
+}
+
 #[test]
 fn hostile_graphs_end_with_an_error_and_soon() {
     let deep: String = (0..3000).map(|_| "sh:not [ ").collect();
@@ -192,7 +322,10 @@ fn hostile_graphs_end_with_an_error_and_soon() {
     // A graph of shapes in which each refers to the next one twice: 2^45 ways.
     let mut wide = "ex:S0 a sh:NodeShape ; sh:targetClass ex:P .".to_owned();
     for n in 0..45 {
-        wide += &format!("ex:S{n} sh:and ( ex:S{} ex:S{0} ) . ex:S{0} a sh:NodeShape .", n + 1);
+        wide.push_str(&format!(
+            "ex:S{n} sh:and ( ex:S{} ex:S{0} ) . ex:S{0} a sh:NodeShape .",
+            n + 1
+        ));
     }
     wide += "ex:S45 sh:property [ sh:path ex:p ; sh:minCount 1 ] .";
     assert_eq!(find(&wide, "ex:a a ex:P ."), ["a  And"]);
@@ -212,15 +345,17 @@ fn a_validation_ends_at_its_limits() {
     let mut scope = Scope::default();
     scope.members.insert(NamedNode::new_unchecked("http://example.com/a0"));
     let short = Limits { time: Duration::from_millis(50), ..limits() };
-    let error = shapes.validate(&Data::new(Document::new(&data), short), &scope).unwrap_err();
+    let error =
+        shapes.validate(&Data::new(Box::new(Document::new(&data)), short), &scope).unwrap_err();
     assert!(error.detail.contains("service.limits.shapes.time"), "{error}");
     let cancelled = limits();
     cancelled.cancellation.cancel();
-    let error = shapes.validate(&Data::new(Document::new(&data), cancelled), &scope).unwrap_err();
+    let error =
+        shapes.validate(&Data::new(Box::new(Document::new(&data)), cancelled), &scope).unwrap_err();
     assert!(error.detail.contains("cancelled"), "{error}");
     let many = read("ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:n ; sh:nodeKind sh:Literal ] .").unwrap();
     let values: String = (0..2000).map(|n| format!("ex:a{n}, ")).collect();
     let data = Document::new(&format!("ex:a0 a ex:P ; ex:n {values} ex:end ."));
-    let error = many.validate(&Data::new(data, limits()), &scope).unwrap_err();
+    let error = many.validate(&Data::new(Box::new(data), limits()), &scope).unwrap_err();
     assert!(error.to_string().contains("1000"), "{error}");
 }

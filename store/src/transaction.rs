@@ -340,16 +340,6 @@ impl<'a> Transaction<'a> {
         Ok(changed)
     }
 
-    /// Passes each added and removed quad to `visit`. The flag says whether the quad is added.
-    pub fn for_each_change(&self, visit: &mut dyn FnMut(Quad, bool)) {
-        self.steps.count_step();
-        for (numbers, is_added) in self.quads.find_changed([None; 4]) {
-            if let Some(quad) = self.terms.to_quad(numbers) {
-                visit(quad, is_added);
-            }
-        }
-    }
-
     /// Returns the store as it was when this change began.
     pub fn prior_state(&self) -> impl Read {
         self.steps.count_step();

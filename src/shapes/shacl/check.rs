@@ -2,7 +2,7 @@
 //! constraint would be dropped silently. Its parser and its evaluator call themselves for each level of nesting.
 use crate::graph::whole;
 use oxrdf::vocab::rdf;
-use oxrdf::{NamedNode, NamedNodeRef, NamedOrBlankNode, Term, Triple};
+use oxrdf::{NamedNodeRef, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::Finding;
 use regex::RegexBuilder;
 use rudof_rdf::rdf_core::term::Object;
@@ -396,7 +396,7 @@ fn list_parts(
 
 fn as_node(term: &Term) -> Option<NamedOrBlankNode> {
     match term {
-        Term::NamedNode(node) if *node != NamedNode::from(rdf::NIL) => Some(node.clone().into()),
+        Term::NamedNode(node) if node.as_ref() != rdf::NIL => Some(node.clone().into()),
         Term::BlankNode(node) => Some(node.clone().into()),
         _ => None,
     }

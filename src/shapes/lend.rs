@@ -1,0 +1,108 @@
+//! Lends triples to a validation on another thread. rudof takes data only if it borrows nothing, and a transaction borrows
+//! the store. So its thread answers what the validation reads, until that has ended.
+use crate::data::Triples;
+use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
+use penstock_base::error::{ErrorClass, GatewayError};
+use std::ops::ControlFlow;
+use std::panic::resume_unwind;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// The size of the stack of the thread. rudof calls itself for each level of shapes. Only pages that are used take
+/// memory.
+const STACK_BYTES: usize = 16 << 20;
+/// The maximum number of triples of one answer.
+const MAX_TRIPLES: usize = 100_000;
+
+/// What a validation asks for.
+struct Question {
+    subject: Option<NamedOrBlankNode>,
+    predicate: Option<NamedNode>,
+    object: Option<Term>,
+}
+
+type Answer = Result<Vec<Triple>, GatewayError>;
+
+/// Triples that another thread reads.
+struct LentTriples {
+    questions: Sender<Question>,
+    answers: Receiver<Answer>,
+}
+
+impl Triples for LentTriples {
+    fn for_each(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
+    ) -> Result<(), GatewayError> {
+        let ended = || GatewayError::new(ErrorClass::Internal, "the thread that reads has ended");
+        let question = Question {
+            subject: subject.cloned(),
+            predicate: predicate.cloned(),
+            object: object.cloned(),
+        };
+        self.questions.send(question).map_err(|_| ended())?;
+        let triples = self.answers.recv().map_err(|_| ended())??;
+        // The visitor may break at any time; the answer is complete nevertheless.
+        let _ = triples.into_iter().try_for_each(visit);
+        Ok(())
+    }
+}
+
+/// Runs `work` on a thread of its own, which reads `triples` through the calling thread. Blocking.
+///
+/// # Errors
+/// `ErrorClass::Unavailable` if the thread cannot be started; those of `work`.
+pub fn lend_triples<T: Send>(
+    triples: &dyn Triples,
+    work: impl FnOnce(Box<dyn Triples>) -> Result<T, GatewayError> + Send,
+) -> Result<T, GatewayError> {
+    let (questions, asked) = channel::<Question>();
+    let (answer, answers) = channel::<Answer>();
+    std::thread::scope(|scope| {
+        let builder = Builder::new().name("shapes".into()).stack_size(STACK_BYTES);
+        let worker = builder
+            .spawn_scoped(scope, move || work(Box::new(LentTriples { questions, answers })))
+            .map_err(|error| {
+                tracing::warn!(%error, "A thread for a validation could not be started.");
+                GatewayError::new(
+                    ErrorClass::Unavailable(Duration::from_secs(5)),
+                    "the machine has no capacity for a validation now; try again later",
+                )
+            })?;
+        // The worker drops its end when it has finished.
+        for question in asked {
+            let sent = answer.send(read_answer(triples, &question));
+            if sent.is_err() {
+                break;
+            }
+        }
+        worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+    })
+}
+
+fn read_answer(triples: &dyn Triples, question: &Question) -> Answer {
+    let Question { subject, predicate, object } = question;
+    let mut found = Vec::new();
+    let mut is_full = false;
+    triples.for_each(subject.as_ref(), predicate.as_ref(), object.as_ref(), &mut |triple| {
+        if found.len() == MAX_TRIPLES {
+            is_full = true;
+            return ControlFlow::Break(());
+        }
+        found.push(triple);
+        ControlFlow::Continue(())
+    })?;
+    if is_full {
+        return Err(GatewayError::new(
+            ErrorClass::Invalid,
+            format!(
+                "a constraint of the shapes graph reads more than {MAX_TRIPLES} triples for one object; use a more selective path"
+            ),
+        ));
+    }
+    Ok(found)
+}

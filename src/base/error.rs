@@ -1,6 +1,7 @@
 //! Errors for clients and operators: what failed, the value, the place, the cause, and what to do.
 use crate::disk::{describe_shortage, format_mebibytes};
 use penstock_store::LostCause;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
@@ -79,6 +80,28 @@ pub struct Finding {
     pub place: Place,
     /// What is wrong there, and how to fix it.
     pub message: String,
+    /// Which constraint is violated, if the finding is about a shape.
+    pub violation: Option<Box<ViolatedConstraint>>,
+}
+
+/// A constraint of a shape, and what violates it. The names of the members are those of answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ViolatedConstraint {
+    /// The object that was validated.
+    pub focus_node: String,
+    /// The path to the value: an IRI, or a property path of SPARQL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The value: an IRI, or the lexical form of a literal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// The IRI of the shape.
+    pub shape: String,
+    /// The constraint component, such as `http://www.w3.org/ns/shacl#MinCountConstraintComponent`.
+    pub constraint: String,
+    /// `violation`, `warning` or `info`.
+    pub severity: String,
 }
 
 /// A place in a request or in a text.
@@ -116,12 +139,17 @@ impl GatewayError {
 impl Finding {
     /// Creates a finding at a JSON Pointer.
     pub fn at_pointer(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: Place::Pointer(pointer.into()), message: message.into() }
+        Self { place: Place::Pointer(pointer.into()), message: message.into(), violation: None }
     }
 
     /// Creates a finding at a line and column.
     pub fn at_line(line: u64, column: u64, message: impl Into<String>) -> Self {
-        Self { place: Place::Line { line, column }, message: message.into() }
+        Self { place: Place::Line { line, column }, message: message.into(), violation: None }
+    }
+
+    /// Creates a finding about the whole input, or a parameter that the message names.
+    pub fn whole(message: impl Into<String>) -> Self {
+        Self { place: Place::Whole, message: message.into(), violation: None }
     }
 }
 

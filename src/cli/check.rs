@@ -110,7 +110,7 @@ fn format_finding(
 }
 
 fn whole_file_error(message: String) -> Vec<Finding> {
-    vec![Finding { place: Place::Whole, message }]
+    vec![Finding::whole(message)]
 }
 
 fn check_file(path: &Path) -> CheckResult {
@@ -216,10 +216,8 @@ fn describe_mapping(mapping: &Mapping) -> String {
 
 fn check_configuration(path: &Path, text: &str) -> CheckResult {
     let (errors, warnings) = config::check_file(path, text);
-    let errors =
-        errors.into_iter().map(|error| Finding { place: Place::Whole, message: error.to_string() });
-    let warnings =
-        warnings.into_iter().map(|message| Finding { place: Place::Whole, message }).collect();
+    let errors = errors.into_iter().map(|error| Finding::whole(error.to_string()));
+    let warnings = warnings.into_iter().map(|message| Finding::whole(message)).collect();
     CheckResult {
         warnings,
         errors: errors.collect(),

@@ -172,6 +172,8 @@ pub struct Limits {
     pub audit: usize,
     /// `graphql.*`: the limits of one GraphQL request.
     pub graphql: GraphqlLimits,
+    /// `shapes.*`: the limits of one validation.
+    pub shapes: ShapesLimits,
     /// `sparql.*`: the limits of one SPARQL request.
     pub sparql: SparqlLimits,
 }
@@ -193,6 +195,15 @@ pub struct GraphqlLimits {
     pub answer: u64,
     /// `fields`: the maximum fields of all Business Objects in the schema.
     pub fields: usize,
+}
+
+/// `service.limits.shapes.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShapesLimits {
+    /// `time`: the maximum time of the validation of an ingestion.
+    pub time: Duration,
+    /// `memory`: the maximum memory of a validation, in bytes.
+    pub memory: u64,
 }
 
 /// `service.limits.sparql.*`

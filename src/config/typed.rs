@@ -6,7 +6,7 @@ use super::load::{ParsedSetting, default_of};
 use super::security;
 use super::settings::{
     Compression, DeliveryWindow, EventLimits, ExportFormat, ForwardHeaders, GraphqlLimits, Limits,
-    Server, Settings, Sparql, SparqlLimits, Target, TargetKind, Targets, Tls,
+    Server, Settings, ShapesLimits, Sparql, SparqlLimits, Target, TargetKind, Targets, Tls,
 };
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
@@ -56,6 +56,10 @@ pub(super) fn build_settings(
                 time: values.get_duration("service.limits.graphql.time"),
                 answer: values.get_number("service.limits.graphql.answer"),
                 fields: values.get_count("service.limits.graphql.fields"),
+            },
+            shapes: ShapesLimits {
+                time: values.get_duration("service.limits.shapes.time"),
+                memory: values.get_number("service.limits.shapes.memory"),
             },
             sparql: SparqlLimits {
                 time: values.get_duration("service.limits.sparql.time"),

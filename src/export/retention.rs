@@ -116,6 +116,8 @@ pub(super) fn remove_objects(
         idempotency_bytes: 0,
         history: inner.options.history,
         rejected_bytes: 0,
+        validation_time: Duration::ZERO,
+        validation_memory: 0,
     };
     let request = Request {
         business_object,

@@ -3,7 +3,7 @@ use super::file::to_hex;
 use super::key;
 pub(super) use super::tokens::ParseError;
 use super::tokens::Tokenizer;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use std::fs::File;
 use std::path::Path;
 
@@ -88,10 +88,9 @@ pub(super) fn to_gateway_error(error: ParseError) -> GatewayError {
         ParseError::Unreadable(error) => {
             GatewayError::new(ErrorClass::Internal, format!("it cannot be read: {error}"))
         }
-        ParseError::Unexpected { at, what } => invalid_file(vec![Finding {
-            place: Place::Whole,
-            message: format!("byte {at}: {what}"),
-        }]),
+        ParseError::Unexpected { at, what } => {
+            invalid_file(vec![Finding::whole(format!("byte {at}: {what}"))])
+        }
         ParseError::Mismatch(findings) => invalid_file(findings),
     }
 }

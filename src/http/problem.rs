@@ -2,7 +2,7 @@
 
 mod document;
 
-pub use document::{FindingDocument, ProblemDocument};
+pub use document::{ConstraintDocument, FindingDocument, ProblemDocument};
 
 use super::accept::accepts_html;
 use super::origin::Origin;

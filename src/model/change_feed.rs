@@ -38,6 +38,7 @@ pub use cursor::{
     write_cursor,
 };
 pub(super) use cursor::{rewrite_age, rewrite_change, stop_watching, update_watching};
+pub(crate) use holders::HolderLinks;
 pub(super) use record::require_full_exports;
 pub(super) use record::{record_changed_objects, update_key_index};
 pub use record::{record_changes, record_changes_except};

@@ -59,6 +59,7 @@ mod shared_keys;
 #[cfg(test)]
 mod tests;
 mod value_limit;
+mod violations;
 mod write;
 mod write_history;
 mod write_scope;

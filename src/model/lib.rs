@@ -12,6 +12,8 @@
 //! - `search` finds members by their values, and the objects that refer to an object
 //! - `dead_letters` keeps the objects that ingestions rejected
 //! - `change_feed` records changes for automatic exports
+//! - `shapes_graphs` stores the shapes graphs that clients define
+//! - `protection` validates what a commit changes
 //! - `warnings` finds what is probably unintended in a definition
 //! - `rdf` dumps and loads the whole graph
 //! - `testing` has the fixtures of tests and benches
@@ -25,9 +27,11 @@ pub mod mapping;
 pub mod members;
 pub mod namespace;
 mod natural_key;
+pub mod protection;
 pub mod rdf;
 pub mod resource;
 pub mod search;
+pub mod shapes_graphs;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod view;

@@ -76,6 +76,31 @@ pub struct Definition {
     /// The time after which unchanged, delivered objects are removed (ISO 8601 duration).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<String>,
+    /// The shapes that its objects are validated with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Validation>,
+}
+
+/// How the objects of a Business Object are validated.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Validation {
+    /// The names of the shapes graphs.
+    pub shapes: Vec<String>,
+    /// What happens with violations.
+    pub mode: ValidationMode,
+}
+
+/// What happens with violations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValidationMode {
+    /// The ingestion is refused.
+    Reject,
+    /// They are warnings.
+    Warn,
+    /// Nothing is validated.
+    #[default]
+    Off,
 }
 
 impl Definition {

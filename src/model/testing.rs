@@ -26,6 +26,8 @@ pub const LIMITS: Limits = Limits {
     idempotency_bytes: 16 << 20,
     history: 10_000,
     rejected_bytes: 64 << 20,
+    validation_time: std::time::Duration::from_mins(1),
+    validation_memory: 64 << 20,
 };
 
 /// Opens a new store in a temporary folder, which must outlive it.

@@ -10,7 +10,7 @@ use penstock_auth::Auth;
 use penstock_base::clock::{Clock, GATEWAY_COLLECTION};
 use penstock_base::commit::GuardedStore;
 use penstock_base::disk::{Disk, describe_shortage};
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::events::{self, EventBus};
 use penstock_base::files::{create_folders, sync_folder, write_atomically};
 use penstock_base::memory::Memory;
@@ -293,7 +293,7 @@ pub fn disk_error(error: &io::Error, action: &str, path: &Path) -> GatewayError 
     let mut described =
         GatewayError::new(kind, format!("{action} {} failed: {error}{remedy}", path.display()));
     if let Some(full) = DiskFull::from_io_error(error) {
-        described.findings.push(Finding { place: Place::Whole, message: describe_shortage(full) });
+        described.findings.push(Finding::whole(describe_shortage(full)));
     }
     described
 }

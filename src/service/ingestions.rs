@@ -86,6 +86,8 @@ pub(super) fn ingest_body(
         idempotency_bytes: limits.idempotency_bytes,
         history: limits.history,
         rejected_bytes: limits.rejected_bytes,
+        validation_time: limits.shapes.time,
+        validation_memory: limits.shapes.memory,
     };
     let traceparent = request.trace.to_string();
     let request = Request {

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::fmt;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::rc::Rc;
 
 /// The number of subjects whose triples are kept. A shape reads one subject once for each of its properties.
@@ -50,7 +50,11 @@ impl<T: Triples + ?Sized> Triples for &T {
     }
 }
 
-impl<R: Read> Triples for StoredTriples<R> {
+impl<R> Triples for StoredTriples<R>
+where
+    R: Deref,
+    R::Target: Read + Sized,
+{
     fn for_each(
         &self,
         subject: Option<&NamedOrBlankNode>,

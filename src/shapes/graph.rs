@@ -83,7 +83,7 @@ impl ShapesGraph {
                 Compiled::Shacl(Box::new(catch("reading the shapes graph", compile)?))
             }
             ShapesFormat::ShexC => {
-                return Err(invalid_graph_error(vec![whole("ShEx is not supported yet".into())]));
+                return Err(invalid_graph_error(vec![Finding::whole("ShEx is not supported yet")]));
             }
         };
         Ok(Self { compiled })
@@ -135,18 +135,13 @@ fn invalid_graph_error(findings: Vec<Finding>) -> GatewayError {
     GatewayError::with_findings(ErrorClass::Invalid, "the shapes graph cannot be used", findings)
 }
 
-/// Creates a finding without a place in the text.
-pub(crate) fn whole(message: String) -> Finding {
-    Finding { place: penstock_base::error::Place::Whole, message }
-}
-
 fn read_triples(text: &str, format: RdfFormat) -> Result<Vec<Triple>, GatewayError> {
     let mut triples = Vec::new();
     for quad in RdfParser::from_format(format).for_slice(text) {
         let quad = quad.map_err(|error| invalid_graph_error(vec![locate(&error)]))?;
         if triples.len() == MAX_TRIPLES {
             let why = format!("it has more than {MAX_TRIPLES} triples; divide it into several");
-            return Err(invalid_graph_error(vec![whole(why)]));
+            return Err(invalid_graph_error(vec![Finding::whole(why)]));
         }
         triples.push(Triple::from(quad));
     }
@@ -161,6 +156,6 @@ fn locate(error: &oxrdfio::RdfSyntaxError) -> Finding {
         Some(location) => {
             Finding::at_line(location.start.line + 1, location.start.column + 1, message)
         }
-        None => whole(message),
+        None => Finding::whole(message),
     }
 }

@@ -5,7 +5,7 @@ mod quick;
 
 use crate::data::{Data, to_subject};
 use crate::describe::{describe_constraint, to_severity};
-use crate::graph::{Properties, Scope, whole};
+use crate::graph::{Properties, Scope};
 use crate::violation::Violation;
 use check::{check_complete, check_supported};
 use oxrdf::vocab::{rdf, rdfs};
@@ -45,7 +45,7 @@ impl Shacl {
     /// Every part that is not supported or not valid.
     pub(crate) fn compile(triples: &[Triple]) -> Result<Self, Vec<Finding>> {
         check_supported(triples)?;
-        let refused = |error: &dyn std::fmt::Display| vec![whole(error.to_string())];
+        let refused = |error: &dyn std::fmt::Display| vec![Finding::whole(error.to_string())];
         let mut graph = OxigraphInMemory::new();
         for Triple { subject, predicate, object } in triples {
             graph
@@ -62,7 +62,7 @@ impl Shacl {
             targeted.extend(schema.get_idx(id).map(|index| (id.to_string(), *index)));
         }
         if targeted.is_empty() {
-            return Err(vec![whole(
+            return Err(vec![Finding::whole(
                 "no shape has a target, so nothing would be validated; add sh:targetClass or another target to one"
                     .to_owned(),
             )]);
@@ -197,7 +197,9 @@ fn check_target(shape: &Object, target: &IRTarget) -> Result<(), Vec<Finding>> {
     if is_valid {
         return Ok(());
     }
-    Err(vec![whole(format!("the shape {shape} has the target {target}, which is not valid"))])
+    Err(vec![Finding::whole(format!(
+        "the shape {shape} has the target {target}, which is not valid"
+    ))])
 }
 
 /// The superclasses of the classes that were asked for, by class.

@@ -48,7 +48,7 @@ pub fn evaluate(
     let deadline = deadline.into();
     let at = deadline.at();
     let budget = Arc::new(Budget::new(limits, deadline));
-    catch(crate::WORK, || {
+    catch("the SPARQL request", || {
         let mut dataset = Dataset::new(snapshot.codes(), &budget);
         dataset.set_graphs(to_graphs(&dataset, query.parsed.dataset()));
         let Query { parsed: mut planned, uses_service } = query;

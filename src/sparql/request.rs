@@ -59,7 +59,7 @@ impl Query {
     pub fn parse(text: &str, parameters: &DatasetParameters) -> Result<Self, GatewayError> {
         check_version(text)?;
         check_nesting(text)?;
-        let mut query = catch(crate::WORK, || {
+        let mut query = catch("the SPARQL request", || {
             let padded = format!("{text}{PADDING}");
             parser()?.parse_query(&padded).map_err(|error| to_error(text, &error))
         })?;
@@ -162,7 +162,7 @@ impl Update {
     pub fn parse(text: &str, using: &DatasetParameters) -> Result<Self, GatewayError> {
         check_version(text)?;
         check_nesting(text)?;
-        let update = catch(crate::WORK, || {
+        let update = catch("the SPARQL request", || {
             let padded = format!("{text}{PADDING}");
             parser()?.parse_update(&padded).map_err(|error| to_error(text, &error))
         })?;
@@ -207,8 +207,9 @@ fn to_operations(
         let mut prologues = String::new();
         for statement in statements {
             let text = format!("{prologues}{}{}{PADDING}", statement.prologue, statement.body);
-            let parsed =
-                catch(crate::WORK, || parser()?.parse_update(&text).map_err(|_| unclear_error()))?;
+            let parsed = catch("the SPARQL request", || {
+                parser()?.parse_update(&text).map_err(|_| unclear_error())
+            })?;
             marks.extend(std::iter::repeat_n(statement.copy, parsed.operations.len()));
             prologues.push_str(statement.prologue);
             prologues.push('\n');

@@ -54,7 +54,7 @@ pub fn apply_update(
     skolemize: Option<&NamedNode>,
 ) -> Result<Changes, GatewayError> {
     let budget = Arc::new(Budget::new(limits.query, deadline.into()));
-    catch(crate::WORK, || {
+    catch("the SPARQL request", || {
         let mut application = Application {
             transaction,
             budget: &budget,

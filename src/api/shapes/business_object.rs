@@ -123,7 +123,7 @@ pub(crate) struct Warning {
 }
 
 impl From<Finding> for Warning {
-    fn from(Finding { place, message }: Finding) -> Self {
+    fn from(Finding { place, message, .. }: Finding) -> Self {
         let (pointer, line, column) = match place {
             Place::Pointer(pointer) => (Some(pointer), None, None),
             Place::Line { line, column } => (None, Some(line), Some(column)),

@@ -1,6 +1,7 @@
 //! Ingestions: their responses and records.
 use super::dead_letter::RejectedObject;
 use super::export::Doubt;
+use penstock_http::problem::ConstraintDocument;
 use penstock_model::ingest::{self, Answer, Nested, OnError, Outcome, Record, Status};
 use salvo::oapi::ToSchema;
 use serde::Serialize;
@@ -190,11 +191,13 @@ pub(crate) struct Warning {
     pointer: String,
     /// The message.
     message: String,
+    #[serde(flatten)]
+    violation: ConstraintDocument,
 }
 
 impl From<ingest::Warning> for Warning {
-    fn from(ingest::Warning { pointer, message }: ingest::Warning) -> Self {
-        Self { pointer, message }
+    fn from(ingest::Warning { pointer, message, violation }: ingest::Warning) -> Self {
+        Self { pointer, message, violation: violation.into() }
     }
 }
 

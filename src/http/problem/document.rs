@@ -1,6 +1,6 @@
 //! The problem document: the content of every error response.
 use super::Problem;
-use penstock_base::error::{Finding, Place};
+use penstock_base::error::{Finding, Place, ViolatedConstraint};
 use salvo::http::StatusCode;
 use salvo::oapi::ToSchema;
 use serde::Serialize;
@@ -50,6 +50,54 @@ pub struct FindingDocument {
     column: Option<u64>,
     /// What is wrong, and how to fix it.
     message: String,
+    #[serde(flatten)]
+    violation: ConstraintDocument,
+}
+
+/// The constraint of a shape that a finding is about, and what violates it.
+#[derive(Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "ViolatedConstraint"))]
+pub struct ConstraintDocument {
+    /// The URI of the object that was validated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    focus_node: Option<String>,
+    /// The path to the value: an IRI, or a property path of SPARQL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    path: Option<String>,
+    /// The value: an IRI, or the lexical form of a literal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    value: Option<String>,
+    /// The IRI of the shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    shape: Option<String>,
+    /// The IRI of the constraint component.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    constraint: Option<String>,
+    /// `violation`, `warning` or `info`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    severity: Option<String>,
+}
+
+impl From<Option<ViolatedConstraint>> for ConstraintDocument {
+    fn from(violation: Option<ViolatedConstraint>) -> Self {
+        let Some(violation) = violation else { return Self::default() };
+        let ViolatedConstraint { focus_node, path, value, shape, constraint, severity } = violation;
+        Self {
+            focus_node: Some(focus_node),
+            path,
+            value,
+            shape: Some(shape),
+            constraint: Some(constraint),
+            severity: Some(severity),
+        }
+    }
 }
 
 impl From<Problem> for ProblemDocument {
@@ -68,8 +116,9 @@ impl From<Problem> for ProblemDocument {
 }
 
 impl From<Finding> for FindingDocument {
-    fn from(Finding { place, message }: Finding) -> Self {
-        let finding = Self { message, ..Self::default() };
+    fn from(Finding { place, message, violation }: Finding) -> Self {
+        let violation = violation.map(|violation| *violation).into();
+        let finding = Self { message, violation, ..Self::default() };
         match place {
             Place::Pointer(pointer) => Self { pointer: Some(pointer), ..finding },
             Place::Line { line, column } => {

@@ -4,7 +4,7 @@ use crate::members::{self, Loss};
 use crate::namespace;
 use crate::resource::{Compiled, CompiledDefinition, Conditions};
 use oxrdf::NamedNode;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Error, Read as _, SubjectFilter};
 
 impl Catalogue {
@@ -57,7 +57,7 @@ impl Catalogue {
                 "with this definition {loss} would no longer belong to the Business Object {:?}, because {cause}",
                 before.object.definition.name
             ),
-            vec![Finding { place: Place::Whole, message: remedy.to_owned() }],
+            vec![Finding::whole(remedy)],
         ))
     }
 

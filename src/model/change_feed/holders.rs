@@ -1,19 +1,19 @@
 //! Finds the objects that hold an object nested, at any depth of a mapping.
 use crate::mapping::{FieldKind, Property, Shape, Value};
-use oxrdf::{NamedNode, NamedOrBlankNode};
+use oxrdf::{NamedNode, NamedOrBlankNode, Term};
 use penstock_store::{Error, Pattern, Read};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
 
 /// The links of a mapping from nested objects to their holders. Shapes are numbered; the root is 0.
 #[derive(Debug, Clone, Default)]
-pub(super) struct HolderLinks {
+pub(crate) struct HolderLinks {
     /// For each property: the nested shapes, each with the shape that holds it.
     by_property: BTreeMap<NamedNode, Vec<(usize, usize)>>,
 }
 
 impl HolderLinks {
-    pub(super) fn of_mapping(root: &Shape) -> Self {
+    pub(crate) fn of_mapping(root: &Shape) -> Self {
         let mut links = Self::default();
         let mut shapes = 1;
         let mut waiting = vec![(root, 0)];
@@ -36,7 +36,7 @@ impl HolderLinks {
 
     /// Returns the objects that may be of the root shape and hold one of these objects, directly or indirectly.
     /// Returns `None` if there are more than `most`.
-    pub(super) fn find_holders(
+    pub(crate) fn find_holders(
         &self,
         read: &impl Read,
         changed: impl IntoIterator<Item = NamedNode>,
@@ -87,5 +87,46 @@ impl HolderLinks {
             }
         }
         Ok(Some(roots))
+    }
+
+    /// Returns the objects nested in these objects of the root shape, at any depth.
+    pub(crate) fn find_nested(
+        &self,
+        read: &impl Read,
+        roots: &BTreeSet<NamedNode>,
+    ) -> Result<BTreeSet<NamedNode>, Error> {
+        let mut nested = BTreeSet::new();
+        let mut waiting: Vec<(NamedNode, usize)> =
+            roots.iter().map(|uri| (uri.clone(), 0)).collect();
+        let mut seen: HashSet<(NamedNode, usize)> = HashSet::new();
+        while let Some((uri, place)) = waiting.pop() {
+            for (property, leads) in &self.by_property {
+                let inner: Vec<usize> = leads
+                    .iter()
+                    .filter(|(_, holder)| *holder == place)
+                    .map(|(nested, _)| *nested)
+                    .collect();
+                if inner.is_empty() {
+                    continue;
+                }
+                let pattern = Pattern {
+                    subject: Some(uri.clone().into()),
+                    predicate: Some(property.clone()),
+                    ..Pattern::default()
+                };
+                read.for_each(&pattern, &mut |quad| {
+                    if let Term::NamedNode(object) = quad.object {
+                        for shape in &inner {
+                            if seen.insert((object.clone(), *shape)) {
+                                waiting.push((object.clone(), *shape));
+                            }
+                        }
+                        nested.insert(object);
+                    }
+                    ControlFlow::Continue(())
+                })?;
+            }
+        }
+        Ok(nested)
     }
 }

@@ -3,6 +3,7 @@ use super::cursor::{is_watched, read_watched_number};
 use super::holders::HolderLinks;
 use crate::catalogue::being_deleted_error;
 use crate::natural_key::{self, KeyBuild, NaturalKey};
+use crate::protection::Protection;
 use crate::resource::{BusinessObject, Compiled};
 use crate::{catalogue, members, namespace};
 use oxrdf::NamedNode;
@@ -54,6 +55,8 @@ pub(crate) struct WatchedDefinitions {
     /// The filters that members of the Business Objects satisfy. If this version of the gateway cannot determine the
     /// members of one, its filter has no condition.
     pub(crate) members: Vec<SubjectFilter>,
+    /// What protects the members of the Business Objects that have shapes.
+    pub(crate) protections: Vec<Protection>,
     /// The version of each Business Object, by its id.
     versions: HashMap<String, u64>,
 }
@@ -252,6 +255,10 @@ impl WatchedDefinitions {
                 if namespace::get(read, &compiled.mapping.root.namespace)?.is_some() {
                     filter = Some(members::build_member_filter(read, compiled)?);
                 }
+            }
+            if let Some(compiled) = &compiled {
+                let protection = Protection::read(read, compiled, filter.clone());
+                definitions.protections.extend(protection);
             }
             if is_watched(&object) {
                 definitions.views.push(WatchedView::new(

@@ -120,7 +120,7 @@ impl ObjectError {
 }
 
 impl From<Finding> for ObjectError {
-    fn from(Finding { place, message }: Finding) -> Self {
+    fn from(Finding { place, message, .. }: Finding) -> Self {
         let (pointer, line, column) = match place {
             Place::Pointer(pointer) => (Some(pointer), None, None),
             Place::Line { line, column } => (None, Some(line), Some(column)),
@@ -146,7 +146,7 @@ impl From<ObjectError> for Finding {
             (None, Some(line), Some(column)) => Place::Line { line, column },
             _ => Place::Whole,
         };
-        Self { place, message: error.message }
+        Self { place, message: error.message, violation: None }
     }
 }
 

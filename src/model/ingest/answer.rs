@@ -1,6 +1,7 @@
 //! The answer to an ingestion.
 use super::Mode;
 use crate::dead_letters::ObjectError;
+use penstock_base::error::{Finding, ViolatedConstraint};
 use serde::{Deserialize, Serialize};
 
 /// The answer to an ingestion.
@@ -89,6 +90,9 @@ pub struct Warning {
     pub pointer: String,
     /// The message in plain text.
     pub message: String,
+    /// Which constraint is violated, if the warning is about a shape.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub violation: Option<ViolatedConstraint>,
 }
 
 impl Answer {
@@ -130,7 +134,19 @@ impl Warnings {
 
     pub(super) fn push(&mut self, pointer: &str, message: impl Into<String>) {
         if self.named.len() < Self::MAX_LISTED {
-            self.named.push(Warning { pointer: pointer.to_owned(), message: message.into() });
+            self.named.push(Warning {
+                pointer: pointer.to_owned(),
+                message: message.into(),
+                violation: None,
+            });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    pub(super) fn push_finding(&mut self, finding: Finding) {
+        if self.named.len() < Self::MAX_LISTED {
+            self.named.push(finding.into());
         } else {
             self.more += 1;
         }
@@ -139,7 +155,7 @@ impl Warnings {
     pub(super) fn into_vec(mut self) -> Vec<Warning> {
         if self.more > 0 {
             let message = format!("and {} more warnings", self.more);
-            self.named.push(Warning { pointer: String::new(), message });
+            self.named.push(Warning { pointer: String::new(), message, violation: None });
         }
         self.named
     }

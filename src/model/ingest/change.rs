@@ -11,11 +11,13 @@ use super::repeats::RepeatedObjects;
 use super::request_uris::RequestUris;
 use super::retry::list_moves_since_rejection;
 use super::shared_keys::find_shared_keys;
+use super::violations::{PlacedViolation, Places};
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
 use super::{Answer, Limits, Mode, Request};
 use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
+use crate::protection::find_violations;
 use crate::resource::Compiled;
 use crate::{change_feed, members};
 use oxrdf::{NamedNode, Quad, Term};
@@ -125,6 +127,22 @@ pub(super) fn apply_objects(
             }
             (Some(_), None) => {}
             (None, _) => findings.add_conflicting(finding),
+        }
+    }
+    if request.mode != Mode::Delete {
+        let found = find_violations(transaction, &definitions, &limits.of_validation())?;
+        let places = Places::new(&answer, &mapping.root);
+        for PlacedViolation { index, finding, is_refused } in
+            found.iter().map(|found| places.place(found))
+        {
+            let text = index.and_then(|index| Some((index, texts.get(&index)?)));
+            match (rejections.as_deref_mut(), text) {
+                _ if !is_refused => warnings.push_finding(finding),
+                (Some(rejections), Some((index, (line, range)))) => {
+                    rejections.add_error(index, *line, range.clone(), finding.into());
+                }
+                _ => findings.add_finding(finding),
+            }
         }
     }
     if let Some(error) = findings.take_error() {

@@ -18,6 +18,10 @@ impl Findings {
         }
     }
 
+    pub(super) fn add_finding(&mut self, finding: Finding) {
+        self.extend(vec![finding]);
+    }
+
     pub(super) fn add_conflict(&mut self, pointer: &str, message: impl Into<String>) {
         self.add_conflicting(Finding::at_pointer(pointer, message));
     }

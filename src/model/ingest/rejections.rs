@@ -47,6 +47,24 @@ impl Rejections {
         self.newest.push(index);
     }
 
+    /// Adds an error of an object, which this run may have rejected already.
+    pub(super) fn add_error(
+        &mut self,
+        index: usize,
+        line: Option<u64>,
+        range: Range<usize>,
+        error: ObjectError,
+    ) {
+        match self.by_index.get_mut(&index) {
+            None => self.add(index, Rejection { line, range, errors: vec![error] }),
+            Some(rejection) if rejection.errors.len() < ObjectError::MAX_LISTED => {
+                self.error_bytes += error.byte_len();
+                rejection.errors.push(error);
+            }
+            Some(_) => {}
+        }
+    }
+
     pub(super) fn contains(&self, index: usize) -> bool {
         self.by_index.contains_key(&index)
     }

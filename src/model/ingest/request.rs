@@ -4,6 +4,8 @@ use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
 use penstock_base::events::EventBus;
+use penstock_shapes::Cancellation;
+use std::time::Duration;
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +25,26 @@ pub struct Limits {
     pub history: usize,
     /// The setting `service.limits.rejected.bytes`: the maximum size of all dead letters.
     pub rejected_bytes: u64,
+    /// The setting `service.limits.shapes.time`: the maximum time of a validation.
+    pub validation_time: Duration,
+    /// The setting `service.limits.shapes.memory`: the maximum memory of a validation, in bytes.
+    pub validation_memory: u64,
 }
+
+impl Limits {
+    /// Returns the limits of a validation.
+    pub(super) fn of_validation(&self) -> penstock_shapes::Limits {
+        penstock_shapes::Limits {
+            time: self.validation_time,
+            memory: self.validation_memory,
+            violations: MAX_VIOLATIONS,
+            cancellation: Cancellation::default(),
+        }
+    }
+}
+
+/// The maximum number of violations of one shape in a request, with those of the shapes in it.
+const MAX_VIOLATIONS: usize = 10_000;
 
 /// The request for one ingestion.
 #[derive(Debug, Clone, Copy)]

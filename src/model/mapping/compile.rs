@@ -74,10 +74,7 @@ pub fn compile(config: &str) -> Result<Mapping, Vec<Finding>> {
             });
             if findings.len() > MAX_FINDINGS {
                 findings.truncate(MAX_FINDINGS);
-                findings.push(Finding {
-                    place: Place::Whole,
-                    message: "there are more errors".to_owned(),
-                });
+                findings.push(Finding::whole("there are more errors".to_owned()));
             }
             Err(findings)
         }

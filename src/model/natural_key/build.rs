@@ -10,7 +10,7 @@ use crate::mapping::Mapping;
 use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
 use penstock_base::commit::{CommitCheck, NoClient, commit};
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Error, Pattern, Read, Store, SubjectFilter, Transaction};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,9 +93,10 @@ impl KeyBuild {
             count => format!("{count} stored objects have no value for it, or share one"),
         };
         let at_least = if is_complete { "" } else { "at least " };
-        let findings = remaining.into_iter().take(MAX_NAMED).map(|uri| {
-            Ok(Finding { place: Place::Whole, message: self.key.describe_problem(read, &uri)? })
-        });
+        let findings = remaining
+            .into_iter()
+            .take(MAX_NAMED)
+            .map(|uri| Ok(Finding::whole(self.key.describe_problem(read, &uri)?)));
         Err(GatewayError::with_findings(
             ErrorClass::Conflict,
             format!(

@@ -52,6 +52,7 @@ impl NewDefinition {
             export_on_change: members.take_boolean("exportOnChange").unwrap_or(false),
             debounce: members.take_string("debounce"),
             retention: members.take_string("retention"),
+            validation: None,
         };
         for name in ANSWER_MEMBERS {
             members.take(name);

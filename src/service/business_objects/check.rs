@@ -126,6 +126,8 @@ fn run_dry_run(
         idempotency_bytes: 0,
         history: 0,
         rejected_bytes: 0,
+        validation_time: gateway.settings.limits.shapes.time,
+        validation_memory: gateway.settings.limits.shapes.memory,
     };
     let ((bases, tried), warnings) = gateway.catalogue.dry_run(compiled, |transaction| {
         let bases = list_bases(transaction, &compiled.mapping)?;

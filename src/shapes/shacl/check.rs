@@ -1,6 +1,5 @@
 //! What a SHACL shapes graph may have. rudof reads more than SHACL Core and passes over what it does not know, so a
 //! constraint would be dropped silently. Its parser and its evaluator call themselves for each level of nesting.
-use crate::graph::whole;
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNodeRef, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::Finding;
@@ -179,7 +178,7 @@ pub(super) fn check_complete(triples: &[Triple], schema: &IRSchema) -> Result<()
                 + shape.property_shapes().len()
         });
         if compiled < names.len() {
-            findings.push(whole(format!(
+            findings.push(Finding::whole(format!(
                 "{} has a constraint whose value is not valid: one of sh:{}",
                 name_subject(subject, triples),
                 names.join(", sh:")
@@ -215,24 +214,25 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
         }
         let Triple { subject, predicate, object } = triple;
         if predicate.as_ref() == OWL_IMPORTS {
-            findings.push(whole(format!(
+            findings.push(Finding::whole(format!(
                 "owl:imports {object}: nothing is ever fetched; put all shapes into one graph"
             )));
         }
         if matches!(object, Term::Triple(_)) {
-            findings
-                .push(whole(format!("{subject} refers to a triple, which RDF 1.1 does not have")));
+            findings.push(Finding::whole(format!(
+                "{subject} refers to a triple, which RDF 1.1 does not have"
+            )));
         }
         let Some(name) = predicate.as_str().strip_prefix(SHACL) else { continue };
         let shape = name_subject(subject, triples);
         if !SUPPORTED.contains(&name) {
-            findings.push(whole(format!(
+            findings.push(Finding::whole(format!(
                 "sh:{name} in {shape} is not supported; the constraints, targets and paths of SHACL Core are"
             )));
             continue;
         }
         if SINGLE.contains(&name) && !single.insert((subject, name)) {
-            findings.push(whole(format!("sh:{name} is given more than once in {shape}")));
+            findings.push(Finding::whole(format!("sh:{name} is given more than once in {shape}")));
         }
         let why = match (name, object) {
             ("property", shape) if !with_path.contains(shape) => {
@@ -258,10 +258,10 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
             ) => check_count(object),
             _ => None,
         };
-        findings.extend(why.map(|why| whole(format!("sh:{name} in {shape} {why}"))));
+        findings.extend(why.map(|why| Finding::whole(format!("sh:{name} in {shape} {why}"))));
     }
     if patterns > MAX_PATTERNS {
-        findings.push(whole(format!(
+        findings.push(Finding::whole(format!(
             "it has {patterns} times sh:pattern, and at most {MAX_PATTERNS} are allowed"
         )));
     }
@@ -326,7 +326,7 @@ fn check_depth(triples: &[Triple]) -> Result<(), Vec<Finding>> {
                         continue;
                     }
                     if !open.insert(node.clone()) {
-                        return Err(vec![whole(format!(
+                        return Err(vec![Finding::whole(format!(
                             "{} contains itself; recursive shapes, paths and lists are not supported (SHACL leaves them undefined)",
                             name_subject(&node, triples)
                         ))]);
@@ -340,7 +340,7 @@ fn check_depth(triples: &[Triple]) -> Result<(), Vec<Finding>> {
                     let deepest = parts.iter().filter_map(|part| done.get(part)).max();
                     let depth = deepest.map_or(0, |depth| depth + 1);
                     if depth > MAX_DEPTH {
-                        return Err(vec![whole(format!(
+                        return Err(vec![Finding::whole(format!(
                             "{} has more than {MAX_DEPTH} levels of shapes and paths in each other",
                             name_subject(&node, triples)
                         ))]);
@@ -376,7 +376,7 @@ fn list_parts(
         // The elements of a list are parts of the node, whatever its length.
         while let Some(first) = own(&cell).find(|cell| cell.predicate == rdf::FIRST) {
             if !cells.insert(cell.clone()) {
-                return Err(vec![whole(format!("the list at {cell} has no end"))]);
+                return Err(vec![Finding::whole(format!("the list at {cell} has no end"))]);
             }
             parts.extend(as_node(&first.object));
             match own(&cell).find(|cell| cell.predicate == rdf::REST).map(|rest| &rest.object) {

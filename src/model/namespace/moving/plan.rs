@@ -4,7 +4,7 @@ use super::{MoveProgress, Rebase};
 use crate::namespace::{self, Namespace};
 use crate::{catalogue, natural_key, warnings};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Error, Pattern, QuadPosition, Read, ReadStore};
 use std::ops::ControlFlow;
 
@@ -62,7 +62,7 @@ pub fn plan_move(
     let quads = check.count_quads(on_progress)?;
     if !check.refused.is_empty() {
         let findings = check.refused.into_iter().take(MAX_FINDINGS);
-        let whole = |message| Finding { place: Place::Whole, message };
+        let whole = |message: String| Finding::whole(message);
         let findings = findings.map(whole).collect();
         return Err(GatewayError::with_findings(
             ErrorClass::Conflict,

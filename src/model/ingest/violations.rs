@@ -1,0 +1,155 @@
+//! Places the violations of shapes in the request.
+use super::answer::{Answer, Warning};
+use super::findings::quote_excerpt;
+use crate::mapping::{FieldKind, Property, Shape, Value};
+use crate::protection::FoundViolation;
+use oxrdf::{NamedNode, Term};
+use penstock_base::error::{Finding, Place, ViolatedConstraint};
+use penstock_shapes::{Severity, Violation};
+use std::collections::HashMap;
+
+/// Where the request mentions each object for the last time: its index in the request, and the JSON Pointer.
+pub(super) struct Places<'a> {
+    by_uri: HashMap<&'a str, (usize, Option<&'a str>)>,
+    root: &'a Shape,
+}
+
+/// A violation, placed in the request.
+pub(super) struct PlacedViolation {
+    /// The index of the object of the request that has it; `None` if the violating object is not in the request.
+    pub(super) index: Option<usize>,
+    /// What the answer says.
+    pub(super) finding: Finding,
+    /// Whether it prevents the commit.
+    pub(super) is_refused: bool,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(answer: &'a Answer, root: &'a Shape) -> Self {
+        let mut by_uri = HashMap::new();
+        for object in &answer.objects {
+            by_uri.insert(object.uri.as_str(), (object.index, None));
+            for nested in &object.nested {
+                by_uri.insert(nested.uri.as_str(), (object.index, Some(nested.pointer.as_str())));
+            }
+        }
+        Self { by_uri, root }
+    }
+
+    /// Places a violation at the field of the request that has its value, or else at its object.
+    pub(super) fn place(&self, found: &FoundViolation) -> PlacedViolation {
+        let FoundViolation { violation, business_object, is_refused } = found;
+        let place = match &violation.focus_node {
+            Term::NamedNode(node) => self.by_uri.get(node.as_str()),
+            _ => None,
+        };
+        let (index, pointer) = match place {
+            Some((index, pointer)) => {
+                let object = pointer.map_or_else(|| format!("/data/{index}"), str::to_owned);
+                let field = violation
+                    .predicate
+                    .as_ref()
+                    .zip(find_shape(self.root, &object))
+                    .and_then(|(predicate, shape)| find_field(shape, predicate));
+                let pointer = match field {
+                    Some(field) => format!("{object}/{field}"),
+                    None => object,
+                };
+                (Some(*index), pointer)
+            }
+            None => (None, String::new()),
+        };
+        let mut finding = Finding::at_pointer(pointer, describe(violation, business_object));
+        finding.violation = Some(Box::new(name_constraint(violation)));
+        PlacedViolation { index, finding, is_refused: *is_refused }
+    }
+}
+
+impl From<Finding> for Warning {
+    fn from(Finding { place, message, violation }: Finding) -> Self {
+        let pointer = match place {
+            Place::Pointer(pointer) => pointer,
+            Place::Line { .. } | Place::Whole => String::new(),
+        };
+        Self { pointer, message, violation: violation.map(|violation| *violation) }
+    }
+}
+
+/// Returns the shape of the object at a pointer `/data/<index>/...`.
+fn find_shape<'m>(root: &'m Shape, pointer: &str) -> Option<&'m Shape> {
+    let mut shape = root;
+    for token in pointer.split('/').skip(3) {
+        match find_nested(shape, token) {
+            Some(nested) => shape = nested,
+            // An element of an array.
+            None if token.bytes().all(|byte| byte.is_ascii_digit()) => {}
+            None => return None,
+        }
+    }
+    Some(shape)
+}
+
+fn find_nested<'m>(shape: &'m Shape, token: &str) -> Option<&'m Shape> {
+    let name = token.replace("~1", "/").replace("~0", "~");
+    let field = shape.fields.iter().find(|field| field.name == name)?;
+    match &field.kind {
+        FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
+        _ => None,
+    }
+}
+
+/// Returns the first field with this property, as a token of a JSON Pointer.
+fn find_field(shape: &Shape, predicate: &NamedNode) -> Option<String> {
+    let field = shape.fields.iter().find(|field| {
+        matches!(&field.kind, FieldKind::Property(property) if property.predicate == *predicate)
+    })?;
+    Some(field.name.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Says which value of which object violates what.
+fn describe(violation: &Violation, business_object: &str) -> String {
+    let focus = show(&violation.focus_node);
+    let what = match (&violation.path, &violation.value) {
+        (Some(path), Some(value)) => format!("{} as {path} of {focus}", show(value)),
+        (Some(path), None) => format!("{path} of {focus}"),
+        (None, Some(value)) if *value != violation.focus_node => {
+            format!("{} of {focus}", show(value))
+        }
+        (None, _) => focus,
+    };
+    format!(
+        "{what}: {} (shape {} of the Business Object {business_object:?})",
+        violation.message(&[]),
+        violation.shape
+    )
+}
+
+fn show(term: &Term) -> String {
+    match term {
+        Term::NamedNode(node) => node.as_str().to_owned(),
+        Term::Literal(literal) => quote_excerpt(literal.value()),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the constraint in the form of an answer.
+fn name_constraint(violation: &Violation) -> ViolatedConstraint {
+    let text = |term: &Term| match term {
+        Term::NamedNode(node) => node.as_str().to_owned(),
+        Term::Literal(literal) => literal.value().to_owned(),
+        other => other.to_string(),
+    };
+    ViolatedConstraint {
+        focus_node: text(&violation.focus_node),
+        path: violation.path.clone(),
+        value: violation.value.as_ref().map(text),
+        shape: violation.shape.clone(),
+        constraint: violation.constraint.as_str().to_owned(),
+        severity: match violation.severity {
+            Severity::Violation => "violation",
+            Severity::Warning => "warning",
+            Severity::Info => "info",
+        }
+        .to_owned(),
+    }
+}

@@ -1,0 +1,262 @@
+//! What protects the members of a Business Object, whichever route changes them: its shapes.
+//!
+//! A commit touches a Business Object if it changes, adds or removes an object that is a member before or after the
+//! commit, or that is nested in one. An ingestion is then validated by its shapes ([`find_violations`]). Every other commit
+//! of a client is refused ([`check_untouched`]), unless an Admin overrides it.
+use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
+use crate::members::satisfies_filter;
+use crate::resource::{Compiled, ValidationMode};
+use crate::shapes_graphs::read_compiled;
+use oxrdf::{NamedNode, NamedOrBlankNode};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_shapes::{
+    Data, Limits, Properties, Scope, Severity, ShapesGraph, StoredTriples, Violation, lend_triples,
+};
+use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The maximum number of members that one commit may touch.
+const MAX_TOUCHED: usize = 10_000;
+
+/// What protects the members of one Business Object.
+#[derive(Debug)]
+pub(crate) struct Protection {
+    /// Its name.
+    name: String,
+    mode: ValidationMode,
+    /// Its shapes graphs, or why one cannot be read.
+    shapes: Result<Vec<Arc<ShapesGraph>>, GatewayError>,
+    /// The filter that the members satisfy; `None` if this version of the gateway cannot determine them.
+    members: Option<SubjectFilter>,
+    links: HolderLinks,
+}
+
+/// A violation that a commit would cause, or that existed before it.
+#[derive(Debug)]
+pub(crate) struct FoundViolation {
+    pub(crate) violation: Violation,
+    /// The name of the Business Object whose shapes it violates.
+    pub(crate) business_object: String,
+    /// Whether it prevents the commit.
+    pub(crate) is_refused: bool,
+}
+
+impl Protection {
+    /// Returns the protection of a Business Object; `None` if it has none.
+    pub(crate) fn read(
+        read: &impl Read,
+        compiled: &Compiled,
+        members: Option<SubjectFilter>,
+    ) -> Option<Self> {
+        let definition = &compiled.object.definition;
+        let validation = definition.validation.as_ref()?;
+        if validation.mode == ValidationMode::Off || validation.shapes.is_empty() {
+            return None;
+        }
+        Some(Self {
+            name: definition.name.clone(),
+            mode: validation.mode,
+            shapes: validation.shapes.iter().map(|name| read_compiled(read, name)).collect(),
+            members,
+            links: HolderLinks::of_mapping(&compiled.mapping.root),
+        })
+    }
+
+    /// Returns whether an object is a member.
+    fn is_member(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+        match &self.members {
+            Some(filter) => Ok(satisfies_filter(read, filter, uri)?),
+            None => Ok(false),
+        }
+    }
+
+    /// Returns the members, before or after the commit, that it changes or that hold what it changes, and those that
+    /// refer to it by one of these properties.
+    fn find_touched(
+        &self,
+        transaction: &mut Transaction<'_>,
+        properties: &Properties,
+    ) -> Result<BTreeSet<NamedNode>, GatewayError> {
+        let changed = transaction.changed_subjects()?;
+        let mut touched = BTreeSet::new();
+        let mut known: BTreeSet<NamedNode> = BTreeSet::new();
+        for (uri, is_known) in changed {
+            if self.is_member(transaction, &uri)?
+                || is_known && self.is_member(&transaction.prior_state(), &uri)?
+            {
+                touched.insert(uri.clone());
+            }
+            // Only changed objects can refer to an object that no quad named before.
+            if is_known {
+                known.insert(uri);
+            }
+        }
+        let mut related = known.clone();
+        for property in &properties.forward {
+            for uri in &known {
+                add_referrers(transaction, property, uri, &mut related)?;
+            }
+        }
+        for property in &properties.inverse {
+            let pattern = Pattern { predicate: Some(property.clone()), ..Pattern::default() };
+            let objects = transaction.find_changed_objects(&pattern)?;
+            related.extend(objects.into_iter().map(|(uri, _)| uri));
+        }
+        for uri in &related {
+            if !known.contains(uri) && self.is_member(transaction, uri)? {
+                touched.insert(uri.clone());
+            }
+        }
+        let holders = self.links.find_holders(transaction, related, MAX_TOUCHED)?;
+        for uri in holders.ok_or_else(|| self.too_many_error())? {
+            if self.is_member(transaction, &uri)? {
+                touched.insert(uri);
+            }
+        }
+        if touched.len() > MAX_TOUCHED { Err(self.too_many_error()) } else { Ok(touched) }
+    }
+
+    fn too_many_error(&self) -> GatewayError {
+        GatewayError::new(
+            ErrorClass::Conflict,
+            format!(
+                "more than {MAX_TOUCHED} members of the Business Object {:?} hold or refer to what would change, too many to validate in one commit; change fewer objects at once, or an Admin sets its validation to `warn`",
+                self.name
+            ),
+        )
+    }
+
+    /// Returns the violations of the touched members, and of what is nested in them.
+    fn find_violations(
+        &self,
+        transaction: &mut Transaction<'_>,
+        limits: &Limits,
+    ) -> Result<Vec<FoundViolation>, GatewayError> {
+        let shapes = match &self.shapes {
+            Ok(shapes) => shapes,
+            Err(error) if self.mode == ValidationMode::Reject => {
+                let mut error = error.clone();
+                error.detail = format!(
+                    "the Business Object {:?} refuses what violates its shapes, and they cannot be used: {}",
+                    self.name, error.detail
+                );
+                return Err(error);
+            }
+            Err(_) => return Ok(Vec::new()),
+        };
+        let mut properties = Properties::default();
+        for graph in shapes {
+            properties.forward.extend(graph.properties().forward.iter().cloned());
+            properties.inverse.extend(graph.properties().inverse.iter().cloned());
+        }
+        let members = self.find_touched(transaction, &properties)?;
+        if members.is_empty() {
+            return Ok(Vec::new());
+        }
+        let nested = self.links.find_nested(transaction, &members)?;
+        let scope = Scope { members, nested };
+        let transaction = &*transaction;
+        let mut found = Vec::new();
+        for graph in shapes {
+            let triples = StoredTriples(transaction);
+            let data = Data::new(Box::new(&triples), limits.clone());
+            let doubtful = graph.find_doubtful(&data, &scope)?;
+            if doubtful.members.is_empty() && doubtful.nested.is_empty() {
+                continue;
+            }
+            let now = lend_triples(&triples, |lent| {
+                graph.validate(&Data::new(lent, limits.clone()), &doubtful)
+            })?;
+            if now.is_empty() {
+                continue;
+            }
+            let prior = transaction.prior_state();
+            let before = lend_triples(&StoredTriples(&prior), |lent| {
+                graph.validate(&Data::new(lent, limits.clone()), &doubtful)
+            })?;
+            found.extend(now.into_iter().map(|violation| FoundViolation {
+                is_refused: self.mode == ValidationMode::Reject
+                    && violation.severity == Severity::Violation
+                    && !before.iter().any(|earlier| earlier.is_same(&violation)),
+                violation,
+                business_object: self.name.clone(),
+            }));
+        }
+        Ok(found)
+    }
+}
+
+/// Adds the objects that refer to an object by this property.
+fn add_referrers(
+    read: &impl Read,
+    property: &NamedNode,
+    uri: &NamedNode,
+    found: &mut BTreeSet<NamedNode>,
+) -> Result<(), GatewayError> {
+    let pattern = Pattern {
+        predicate: Some(property.clone()),
+        object: Some(uri.clone().into()),
+        ..Pattern::default()
+    };
+    read.for_each(&pattern, &mut |quad| {
+        if let NamedOrBlankNode::NamedNode(subject) = quad.subject {
+            found.insert(subject);
+        }
+        // One more than is allowed is enough to refuse the commit.
+        if found.len() > MAX_TOUCHED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    Ok(())
+}
+
+/// Returns the violations of the shapes of every Business Object that the ingestion touches.
+///
+/// # Errors
+/// - `ErrorClass::Conflict` if more than 10,000 members are touched
+/// - `ErrorClass::Invalid` past a limit of the validation
+pub(crate) fn find_violations(
+    transaction: &mut Transaction<'_>,
+    definitions: &WatchedDefinitions,
+    limits: &Limits,
+) -> Result<Vec<FoundViolation>, GatewayError> {
+    let mut found = Vec::new();
+    for protection in &definitions.protections {
+        found.extend(protection.find_violations(transaction, limits)?);
+    }
+    Ok(found)
+}
+
+/// Checks that a commit that is no ingestion touches no Business Object that refuses violations of its shapes. Returns
+/// their names if the requester overrides the check.
+///
+/// # Errors
+/// `ErrorClass::Conflict` with the name of the first one.
+pub fn check_untouched(
+    transaction: &mut Transaction<'_>,
+    watch: &Watch,
+    is_overridden: bool,
+) -> Result<Vec<String>, GatewayError> {
+    let definitions = watch.current_definitions(transaction)?;
+    let mut touched = Vec::new();
+    for protection in &definitions.protections {
+        if protection.mode != ValidationMode::Reject {
+            continue;
+        }
+        let is_touched = protection.members.is_none()
+            || !protection.find_touched(transaction, &Properties::default())?.is_empty();
+        if is_touched && !is_overridden {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!(
+                    "the request changes objects of the Business Object {:?}, which refuses what violates its shapes; ingest them instead, so that they are validated, or override this as an Admin with bypass=true",
+                    protection.name
+                ),
+            ));
+        }
+        if is_touched {
+            touched.push(protection.name.clone());
+        }
+    }
+    Ok(touched)
+}

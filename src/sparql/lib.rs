@@ -23,6 +23,9 @@ mod tests;
 mod thread;
 mod update;
 
+/// What fails in the error of a panic.
+const WORK: &str = "the SPARQL request";
+
 pub use budget::{Deadline, Limits};
 pub use evaluate::{ResultFormat, evaluate};
 pub use request::{DatasetParameters, Query, QueryForm, Update};

@@ -185,7 +185,7 @@ impl Value {
             }
             Some(other) => match Term::from(other) {
                 Term::Literal(literal) => {
-                    let (value, datatype, _) = literal.destruct();
+                    let (value, datatype, _, _) = literal.destruct();
                     Self::Other(datatype.map(NamedNode::into_string).unwrap_or_default(), value)
                 }
                 Term::NamedNode(node) => Self::NamedNode(node.into_string()),

@@ -10,6 +10,7 @@
 //! - `view` converts quads into JSON
 //! - `members` decides which objects belong to a Business Object
 //! - `search` finds members by their values, and the objects that refer to an object
+//! - `shapes_graphs` stores the shapes graphs that users define
 //! - `dead_letters` keeps the objects that ingestions rejected
 //! - `change_feed` records changes for automatic exports
 //! - `warnings` finds what is probably unintended in a definition
@@ -28,6 +29,7 @@ mod natural_key;
 pub mod rdf;
 pub mod resource;
 pub mod search;
+pub mod shapes_graphs;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod view;

@@ -52,7 +52,7 @@ pub(super) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
     operation_id = "putBusinessObject",
     tags("Business Objects"),
     parameters(
-        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it."),
+        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it, or if the definition leaves out `key` or `validation`."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
         ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
     ),
@@ -113,7 +113,7 @@ pub(super) async fn get_business_object(req: &mut Request, depot: &mut Depot) ->
     tags("Business Objects"),
     parameters(
         ("id" = String, Path, description = "Its id or its name."),
-        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it."),
+        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it, or if the definition leaves out `key` or `validation`."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
     ),
     request_body(content = shapes::Definition, content_type = "application/json"),

@@ -29,6 +29,7 @@ mod rejected;
 mod routes;
 mod schema;
 pub mod shapes;
+mod shapes_graphs;
 mod sparql;
 mod status;
 mod targets;

@@ -6,6 +6,7 @@ use penstock_http::credential::cookie_name;
 use penstock_http::problem::ProblemDocument;
 use penstock_http::router::Route;
 use penstock_model::rdf::Format;
+use penstock_model::shapes_graphs::TextFormat;
 use salvo::http::{Method, StatusCode};
 use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdConnect};
 use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
@@ -140,6 +141,10 @@ fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
         Some("sparqlQueryByPost") => add_form(operation, "SparqlQueryForm"),
         Some("sparqlUpdate") => add_form(operation, "SparqlUpdateForm"),
         Some("putGraph" | "postGraph") => add_rdf_bodies(operation),
+        Some("putShapesGraph") => {
+            add_rdf_bodies(operation);
+            add_text_body(operation, TextFormat::ShexC.media_type());
+        }
         Some("signIn") => describe_sign_in(operation),
         // Only a session has a token to send.
         Some("signOut") => make_body_optional(operation),
@@ -166,11 +171,16 @@ fn add_page_responses(operation: &mut Operation, statuses: &[&str]) {
 
 /// Adds every RDF format to the request body of an operation.
 fn add_rdf_bodies(operation: &mut Operation) {
-    let body = operation.request_body.get_or_insert_default();
     for format in Format::ALL {
-        let content = Content::new(Object::new().schema_type(BasicType::String));
-        body.contents.insert(format.media_type().to_owned(), content);
+        add_text_body(operation, format.media_type());
     }
+}
+
+/// Adds a media type with any text to the request body of an operation.
+fn add_text_body(operation: &mut Operation, media_type: &str) {
+    let content = Content::new(Object::new().schema_type(BasicType::String));
+    let body = operation.request_body.get_or_insert_default();
+    body.contents.insert(media_type.to_owned(), content);
 }
 
 /// Adds a form to the request body of an operation, as an alternative to its first media type.

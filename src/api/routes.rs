@@ -3,7 +3,7 @@
 use crate::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
     identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, rejected,
-    schema, sparql, status, targets, users,
+    schema, shapes_graphs, sparql, status, targets, users,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -38,6 +38,10 @@ pub fn api_routes() -> Vec<Route> {
         route(&get,    "/api/v1/namespaces/{name}",                   User,        namespaces::get_namespace,                 &[400, 404]),
         route(&put,    "/api/v1/namespaces/{name}",                   Contributor, namespaces::put_namespace,                 &[400, 408, 409, 413, 415, 422, 507]),
         route(&delete, "/api/v1/namespaces/{name}",                   Contributor, namespaces::delete_namespace,              &[400, 404, 409, 422, 507]),
+        route(&get,    "/api/v1/shapes",                              User,        shapes_graphs::list_shapes_graphs,         &[400]),
+        route(&get,    "/api/v1/shapes/{name}",                       User,        shapes_graphs::get_shapes_graph,           &[400, 404, 406]),
+        route(&put,    "/api/v1/shapes/{name}",                       Admin,       shapes_graphs::put_shapes_graph,           &[400, 408, 409, 412, 413, 415, 422, 507]),
+        route(&delete, "/api/v1/shapes/{name}",                       Admin,       shapes_graphs::delete_shapes_graph,        &[400, 404, 409, 412, 507]),
         route(&get,    "/api/v1/exports",                             User,        exports::list_exports,                     &[400]),
         route(&get,    "/api/v1/exports/{id}",                        User,        exports::get_export,                       &[400, 404]),
         route(&get,    "/api/v1/exports/{id}/content",                User,        exports::get_export_content,               &[400, 404]),

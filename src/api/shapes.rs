@@ -16,6 +16,7 @@ mod ingestion;
 mod namespace;
 mod object;
 mod requests;
+mod shapes_graph;
 
 pub use account::Account;
 pub(super) use account::Accounts;
@@ -36,3 +37,4 @@ pub(super) use requests::{
     AccountChange, Definition, GraphqlRequest, IngestionRequest, NamespaceDefinition, NewAccount,
     NewApiKey, NewPassword, SparqlQueryForm, SparqlUpdateForm,
 };
+pub(super) use shapes_graph::{ShapesGraph, ShapesGraphs};

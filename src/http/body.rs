@@ -46,6 +46,12 @@ impl BufferedBody {
     }
 }
 
+impl AsRef<[u8]> for BufferedBody {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
 /// The limits for reading a body.
 #[derive(Debug, Clone, Copy)]
 struct BodyLimits<'a> {

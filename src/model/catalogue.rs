@@ -1,4 +1,4 @@
-//! The catalogue: every Business Object, stored as a document and compiled in memory.
+//! The catalogue: every Business Object and every shapes graph, stored as a document and compiled in memory.
 //!
 //! Invariant: the entries in memory equal those in the store. A change locks `writer`, commits, and replaces the entry
 //! in memory before it unlocks `writer`. So changes run one after the other and see each other's results completely.
@@ -14,13 +14,16 @@ mod deletion;
 mod entry;
 mod loss;
 mod namespaces;
+mod protections;
 mod rebase;
 mod requester;
+mod shapes_graphs;
 
 use super::change_feed::{self, Watch};
 use super::namespace::{self, Namespace};
 use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
+use super::shapes_graphs::check_exist;
 use super::warnings;
 use entry::{Entries, Entry, store_definition};
 use namespaces::list_created;
@@ -29,14 +32,17 @@ use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Format, Read, Store, Transaction};
+use protections::check_omitted_protections;
+use shapes_graphs::DefinedGraphs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::Notify;
 
 pub use deletion::DeletionCount;
 pub(super) use deletion::being_deleted_error;
 pub(super) use entry::{find_namespace_user, list_keyed_namespaces, list_stored, read_version};
-pub(super) use rebase::{preview_rebase, rewrite_definition};
+pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
+pub use shapes_graphs::{DefinedGraph, ShapesHook};
 
 /// The collection of the documents: id to JSON.
 pub const COLLECTION: &str = "business-objects";
@@ -58,6 +64,7 @@ pub struct Catalogue {
     store: Store,
     settings: Arc<CatalogueSettings>,
     entries: Arc<RwLock<Entries>>,
+    shapes: Arc<RwLock<DefinedGraphs>>,
     writer: Arc<Mutex<()>>,
     watch: Watch,
     /// Wakes the task that deletes objects.
@@ -65,13 +72,15 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads all definitions from the store and compiles them.
+    /// Reads all definitions and shapes graphs from the store and compiles them.
     pub fn open(store: Store, defaults: CatalogueSettings) -> Result<Self, GatewayError> {
         let entries = Entries::read_all(&store.read())?;
+        let shapes = shapes_graphs::read_all(&store.read())?;
         Ok(Self {
             store,
             settings: Arc::new(defaults),
             entries: Arc::new(RwLock::new(entries)),
+            shapes: Arc::new(RwLock::new(shapes)),
             writer: Arc::default(),
             watch: Watch::default(),
             deletion_begun: Arc::default(),
@@ -148,10 +157,11 @@ impl Catalogue {
     /// # Errors
     /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
     ///   `only_if_new`
-    /// - `ErrorClass::Invalid` for an unknown namespace
+    /// - `ErrorClass::Invalid` for an unknown namespace or shapes graph
     /// - `ErrorClass::Conflict` for another base of a namespace that is in use, and while the Business Object is being
     ///   deleted with its objects
-    /// - `ErrorClass::Unconfirmed` if the definition would remove many objects from the Business Object
+    /// - `ErrorClass::Unconfirmed` if the definition would remove many objects from the Business Object, or leaves out a
+    ///   protection that the stored one has
     pub fn put(
         &self,
         by: Requester<'_>,
@@ -234,21 +244,22 @@ impl Catalogue {
         _writer: &MutexGuard<'_, ()>,
         by: Requester<'_>,
         before: Option<&Entry>,
-        new: CompiledDefinition,
+        mut new: CompiledDefinition,
     ) -> Result<Arc<Compiled>, GatewayError> {
         let there = before.and_then(|before| before.compiled.as_ref());
         if let Some(compiled) = there {
             deletion::check_not_deleting(&compiled.object)?;
         }
+        if let Some(there) = there.filter(|_| !by.force) {
+            check_omitted_protections(there, &new)?;
+        }
+        new.definition.remove_empty_validation();
         if let Some(compiled) = there
             && compiled.object.definition == new.definition
             && compiled.conditions == new.conditions
             && self.has_namespaces(&new.definition.namespaces)?
         {
             return Ok(compiled.clone());
-        }
-        if let Some(there) = there.filter(|_| !by.force) {
-            natural_key::check_omitted_key(&there.mapping, &new.mapping)?;
         }
         let loss = match there {
             Some(there) => self.check_loss(there, &new, by.force)?,
@@ -264,6 +275,7 @@ impl Catalogue {
                 self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
             mapping.resolve_namespaces(transaction)?;
             natural_key::check_keys(transaction, id, &mapping)?;
+            check_exist(transaction, definition.validation.as_ref())?;
             key_builds.verify(transaction, &mapping)?;
             let object = BusinessObject {
                 id: before
@@ -351,6 +363,7 @@ impl Catalogue {
             &compiled.mapping,
             &compiled.conditions,
         );
+        found.extend(self.check_validation(&compiled.object.definition));
         found.extend(warnings::check_namespaces(
             read,
             all,
@@ -379,6 +392,7 @@ impl Catalogue {
             let changed =
                 self.define_namespaces(transaction, Some(id), &definition.namespaces, mapping)?;
             natural_key::check_keys(transaction, Some(id), mapping)?;
+            check_exist(transaction, definition.validation.as_ref())?;
             let all = namespace::list(transaction, None, usize::MAX)?;
             let warnings =
                 self.collect_warnings_in(transaction, &all, compiled, &list_created(&changed))?;

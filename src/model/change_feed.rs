@@ -32,6 +32,7 @@ mod holders;
 mod record;
 mod watch;
 
+pub(crate) use cursor::change_watched_number;
 pub use cursor::{ChangedObject, clean_up, clean_up_all, has_changes, list_changed};
 pub use cursor::{
     ExportCursor, KnownTarget, close_generation, delete_age, read_age, read_cursor, write_age,

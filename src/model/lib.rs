@@ -10,6 +10,7 @@
 //! - `view` converts quads into JSON
 //! - `members` decides which objects belong to a Business Object
 //! - `search` finds members by their values, and the objects that refer to an object
+//! - `shapes_graphs` stores the shapes graphs that users define
 //! - `dead_letters` keeps the objects that ingestions rejected
 //! - `change_feed` records changes for automatic exports
 //! - `shapes_graphs` stores the shapes graphs that clients define

@@ -1,15 +1,18 @@
 //! The Business Object as a client defines it (specification, 2.1).
 //!
 //! `read` reads a definition from a request body, and `check` validates it. `automatic` and `schedule` parse its settings
-//! for automatic exports.
+//! for automatic exports, `validation` the shapes graphs that validate its objects.
 
 mod automatic;
 mod check;
 mod read;
 mod schedule;
+mod validation;
 
 pub use automatic::AutomaticExports;
 pub use schedule::{Schedule, SettingError};
+pub(crate) use validation::check_omitted_validation;
+pub use validation::{Validation, ValidationMode};
 
 use super::ingest::Record;
 use super::mapping::Mapping;
@@ -76,31 +79,9 @@ pub struct Definition {
     /// The time after which unchanged, delivered objects are removed (ISO 8601 duration).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retention: Option<String>,
-    /// The shapes that its objects are validated with.
+    /// The shapes graphs that validate its objects. A stored definition has it only if it has shapes or a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
-}
-
-/// How the objects of a Business Object are validated.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Validation {
-    /// The names of the shapes graphs.
-    pub shapes: Vec<String>,
-    /// What happens with violations.
-    pub mode: ValidationMode,
-}
-
-/// What happens with violations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ValidationMode {
-    /// The ingestion is refused.
-    Reject,
-    /// They are warnings.
-    Warn,
-    /// Nothing is validated.
-    #[default]
-    Off,
 }
 
 impl Definition {
@@ -190,6 +171,7 @@ impl Compiled {
     /// it protects.
     pub(crate) fn needs_newer_format(&self) -> bool {
         self.mapping.needs_newer_format()
+            || self.object.definition.validation.is_some()
             || self.expand_conditions() != self.object.definition.conditions
     }
 

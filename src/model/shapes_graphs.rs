@@ -1,19 +1,296 @@
-//! Stored shapes graphs.
-use penstock_base::error::{ErrorClass, GatewayError};
+//! Shapes graphs that users define: documents, which the catalogue keeps compiled in memory.
+//!
+//! A shapes graph is stored as the text that the client sent. Business Objects name the ones that validate their objects
+//! (`validation`). `rebase` rewrites the IRIs of a namespace that moves.
+
+mod rebase;
+
+pub(crate) use rebase::{preview_rebase, rewrite_shapes};
+
+use crate::change_feed::change_watched_number;
+use crate::rdf::Format;
+use crate::resource::Validation;
+use penstock_base::characters::is_deceptive;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+pub use penstock_shapes::MAX_GRAPH_BYTES;
 use penstock_shapes::{ShapesFormat, ShapesGraph};
-use penstock_store::Read;
+use penstock_store::{DocumentRange, Error, Format as StoreFormat, Read, Transaction};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Returns a compiled shapes graph.
+/// The collection of the documents: name to JSON.
+pub const COLLECTION: &str = "shapes-graphs";
+
+/// The maximum number of shapes graphs.
+pub const MAX_GRAPHS: usize = 100;
+
+/// The maximum length of a name in characters.
+const MAX_NAME_CHARACTERS: usize = 64;
+
+/// The number of documents per read; each has up to a megabyte.
+const DOCUMENTS_PER_READ: usize = 4;
+
+/// The maximum number of existing names that an error lists.
+const MAX_NAMED: usize = 50;
+
+/// The format of the text of a shapes graph.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum TextFormat {
+    /// SHACL, as RDF.
+    Rdf(Format),
+    /// `ShEx` in its compact syntax.
+    ShexC,
+}
+
+impl TextFormat {
+    /// All formats.
+    pub const ALL: [Self; 7] = [
+        Self::Rdf(Format::Turtle),
+        Self::Rdf(Format::NTriples),
+        Self::Rdf(Format::NQuads),
+        Self::Rdf(Format::TriG),
+        Self::Rdf(Format::RdfXml),
+        Self::Rdf(Format::JsonLd),
+        Self::ShexC,
+    ];
+
+    /// Returns the media type.
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Rdf(format) => format.media_type(),
+            Self::ShexC => "text/shex",
+        }
+    }
+
+    /// Returns the format with this media type.
+    pub fn from_media_type(media_type: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.media_type() == media_type)
+    }
+
+    fn to_shapes_format(self) -> ShapesFormat {
+        match self {
+            Self::Rdf(format) => ShapesFormat::Rdf(format.to_rdf_format()),
+            Self::ShexC => ShapesFormat::ShexC,
+        }
+    }
+}
+
+impl From<TextFormat> for String {
+    fn from(format: TextFormat) -> Self {
+        format.media_type().to_owned()
+    }
+}
+
+impl TryFrom<String> for TextFormat {
+    type Error = String;
+
+    fn try_from(media_type: String) -> Result<Self, String> {
+        Self::from_media_type(&media_type)
+            .ok_or_else(|| format!("this version does not know the media type {media_type:?}"))
+    }
+}
+
+/// What is known about a stored shapes graph, without its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GraphMetadata {
+    /// Its name, as Business Objects write it.
+    pub name: String,
+    /// The format of its text.
+    pub format: TextFormat,
+    /// The version: 1 at creation, incremented by each change. The `ETag` is this number in quotes.
+    pub version: u64,
+    /// The time of its creation (RFC 3339, UTC).
+    pub created_at: String,
+    /// The time of its last change (RFC 3339, UTC).
+    pub updated_at: String,
+    /// The account that changed it last: its id, or `local`.
+    pub updated_by: String,
+}
+
+/// A stored shapes graph.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredGraph {
+    /// What is known about it.
+    #[serde(flatten)]
+    pub metadata: GraphMetadata,
+    /// The text that the client sent.
+    pub text: String,
+}
+
+/// A shapes graph that a client sends, checked and compiled.
+#[derive(Debug)]
+pub struct NewGraph {
+    pub(crate) name: String,
+    pub(crate) format: TextFormat,
+    pub(crate) text: String,
+    pub(crate) compiled: Arc<ShapesGraph>,
+}
+
+impl NewGraph {
+    /// Reads and compiles the text of a shapes graph.
+    ///
+    /// # Errors
+    /// - `ErrorClass::Invalid` for a name that is not allowed, and for a text that is not UTF-8 or cannot be used, with
+    ///   the line and column where they are known
+    /// - `ErrorClass::TooLarge` for more than [`MAX_GRAPH_BYTES`]
+    pub fn compile(name: &str, text: &[u8], format: TextFormat) -> Result<Self, GatewayError> {
+        check_name(name).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
+        if text.len() > MAX_GRAPH_BYTES {
+            return Err(GatewayError::new(
+                ErrorClass::TooLarge,
+                format!(
+                    "the shapes graph has {} bytes, and at most {MAX_GRAPH_BYTES} are allowed; divide it into several",
+                    text.len()
+                ),
+            ));
+        }
+        let text = decode_utf8(text)?.to_owned();
+        let compiled = Arc::new(compile_text(&text, format)?);
+        Ok(Self { name: name.to_owned(), format, text, compiled })
+    }
+}
+
+/// Compiles the text of a shapes graph.
+///
+/// # Errors
+/// As [`ShapesGraph::read`].
+pub(crate) fn compile_text(text: &str, format: TextFormat) -> Result<ShapesGraph, GatewayError> {
+    ShapesGraph::read(text, format.to_shapes_format())
+}
+
+fn decode_utf8(text: &[u8]) -> Result<&str, GatewayError> {
+    std::str::from_utf8(text).map_err(|error| {
+        let before = String::from_utf8_lossy(text.get(..error.valid_up_to()).unwrap_or_default());
+        let line = 1 + before.matches('\n').count() as u64;
+        let column = 1 + before.rsplit('\n').next().map_or(0, |line| line.chars().count()) as u64;
+        let message = "the text is not UTF-8 here; send it in UTF-8";
+        GatewayError::with_findings(
+            ErrorClass::Invalid,
+            "the shapes graph cannot be used",
+            vec![Finding::at_line(line, column, message)],
+        )
+    })
+}
+
+/// Checks the name of a shapes graph.
+///
+/// # Errors
+/// Returns the reason why the name is not valid.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let why = if name.is_empty() {
+        "it is empty".to_owned()
+    } else if name.chars().count() > MAX_NAME_CHARACTERS {
+        format!("it is longer than {MAX_NAME_CHARACTERS} characters")
+    } else if name.trim() != name {
+        "it begins or ends with white space".to_owned()
+    } else if name == "." || name == ".." {
+        "URLs do not keep it as a path segment".to_owned()
+    } else if let Some(c) = name.chars().find(|c| *c == '/' || is_deceptive(*c)) {
+        format!("the character {c:?} is not allowed")
+    } else {
+        return Ok(());
+    };
+    Err(format!("{name:?} cannot be the name of a shapes graph: {why}"))
+}
+
+/// Reads a shapes graph by name; `None` if there is none that this version can read.
+pub fn read(read: &impl Read, name: &str) -> Result<Option<StoredGraph>, Error> {
+    let document = read.read_document(COLLECTION, name.as_bytes())?;
+    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
+}
+
+/// Returns a stored shapes graph, compiled.
+///
+/// # Errors
+/// `ErrorClass::Damaged` if this version cannot use it.
 pub(crate) fn read_compiled(
-    read: &impl Read,
+    from: &impl Read,
     name: &str,
 ) -> Result<Arc<ShapesGraph>, GatewayError> {
-    let text = read.read_document("shapes-graphs", name.as_bytes())?;
-    let Some(text) = text.and_then(|text| String::from_utf8(text).ok()) else {
-        let why = format!("there is no shapes graph {name:?}");
-        return Err(GatewayError::new(ErrorClass::Damaged, why));
+    let damaged = |why: &str| {
+        let detail =
+            format!("this version cannot use the shapes graph {name:?}: {why}; replace it");
+        GatewayError::new(ErrorClass::Damaged, detail)
     };
-    let graph = ShapesGraph::read(&text, ShapesFormat::Rdf(oxrdfio::RdfFormat::Turtle))?;
-    Ok(Arc::new(graph))
+    let stored = read(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
+    let compiled = compile_text(&stored.text, stored.metadata.format);
+    compiled.map(Arc::new).map_err(|error| damaged(&error.to_string()))
 }
+
+/// Calls `visit` for each stored shapes graph, with its name and the reason why it cannot be read, if so.
+pub(crate) fn for_each_graph(
+    read: &impl Read,
+    mut visit: impl FnMut(&str, Result<StoredGraph, String>),
+) -> Result<(), Error> {
+    let mut after: Option<Vec<u8>> = None;
+    loop {
+        let range = DocumentRange {
+            after: after.as_deref(),
+            limit: DOCUMENTS_PER_READ,
+            ..DocumentRange::default()
+        };
+        let page = read.read_documents(COLLECTION, range)?;
+        for (name, document) in &page {
+            let stored = serde_json::from_slice(document).map_err(|error| error.to_string());
+            visit(&String::from_utf8_lossy(name), stored);
+        }
+        match page.into_iter().last() {
+            Some((name, _)) => after = Some(name),
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Stores a shapes graph.
+pub(crate) fn store_graph(
+    transaction: &mut Transaction<'_>,
+    graph: &StoredGraph,
+) -> Result<(), Error> {
+    // An older version would ignore it, and store what it forbids.
+    transaction.require_format(StoreFormat::V3);
+    let document = serde_json::to_vec(graph).expect("it contains only strings and numbers");
+    change_watched_number(transaction)?;
+    transaction.put_document(COLLECTION, graph.metadata.name.as_bytes(), &document)
+}
+
+/// Checks that all shapes graphs that a definition names exist.
+///
+/// # Errors
+/// `ErrorClass::Invalid` with a finding for each unknown name.
+pub(crate) fn check_exist(
+    read: &impl Read,
+    validation: Option<&Validation>,
+) -> Result<(), GatewayError> {
+    let mut findings = Vec::new();
+    for (index, name) in validation.iter().flat_map(|validation| &validation.shapes).enumerate() {
+        if read.read_document(COLLECTION, name.as_bytes())?.is_none() {
+            let message = format!("there is no shapes graph {name:?}");
+            findings.push(Finding::at_pointer(format!("/validation/shapes/{index}"), message));
+        }
+    }
+    if findings.is_empty() {
+        return Ok(());
+    }
+    let mut known = Vec::new();
+    for_each_graph(read, |name, _| known.push(format!("{name:?}")))?;
+    let more = if known.len() > MAX_NAMED { " and more" } else { "" };
+    known.truncate(MAX_NAMED);
+    let known = if known.is_empty() {
+        "no shapes graph is defined; define one with PUT /api/v1/shapes/{name}".to_owned()
+    } else {
+        format!("the shapes graphs are {}{more}", known.join(", "))
+    };
+    for finding in &mut findings {
+        finding.message = format!("{}; {known}", finding.message);
+    }
+    Err(GatewayError::with_findings(
+        ErrorClass::Invalid,
+        "`validation` names shapes graphs that do not exist",
+        findings,
+    ))
+}
+
+#[cfg(test)]
+mod tests;

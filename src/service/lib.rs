@@ -21,5 +21,6 @@ pub mod objects;
 pub mod query_permits;
 pub mod rdf;
 pub mod recovery;
+pub mod shapes_graphs;
 pub mod sparql;
 pub mod targets;

@@ -47,6 +47,10 @@ pub(crate) struct BusinessObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) retention: Option<String>,
+    /// The shapes graphs that validate its objects; absent if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false))]
+    pub(crate) validation: Option<Validation>,
     /// 1 at its creation, incremented by each change; in quotes it is the `ETag`.
     pub(crate) version: u64,
     /// When it was created (RFC 3339, UTC).
@@ -65,6 +69,27 @@ pub(crate) struct BusinessObject {
     pub(crate) deleting: Option<Deleting>,
     /// Valid parts of the definition that are probably mistakes.
     pub(crate) warnings: Vec<Warning>,
+}
+
+/// The shapes graphs that validate the objects of a Business Object.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[salvo(schema(name = "Validation"))]
+pub(crate) struct Validation {
+    /// The names of the shapes graphs.
+    pub(crate) shapes: Vec<String>,
+    /// What a violation does.
+    pub(crate) mode: ValidationMode,
+}
+
+/// What a violation of a shape does: it refuses the request, adds a warning to its answer, or nothing.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "ValidationMode", rename_all = "lowercase"))]
+pub(crate) enum ValidationMode {
+    Reject,
+    Warn,
+    Off,
 }
 
 /// The progress of the deletion of a Business Object with its objects.
@@ -193,6 +218,7 @@ impl From<CheckedBusinessObject> for BusinessObject {
             export_on_change: definition.export_on_change,
             debounce: definition.debounce,
             retention: definition.retention,
+            validation: definition.validation.map(Into::into),
             version: object.version,
             created_at: object.created_at,
             updated_at: object.updated_at,
@@ -219,6 +245,17 @@ impl From<NamespaceDefinition> for DefinedNamespace {
 impl From<resource::Condition> for Condition {
     fn from(resource::Condition { predicate, value }: resource::Condition) -> Self {
         Self { predicate, value }
+    }
+}
+
+impl From<resource::Validation> for Validation {
+    fn from(resource::Validation { shapes, mode }: resource::Validation) -> Self {
+        let mode = match mode {
+            resource::ValidationMode::Reject => ValidationMode::Reject,
+            resource::ValidationMode::Warn => ValidationMode::Warn,
+            resource::ValidationMode::Off => ValidationMode::Off,
+        };
+        Self { shapes, mode }
     }
 }
 

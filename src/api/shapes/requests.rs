@@ -2,7 +2,7 @@
 #![expect(dead_code, reason = "the fields are there to be described")]
 use super::account::AccountRole;
 use super::api_key::Role;
-use super::business_object::{Condition, DefinedNamespace, PushTarget};
+use super::business_object::{Condition, DefinedNamespace, PushTarget, Validation};
 use super::namespace::Generator;
 use salvo::oapi::ToSchema;
 use serde::Deserialize;
@@ -56,6 +56,10 @@ pub(crate) struct Definition {
     /// ISO 8601 duration after which unchanged, delivered objects are removed.
     #[salvo(schema(required = false))]
     pub(crate) retention: Option<String>,
+    /// The shapes graphs that validate its objects. If it is left out and the stored definition has it, the definition is
+    /// refused (409); empty `shapes` and the mode `off` remove it.
+    #[salvo(schema(required = false))]
+    pub(crate) validation: Option<Validation>,
     /// Accepted and ignored, like the six fields that follow, so that a response can be sent back.
     #[salvo(schema(required = false))]
     pub(crate) id: Value,

@@ -198,6 +198,45 @@ pub(crate) fn find_namespace_user(
     Ok(user)
 }
 
+/// The Business Objects that name shapes graphs.
+#[derive(Debug, Default)]
+pub(crate) struct ShapesUsers {
+    /// The names of the Business Objects that name a shapes graph, by its name.
+    pub(crate) by_graph: BTreeMap<String, Vec<String>>,
+    /// The ids of the definitions that cannot be read.
+    unreadable: Vec<String>,
+}
+
+impl ShapesUsers {
+    /// Returns the Business Objects that name this shapes graph. One that cannot be read counts, because it may.
+    pub(crate) fn into_possible_users(mut self, name: &str) -> Vec<String> {
+        let mut users = self.by_graph.remove(name).unwrap_or_default();
+        users.extend(self.unreadable);
+        users
+    }
+}
+
+/// Returns which stored definitions name which shapes graphs.
+pub(crate) fn list_shapes_users(read: &impl Read) -> Result<ShapesUsers, Error> {
+    let mut users = ShapesUsers::default();
+    for_each_document(read, |id, document| {
+        match serde_json::from_slice::<StoredDefinition>(document) {
+            Ok(StoredDefinition { object, .. }) => {
+                let Definition { name, validation, .. } = object.definition;
+                for graph in validation.into_iter().flat_map(|validation| validation.shapes) {
+                    users.by_graph.entry(graph).or_default().push(name.clone());
+                }
+            }
+            Err(_) => users.unreadable.push(String::from_utf8_lossy(id).into_owned()),
+        }
+        ControlFlow::Continue(())
+    })?;
+    for names in users.by_graph.values_mut() {
+        names.sort_unstable();
+    }
+    Ok(users)
+}
+
 /// Returns each namespace whose objects have a key in a stored definition, with the name of its Business Object.
 pub(crate) fn list_keyed_namespaces(read: &impl Read) -> Result<Vec<(String, String)>, Error> {
     let mut all = Vec::new();

@@ -311,7 +311,7 @@ pub(super) fn read_watched_number(read: &impl Read) -> Result<u64, Error> {
 
 /// Gives the stored definitions a new random number. It is random and not the next one, because the number of a failed commit
 /// may still be in memory. The next commit must not get the same number.
-fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
+pub(crate) fn change_watched_number(transaction: &mut Transaction<'_>) -> Result<(), Error> {
     let number: u64 = rand::rng().random_range(1..=u64::MAX);
     transaction.put_document(WATCHED, b"", &number.to_be_bytes())
 }

@@ -16,5 +16,6 @@ mod retry;
 mod shared_property;
 mod skip;
 mod update;
+mod validation;
 mod write_history;
 mod write_scope;

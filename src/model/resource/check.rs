@@ -1,8 +1,11 @@
 //! Validates a definition and compiles its mapping. Reports every error in it, in the order of its members.
 use super::read::invalid_definition_error;
-use super::{CompiledDefinition, Condition, Conditions, Definition, NewDefinition, PushTarget};
+use super::{
+    CompiledDefinition, Condition, Conditions, Definition, NewDefinition, PushTarget, Validation,
+};
 use crate::mapping::{self, Mapping, Prefixes};
 use crate::namespace::{self, NamespaceDefinition};
+use crate::shapes_graphs::MAX_GRAPHS;
 use oxrdf::{NamedNode, Term};
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::characters::is_deceptive;
@@ -45,6 +48,7 @@ impl NewDefinition {
         let conditions = check_conditions(&definition.conditions, &prefixes, &mut report);
         check_targets(&definition.push_targets, check_target, &mut report);
         check_automatic(&definition, &mut report);
+        check_validation(definition.validation.as_ref(), &mut report);
         let findings = report.finish();
         match mapping {
             Some(mapping) if findings.is_empty() => {
@@ -259,5 +263,26 @@ fn check_automatic(definition: &Definition, report: &mut Report) {
     }
     for wrong in definition.parse_automatic().err().unwrap_or_default() {
         report.add(Finding::at_pointer(format!("/{}", wrong.member), wrong.cause));
+    }
+}
+
+/// Checks which shapes graphs are named. The commit that saves the definition checks that they exist.
+fn check_validation(validation: Option<&Validation>, report: &mut Report) {
+    if report.take_read("/validation") {
+        return;
+    }
+    let names = validation.map(|validation| validation.shapes.as_slice()).unwrap_or_default();
+    let mut seen = HashSet::new();
+    for (index, name) in names.iter().enumerate() {
+        if !seen.insert(name) {
+            let message = format!("the shapes graph {name:?} is listed twice; remove one");
+            report.add(Finding::at_pointer(format!("/validation/shapes/{index}"), message));
+        }
+    }
+    if names.len() > MAX_GRAPHS {
+        let count = names.len();
+        let message =
+            format!("{count} shapes graphs are listed; a gateway has at most {MAX_GRAPHS}");
+        report.add(Finding::at_pointer("/validation/shapes", message));
     }
 }

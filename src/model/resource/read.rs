@@ -1,5 +1,5 @@
 //! Reads a definition from JSON. `check` validates what was read.
-use super::{Condition, Definition, NewDefinition, PushTarget};
+use super::{Condition, Definition, NewDefinition, PushTarget, Validation};
 use crate::namespace::NamespaceDefinition;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, MAX_NESTING, Members, push_pointer};
@@ -52,7 +52,7 @@ impl NewDefinition {
             export_on_change: members.take_boolean("exportOnChange").unwrap_or(false),
             debounce: members.take_string("debounce"),
             retention: members.take_string("retention"),
-            validation: None,
+            validation: Validation::read_member(&mut members),
         };
         for name in ANSWER_MEMBERS {
             members.take(name);

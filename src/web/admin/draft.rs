@@ -2,7 +2,9 @@
 use super::form::Form;
 use penstock_base::error::Finding;
 use penstock_model::namespace::{Generator, NamespaceDefinition};
-use penstock_model::resource::{BusinessObject, Condition, Definition, NewDefinition, PushTarget};
+use penstock_model::resource::{
+    BusinessObject, Condition, Definition, NewDefinition, PushTarget, Validation,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ pub(super) const FIELDS: &[&str] = &[
     "exportOnChange",
     "debounce",
     "retention",
+    "validation",
 ];
 
 /// The maximum number of rows that are read, of conditions and of namespaces.
@@ -42,6 +45,8 @@ pub(super) struct Draft {
     pub(super) export_on_change: bool,
     pub(super) debounce: String,
     pub(super) retention: String,
+    /// The names of the shapes graphs, and the mode; `None` if the form lacks them.
+    pub(super) validation: Option<Validation>,
     /// The id and version of the edited Business Object.
     pub(super) id: String,
     pub(super) version: Option<u64>,
@@ -81,6 +86,7 @@ impl Draft {
             export_on_change: definition.export_on_change,
             debounce: definition.debounce.unwrap_or_default(),
             retention: definition.retention.unwrap_or_default(),
+            validation: Some(definition.validation.unwrap_or_default()),
             id: String::new(),
             version: None,
             sample: Arc::default(),
@@ -109,6 +115,7 @@ impl Draft {
             export_on_change: form.is_ticked("exportOnChange"),
             debounce: word("debounce"),
             retention: word("retention"),
+            validation: None,
             id: word("id"),
             version: form.trimmed("version").and_then(|version| version.parse().ok()),
             sample: form.text("sample").into(),
@@ -147,6 +154,7 @@ impl Draft {
             export_on_change: self.export_on_change,
             debounce: some(&self.debounce),
             retention: some(&self.retention),
+            validation: self.validation.clone(),
         };
         NewDefinition { definition, findings }
     }

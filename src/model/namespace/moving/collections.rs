@@ -4,7 +4,7 @@
 //! decides here whether its documents have IRIs.
 use super::record::MOVES;
 use super::{Rebase, Run};
-use crate::{catalogue, change_feed, ingest, namespace, natural_key};
+use crate::{catalogue, change_feed, ingest, namespace, natural_key, shapes_graphs};
 use penstock_base::error::GatewayError;
 use penstock_store::{DocumentRange, Read as _, Transaction};
 
@@ -78,6 +78,7 @@ pub const COLLECTIONS: &[Collection] = &[
     with_iris(change_feed::AGES, SMALL, change_feed::rewrite_age),
     without_iris("schedules"),
     without_iris("sessions"),
+    with_iris(shapes_graphs::COLLECTION, LARGE, shapes_graphs::rewrite_shapes),
     without_iris("watched"),
 ];
 

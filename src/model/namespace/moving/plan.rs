@@ -2,7 +2,7 @@
 use super::record::find_pending_move;
 use super::{MoveProgress, Rebase};
 use crate::namespace::{self, Namespace};
-use crate::{catalogue, natural_key, warnings};
+use crate::{catalogue, natural_key, shapes_graphs, warnings};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::{Error, Pattern, QuadPosition, Read, ReadStore};
@@ -35,7 +35,7 @@ pub struct MovePlan {
 /// - `ErrorClass::NotFound` if there is no such namespace
 /// - `ErrorClass::Invalid` if the new base is not valid
 /// - `ErrorClass::Conflict` if another namespace has the base, if two objects would get the same URI, or if a
-///   definition cannot be rewritten
+///   definition or a shapes graph cannot be rewritten
 /// - `ErrorClass::Damaged` if a move is in progress
 pub fn plan_move(
     store: &ReadStore,
@@ -59,6 +59,8 @@ pub fn plan_move(
     let mut check = Check { store, rebase: &rebase, refused: Vec::new(), last: String::new() };
     let definitions = catalogue::preview_rebase(&store.read(), &rebase)?;
     check.refused.extend(definitions.refused);
+    let shapes = shapes_graphs::preview_rebase(&store.read(), &rebase)?;
+    check.refused.extend(shapes.refused);
     let quads = check.count_quads(on_progress)?;
     if !check.refused.is_empty() {
         let findings = check.refused.into_iter().take(MAX_FINDINGS);
@@ -77,7 +79,7 @@ pub fn plan_move(
         from: namespace.uri_base.clone(),
         to: new_base.to_owned(),
         quads,
-        warnings: overlap.into_iter().chain(definitions.warnings).collect(),
+        warnings: overlap.into_iter().chain(definitions.warnings).chain(shapes.warnings).collect(),
     }))
 }
 

@@ -56,7 +56,7 @@ impl Rebase {
     }
 
     /// Returns what a quad becomes; `None` if it stays. A literal stays, with its datatype.
-    pub(super) fn rewrite_quad(&self, quad: &Quad) -> Option<Quad> {
+    pub(crate) fn rewrite_quad(&self, quad: &Quad) -> Option<Quad> {
         let node = |node: &NamedNode| self.rewrite(node.as_str()).map(NamedNode::new_unchecked);
         let subject = match &quad.subject {
             NamedOrBlankNode::NamedNode(iri) => node(iri).map(NamedOrBlankNode::from),

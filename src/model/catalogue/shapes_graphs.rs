@@ -1,0 +1,274 @@
+//! The shapes graphs of the catalogue: stored as documents, compiled in memory.
+//!
+//! Invariant: as for Business Objects, a change locks `writer`, commits, and replaces the graph in memory before it
+//! unlocks `writer`. So a definition never names a graph that is deleted meanwhile.
+//!
+//! A stored graph that this version cannot compile does not prevent the start. An ERROR line names it, and it stays
+//! stored. What it protects must not become unprotected: [`Catalogue::find_shapes`] returns the error.
+use super::entry::list_shapes_users;
+use super::{Action, Catalogue, IfMatch, Requester};
+use crate::resource::{Definition, Validation, ValidationMode};
+use crate::shapes_graphs::{self, GraphMetadata, MAX_GRAPHS, NewGraph, StoredGraph};
+use penstock_base::commit::commit;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_shapes::ShapesGraph;
+use penstock_store::{Error, Read, Transaction};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
+
+/// The maximum number of Business Objects that an error names.
+const MAX_NAMED: usize = 20;
+
+/// A function that runs in the commit of a change of a shapes graph. Its failure undoes the change.
+pub type ShapesHook<'a> =
+    &'a (dyn Fn(&mut Transaction<'_>, Action, &GraphMetadata) -> Result<(), GatewayError> + 'a);
+
+/// A shapes graph in memory.
+#[derive(Debug, Clone)]
+pub struct DefinedGraph {
+    /// What is known about it.
+    pub metadata: GraphMetadata,
+    /// The compiled graph, or why this version cannot compile it.
+    pub compiled: Result<Arc<ShapesGraph>, GatewayError>,
+}
+
+/// All shapes graphs in memory, by name.
+pub(super) type DefinedGraphs = BTreeMap<String, Arc<DefinedGraph>>;
+
+/// Reads and compiles all stored shapes graphs.
+pub(super) fn read_all(read: &impl Read) -> Result<DefinedGraphs, Error> {
+    let mut all = DefinedGraphs::new();
+    shapes_graphs::for_each_graph(read, |name, stored| match stored {
+        Ok(StoredGraph { metadata, text }) => {
+            let compiled = shapes_graphs::compile_text(&text, metadata.format).map(Arc::new);
+            if let Err(error) = &compiled {
+                tracing::error!(
+                    name, why = %describe_cause(error),
+                    "A stored shapes graph did not compile; Business Objects that reject violations of it refuse all \
+                     changes. Replace it."
+                );
+            }
+            all.insert(name.to_owned(), Arc::new(DefinedGraph { metadata, compiled }));
+        }
+        Err(why) => {
+            tracing::error!(
+                name, %why,
+                "A stored shapes graph was not readable; Business Objects that reject violations of it refuse all \
+                 changes. Replace it."
+            );
+        }
+    })?;
+    Ok(all)
+}
+
+/// Returns the first finding of an error, or its text.
+fn describe_cause(error: &GatewayError) -> String {
+    error.findings.first().map_or_else(|| error.detail.clone(), ToString::to_string)
+}
+
+impl Catalogue {
+    /// Returns all shapes graphs, ordered by name.
+    pub fn list_shapes_graphs(&self) -> Vec<Arc<DefinedGraph>> {
+        self.shapes.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// Returns the shapes graph of this name.
+    pub fn get_shapes_graph(&self, name: &str) -> Option<Arc<DefinedGraph>> {
+        self.shapes.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    /// Returns the names of the Business Objects that name a shapes graph, by its name. Blocking.
+    pub fn list_shapes_users(&self) -> Result<BTreeMap<String, Vec<String>>, GatewayError> {
+        Ok(list_shapes_users(&self.store.read())?.by_graph)
+    }
+
+    /// Returns the shapes graphs that validate the objects of a Business Object, with their names; none in the mode
+    /// `off`.
+    ///
+    /// # Errors
+    /// `ErrorClass::Internal` if one of them cannot be used. In the mode `reject` nothing may then be changed; in the
+    /// mode `warn` the error is a warning.
+    pub fn find_shapes(
+        &self,
+        definition: &Definition,
+    ) -> Result<Vec<(String, Arc<ShapesGraph>)>, GatewayError> {
+        let Some(Validation { shapes, mode: ValidationMode::Reject | ValidationMode::Warn }) =
+            &definition.validation
+        else {
+            return Ok(Vec::new());
+        };
+        let find = |name: &String| {
+            let why = match self.get_shapes_graph(name).map(|found| found.compiled.clone()) {
+                Some(Ok(compiled)) => return Ok((name.clone(), compiled)),
+                Some(Err(error)) => {
+                    format!("does not compile in this version: {}", describe_cause(&error))
+                }
+                None => "cannot be read by this version".to_owned(),
+            };
+            Err(GatewayError::new(
+                ErrorClass::Internal,
+                format!(
+                    "the shapes graph {name:?}, which validates the objects of the Business Object {:?}, {why}; an Admin \
+                     replaces it, or removes it from `validation`",
+                    definition.name
+                ),
+            ))
+        };
+        shapes.iter().map(find).collect()
+    }
+
+    /// Creates the shapes graph or replaces the one of the same name. With `only_if_new` it replaces none. Returns true
+    /// if it was created. The same text in the same format changes nothing: version and `updatedAt` stay.
+    ///
+    /// # Errors
+    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
+    ///   `only_if_new`
+    /// - `ErrorClass::Conflict` if there are [`MAX_GRAPHS`] others
+    pub fn put_shapes_graph(
+        &self,
+        by: Requester<'_>,
+        new: NewGraph,
+        if_match: IfMatch,
+        only_if_new: bool,
+        on_commit: ShapesHook<'_>,
+    ) -> Result<(Arc<DefinedGraph>, bool), GatewayError> {
+        let _writer = self.lock_writer();
+        let NewGraph { name, format, text, compiled } = new;
+        let there = self.get_shapes_graph(&name);
+        if only_if_new && there.is_some() {
+            return Err(GatewayError::new(
+                ErrorClass::PreconditionFailed,
+                format!("If-None-Match requires a new shapes graph, and {name:?} already exists"),
+            ));
+        }
+        check_version(&name, there.as_deref(), if_match)?;
+        if let Some(there) = &there
+            && there.metadata.format == format
+            && there.compiled.is_ok()
+            && shapes_graphs::read(&self.store.read(), &name)?.is_some_and(|old| old.text == text)
+        {
+            return Ok((there.clone(), false));
+        }
+        if there.is_none() && self.list_shapes_graphs().len() >= MAX_GRAPHS {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!("the limit of {MAX_GRAPHS} shapes graphs is reached; delete some"),
+            ));
+        }
+        let now = penstock_base::time::now_rfc3339();
+        let before = there.as_ref().map(|there| &there.metadata);
+        let metadata = GraphMetadata {
+            name: name.clone(),
+            format,
+            version: before.map_or(1, |before| before.version + 1),
+            created_at: before.map_or_else(|| now.clone(), |before| before.created_at.clone()),
+            updated_at: now,
+            updated_by: by.id.to_owned(),
+        };
+        let stored = StoredGraph { metadata, text };
+        let action = if before.is_some() { Action::Replaced } else { Action::Created };
+        commit::<_, GatewayError>(&self.store, by.check, |transaction| {
+            shapes_graphs::store_graph(transaction, &stored)?;
+            on_commit(transaction, action, &stored.metadata)
+        })?;
+        let defined = Arc::new(DefinedGraph { metadata: stored.metadata, compiled: Ok(compiled) });
+        let version = defined.metadata.version;
+        self.shapes
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.clone(), defined.clone());
+        tracing::info!(shapes_graph = name, version, by = by.id, "A shapes graph was defined.");
+        Ok((defined, there.is_none()))
+    }
+
+    /// Deletes a shapes graph that no Business Object names.
+    ///
+    /// # Errors
+    /// - `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`
+    /// - `ErrorClass::Conflict`, which names the Business Objects that name it
+    pub fn delete_shapes_graph(
+        &self,
+        by: Requester<'_>,
+        name: &str,
+        if_match: IfMatch,
+        on_commit: ShapesHook<'_>,
+    ) -> Result<(), GatewayError> {
+        let _writer = self.lock_writer();
+        let there = self.get_shapes_graph(name).ok_or_else(|| {
+            GatewayError::new(ErrorClass::NotFound, format!("there is no shapes graph {name:?}"))
+        })?;
+        check_version(name, Some(&there), if_match)?;
+        commit::<_, GatewayError>(&self.store, by.check, |transaction| {
+            let users = list_shapes_users(transaction)?.into_possible_users(name);
+            if !users.is_empty() {
+                return Err(used_graph_error(name, &users));
+            }
+            transaction.delete_document(shapes_graphs::COLLECTION, name.as_bytes())?;
+            on_commit(transaction, Action::Deleted, &there.metadata)
+        })?;
+        self.shapes.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        tracing::info!(shapes_graph = name, by = by.id, "A shapes graph was deleted.");
+        Ok(())
+    }
+
+    /// Returns the warnings about the `validation` of a definition.
+    pub(super) fn check_validation(&self, definition: &Definition) -> Vec<Finding> {
+        let Some(Validation { shapes, mode }) = &definition.validation else { return Vec::new() };
+        if *mode == ValidationMode::Off {
+            return Vec::new();
+        }
+        if shapes.is_empty() {
+            let message = format!(
+                "the mode is {}, but no shapes graph is named, so nothing is validated",
+                mode.name()
+            );
+            return vec![Finding::at_pointer("/validation/shapes", message)];
+        }
+        let warn = |(index, name): (usize, &String)| {
+            let defined = self.get_shapes_graph(name);
+            let why = match defined.as_ref().map(|defined| &defined.compiled) {
+                Some(Ok(_)) => return None,
+                Some(Err(error)) => describe_cause(error),
+                None => "it cannot be read".to_owned(),
+            };
+            let effect = match mode {
+                ValidationMode::Reject => "all changes of the objects are refused",
+                _ => "nothing is validated with it",
+            };
+            let message = format!(
+                "the shapes graph {name:?} does not compile in this version, so {effect}; replace it: {why}"
+            );
+            Some(Finding::at_pointer(format!("/validation/shapes/{index}"), message))
+        };
+        shapes.iter().enumerate().filter_map(warn).collect()
+    }
+}
+
+fn check_version(
+    name: &str,
+    there: Option<&DefinedGraph>,
+    if_match: IfMatch,
+) -> Result<(), GatewayError> {
+    let message = match (if_match, there) {
+        (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => return Ok(()),
+        (IfMatch::Version(asked), Some(there)) if asked == there.metadata.version => return Ok(()),
+        (IfMatch::Version(asked), Some(there)) => format!(
+            "the shapes graph {name:?} has version {} now, not {asked}; read it again",
+            there.metadata.version
+        ),
+        (IfMatch::Exists | IfMatch::Version(_), None) => {
+            format!("there is no shapes graph {name:?} yet; leave out If-Match to create it")
+        }
+    };
+    Err(GatewayError::new(ErrorClass::PreconditionFailed, message))
+}
+
+fn used_graph_error(name: &str, users: &[String]) -> GatewayError {
+    let named: Vec<String> = users.iter().take(MAX_NAMED).map(|user| format!("{user:?}")).collect();
+    let more = if users.len() > MAX_NAMED { " and others" } else { "" };
+    let message = format!(
+        "the shapes graph {name:?} is used by the Business Objects {}{more}; remove it from their `validation` first",
+        named.join(", ")
+    );
+    GatewayError::new(ErrorClass::Conflict, message)
+}

@@ -1,0 +1,272 @@
+//! Shapes protect the members of a Business Object, whatever changes them.
+use super::fixture::pointers;
+use crate::catalogue::Catalogue;
+use crate::ingest::{Answer, Body, Mode, OnError, Request};
+use crate::protection::check_untouched;
+use crate::rdf::Format;
+use crate::resource::Compiled;
+use crate::shapes_graphs::{GraphMetadata, StoredGraph, TextFormat, store_graph};
+use crate::testing::{
+    LIMITS, catalogue_settings, list_quads, local_request, open_store, put_definition,
+};
+use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use penstock_base::commit::GuardedStore;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::Store;
+use serde_json::json;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix p: <http://p/> . \
+    @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .\n\
+    <http://s/Pump> a sh:NodeShape ; sh:targetSubjectsOf p:name ; \
+      sh:property [ sh:path p:power ; sh:minInclusive 0 ; sh:maxCount 1 ] ; \
+      sh:property [ sh:path p:name ; sh:minLength 3 ; sh:severity sh:Warning ] ; \
+      sh:property [ sh:path (p:maker p:country) ; sh:minCount 1 ] .\n\
+    <http://s/Motor> a sh:NodeShape ; sh:targetSubjectsOf p:speed ; \
+      sh:property [ sh:path p:speed ; sh:maxInclusive 100 ] .";
+
+/// A gateway with pumps that have shapes, and two other Business Objects that write to what pumps show.
+struct Plant {
+    _dir: TempDir,
+    store: Store,
+    catalogue: Catalogue,
+    pumps: Arc<Compiled>,
+    motors: Arc<Compiled>,
+    makers: Arc<Compiled>,
+}
+
+impl Plant {
+    fn new(mode: &str) -> Self {
+        let (dir, store) = open_store();
+        let metadata = GraphMetadata {
+            name: "pumps".into(),
+            format: TextFormat::Rdf(Format::Turtle),
+            version: 1,
+            created_at: String::new(),
+            updated_at: String::new(),
+            updated_by: String::new(),
+        };
+        let graph = StoredGraph { metadata, text: SHAPES.to_owned() };
+        store.transact(|transaction| store_graph(transaction, &graph)).unwrap();
+        let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
+        let define = |name: &str, fields: &str, validation: Option<serde_json::Value>| {
+            let config = format!(
+                "type: object\npath: {name}:.\nprefixes: {{p: 'http://p/'}}\nfields: {{{fields}}}"
+            );
+            let bases = [
+                ("Pump", "http://x/pump/"),
+                ("Motor", "http://x/motor/"),
+                ("Maker", "http://x/maker/"),
+            ];
+            let namespaces = bases
+                .map(|(name, base)| json!({"name": name, "uriBase": base, "generator": "manual"}));
+            let mut definition = json!({"name": name, "config": config, "namespaces": namespaces});
+            if let Some(validation) = validation {
+                definition["validation"] = validation;
+            }
+            put_definition(&catalogue, &definition)
+        };
+        let makers = define("Maker", "country: {type: string, path: p:country}", None);
+        let motors = define("Motor", "speed: {type: integer, path: p:speed}", None);
+        let pumps = define(
+            "Pump",
+            "name: {type: string, path: p:name}, power: {type: number, path: p:power}, \
+             maker: {type: resource, path: p:maker}, \
+             motors: {type: array, path: p:motor, elements: {type: object, path: 'Motor:.', fields: {speed: {type: integer, path: p:speed}}}}",
+            Some(json!({"shapes": ["pumps"], "mode": mode})),
+        );
+        let plant = Self { _dir: dir, store, catalogue, pumps, motors, makers };
+        plant
+            .send(&plant.makers, Mode::Add, r#"{"uri": "http://x/maker/m", "country": "CH"}"#)
+            .unwrap();
+        plant
+    }
+
+    fn request<'a>(&'a self, to: &'a Compiled, mode: Mode, body: &'a str) -> Request<'a> {
+        local_request(self.catalogue.watch(), to, mode, Body::Json(body.as_bytes()))
+    }
+
+    fn run(&self, request: &Request<'_>) -> Result<Answer, GatewayError> {
+        crate::ingest::ingest(&GuardedStore::from(self.store.clone()), &LIMITS, request)
+    }
+
+    fn send(&self, to: &Compiled, mode: Mode, elements: &str) -> Result<Answer, GatewayError> {
+        let body = format!("{{\"data\": [{elements}]}}");
+        self.run(&self.request(to, mode, &body))
+    }
+
+    /// Adds a pump with a motor that conforms.
+    fn add_pump(&self) {
+        let pump = r#"{"uri": "http://x/pump/1", "name": "north", "power": 5, "maker": "http://x/maker/m",
+            "motors": [{"uri": "http://x/motor/1", "speed": 7}]}"#;
+        let answer = self.send(&self.pumps, Mode::Add, pump).unwrap();
+        assert_eq!(answer.warnings, []);
+    }
+
+    /// Sends objects that must be refused, and checks that nothing was stored. Returns the pointers.
+    fn expect_refusal(&self, to: &Compiled, mode: Mode, elements: &str) -> Vec<String> {
+        let before = list_quads(&self.store.read());
+        let error = self.send(to, mode, elements).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+        assert_eq!(list_quads(&self.store.read()), before);
+        assert!(error.findings.iter().all(|finding| finding.violation.is_some()), "{error}");
+        pointers(&error)
+    }
+}
+
+#[test]
+fn a_violation_refuses_the_request_and_is_placed_at_its_field() {
+    let plant = Plant::new("reject");
+    let pumps = r#"{"uri": "http://x/pump/1", "name": "north", "power": -5, "maker": "http://x/maker/m"},
+        {"uri": "http://x/pump/2", "name": "south",
+         "motors": [{"uri": "http://x/motor/1", "speed": 1}, {"uri": "http://x/motor/2", "speed": 101}]}"#;
+    let found = plant.expect_refusal(&plant.pumps, Mode::Add, pumps);
+    assert_eq!(found, ["/data/1/motors/1/speed", "/data/0/power", "/data/1"]);
+    let error = plant.send(&plant.pumps, Mode::Validate, pumps).unwrap_err();
+    let violation = error.findings[1].violation.as_ref().unwrap();
+    assert_eq!(violation.focus_node, "http://x/pump/1");
+    assert_eq!(violation.path.as_deref(), Some("http://p/power"));
+    assert_eq!(
+        (violation.value.as_deref(), violation.shape.as_str()),
+        (Some("-5"), "http://s/Pump")
+    );
+    assert!(error.findings[1].message.contains("must be 0 or more"), "{error}");
+    let missing = error.findings[2].violation.as_ref().unwrap();
+    assert_eq!(missing.path.as_deref(), Some("(<http://p/maker>/<http://p/country>)"));
+}
+
+#[test]
+fn warnings_and_the_mode_warn_store_the_objects() {
+    let pump =
+        r#"{"uri": "http://x/pump/1", "name": "n", "power": 1, "maker": "http://x/maker/m"}"#;
+    let bad =
+        r#"{"uri": "http://x/pump/2", "name": "south", "power": -1, "maker": "http://x/maker/m"}"#;
+    let plant = Plant::new("reject");
+    let answer = plant.send(&plant.pumps, Mode::Add, pump).unwrap();
+    assert_eq!((answer.created, answer.warnings.len()), (1, 1));
+    let warning = &answer.warnings[0];
+    assert_eq!(
+        (warning.pointer.as_str(), warning.violation.as_ref().unwrap().severity.as_str()),
+        ("/data/0/name", "warning")
+    );
+    let plant = Plant::new("warn");
+    let answer = plant.send(&plant.pumps, Mode::Add, bad).unwrap();
+    assert_eq!((answer.created, answer.warnings.len()), (1, 1));
+    assert_eq!(answer.warnings[0].violation.as_ref().unwrap().severity, "violation");
+    let plant = Plant::new("off");
+    assert_eq!(plant.send(&plant.pumps, Mode::Add, bad).unwrap().warnings, []);
+}
+
+#[test]
+fn no_other_business_object_is_a_way_around() {
+    let plant = Plant::new("reject");
+    plant.add_pump();
+    // The motor is nested in the pump.
+    assert_eq!(
+        plant.expect_refusal(
+            &plant.motors,
+            Mode::Merge,
+            r#"{"uri": "http://x/motor/1", "speed": 101}"#
+        ),
+        ["/data/0/speed"]
+    );
+    // The pump refers to the maker, and its shape reads the maker's country.
+    assert_eq!(
+        plant.expect_refusal(
+            &plant.makers,
+            Mode::Merge,
+            r#"{"uri": "http://x/maker/m", "country": null}"#
+        ),
+        [""]
+    );
+    // A motor that no pump has is not protected.
+    plant.send(&plant.motors, Mode::Add, r#"{"uri": "http://x/motor/9", "speed": 999}"#).unwrap();
+    // Deleting is never refused.
+    plant.send(&plant.makers, Mode::Delete, r#"{"uri": "http://x/maker/m"}"#).unwrap();
+}
+
+#[test]
+fn data_with_violations_can_be_repaired_step_by_step() {
+    let plant = Plant::new("reject");
+    plant.add_pump();
+    let quad = |value: &str| {
+        Quad::new(
+            NamedNode::new_unchecked("http://x/pump/1"),
+            NamedNode::new_unchecked("http://p/power"),
+            Literal::new_typed_literal(value, oxrdf::vocab::xsd::DECIMAL),
+            GraphName::NamedNode(NamedNode::new_unchecked("http://x/pump/")),
+        )
+    };
+    plant.store.transact(|t| t.insert(quad("-7").as_ref())).unwrap();
+    // The negative power and the second value existed before. The name is new.
+    let answer = plant
+        .send(&plant.pumps, Mode::Update, r#"{"uri": "http://x/pump/1", "name": "no"}"#)
+        .unwrap();
+    let found: Vec<_> =
+        answer.warnings.iter().filter_map(|w| w.violation.as_ref()?.value.as_deref()).collect();
+    assert_eq!((answer.warnings.len(), found), (3, vec!["no", "-7"]));
+}
+
+#[test]
+fn only_the_objects_that_violate_are_rejected() {
+    let plant = Plant::new("reject");
+    let body = r#"{"data": [{"uri": "http://x/pump/1", "name": "north", "power": -5},
+        {"uri": "http://x/pump/2", "name": "south", "power": 5, "maker": "http://x/maker/m"}]}"#;
+    let request =
+        Request { on_error: OnError::Skip, ..plant.request(&plant.pumps, Mode::Add, body) };
+    let answer = plant.run(&request).unwrap();
+    assert_eq!((answer.created, answer.rejected.len()), (1, 1));
+    assert_eq!((answer.rejected[0].index, answer.rejected[0].errors.len()), (0, 2));
+    assert_eq!(answer.objects[0].uri, "http://x/pump/2");
+}
+
+#[test]
+fn a_commit_that_is_no_ingestion_must_not_touch_protected_objects() {
+    let plant = Plant::new("reject");
+    plant.add_pump();
+    let watch = plant.catalogue.watch();
+    let check = |subject: &str, overridden: bool| {
+        let quad = Quad::new(
+            NamedNode::new_unchecked(subject),
+            NamedNode::new_unchecked("http://p/color"),
+            Literal::from("red"),
+            GraphName::DefaultGraph,
+        );
+        let mut result = Ok(Vec::new());
+        let rolled_back = plant.store.transact(|t| -> Result<(), GatewayError> {
+            t.insert(quad.as_ref())?;
+            result = check_untouched(t, watch, overridden);
+            Err(GatewayError::new(ErrorClass::Internal, "rolled back"))
+        });
+        assert!(rolled_back.is_err());
+        result
+    };
+    for subject in ["http://x/pump/1", "http://x/motor/1"] {
+        let error = check(subject, false).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Conflict);
+        assert!(
+            error.detail.contains("\"Pump\"") && error.detail.contains("bypass=true"),
+            "{error}"
+        );
+        assert_eq!(check(subject, true).unwrap(), ["Pump"]);
+    }
+    assert_eq!(check("http://x/maker/m", false).unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn shapes_that_cannot_be_used_refuse_every_change() {
+    let plant = Plant::new("reject");
+    plant.store.transact(|t| t.put_document("shapes-graphs", b"pumps", b"{}")).unwrap();
+    // Only the definitions are cached, so the next change of one reads the graph again.
+    let catalogue = Catalogue::open(plant.store.clone(), catalogue_settings()).unwrap();
+    let request = local_request(
+        catalogue.watch(),
+        &plant.pumps,
+        Mode::Add,
+        Body::Json(br#"{"data": [{"uri": "http://x/pump/1", "name": "north"}]}"#),
+    );
+    let error = plant.run(&request).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Damaged);
+    assert!(error.detail.contains("\"Pump\" refuses what violates its shapes"), "{error}");
+}

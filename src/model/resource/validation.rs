@@ -1,0 +1,125 @@
+//! The member `validation` of a definition: the shapes graphs that validate the objects of a Business Object.
+use super::Definition;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::json::{Json, Members};
+use serde::{Deserialize, Serialize};
+
+/// Which shapes graphs validate the objects of a Business Object, and what a violation does.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Validation {
+    /// The names of the shapes graphs.
+    pub shapes: Vec<String>,
+    /// What a violation does.
+    pub mode: ValidationMode,
+}
+
+/// What a violation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValidationMode {
+    /// The request is refused.
+    Reject,
+    /// The answer has a warning.
+    Warn,
+    /// Nothing; objects are not validated.
+    #[default]
+    Off,
+}
+
+impl ValidationMode {
+    /// All modes.
+    pub const ALL: [Self; 3] = [Self::Reject, Self::Warn, Self::Off];
+
+    /// Returns its name, as definitions write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Warn => "warn",
+            Self::Off => "off",
+        }
+    }
+
+    /// Returns the mode of this name.
+    ///
+    /// # Errors
+    /// Says which names there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|mode| mode.name() == name)
+            .ok_or_else(|| format!("there is no mode {name:?}; use reject, warn or off"))
+    }
+}
+
+impl Validation {
+    /// Reads the member `validation` of a definition.
+    pub(super) fn read_member(members: &mut Members<'_>) -> Option<Self> {
+        let value = members.take("validation")?;
+        let pointer = members.pointer_to("validation");
+        let mut inner = Members::of_object(value, &pointer, members.findings())?;
+        let shapes = read_names(&mut inner);
+        let mode = match inner.take_string("mode").map(|name| ValidationMode::parse(&name)) {
+            Some(Ok(mode)) => mode,
+            Some(Err(why)) => {
+                inner.add_finding("mode", why);
+                ValidationMode::default()
+            }
+            None => {
+                inner.report_missing("mode", "expected reject, warn or off");
+                ValidationMode::default()
+            }
+        };
+        inner.report_unknown();
+        Some(Self { shapes, mode })
+    }
+}
+
+fn read_names(members: &mut Members<'_>) -> Vec<String> {
+    let Some(elements) = members.take_array("shapes") else {
+        members.report_missing("shapes", "expected the names of shapes graphs in an array");
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    for (index, element) in elements.into_iter().enumerate() {
+        match element {
+            Json::String(name) => names.push(name),
+            other => {
+                let place = format!("{}/{index}", members.pointer_to("shapes"));
+                let message =
+                    format!("expected the name of a shapes graph, not {}", other.kind_name());
+                members.findings().push(Finding::at_pointer(place, message));
+            }
+        }
+    }
+    names
+}
+
+impl Definition {
+    /// Removes a `validation` that validates nothing and names nothing, so that it is stored as if it was left out.
+    pub(crate) fn remove_empty_validation(&mut self) {
+        self.validation = self.validation.take().filter(|given| *given != Validation::default());
+    }
+}
+
+/// Checks that a new definition does not leave out the `validation` that the stored one has. An empty one removes it.
+///
+/// # Errors
+/// `ErrorClass::Unconfirmed`, which names it.
+pub(crate) fn check_omitted_validation(
+    before: &Definition,
+    after: &Definition,
+) -> Result<(), GatewayError> {
+    let Some(there) = before.validation.as_ref().filter(|_| after.validation.is_none()) else {
+        return Ok(());
+    };
+    let message = "add `validation`; or write `{\"shapes\": [], \"mode\": \"off\"}` to remove it, or send the request \
+                   again with ?force=true";
+    let (mode, shapes) = (there.mode.name(), there.shapes.join(", "));
+    Err(GatewayError::with_findings(
+        ErrorClass::Unconfirmed,
+        format!(
+            "the definition leaves out `validation`, which the stored one has: {mode}, with [{shapes}]"
+        ),
+        vec![Finding::at_pointer("/validation", message)],
+    ))
+}

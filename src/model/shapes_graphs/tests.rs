@@ -1,0 +1,1 @@
+//! Shapes graphs in the catalogue, and in the definitions that name them.

@@ -41,7 +41,7 @@ pub(super) async fn dump_graph(req: &mut Request, depot: &mut Depot) -> ReplyRes
 /// Loads the body. The response is NDJSON: a line after each commit, and a last one with `done` or the error.
 #[handler]
 pub(super) async fn load_document(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["format", "graph", "base", "skolemize"])?;
+    let query = Query::read(req, &["format", "graph", "base", "skolemize", "bypass"])?;
     let iri = |name: &str| query.get(name).map(parse_iri).transpose().map_err(Problem::malformed);
     let graph = query.get("graph").map(parse_graph).transpose().map_err(Problem::malformed)?;
     let options = LoadOptions {
@@ -49,6 +49,7 @@ pub(super) async fn load_document(req: &mut Request, depot: &mut Depot) -> Reply
         graph: graph.unwrap_or(GraphName::DefaultGraph),
         base: iri("base")?,
         skolemize: iri("skolemize")?,
+        bypass: query.read_flag("bypass")?,
     };
     let (state, gateway, by) = (state(depot), gateway(depot)?, caller(depot).clone());
     let (sender, frames) = mpsc::channel(MAX_PENDING_PIECES);

@@ -34,7 +34,7 @@ const MAX_FORM_BYTES: u64 = 3 * MAX_TEXT_BYTES;
 const QUERY_PARAMETERS: &[&str] = &["query", "default-graph-uri", "named-graph-uri"];
 /// The parameters of an update.
 const UPDATE_PARAMETERS: &[&str] =
-    &["update", "using-graph-uri", "using-named-graph-uri", "skolemize"];
+    &["update", "using-graph-uri", "using-named-graph-uri", "skolemize", "bypass"];
 /// Parameters of other servers, which some clients add to each query, as they do to `Accept`. They have no effect.
 const IGNORED_PARAMETERS: &[&str] = &["format", "output", "results"];
 
@@ -96,6 +96,7 @@ pub(super) async fn query_by_post(req: &mut Request, depot: &mut Depot) -> Reply
         ("using-graph-uri" = Option<Vec<String>>, Query, description = "A graph of the default graph of `WHERE`, in place of `USING`; it may be repeated."),
         ("using-named-graph-uri" = Option<Vec<String>>, Query, description = "A named graph of `WHERE`, in place of `USING NAMED`; it may be repeated."),
         ("skolemize" = Option<String>, Query, description = "Replace each blank node that would be stored by an IRI that begins with this one."),
+        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
     ),
     request_body(content = String, content_type = "application/sparql-update"),
     responses((status_code = 200, description = "Applied and synced to disk.", body = shapes::SparqlUpdate)),
@@ -108,13 +109,21 @@ pub(super) async fn update(req: &mut Request, depot: &mut Depot) -> ReplyResult 
     let using = parameters.read_dataset("using-graph-uri", "using-named-graph-uri")?;
     let skolemize = parameters.read_one("skolemize")?.map(parse_iri).transpose();
     let skolemize = skolemize.map_err(Problem::malformed)?;
+    let bypass = match parameters.read_one("bypass")? {
+        None | Some("false") => false,
+        Some("true") => true,
+        Some(other) => {
+            let detail = format!("the parameter bypass is {other:?}; it must be true or false");
+            return Err(Problem::malformed(detail));
+        }
+    };
     let (by, trace) = (caller(depot).clone(), trace(depot));
     let permit = sparql::acquire_permit(&gateway, &by).await?;
     let record = sparql::run_on_query_thread(move || {
         let _permit = permit;
         let parsed = Update::parse(&text, &using)?;
         drop(text);
-        let request = ChangeRequest { by: &by, trace, bytes };
+        let request = ChangeRequest { by: &by, trace, bytes, bypass };
         sparql::run_update(&gateway, &request, &parsed, skolemize.as_ref()).map_err(Problem::from)
     })
     .await?;

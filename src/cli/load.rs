@@ -21,7 +21,7 @@ pub(super) fn build_command() -> Command {
     Command::new("load")
         .about("Load an RDF document into the graph, also while the service runs")
         .override_usage(
-            "penstock load FILE [--format FORMAT] [--graph IRI] [--base IRI] [--skolemize IRI] [--json] \
+            "penstock load FILE [--format FORMAT] [--graph IRI] [--base IRI] [--skolemize IRI] [--bypass] [--json] \
              [--name=value]...",
         )
         .arg(Arg::new("FILE").help("The document; compressed if its name ends in .zst; - is standard input").required(true))
@@ -29,6 +29,12 @@ pub(super) fn build_command() -> Command {
         .arg(graph_option("The graph of triples without a graph of their own; by default the default graph"))
         .arg(iri("base", "The base of relative IRIs; without it they are an error"))
         .arg(iri("skolemize", "Replace blank nodes by IRIs that begin with this one; without it they are an error"))
+        .arg(
+            Arg::new("bypass")
+                .long("bypass")
+                .action(clap::ArgAction::SetTrue)
+                .help("Also change objects of Business Objects that refuse what violates their shapes"),
+        )
         .arg(output::json_flag())
         .after_help(
             "Existing data is not changed. The document is committed in parts, in its order: after an error \
@@ -60,6 +66,7 @@ pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
         graph: given.get_one("graph").cloned().unwrap_or(GraphName::DefaultGraph),
         base: given.get_one("base").cloned(),
         skolemize: given.get_one("skolemize").cloned(),
+        bypass: given.get_flag("bypass"),
     };
     match load_document(&settings, &what, path) {
         Ok((loaded, error)) => {
@@ -171,5 +178,6 @@ fn build_query(what: &LoadOptions) -> Vec<(&'static str, String)> {
     };
     iri("base", &what.base);
     iri("skolemize", &what.skolemize);
+    query.push(("bypass", what.bypass.to_string()));
     query
 }

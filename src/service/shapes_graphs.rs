@@ -4,7 +4,7 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::IfMatch;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::catalogue::{Action, DefinedGraph, Requester};
 use penstock_model::shapes_graphs::{self, GraphMetadata, NewGraph, StoredGraph, TextFormat};
 use penstock_store::Transaction;

@@ -24,6 +24,7 @@ use penstock_config::Settings;
 use penstock_model::catalogue::Catalogue;
 use penstock_model::change_feed;
 use penstock_model::ingest::{self, QuadCounts, Record, UpdateToRecord};
+use penstock_model::protection;
 use penstock_model::rdf::{self, Format, GraphWrite, WrittenGraph};
 use penstock_sparql::{
     DatasetParameters, Deadline, Limits, Query, ResultFormat, Update, UpdateLimits, apply_update,
@@ -236,6 +237,8 @@ pub struct ChangeRequest<'a> {
     pub trace: Trace,
     /// The size of its body in bytes.
     pub bytes: u64,
+    /// Whether it may change objects of Business Objects that refuse what violates their shapes.
+    pub bypass: bool,
 }
 
 /// Refuses changes in SPARQL unless `service.sparql.update` allows them.
@@ -259,6 +262,7 @@ const MAX_UPDATE_TIME: Duration = Duration::from_mins(1);
 ///
 /// # Errors
 /// - `ErrorClass::Forbidden` if updates are off, or the requester is no longer an Admin
+/// - `ErrorClass::Conflict` if it changes objects of a Business Object that refuses what violates its shapes
 /// - `ErrorClass::TooLarge` past `service.limits.sparql.update`
 /// - `ErrorClass::Invalid` past another limit, and for a blank node without `skolemize`
 /// - `ErrorClass::InsufficientStorage` if the disk is full up to its reserve
@@ -318,12 +322,13 @@ fn commit_change<T>(
     change: impl FnOnce(&mut Transaction<'_>) -> Result<(T, QuadCounts), GatewayError>,
 ) -> Result<(T, Record), GatewayError> {
     let started = Instant::now();
-    let ChangeRequest { by, trace, bytes } = *request;
+    let ChangeRequest { by, trace, bytes, bypass } = *request;
     check_updates_allowed(gateway)?;
     by.with_current_role()?.require_role(Role::Admin)?;
     let (watch, traceparent) = (gateway.catalogue.watch(), trace.to_string());
     let committed = gateway.store.commit::<_, GatewayError>(by, |transaction| {
         let (result, quads) = change(transaction)?;
+        let bypassed = protection::check_untouched(transaction, watch, bypass)?;
         change_feed::record_changes(transaction, watch)?;
         let update = UpdateToRecord {
             caller: by.id(),
@@ -336,8 +341,9 @@ fn commit_change<T>(
         let record = ingest::store_update_record(transaction, &update, watch, history)?;
         let QuadCounts { inserted, removed } = quads;
         let detail = format!(
-            "{what} with SPARQL: {inserted} quads inserted, {removed} removed; ingestion {}",
-            record.id
+            "{what} with SPARQL: {inserted} quads inserted, {removed} removed; ingestion {}{}",
+            record.id,
+            describe_bypass(&bypassed)
         );
         let event = change_event(by, "data.updated", detail);
         gateway.auth.audit.add_event(transaction, &event)?;
@@ -359,6 +365,15 @@ fn commit_change<T>(
             Err(error)
         }
     }
+}
+
+/// Returns the part of an audit event that names the Business Objects whose shapes were not checked.
+fn describe_bypass(names: &[String]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+    format!("; bypass=true for the Business Objects {}", names.join(", "))
 }
 
 /// Checks that a graph has quads. The default graph is always there.

@@ -82,5 +82,11 @@ impl Fixture {
 }
 
 fn options(format: Format) -> LoadOptions {
-    LoadOptions { format, graph: GraphName::DefaultGraph, base: None, skolemize: None }
+    LoadOptions {
+        format,
+        graph: GraphName::DefaultGraph,
+        base: None,
+        skolemize: None,
+        bypass: false,
+    }
 }

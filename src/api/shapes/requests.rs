@@ -281,4 +281,7 @@ pub(crate) struct SparqlUpdateForm {
     /// Replace each blank node that would be stored by an IRI that begins with this one.
     #[salvo(schema(required = false))]
     pub(crate) skolemize: Option<String>,
+    /// Change objects of Business Objects that refuse what violates their shapes.
+    #[salvo(schema(required = false))]
+    pub(crate) bypass: Option<bool>,
 }

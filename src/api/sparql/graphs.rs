@@ -62,6 +62,7 @@ pub(crate) async fn get_graph(req: &mut Request, depot: &mut Depot) -> ReplyResu
         ("graph" = Option<String>, Query, description = "The IRI of the graph."),
         ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
         ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
+        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
     ),
     request_body(content = String, content_type = "text/turtle"),
     responses(
@@ -81,6 +82,7 @@ pub(crate) async fn put_graph(req: &mut Request, depot: &mut Depot) -> ReplyResu
         ("graph" = Option<String>, Query, description = "The IRI of the graph."),
         ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
         ("skolemize" = Option<String>, Query, description = "Replace each blank node by an IRI that begins with this one."),
+        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
     ),
     request_body(content = String, content_type = "text/turtle"),
     responses(
@@ -99,16 +101,30 @@ pub(crate) async fn post_graph(req: &mut Request, depot: &mut Depot) -> ReplyRes
     parameters(
         ("graph" = Option<String>, Query, description = "The IRI of the graph."),
         ("default" = Option<String>, Query, description = "The unnamed graph, in place of `graph`; without a value."),
+        ("bypass" = Option<bool>, Query, description = "Change objects of Business Objects that refuse what violates their shapes; the audit log names it."),
     ),
     responses((status_code = 204, description = "Deleted and synced to disk.")),
 )]
 pub(crate) async fn delete_graph(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let graph = read_graph(&Query::read(req, &["graph", "default"])?)?;
-    write_graph(depot, graph, true, None).await
+    let query = Query::read(req, &["graph", "default", "bypass"])?;
+    let target = WriteTarget {
+        graph: read_graph(&query)?,
+        replaces: true,
+        bypass: query.read_flag("bypass")?,
+    };
+    write_graph(depot, target, None).await
+}
+
+/// The graph of a request that writes, and how.
+struct WriteTarget {
+    graph: GraphName,
+    /// Whether the triples of the request replace those of the graph.
+    replaces: bool,
+    bypass: bool,
 }
 
 async fn write_document(req: &mut Request, depot: &mut Depot, replaces: bool) -> ReplyResult {
-    let query = Query::read(req, &["graph", "default", "skolemize"])?;
+    let query = Query::read(req, &["graph", "default", "skolemize", "bypass"])?;
     let graph = read_graph(&query)?;
     sparql::check_updates_allowed(&gateway(depot)?)?;
     let format = read_format(req)?;
@@ -119,22 +135,23 @@ async fn write_document(req: &mut Request, depot: &mut Depot, replaces: bool) ->
         GraphName::NamedNode(iri) => Some(iri.clone()),
         _ => None,
     };
-    let options = LoadOptions { format, graph: graph.clone(), base, skolemize };
+    let bypass = query.read_flag("bypass")?;
+    let options = LoadOptions { format, graph: graph.clone(), base, skolemize, bypass };
     let body = body::read_whole_body(req, depot).await?;
-    write_graph(depot, graph, replaces, Some((options, body))).await
+    write_graph(depot, WriteTarget { graph, replaces, bypass }, Some((options, body))).await
 }
 
 async fn write_graph(
     depot: &Depot,
-    graph: GraphName,
-    replaces: bool,
+    target: WriteTarget,
     document: Option<(LoadOptions, BufferedBody)>,
 ) -> ReplyResult {
+    let WriteTarget { graph, replaces, bypass } = target;
     let (gateway, by, trace) = (gateway(depot)?, caller(depot).clone(), trace(depot));
     let is_created = run_blocking(move || {
         let document = document.as_ref().map(|(options, body)| (options, body.bytes()));
         let bytes = document.map_or(0, |(_, text)| text.len() as u64);
-        let request = ChangeRequest { by: &by, trace, bytes };
+        let request = ChangeRequest { by: &by, trace, bytes, bypass };
         let max_quads = gateway.settings.limits.sparql.update;
         let write = GraphWrite { graph: &graph, replaces, document, max_quads };
         let written = sparql::write_graph(&gateway, &request, &write)?;

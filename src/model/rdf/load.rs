@@ -2,6 +2,7 @@
 use super::read::{DocumentReader, ReadRules};
 use super::{Format, dump};
 use crate::change_feed::{self, Watch};
+use crate::protection;
 use oxrdf::{GraphName, NamedNode, Quad};
 use penstock_base::commit::{CommitCheck, GuardedStore};
 use penstock_base::disk::Disk;
@@ -43,6 +44,8 @@ pub struct LoadOptions {
     pub base: Option<NamedNode>,
     /// The prefix of the IRIs that replace blank nodes. Without it, blank nodes are refused.
     pub skolemize: Option<NamedNode>,
+    /// Whether the load may change objects of a Business Object that refuses what violates its shapes.
+    pub bypass: bool,
 }
 
 /// The progress of a load. It counts only quads that survive a power cut.
@@ -70,6 +73,7 @@ pub struct LoadError {
 ///
 /// # Errors
 /// - `ErrorClass::Malformed` for an error in the document
+/// - `ErrorClass::Conflict` if it changes objects of a Business Object that refuses what violates its shapes
 /// - `ErrorClass::InsufficientStorage` if the disk is full up to its reserve
 pub fn load_document(
     target: &LoadTarget<'_>,
@@ -98,18 +102,19 @@ fn load_parts(
         bytes += dump::estimate_bytes(&quad);
         gathered.push(quad);
         if gathered.len() >= MAX_COMMIT_QUADS || bytes >= MAX_COMMIT_BYTES {
-            commit_quads(target, &gathered, loaded)?;
+            commit_quads(target, options, &gathered, loaded)?;
             on_progress(*loaded)?;
             gathered.clear();
             bytes = 0;
         }
     }
-    commit_quads(target, &gathered, loaded)?;
+    commit_quads(target, options, &gathered, loaded)?;
     on_progress(*loaded)
 }
 
 fn commit_quads(
     target: &LoadTarget<'_>,
+    options: &LoadOptions,
     quads: &[Quad],
     loaded: &mut LoadProgress,
 ) -> Result<(), GatewayError> {
@@ -122,6 +127,7 @@ fn commit_quads(
         for quad in quads {
             added += u64::from(transaction.insert(quad.as_ref())?);
         }
+        protection::check_untouched(transaction, target.watch, options.bypass)?;
         change_feed::record_changes(transaction, target.watch)?;
         Ok::<_, GatewayError>(added)
     })?;

@@ -45,9 +45,10 @@ pub fn load_event(what: &LoadOptions, result: &Result<LoadProgress, LoadError>) 
         Err(LoadError { error: fault, loaded }) => (*loaded, format!("; not finished: {fault}")),
     };
     let default = describe_graph(&what.graph);
+    let bypass = if what.bypass { "; bypass=true" } else { "" };
     build_event(
         "data.loaded",
-        format!("{quads} quads, {added} of them new; without a graph: {default}{end}"),
+        format!("{quads} quads, {added} of them new; without a graph: {default}{bypass}{end}"),
     )
 }
 

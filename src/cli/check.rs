@@ -217,7 +217,7 @@ fn describe_mapping(mapping: &Mapping) -> String {
 fn check_configuration(path: &Path, text: &str) -> CheckResult {
     let (errors, warnings) = config::check_file(path, text);
     let errors = errors.into_iter().map(|error| Finding::whole(error.to_string()));
-    let warnings = warnings.into_iter().map(|message| Finding::whole(message)).collect();
+    let warnings = warnings.into_iter().map(Finding::whole).collect();
     CheckResult {
         warnings,
         errors: errors.collect(),

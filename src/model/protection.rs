@@ -5,7 +5,7 @@
 //! of a client is refused ([`check_untouched`]), unless an Admin overrides it.
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
 use crate::members::satisfies_filter;
-use crate::resource::{Compiled, ValidationMode};
+use crate::resource::{BusinessObject, Compiled, ValidationMode};
 use crate::shapes_graphs::read_compiled;
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -47,10 +47,11 @@ impl Protection {
     /// Returns the protection of a Business Object; `None` if it has none.
     pub(crate) fn read(
         read: &impl Read,
-        compiled: &Compiled,
+        object: &BusinessObject,
+        compiled: Option<&Compiled>,
         members: Option<SubjectFilter>,
     ) -> Option<Self> {
-        let definition = &compiled.object.definition;
+        let definition = &object.definition;
         let validation = definition.validation.as_ref()?;
         if validation.mode == ValidationMode::Off || validation.shapes.is_empty() {
             return None;
@@ -60,7 +61,9 @@ impl Protection {
             mode: validation.mode,
             shapes: validation.shapes.iter().map(|name| read_compiled(read, name)).collect(),
             members,
-            links: HolderLinks::of_mapping(&compiled.mapping.root),
+            links: compiled.map_or_else(HolderLinks::default, |compiled| {
+                HolderLinks::of_mapping(&compiled.mapping.root)
+            }),
         })
     }
 
@@ -94,10 +97,8 @@ impl Protection {
             }
         }
         let mut related = known.clone();
-        for property in &properties.forward {
-            for uri in &known {
-                add_referrers(transaction, property, uri, &mut related)?;
-            }
+        for uri in known.iter().filter(|_| !properties.forward.is_empty()) {
+            add_referrers(transaction, &properties.forward, uri, &mut related)?;
         }
         for property in &properties.inverse {
             let pattern = Pattern { predicate: Some(property.clone()), ..Pattern::default() };
@@ -156,8 +157,13 @@ impl Protection {
             return Ok(Vec::new());
         }
         let nested = self.links.find_nested(transaction, &members)?;
-        let scope = Scope { members, nested };
         let transaction = &*transaction;
+        let mut scope = Scope { members, nested };
+        scope.retain(|uri| {
+            // What the commit deletes is never refused.
+            let pattern = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
+            transaction.any(&pattern)
+        })?;
         let mut found = Vec::new();
         for graph in shapes {
             let triples = StoredTriples(transaction);
@@ -188,20 +194,19 @@ impl Protection {
     }
 }
 
-/// Adds the objects that refer to an object by this property.
+/// Adds the objects that refer to an object by one of these properties.
 fn add_referrers(
     read: &impl Read,
-    property: &NamedNode,
+    properties: &BTreeSet<NamedNode>,
     uri: &NamedNode,
     found: &mut BTreeSet<NamedNode>,
 ) -> Result<(), GatewayError> {
-    let pattern = Pattern {
-        predicate: Some(property.clone()),
-        object: Some(uri.clone().into()),
-        ..Pattern::default()
-    };
+    // One look at all of its referrers costs as much as one at those of a single property, unless there are many.
+    let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
     read.for_each(&pattern, &mut |quad| {
-        if let NamedOrBlankNode::NamedNode(subject) = quad.subject {
+        if let NamedOrBlankNode::NamedNode(subject) = quad.subject
+            && properties.contains(&quad.predicate)
+        {
             found.insert(subject);
         }
         // One more than is allowed is enough to refuse the commit.

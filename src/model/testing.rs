@@ -7,7 +7,9 @@ use crate::change_feed::Watch;
 use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request, ingest};
 use crate::mapping::{Mapping, Shape};
 use crate::namespace::{self, Generator, Namespace};
+use crate::rdf::Format;
 use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Definition};
+use crate::shapes_graphs::{GraphMetadata, StoredGraph, TextFormat, store_graph};
 use crate::{members, view};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::commit::{GuardedStore, NoClient};
@@ -92,6 +94,20 @@ pub fn insert_quad(
     let node = NamedNode::new_unchecked;
     let quad = Quad::new(node(subject), node(predicate), object, node(graph));
     store.transact(|transaction| transaction.insert(quad.as_ref())).unwrap();
+}
+
+/// Stores a shapes graph in Turtle.
+pub fn put_shapes_graph(store: &Store, name: &str, turtle: &str) {
+    let metadata = GraphMetadata {
+        name: name.to_owned(),
+        format: TextFormat::Rdf(Format::Turtle),
+        version: 1,
+        created_at: String::new(),
+        updated_at: String::new(),
+        updated_by: String::new(),
+    };
+    let graph = StoredGraph { metadata, text: turtle.to_owned() };
+    store.transact(|transaction| store_graph(transaction, &graph)).unwrap();
 }
 
 /// Returns all quads in N-Quads syntax, sorted.
@@ -201,6 +217,16 @@ impl Fixture {
     /// Creates a fixture with the Business Object of this definition.
     pub fn with_definition(definition: &serde_json::Value) -> Self {
         let (dir, store) = open_store();
+        let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
+        let business_object = (*put_definition(&catalogue, definition)).clone();
+        let watch = catalogue.watch().clone();
+        Self { store, business_object, limits: LIMITS, watch, dir }
+    }
+
+    /// Creates a fixture with the Business Object of this definition, which can name a shapes graph in Turtle.
+    pub fn with_shapes(name: &str, turtle: &str, definition: &serde_json::Value) -> Self {
+        let (dir, store) = open_store();
+        put_shapes_graph(&store, name, turtle);
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let business_object = (*put_definition(&catalogue, definition)).clone();
         let watch = catalogue.watch().clone();

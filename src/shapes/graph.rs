@@ -40,6 +40,26 @@ pub struct Scope {
     pub nested: BTreeSet<NamedNode>,
 }
 
+impl Scope {
+    /// Keeps the objects for which `is_kept` holds.
+    ///
+    /// # Errors
+    /// The first error of `is_kept`.
+    pub fn retain<E>(
+        &mut self,
+        mut is_kept: impl FnMut(&NamedNode) -> Result<bool, E>,
+    ) -> Result<(), E> {
+        for nodes in [&mut self.members, &mut self.nested] {
+            for node in std::mem::take(nodes) {
+                if is_kept(&node)? {
+                    nodes.insert(node);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The properties that a shapes graph reads: objects that have them must be validated when what they refer to changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Properties {

@@ -4,6 +4,7 @@ use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::GatewayError;
 use proptest::prelude::*;
+use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -322,10 +323,8 @@ fn hostile_graphs_end_with_an_error_and_soon() {
     // A graph of shapes in which each refers to the next one twice: 2^45 ways.
     let mut wide = "ex:S0 a sh:NodeShape ; sh:targetClass ex:P .".to_owned();
     for n in 0..45 {
-        wide.push_str(&format!(
-            "ex:S{n} sh:and ( ex:S{} ex:S{0} ) . ex:S{0} a sh:NodeShape .",
-            n + 1
-        ));
+        write!(wide, "ex:S{n} sh:and ( ex:S{} ex:S{0} ) . ex:S{0} a sh:NodeShape .", n + 1)
+            .unwrap();
     }
     wide += "ex:S45 sh:property [ sh:path ex:p ; sh:minCount 1 ] .";
     assert_eq!(find(&wide, "ex:a a ex:P ."), ["a  And"]);
@@ -339,7 +338,7 @@ fn a_validation_ends_at_its_limits() {
         [ sh:zeroOrMorePath ex:n ] [ sh:zeroOrMorePath ex:n ] ) ; sh:maxCount 1 ] .";
     let mut data = "ex:a0 a ex:P . ".to_owned();
     for n in 0..400 {
-        data += &format!("ex:a{n} ex:n ex:a{} . ", (n + 1) % 400);
+        write!(data, "ex:a{n} ex:n ex:a{} . ", (n + 1) % 400).unwrap();
     }
     let shapes = read(shapes).unwrap();
     let mut scope = Scope::default();
@@ -354,8 +353,8 @@ fn a_validation_ends_at_its_limits() {
         shapes.validate(&Data::new(Box::new(Document::new(&data)), cancelled), &scope).unwrap_err();
     assert!(error.detail.contains("cancelled"), "{error}");
     let many = read("ex:S a sh:NodeShape ; sh:targetClass ex:P ; sh:property [ sh:path ex:n ; sh:nodeKind sh:Literal ] .").unwrap();
-    let values: String = (0..2000).map(|n| format!("ex:a{n}, ")).collect();
-    let data = Document::new(&format!("ex:a0 a ex:P ; ex:n {values} ex:end ."));
+    let values: Vec<_> = (0..2000).map(|n| format!("ex:a{n}")).collect();
+    let data = Document::new(&format!("ex:a0 a ex:P ; ex:n {} .", values.join(", ")));
     let error = many.validate(&Data::new(Box::new(data), limits()), &scope).unwrap_err();
     assert!(error.to_string().contains("1000"), "{error}");
 }

@@ -256,10 +256,8 @@ impl WatchedDefinitions {
                     filter = Some(members::build_member_filter(read, compiled)?);
                 }
             }
-            if let Some(compiled) = &compiled {
-                let protection = Protection::read(read, compiled, filter.clone());
-                definitions.protections.extend(protection);
-            }
+            let protection = Protection::read(read, &object, compiled.as_ref(), filter.clone());
+            definitions.protections.extend(protection);
             if is_watched(&object) {
                 definitions.views.push(WatchedView::new(
                     &object,

@@ -3,11 +3,10 @@ use super::fixture::pointers;
 use crate::catalogue::Catalogue;
 use crate::ingest::{Answer, Body, Mode, OnError, Request};
 use crate::protection::check_untouched;
-use crate::rdf::Format;
 use crate::resource::Compiled;
-use crate::shapes_graphs::{GraphMetadata, StoredGraph, TextFormat, store_graph};
 use crate::testing::{
     LIMITS, catalogue_settings, list_quads, local_request, open_store, put_definition,
+    put_shapes_graph,
 };
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use penstock_base::commit::GuardedStore;
@@ -39,16 +38,7 @@ struct Plant {
 impl Plant {
     fn new(mode: &str) -> Self {
         let (dir, store) = open_store();
-        let metadata = GraphMetadata {
-            name: "pumps".into(),
-            format: TextFormat::Rdf(Format::Turtle),
-            version: 1,
-            created_at: String::new(),
-            updated_at: String::new(),
-            updated_by: String::new(),
-        };
-        let graph = StoredGraph { metadata, text: SHAPES.to_owned() };
-        store.transact(|transaction| store_graph(transaction, &graph)).unwrap();
+        put_shapes_graph(&store, "pumps", SHAPES);
         let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
         let define = |name: &str, fields: &str, validation: Option<serde_json::Value>| {
             let config = format!(

@@ -176,6 +176,7 @@ impl From<penstock_store::Error> for GatewayError {
     fn from(error: penstock_store::Error) -> Self {
         use penstock_store::Error;
         match &error {
+            Error::UnsupportedTerm { .. } => Self::new(ErrorClass::Invalid, error.to_string()),
             Error::TooLarge { .. } => Self::new(ErrorClass::TooLarge, error.to_string()),
             error if error.is_disk_full() => {
                 let full =

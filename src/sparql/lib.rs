@@ -12,6 +12,7 @@ mod delta;
 mod evaluate;
 mod functions;
 mod graphs;
+mod newer_syntax;
 mod order;
 mod plan;
 mod request;

@@ -185,11 +185,13 @@ impl Value {
             }
             Some(other) => match Term::from(other) {
                 Term::Literal(literal) => {
-                    let (value, datatype, _) = literal.destruct();
+                    let (value, datatype, _, _) = literal.destruct();
                     Self::Other(datatype.map(NamedNode::into_string).unwrap_or_default(), value)
                 }
                 Term::NamedNode(node) => Self::NamedNode(node.into_string()),
                 Term::BlankNode(node) => Self::BlankNode(node.into_string()),
+                // No quad has one, and no expression creates one.
+                Term::Triple(triple) => Self::Other(String::new(), triple.to_string()),
             },
         }
     }

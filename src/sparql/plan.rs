@@ -471,7 +471,8 @@ fn is_bound(term: &TermPattern, bound: &HashSet<Variable>) -> bool {
     match term {
         TermPattern::Variable(variable) => bound.contains(variable),
         TermPattern::BlankNode(node) => bound.contains(&to_variable(node)),
-        TermPattern::NamedNode(_) | TermPattern::Literal(_) => true,
+        // A triple term is refused before the parser.
+        TermPattern::NamedNode(_) | TermPattern::Literal(_) | TermPattern::Triple(_) => true,
     }
 }
 
@@ -479,7 +480,7 @@ fn to_constant(term: &TermPattern) -> Option<Term> {
     match term {
         TermPattern::NamedNode(node) => Some(node.clone().into()),
         TermPattern::Literal(literal) => Some(literal.clone().into()),
-        TermPattern::Variable(_) | TermPattern::BlankNode(_) => None,
+        TermPattern::Variable(_) | TermPattern::BlankNode(_) | TermPattern::Triple(_) => None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Parsed requests.
 use crate::budget::catch;
+use crate::newer_syntax::check_version;
 use crate::syntax::{PADDING, Token, Tokens, check_nesting, to_error};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -57,6 +58,7 @@ impl Query {
     /// [`ErrorClass::Malformed`] with line and column, also if it is nested too deeply; [`ErrorClass::TooLarge`].
     pub fn parse(text: &str, parameters: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
+        check_version(text)?;
         let mut query = catch(|| {
             let padded = format!("{text}{PADDING}");
             parser()?.parse_query(&padded).map_err(|error| to_error(text, &error))
@@ -159,6 +161,7 @@ impl Update {
     /// As [`Query::parse`]; also for LOAD and SERVICE, which are refused, and for parameters beside USING or WITH.
     pub fn parse(text: &str, using: &DatasetParameters) -> Result<Self, GatewayError> {
         check_nesting(text)?;
+        check_version(text)?;
         let update = catch(|| {
             let padded = format!("{text}{PADDING}");
             parser()?.parse_update(&padded).map_err(|error| to_error(text, &error))

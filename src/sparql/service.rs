@@ -1,5 +1,6 @@
 //! Federated queries (SPARQL 1.1 Federated Query): `SERVICE` patterns.
 use oxrdf::NamedNode;
+use penstock_store::check_supported;
 use sparesults::{QueryResultsFormat, QueryResultsParser, ReaderQueryResultsParserOutput};
 use spareval::{DefaultServiceHandler, QuerySolutionIter};
 use spargebra::Query;
@@ -56,8 +57,12 @@ impl DefaultServiceHandler for Services {
             ReaderQueryResultsParserOutput::Solutions(solutions) => {
                 let variables = solutions.variables().into();
                 let solutions = solutions.map(|solution| {
-                    solution
-                        .map_err(|error| spareval::QueryEvaluationError::Service(Box::new(error)))
+                    let failed = |error| spareval::QueryEvaluationError::Service(error);
+                    let solution = solution.map_err(|error| failed(Box::new(error)))?;
+                    for term in solution.values().iter().flatten() {
+                        check_supported(term.as_ref()).map_err(|error| failed(Box::new(error)))?;
+                    }
+                    Ok(solution)
                 });
                 Ok(QuerySolutionIter::new(variables, solutions))
             }

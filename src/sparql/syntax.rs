@@ -273,7 +273,7 @@ fn too_deep(text: &str, at: usize, why: &str) -> GatewayError {
 }
 
 /// Returns line and column of a byte, both from 1.
-fn find_place(text: &str, at: usize) -> (u64, u64) {
+pub(crate) fn find_place(text: &str, at: usize) -> (u64, u64) {
     let before = text.get(..at).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;

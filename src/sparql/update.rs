@@ -89,6 +89,8 @@ impl Application<'_, '_> {
                 let object = match object {
                     GroundTerm::NamedNode(node) => node.into(),
                     GroundTerm::Literal(literal) => Term::from(literal),
+                    // It is refused before the parser, and no quad has one.
+                    GroundTerm::Triple(_) => return Ok(()),
                 };
                 self.remove(Quad::new(subject, predicate, object, to_graph(graph_name)))
             }),

@@ -58,6 +58,16 @@ pub enum Error {
         /// The limit, in bytes.
         limit: u64,
     },
+    /// The term is of RDF 1.2, and the store keeps terms of RDF 1.1. Leave it out, or describe the triple with properties.
+    #[error(
+        "the store cannot keep {term}: it is {kind} of RDF 1.2, and the store keeps terms of RDF 1.1"
+    )]
+    UnsupportedTerm {
+        /// The beginning of the term, in the syntax of N-Triples.
+        term: String,
+        /// What it is: "a triple term" or "a text with a base direction".
+        kind: &'static str,
+    },
     /// A backup is restored only into a folder without files. Choose another one, or move the files away.
     #[error("{} is not empty; a backup is restored only into an empty folder", path.display())]
     NotEmpty {

@@ -50,5 +50,6 @@ pub use snapshot::Snapshot;
 pub use steps::Stage;
 pub use store::{ReadStore, Store};
 pub use subject_quads::SubjectQuads;
+pub use term::check_supported;
 pub use transaction::Transaction;
 pub use verify::{Verified, verify_store};

@@ -28,6 +28,8 @@ fn object_rank(term: TermRef<'_>) -> Rank<'_> {
         ),
         TermRef::NamedNode(iri) => (1, iri.as_str(), "", ""),
         TermRef::BlankNode(node) => (2, node.as_str(), "", ""),
+        // No quad has one: the store refuses it.
+        TermRef::Triple(_) => (3, "", "", ""),
     }
 }
 

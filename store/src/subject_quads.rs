@@ -138,6 +138,8 @@ impl SubjectQuads {
                     value: self.push_text(value),
                 },
             },
+            // The store refuses it, so no quad has one.
+            TermRef::Triple(_) => return,
         };
         self.quads.push(QuadSpans { predicate: self.predicate, object, graph: self.graph });
     }

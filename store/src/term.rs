@@ -46,8 +46,35 @@ pub(crate) fn check_length(name: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
+/// The maximum length of a term in an error, in characters.
+const MAX_SHOWN_CHARACTERS: usize = 200;
+
+/// Checks that the store can keep a term.
+///
+/// # Errors
+/// [`Error::UnsupportedTerm`] for a term that only RDF 1.2 has.
+pub fn check_supported(term: TermRef<'_>) -> Result<(), Error> {
+    let kind = match term {
+        TermRef::Triple(_) => "a triple term",
+        TermRef::Literal(literal) if literal.direction().is_some() => {
+            "a text with a base direction"
+        }
+        _ => return Ok(()),
+    };
+    let mut shown = term.to_string();
+    if let Some((end, _)) = shown.char_indices().nth(MAX_SHOWN_CHARACTERS) {
+        shown.replace_range(end.., "...");
+    }
+    Err(Error::UnsupportedTerm { term: shown, kind })
+}
+
 /// Encodes a term.
+///
+/// # Errors
+/// - `Error::TooLarge` for a name that is too long
+/// - `Error::UnsupportedTerm` for a term that only RDF 1.2 has
 pub(crate) fn encode(out: &mut Vec<u8>, term: TermRef<'_>) -> Result<(), Error> {
+    check_supported(term)?;
     match term {
         TermRef::NamedNode(iri) => {
             check_length(iri.as_str().as_bytes())?;
@@ -77,6 +104,7 @@ pub(crate) fn encode(out: &mut Vec<u8>, term: TermRef<'_>) -> Result<(), Error> 
                 out.extend_from_slice(value.as_bytes());
             }
         },
+        TermRef::Triple(_) => {}
     }
     Ok(())
 }
@@ -112,12 +140,12 @@ pub(crate) fn graph_to_term(graph: GraphNameRef<'_>) -> Option<TermRef<'_>> {
     }
 }
 
-/// Converts a term into a subject; `None` for a literal.
+/// Converts a term into a subject; `None` if it is neither an IRI nor a blank node.
 pub(crate) fn to_subject(term: Term) -> Option<NamedOrBlankNode> {
     match term {
         Term::NamedNode(iri) => Some(iri.into()),
         Term::BlankNode(node) => Some(node.into()),
-        Term::Literal(_) => None,
+        Term::Literal(_) | Term::Triple(_) => None,
     }
 }
 
@@ -126,11 +154,37 @@ pub(crate) fn to_predicate(term: Term) -> Option<NamedNode> {
     if let Term::NamedNode(iri) = term { Some(iri) } else { None }
 }
 
-/// Converts a term into a graph; `None` for a literal.
+/// Converts a term into a graph; `None` if it is neither an IRI nor a blank node.
 pub(crate) fn to_graph(term: Term) -> Option<GraphName> {
     match term {
         Term::NamedNode(iri) => Some(iri.into()),
         Term::BlankNode(node) => Some(node.into()),
-        Term::Literal(_) => None,
+        Term::Literal(_) | Term::Triple(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oxrdf::{BaseDirection, Literal, Triple};
+
+    #[test]
+    fn terms_of_rdf_1_2_are_refused() {
+        let node = NamedNode::new_unchecked("http://a/p");
+        let triple = Triple::new(node.clone(), node.clone(), Literal::from("x".repeat(1000)));
+        let directional = Literal::new_directional_language_tagged_literal_unchecked(
+            "x",
+            "en",
+            BaseDirection::Ltr,
+        );
+        for (term, kind) in [
+            (Term::from(triple), "a triple term"),
+            (directional.into(), "a text with a base direction"),
+        ] {
+            let error = encode(&mut Vec::new(), term.as_ref()).unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains(kind) && message.len() < 400, "{message}");
+        }
+        encode(&mut Vec::new(), TermRef::from(node.as_ref())).unwrap();
     }
 }

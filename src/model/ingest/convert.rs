@@ -316,6 +316,8 @@ fn term_text(term: &Term) -> &str {
         Term::NamedNode(iri) => iri.as_str(),
         Term::Literal(literal) => literal.value(),
         Term::BlankNode(node) => node.as_str(),
+        // The store refuses it.
+        Term::Triple(_) => "a triple term",
     }
 }
 

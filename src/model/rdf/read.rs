@@ -5,6 +5,7 @@ use super::{Format, LoadOptions};
 use oxrdf::{GraphName, Quad};
 use oxrdfio::{RdfFormat, RdfParseError, RdfParser, ReaderQuadParser};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_store::check_supported;
 use std::io::{Chain, Cursor, Read};
 
 /// The maximum size in bytes of JSON-LD that is parsed as a whole. A longer document must have its members in the
@@ -76,7 +77,7 @@ impl<'o, R: Read> DocumentReader<'o, R> {
     /// Returns the next quad, with its blank nodes replaced.
     ///
     /// # Errors
-    /// `ErrorClass::Malformed` for an error in the document; the class of the rules for a blank node.
+    /// `ErrorClass::Malformed` for an error in the document, and for a term of RDF 1.2; the class of the rules for a blank node.
     pub(super) fn next_quad(&mut self) -> Result<Option<Quad>, GatewayError> {
         let Some(quad) = self.quads.next() else { return Ok(None) };
         let quad = quad.map_err(|error| self.convert_error(error))?;
@@ -85,6 +86,8 @@ impl<'o, R: Read> DocumentReader<'o, R> {
         if !self.rules.allows_named_graphs && quad.graph_name != self.options.graph {
             return Err(self.graph_error(&quad.graph_name));
         }
+        check_supported(quad.object.as_ref())
+            .map_err(|error| self.error_at_position(format!("in quad {}, {error}", self.count)))?;
         let quad = self.skolem.replace_blank_nodes(quad);
         quad.map(Some).map_err(|why| self.blank_node_error(&why))
     }

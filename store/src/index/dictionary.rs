@@ -33,6 +33,7 @@ impl View<'_> {
                 };
                 Ok(Some(inline_code(literal, datatype.as_ref())))
             }
+            TermRef::Triple(_) => Ok(None),
         })
     }
 
@@ -146,6 +147,10 @@ impl Index {
                     _ => None,
                 };
                 Ok(inline_code(literal, datatype.as_ref()))
+            }
+            TermRef::Triple(_) => {
+                term::encode(&mut Vec::new(), term)?;
+                Err(damaged_entry("a triple term", &[]))
             }
         }
     }

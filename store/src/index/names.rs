@@ -41,7 +41,7 @@ impl NameCache {
         let length = match name {
             Term::NamedNode(iri) => iri.as_str().len(),
             Term::BlankNode(node) => node.as_str().len(),
-            Term::Literal(_) => return,
+            Term::Literal(_) | Term::Triple(_) => return,
         };
         if length > MAX_CACHED_NAME_BYTES {
             return;

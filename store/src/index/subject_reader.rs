@@ -85,8 +85,8 @@ impl View<'_> {
         self.read_name(id, hint, &mut |name| match name {
             TermRef::NamedNode(iri) => quads.set_graph(iri.into()),
             TermRef::BlankNode(node) => quads.set_graph(node.into()),
-            // An id never belongs to a literal.
-            TermRef::Literal(_) => {}
+            // An id belongs to an IRI or a blank node.
+            TermRef::Literal(_) | TermRef::Triple(_) => {}
         })
     }
 

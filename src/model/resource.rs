@@ -12,7 +12,7 @@ pub use automatic::AutomaticExports;
 pub use schedule::{Schedule, SettingError};
 
 use super::ingest::Record;
-use super::mapping::Mapping;
+use super::mapping::{Mapping, ShapeSource};
 use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Finding;
@@ -166,6 +166,16 @@ impl Compiled {
     pub(crate) fn needs_newer_format(&self) -> bool {
         self.mapping.needs_newer_format()
             || self.expand_conditions() != self.object.definition.conditions
+    }
+
+    /// Returns what its shapes describe.
+    pub fn shape_source(&self) -> ShapeSource<'_> {
+        ShapeSource {
+            id: &self.object.id,
+            name: &self.object.definition.name,
+            mapping: &self.mapping,
+            conditions: &self.conditions,
+        }
     }
 
     /// Returns its conditions with complete IRIs.

@@ -2,8 +2,8 @@
 //! besides those that every route can have (see `openapi`). `access` enforces the roles.
 use crate::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, metrics, namespaces, objects, push, rdf, rejected,
-    schema, shapes_graphs, sparql, status, targets, users,
+    identifiers, ingest, ingestions, limits, mapping_shapes, metrics, namespaces, objects, push, rdf,
+    rejected, schema, shapes_graphs, sparql, status, targets, users,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -29,6 +29,7 @@ pub fn api_routes() -> Vec<Route> {
         route(&get,    "/api/v1/business-objects/{id}/push",          Contributor, push::push_by_get,                         &[400, 404, 409, 413, 422, 507]),
         route(&post,   "/api/v1/business-objects/{id}/push",          Contributor, push::push_by_post,                        &[400, 404, 409, 413, 422, 507]),
         route(&get,    "/api/v1/business-objects/{id}/schema",        User,        schema::get_schema,                        &[400, 404]),
+        route(&get,    "/api/v1/business-objects/{id}/shapes",        User,        mapping_shapes::get_shapes,                &[400, 404, 406, 422]),
         route(&get,    "/api/v1/ingestions",                          User,        ingestions::list_ingestions,               &[400]),
         route(&get,    "/api/v1/ingestions/{id}",                     User,        ingestions::get_ingestion,                 &[400, 404]),
         route(&get,    "/api/v1/ingestions/{id}/rejected",            Contributor, rejected::list_rejected,                   &[400, 404]),

@@ -249,11 +249,11 @@ impl Allow {
         }
         let detail = if business_objects.len() == 1 {
             "this API key is for one Business Object: it can read the definition, \
-             schema, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL"
+             schema, shapes, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL"
                 .to_owned()
         } else {
             format!(
-                "this API key is for {} Business Objects: it can read the definitions, schemas, objects, ingestions \
+                "this API key is for {} Business Objects: it can read the definitions, schemas, shapes, objects, ingestions \
                  and exports of these, ingest into them, push them, and query them with GraphQL",
                 business_objects.len()
             )

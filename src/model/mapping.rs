@@ -1,8 +1,8 @@
 //! The mapping: the compiled form of a Business Object's YAML `config` (specification, 2.2).
 //!
 //! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the position of every node. `compile` converts
-//! the nodes into the tree and reports every error. `path` parses the forms of a path, and `schema` writes the JSON
-//! Schema.
+//! the nodes into the tree and reports every error. `path` parses the forms of a path. `schema` writes the JSON
+//! Schema, and `shapes` writes SHACL and `ShEx`.
 //!
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and
@@ -46,11 +46,13 @@ mod compile;
 mod path;
 mod prefixes;
 mod schema;
+mod shapes;
 mod yaml;
 
 pub use compile::compile;
 pub use prefixes::Prefixes;
 pub use schema::build_json_schema;
+pub use shapes::{ShapeSource, build_shacl, write_shex};
 
 use super::namespace;
 use oxrdf::NamedNode;

@@ -14,7 +14,9 @@ mod source;
 mod xml;
 
 pub(crate) use dump::estimate_bytes;
-pub use dump::{DumpOptions, Dumped, write_dump, write_graph_triples, write_triples};
+pub use dump::{
+    DumpOptions, Dumped, write_document, write_dump, write_graph_triples, write_triples,
+};
 pub use format::Format;
 pub use graph::{GraphWrite, WrittenGraph, has_quads, write_graph};
 pub use load::{LoadError, LoadOptions, LoadProgress, LoadTarget, load_document};

@@ -15,7 +15,7 @@ pub(crate) use validation::check_omitted_validation;
 pub use validation::{Validation, ValidationMode};
 
 use super::ingest::Record;
-use super::mapping::Mapping;
+use super::mapping::{Mapping, ShapeSource};
 use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Finding;
@@ -173,6 +173,16 @@ impl Compiled {
         self.mapping.needs_newer_format()
             || self.object.definition.validation.is_some()
             || self.expand_conditions() != self.object.definition.conditions
+    }
+
+    /// Returns what its shapes describe.
+    pub fn shape_source(&self) -> ShapeSource<'_> {
+        ShapeSource {
+            id: &self.object.id,
+            name: &self.object.definition.name,
+            mapping: &self.mapping,
+            conditions: &self.conditions,
+        }
     }
 
     /// Returns its conditions with complete IRIs.

@@ -107,7 +107,7 @@ mod tests {
         for text in [
             "SELECT ?subject { ?subject ?object 'a--b'@en-gb FILTER(?a < <urn:b>) }",
             "PREFIX object: <urn:> SELECT (object:triple(?a) AS ?version) { ?s object:p\\~ '~' }",
-            "SELECT * { { ?s a ?o } # <<( )>> {| ~\n UNION { ?s <urn:p|q~> ?o } }",
+            "SELECT * { { ?s a ?o } # <<( )>> {| ~\n UNION { ?s <urn:p~q> ?o } }",
         ] {
             check_version(text).unwrap();
         }

@@ -2,9 +2,9 @@
 use crate::newer_syntax::check_version;
 use crate::syntax::{PADDING, Token, Tokens, check_nesting, to_error};
 use oxrdf::NamedNode;
+use penstock_base::unwind::catch;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
-use penstock_base::unwind::catch;
 use spargebra::algebra::{GraphPattern, QueryDataset};
 use spargebra::{GraphUpdateOperation, SparqlParser};
 use std::collections::HashMap;
@@ -57,8 +57,8 @@ impl Query {
     /// # Errors
     /// [`ErrorClass::Malformed`] with line and column, also if it is nested too deeply; [`ErrorClass::TooLarge`].
     pub fn parse(text: &str, parameters: &DatasetParameters) -> Result<Self, GatewayError> {
-        check_version(text)?;
         check_nesting(text)?;
+        check_version(text)?;
         let mut query = catch("the SPARQL request", || {
             let padded = format!("{text}{PADDING}");
             parser()?.parse_query(&padded).map_err(|error| to_error(text, &error))
@@ -160,8 +160,8 @@ impl Update {
     /// # Errors
     /// As [`Query::parse`]; also for LOAD and SERVICE, which are refused, and for parameters beside USING or WITH.
     pub fn parse(text: &str, using: &DatasetParameters) -> Result<Self, GatewayError> {
-        check_version(text)?;
         check_nesting(text)?;
+        check_version(text)?;
         let update = catch("the SPARQL request", || {
             let padded = format!("{text}{PADDING}");
             parser()?.parse_update(&padded).map_err(|error| to_error(text, &error))
@@ -207,9 +207,7 @@ fn to_operations(
         let mut prologues = String::new();
         for statement in statements {
             let text = format!("{prologues}{}{}{PADDING}", statement.prologue, statement.body);
-            let parsed = catch("the SPARQL request", || {
-                parser()?.parse_update(&text).map_err(|_| unclear_error())
-            })?;
+            let parsed = catch("the SPARQL request", || parser()?.parse_update(&text).map_err(|_| unclear_error()))?;
             marks.extend(std::iter::repeat_n(statement.copy, parsed.operations.len()));
             prologues.push_str(statement.prologue);
             prologues.push('\n');

@@ -162,3 +162,29 @@ pub(crate) fn to_graph(term: Term) -> Option<GraphName> {
         Term::Literal(_) | Term::Triple(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oxrdf::{BaseDirection, Literal, Triple};
+
+    #[test]
+    fn terms_of_rdf_1_2_are_refused() {
+        let node = NamedNode::new_unchecked("http://a/p");
+        let triple = Triple::new(node.clone(), node.clone(), Literal::from("x".repeat(1000)));
+        let directional = Literal::new_directional_language_tagged_literal_unchecked(
+            "x",
+            "en",
+            BaseDirection::Ltr,
+        );
+        for (term, kind) in [
+            (Term::from(triple), "a triple term"),
+            (directional.into(), "a text with a base direction"),
+        ] {
+            let error = encode(&mut Vec::new(), term.as_ref()).unwrap_err();
+            let message = error.to_string();
+            assert!(message.contains(kind) && message.len() < 400, "{message}");
+        }
+        encode(&mut Vec::new(), TermRef::from(node.as_ref())).unwrap();
+    }
+}

@@ -53,6 +53,7 @@ async fn the_document_names_every_route_of_the_contract() {
         ("get", "/api/v1/business-objects/{id}/objects"),
         ("get", "/api/v1/business-objects/{id}/objects/{uri}"),
         ("get", "/api/v1/business-objects/{id}/schema"),
+        ("get", "/api/v1/business-objects/{id}/shapes"),
         ("get", "/api/v1/ingestions/{id}"),
         ("delete", "/api/v1/namespaces/{name}"),
         ("get", "/api/v1/exports/{id}/content"),

@@ -26,6 +26,7 @@ POST   /api/v1/business-objects/{id}/push          Contributor
 GET    /api/v1/business-objects/{id}/objects       User
 GET    /api/v1/business-objects/{id}/objects/{uri} User
 GET    /api/v1/business-objects/{id}/schema        User
+GET    /api/v1/business-objects/{id}/shapes        User
 GET    /api/v1/namespaces                          User
 GET    /api/v1/namespaces/{name}                   User
 PUT    /api/v1/namespaces/{name}                   Contributor
@@ -313,8 +314,9 @@ async fn a_key_for_one_business_object_reaches_only_that_one() {
     let ingestion = format!("/api/v1/ingestions/{}", ingested["ingestionId"].as_str().unwrap());
     let export = format!("/api/v1/exports/{}", pushed["exports"][0]["id"].as_str().unwrap());
     let schema = format!("{one}/schema");
+    let shapes = format!("{one}/shapes");
     let objects = format!("{one}/objects");
-    for path in [one, &by_id, &schema, &objects, &ingestion, &export] {
+    for path in [one, &by_id, &schema, &shapes, &objects, &ingestion, &export] {
         send(&reader, "GET", path).await.expect(200);
     }
     send(&reader, "POST", one).await.problem(403);

@@ -140,3 +140,50 @@ fn nothing_is_loaded_when_only_the_disk_reserve_is_free() {
     assert_eq!(failed.unwrap_err().error.class, ErrorClass::InsufficientStorage);
     assert!(fixture.quads().is_empty());
 }
+
+#[test]
+fn terms_of_rdf_1_2_are_refused_in_every_format() {
+    let line = |object: &str| format!("<http://a/s> <http://a/p> {object} .\n");
+    let triple = line("<<( <http://a/s> <http://a/p> \"x\" )>>");
+    let direction = line("\"x\"@en--ltr");
+    let mut documents = Vec::new();
+    for format in [Format::NTriples, Format::NQuads, Format::Turtle, Format::TriG] {
+        documents.extend([(format, triple.clone()), (format, direction.clone())]);
+    }
+    for format in [Format::Turtle, Format::TriG] {
+        for text in [
+            "<< <http://a/s> <http://a/p> \"x\" >> <http://a/q> \"y\" .",
+            "<< <http://a/s> <http://a/p> \"x\" ~ <http://a/r> >> <http://a/q> \"y\" .",
+            "<http://a/s> <http://a/p> \"x\" {| <http://a/q> \"y\" |} .",
+            "<http://a/s> <http://a/p> \"x\" ~ <http://a/r> .",
+        ] {
+            documents.push((format, text.to_owned()));
+        }
+    }
+    let xml = |property: &str| {
+        format!(
+            "<rdf:RDF xmlns:rdf=\"http://www.w3.org/1999/02/22-rdf-syntax-ns#\" xmlns:a=\"http://a/\" \
+             xmlns:its=\"http://www.w3.org/2005/11/its\" rdf:version=\"1.2\" its:version=\"2.0\">\
+             <rdf:Description rdf:about=\"http://a/s\">{property}</rdf:Description></rdf:RDF>"
+        )
+    };
+    documents.push((
+        Format::RdfXml,
+        xml("<a:p rdf:parseType=\"Triple\"><rdf:Description rdf:about=\"http://a/t\"><a:q>x</a:q></rdf:Description></a:p>"),
+    ));
+    documents.push((Format::RdfXml, xml("<a:p xml:lang=\"en\" its:dir=\"ltr\">x</a:p>")));
+    let json = r#"{"@id": "http://a/s", "http://a/p": {"@value": "x", "@language": "en", "@direction": "ltr"}}"#;
+    documents.push((Format::JsonLd, json.to_owned()));
+    for (format, text) in documents {
+        let fixture = Fixture::new();
+        let failed = fixture.load(&options(format), text.as_bytes()).unwrap_err();
+        assert_eq!(failed.error.class, ErrorClass::Malformed, "{format:?} {text}");
+        let message = failed.error.to_string();
+        assert!(
+            message.contains("of RDF 1.2, and the store keeps"),
+            "{format:?} {text}: {message}"
+        );
+        assert!(message.contains("in quad "), "{format:?} {text}: {message}");
+        assert_eq!(fixture.quads().len(), 0, "{format:?} {text}");
+    }
+}

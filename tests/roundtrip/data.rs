@@ -98,7 +98,7 @@ fn mix<T>(values: &mut [T], seed: &mut u64) {
 }
 
 /// Returns a pseudo-random number below `below` (xorshift).
-fn draw(seed: &mut u64, below: usize) -> usize {
+pub(crate) fn draw(seed: &mut u64, below: usize) -> usize {
     *seed ^= *seed << 13;
     *seed ^= *seed >> 7;
     *seed ^= *seed << 17;
@@ -112,7 +112,12 @@ fn object(shape: &Shape, named: bool) -> BoxedStrategy<Json> {
     for field in &shape.fields {
         let FieldKind::Property(property) = &field.kind else { continue };
         let name = field.name.clone();
-        let value = prop_oneof![4 => value(property, named).prop_map(Some), 1 => Just(None), 1 => Just(Some(Json::Null))];
+        let value = if property.required {
+            value(property, named).prop_map(Some).boxed()
+        } else {
+            prop_oneof![4 => value(property, named).prop_map(Some), 1 => Just(None), 1 => Just(Some(Json::Null))]
+                .boxed()
+        };
         all = (all, value)
             .prop_map(move |(mut all, value)| {
                 all.extend(value.map(|value| (name.clone(), value)));
@@ -131,7 +136,8 @@ fn value(property: &Property, named: bool) -> BoxedStrategy<Json> {
         Value::Object(shape) => object(shape, named),
         Value::Literal(kind) => literal(kind),
     };
-    if property.is_array { vec(one, 0..4).prop_map(Json::Array).boxed() } else { one }
+    let minimum = usize::from(property.required);
+    if property.is_array { vec(one, minimum..4).prop_map(Json::Array).boxed() } else { one }
 }
 
 fn literal(kind: &Literal) -> BoxedStrategy<Json> {
@@ -214,7 +220,7 @@ fn name_all(json: &mut Json, next: &mut u32) {
     }
 }
 
-fn nested<'s>(shape: &'s Shape, name: &str) -> Option<&'s Shape> {
+pub(crate) fn nested<'s>(shape: &'s Shape, name: &str) -> Option<&'s Shape> {
     match &shape.find_field(name)?.kind {
         FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),
         _ => None,

@@ -5,6 +5,7 @@ mod agreement;
 mod data;
 mod derive;
 mod mappings;
+mod shapes;
 mod text;
 
 use penstock_base::json::Json;

@@ -1,10 +1,9 @@
 //! The formats of answers: their media types and short names.
+use crate::negotiation::negotiate;
 use penstock_http::accept::AcceptedTypes;
 use penstock_http::problem::Problem;
 use penstock_model::rdf::Format;
 use penstock_sparql::{QueryForm, ResultFormat};
-use salvo::http::StatusCode;
-use salvo::http::header::{HeaderValue, VARY};
 use sparesults::QueryResultsFormat;
 
 /// The formats of solutions with their media types. The first one is the default.
@@ -41,27 +40,6 @@ pub(super) fn negotiate_result(
 /// Returns the media type and the format of an answer that is a graph.
 pub(super) fn negotiate_graph(accepted: &AcceptedTypes) -> Result<(&'static str, Format), Problem> {
     negotiate(accepted, &Format::ALL.map(|format| (format.media_type(), format)))
-}
-
-/// Returns what the request prefers of these, the first one of equals.
-fn negotiate<T: Copy>(
-    accepted: &AcceptedTypes,
-    offered: &[(&'static str, T)],
-) -> Result<(&'static str, T), Problem> {
-    let mut best: Option<(u16, &'static str, T)> = None;
-    for (media_type, format) in offered {
-        let weight = accepted.weight_of(media_type);
-        if weight > best.map_or(0, |(weight, ..)| weight) {
-            best = Some((weight, *media_type, *format));
-        }
-    }
-    best.map(|(_, media_type, format)| (media_type, format)).ok_or_else(|| {
-        let offered: Vec<_> = offered.iter().map(|(media_type, _)| *media_type).collect();
-        let detail =
-            format!("Accept allows none of the offered media types: {}", offered.join(", "));
-        Problem::new(StatusCode::NOT_ACCEPTABLE, detail)
-            .with_header(VARY, HeaderValue::from_static("Accept"))
-    })
 }
 
 #[cfg(test)]

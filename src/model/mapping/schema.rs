@@ -66,7 +66,7 @@ fn build_uri_schema(shape: &Shape) -> Json {
 }
 
 /// Returns a regular expression (ECMA-262) that matches this text.
-fn escape_pattern(text: &str) -> String {
+pub(super) fn escape_pattern(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         if r"^$\.*+?()[]{}|".contains(character) {

@@ -62,6 +62,32 @@ pub fn write_triples(format: Format, quads: &[Quad]) -> Result<Vec<u8>, GatewayE
     })
 }
 
+/// Writes quads of the default graph with prefixes. A prefix that the format does not take is left out.
+///
+/// # Errors
+/// - `ErrorClass::Invalid` for characters that RDF/XML cannot write
+/// - `ErrorClass::Internal` if the format cannot express a quad for another reason
+pub fn write_document(
+    format: Format,
+    quads: &[Quad],
+    prefixes: &[(&str, &str)],
+) -> Result<Vec<u8>, GatewayError> {
+    let mut serializer = RdfSerializer::from_format(format.to_rdf_format());
+    for (name, iri) in prefixes {
+        if let Ok(with_prefix) = serializer.clone().with_prefix(*name, *iri) {
+            serializer = with_prefix;
+        }
+    }
+    let mut bytes = Vec::new();
+    let mut writer = serializer.for_writer(DumpOutput::new(format, &mut bytes));
+    for quad in quads {
+        check_expressible(format, quad)?;
+        writer.serialize_quad(quad).map_err(|error| write_error(&error))?;
+    }
+    writer.finish().and_then(|mut out| out.flush()).map_err(|error| write_error(&error))?;
+    Ok(bytes)
+}
+
 /// Writes the quads to `out` as they are after the newest commit. They are in the order of the index, subject by subject.
 /// Commits continue meanwhile. If they change so much that the state cannot be kept, the rest is written page by page as
 /// it is when it is read ([`Dumped::mixed_cause`]): a quad that changes meanwhile is written as it was or as it is, twice,
@@ -238,7 +264,7 @@ fn write_error(error: &io::Error) -> GatewayError {
     } else {
         ErrorClass::Internal
     };
-    GatewayError::new(kind, format!("writing the dump failed: {error}"))
+    GatewayError::new(kind, format!("writing the document failed: {error}"))
 }
 
 /// Quads that are read before they are written.

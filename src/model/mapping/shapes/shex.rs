@@ -1,0 +1,129 @@
+//! Writes the compact syntax of `ShEx` (`ShExC`).
+use super::{
+    PropertyGroup, ShapeSource, field_iri, group_by_predicate, is_plain_name, list_datatypes,
+    nested_iri, requires_something,
+};
+use crate::mapping::{Literal, Property, Shape, Value};
+use oxrdf::NamedNode;
+use oxrdf::vocab::rdf;
+use std::fmt::Write;
+
+/// Returns the shapes of a Business Object as a schema, whose `start` is the shape of the members.
+pub fn write_shex(source: &ShapeSource<'_>) -> String {
+    let mut writer = Writer { prefixes: source.prefixes(), out: String::new() };
+    for (name, iri) in source.prefixes() {
+        writer.line(format_args!("PREFIX {name}: <{iri}>"));
+    }
+    let root = source.root_iri();
+    writer.line(format_args!(
+        "\n# What the mapping of the Business Object {:?} requires",
+        source.name
+    ));
+    writer.line(format_args!("start = @{root}"));
+    writer.write_shape(&root, &source.mapping.root, false);
+    writer.out
+}
+
+struct Writer<'a> {
+    prefixes: Vec<(&'a str, &'a str)>,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, text: impl std::fmt::Display) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.out, "{text}");
+    }
+
+    /// Writes the shape of an object, and those of the objects nested in it. A nested object may be a reference.
+    fn write_shape(&mut self, iri: &NamedNode, shape: &Shape, is_nested: bool) {
+        let extra = if shape.types.is_empty() { "" } else { "EXTRA a " };
+        let may_be_reference = is_nested && requires_something(shape);
+        let begin = if may_be_reference { " AND (" } else { " AND " };
+        self.line(format_args!("\n{iri} IRI{begin}{extra}{{"));
+        let types: Vec<String> = shape.types.iter().map(|class| self.shorten(class)).collect();
+        for class in &types {
+            self.line(format_args!("  a [{class}] ;"));
+        }
+        let groups = group_by_predicate(shape);
+        for group in &groups {
+            self.write_group(iri, group);
+        }
+        if may_be_reference {
+            self.line("} OR {");
+            self.line("  # a reference");
+            for group in &groups {
+                self.line(format_args!("  {} . {{0}} ;", self.shorten(group.predicate)));
+            }
+            self.line("})");
+        } else {
+            self.line("}");
+        }
+        for (field, _, nested) in shape.iter_nested() {
+            self.write_shape(&nested_iri(&field_iri(iri, &field.name)), nested, true);
+        }
+    }
+
+    /// Writes the constraints of a property: one for each field, and one for texts in languages of no field.
+    fn write_group(&mut self, object: &NamedNode, group: &PropertyGroup<'_>) {
+        let predicate = self.shorten(group.predicate);
+        for (_, field, property) in &group.fields {
+            let values = self.describe_values(object, &field.name, group, property);
+            let cardinality = match (property.is_array, property.required) {
+                (false, true) => "",
+                (false, false) => " ?",
+                (true, true) => " +",
+                (true, false) => " *",
+            };
+            self.line(format_args!("  # {:?}", field.name));
+            self.line(format_args!("  {predicate} {values}{cardinality} ;"));
+        }
+        let languages: Vec<String> = group.languages().map(|tag| format!("@{tag}")).collect();
+        if !languages.is_empty() {
+            let (text, languages) =
+                (self.shorten(&rdf::LANG_STRING.into_owned()), languages.join(" "));
+            self.line("  # other languages");
+            self.line(format_args!("  {predicate} ({text} AND NOT [{languages}]) * ;"));
+        }
+    }
+
+    fn describe_values(
+        &self,
+        object: &NamedNode,
+        field: &str,
+        group: &PropertyGroup<'_>,
+        property: &Property,
+    ) -> String {
+        match &property.value {
+            Value::Resource => "IRI".to_owned(),
+            Value::Object(nested) => {
+                let shape = nested_iri(&field_iri(object, field));
+                let Some(prefix) = &nested.uri_prefix else { return format!("@{shape}") };
+                let inner: String =
+                    group.inner_prefixes(prefix).map(|inner| format!(" - <{inner}>~")).collect();
+                format!("([<{prefix}>~{inner}] AND @{shape})")
+            }
+            Value::Literal(Literal::Language(tag)) => format!("[@{tag}]"),
+            Value::Literal(literal) => {
+                let datatypes = list_datatypes(literal);
+                let names: Vec<_> =
+                    datatypes.iter().map(|iri| self.shorten(&iri.into_owned())).collect();
+                match names.as_slice() {
+                    [] => "LITERAL".to_owned(),
+                    [only] => only.clone(),
+                    several => format!("({})", several.join(" OR ")),
+                }
+            }
+        }
+    }
+
+    /// Writes an IRI with a prefix, if it has one and the rest is a plain name.
+    fn shorten(&self, iri: &NamedNode) -> String {
+        let text = iri.as_str();
+        let short = self.prefixes.iter().find_map(|(name, base)| {
+            let local = text.strip_prefix(base)?;
+            is_plain_name(local).then(|| format!("{name}:{local}"))
+        });
+        short.unwrap_or_else(|| iri.to_string())
+    }
+}

@@ -20,7 +20,7 @@
 //! - `query`, `sparql`: queries in GraphQL and SPARQL
 //! - `rejected`: dead letters, their correction and retry
 //! - `users`, `profile`, `keys`, `audit`: accounts, API keys and the audit trail
-//! - `namespaces`, `settings`: namespaces, and the configuration in force
+//! - `namespaces`, `shapes_graphs`, `settings`: namespaces, shapes graphs, and the configuration in force
 
 pub(super) mod assets;
 pub(super) mod audit;
@@ -45,6 +45,7 @@ pub(super) mod query;
 pub(super) mod rejected;
 pub(super) mod samples;
 pub(super) mod settings;
+pub(super) mod shapes_graphs;
 pub(super) mod sparql;
 pub(super) mod targets;
 pub(super) mod users;

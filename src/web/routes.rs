@@ -41,6 +41,14 @@ pub fn page_routes() -> Vec<Route> {
         // Not `/admin/namespaces/new`, because a namespace may be named `new`.
         page_route(&get,  "/admin/new-namespace",                Contributor, admin::namespaces::show_new_namespace),
         page_route(&post, "/admin/new-namespace",                Contributor, admin::namespaces::create_namespace),
+        page_route(&get,  "/admin/shapes",                       User,        admin::shapes_graphs::list_shapes_graphs),
+        page_route(&get,  "/admin/shapes/{name}",                User,        admin::shapes_graphs::show_shapes_graph),
+        page_route(&post, "/admin/shapes/{name}",                Admin,       admin::shapes_graphs::save_shapes_graph),
+        page_route(&get,  "/admin/shapes/{name}/delete",         Admin,       admin::shapes_graphs::confirm_deletion),
+        page_route(&post, "/admin/shapes/{name}/delete",         Admin,       admin::shapes_graphs::delete_shapes_graph),
+        // Not `/admin/shapes/new`, because a shapes graph may be named `new`.
+        page_route(&get,  "/admin/new-shapes",                   Admin,       admin::shapes_graphs::show_new_shapes_graph),
+        page_route(&post, "/admin/new-shapes",                   Admin,       admin::shapes_graphs::create_shapes_graph),
         page_route(&get,  "/admin/keys",                         User,        admin::keys::list_keys),
         page_route(&get,  "/admin/keys/new",                     User,        admin::keys::show_new_key),
         page_route(&post, "/admin/keys/new",                     User,        admin::keys::create_key),

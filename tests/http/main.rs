@@ -42,6 +42,7 @@ mod rejected;
 mod revoked;
 mod roles;
 mod server;
+mod shapes;
 mod shared_property;
 mod sign_in;
 mod snapshots;

@@ -26,6 +26,7 @@ use tokio::time::{sleep, timeout};
 const PASSWORD: &str = "correct horse battery";
 const OTHER: &str = "another horse battery";
 const LONG: Duration = Duration::from_mins(1);
+const SHAPES: &str = "<urn:S> a <http://www.w3.org/ns/shacl#NodeShape> ; <http://www.w3.org/ns/shacl#targetNode> <urn:a> .";
 const JSON: &str = "application/json";
 const LINES: &str = "application/x-ndjson";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -195,6 +196,11 @@ impl Fixture {
             let path = format!("/api/v1/namespaces/{name}");
             server.json("PUT", &path, &json!({})).await.expect(201);
         }
+        for name in ["Gone", "Shown", "Removed"] {
+            let path = format!("/api/v1/shapes/{name}");
+            let headers = [("Content-Type", "text/turtle")];
+            server.send("PUT", &path, &headers, SHAPES).await.expect(201);
+        }
         let mut objects = Vec::new();
         for name in ["Replaced", "Deleted", "Edited", "Dropped"] {
             let mut body = definition();
@@ -216,6 +222,12 @@ impl Fixture {
             let pairs = fields.iter().map(|(name, value)| format!("{name}={}", escaped(value)));
             pairs.collect::<Vec<_>>().join("&")
         };
+        let shapes_form = form(&[
+            ("format", "text/turtle"),
+            ("version", "1"),
+            ("text", &format!("{SHAPES} # new")),
+        ]);
+        let new_shapes = form(&[("name", "Newer"), ("format", "text/turtle"), ("text", SHAPES)]);
         let skipping = "/api/v1/business-objects/Pump?onError=skip";
         let rejected = server.json("POST", skipping, &json!({"data": [1, 2, 3, 4]})).await;
         let rejected = rejected.expect(200).json();
@@ -302,6 +314,11 @@ impl Fixture {
             page("/admin/rejected/{id}/delete", letter_page(3, "/delete"), "x=1"),
             api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),
             api("DELETE", "/api/v1/namespaces/{name}", "/api/v1/namespaces/Gone".to_owned(), ""),
+            sample("PUT", "/api/v1/shapes/{name}", "/api/v1/shapes/New", "text/turtle", SHAPES),
+            api("DELETE", "/api/v1/shapes/{name}", "/api/v1/shapes/Gone".to_owned(), ""),
+            page("/admin/shapes/{name}", "/admin/shapes/Shown".to_owned(), &shapes_form),
+            page("/admin/shapes/{name}/delete", "/admin/shapes/Removed/delete".to_owned(), "x=1"),
+            page("/admin/new-shapes", none(), &new_shapes),
             api("POST", "/api/v1/exports/{id}/park", export(waiting, "park"), ""),
             api("POST", "/api/v1/exports/{id}/retry", export(waiting, "retry"), ""),
             api("POST", "/api/v1/exports/{id}/replay", export(delivered, "replay"), ""),
@@ -397,6 +414,7 @@ impl Fixture {
             "api-keys",
             "business-objects",
             "namespaces",
+            "shapes-graphs",
             "exports",
             "export-sequences",
             "ingestion-ids",

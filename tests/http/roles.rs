@@ -31,6 +31,10 @@ GET    /api/v1/namespaces                          User
 GET    /api/v1/namespaces/{name}                   User
 PUT    /api/v1/namespaces/{name}                   Contributor
 DELETE /api/v1/namespaces/{name}                   Contributor
+GET    /api/v1/shapes                              User
+GET    /api/v1/shapes/{name}                       User
+PUT    /api/v1/shapes/{name}                       Admin
+DELETE /api/v1/shapes/{name}                       Admin
 GET    /api/v1/exports                             User
 GET    /api/v1/exports/{id}                        User
 GET    /api/v1/exports/{id}/content                User
@@ -119,6 +123,13 @@ GET    /admin/namespaces/{name}/delete             Contributor
 POST   /admin/namespaces/{name}/delete             Contributor
 GET    /admin/new-namespace                        Contributor
 POST   /admin/new-namespace                        Contributor
+GET    /admin/shapes                               User
+GET    /admin/shapes/{name}                        User
+POST   /admin/shapes/{name}                        Admin
+GET    /admin/shapes/{name}/delete                 Admin
+POST   /admin/shapes/{name}/delete                 Admin
+GET    /admin/new-shapes                           Admin
+POST   /admin/new-shapes                           Admin
 GET    /admin/keys                                 User
 GET    /admin/keys/new                             User
 POST   /admin/keys/new                             User

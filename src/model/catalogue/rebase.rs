@@ -7,7 +7,7 @@
 use super::COLLECTION;
 use super::entry::{StoredDefinition, for_each_document};
 use crate::mapping::{self, Mapping};
-use crate::namespace::moving::Rebase;
+use crate::namespace::moving::{Rebase, begins_iri};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time;
@@ -166,7 +166,7 @@ fn rewrite_config(config: &str, rebase: &Rebase) -> Result<ConfigEnd, String> {
     for iri in named.borrow().iter() {
         rebase.check(iri).map_err(|why| format!("names an IRI that cannot be moved: {why}"))?;
     }
-    let text = rebase.rewrite_text(config);
+    let text = rebase.rewrite_text(config, begins_iri);
     if text != config
         && let Ok(rewritten) = mapping::compile(&text)
         && rewritten.root == expected

@@ -28,6 +28,7 @@ mod tests;
 pub use collections::COLLECTIONS;
 pub use plan::{MovePlan, plan_move};
 pub use rebase::Rebase;
+pub(crate) use rebase::begins_iri;
 pub use record::{FinishedMove, PendingMove, find_pending_move};
 
 use super::Namespace;

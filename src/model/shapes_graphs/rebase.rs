@@ -61,7 +61,10 @@ pub(crate) fn rewrite_shapes(
 /// # Errors
 /// Returns the reason why it cannot be rewritten as text.
 fn rewrite_text(graph: &StoredGraph, rebase: &Rebase) -> Result<Option<String>, String> {
-    let rewritten = rebase.rewrite_text(&graph.text);
+    let is_quoted =
+        matches!(graph.metadata.format, TextFormat::Rdf(Format::RdfXml | Format::JsonLd));
+    let begin = if is_quoted { ['"', '\''] } else { ['<', '<'] };
+    let rewritten = rebase.rewrite_text(&graph.text, |c| begin.contains(&c));
     let TextFormat::Rdf(format) = graph.metadata.format else {
         if rewritten == graph.text || compile_text(&graph.text, graph.metadata.format).is_err() {
             return Ok(None);
@@ -91,7 +94,7 @@ fn rewrite_text(graph: &StoredGraph, rebase: &Rebase) -> Result<Option<String>, 
 
 fn describe_unwritable(iri: &str) -> String {
     format!(
-        "names <{iri}> in a form that cannot be rewritten, or has a literal that begins with the base of the namespace; \
+        "names <{iri}> in a form that cannot be rewritten, or has a literal with such a value; \
          write the IRIs of the namespace in full, or with a prefix whose IRI begins with the base, and save it"
     )
 }

@@ -15,7 +15,7 @@ struct Asset {
     text: &'static str,
 }
 
-const ASSETS: [Asset; 7] = [
+const ASSETS: [Asset; 8] = [
     Asset {
         name: "admin.css",
         media_type: "text/css; charset=utf-8",
@@ -40,6 +40,11 @@ const ASSETS: [Asset; 7] = [
         name: "query.js",
         media_type: "text/javascript; charset=utf-8",
         text: include_str!("../templates/admin/query.js"),
+    },
+    Asset {
+        name: "shapes.js",
+        media_type: "text/javascript; charset=utf-8",
+        text: include_str!("../templates/admin/shapes.js"),
     },
     Asset {
         name: "sparql.js",

@@ -3,7 +3,7 @@ use super::form::Form;
 use penstock_base::error::Finding;
 use penstock_model::namespace::{Generator, NamespaceDefinition};
 use penstock_model::resource::{
-    BusinessObject, Condition, Definition, NewDefinition, PushTarget, Validation,
+    BusinessObject, Condition, Definition, NewDefinition, PushTarget, Validation, ValidationMode,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,8 +45,10 @@ pub(super) struct Draft {
     pub(super) export_on_change: bool,
     pub(super) debounce: String,
     pub(super) retention: String,
-    /// The names of the shapes graphs, and the mode; `None` if the form lacks them.
-    pub(super) validation: Option<Validation>,
+    /// The names of the shapes graphs that validate its objects.
+    pub(super) shapes: Vec<String>,
+    /// The mode of the validation; empty if the form lacks it.
+    pub(super) validation: String,
     /// The id and version of the edited Business Object.
     pub(super) id: String,
     pub(super) version: Option<u64>,
@@ -65,6 +67,7 @@ impl Draft {
 
     fn from_definition(definition: &Definition) -> Self {
         let definition = definition.clone();
+        let validation = definition.validation.unwrap_or_default();
         let conditions = definition.conditions.into_iter();
         let targets = definition.push_targets.into_iter();
         let namespaces = definition.namespaces.into_iter().map(|namespace| {
@@ -86,7 +89,8 @@ impl Draft {
             export_on_change: definition.export_on_change,
             debounce: definition.debounce.unwrap_or_default(),
             retention: definition.retention.unwrap_or_default(),
-            validation: Some(definition.validation.unwrap_or_default()),
+            validation: validation.mode.name().to_owned(),
+            shapes: validation.shapes,
             id: String::new(),
             version: None,
             sample: Arc::default(),
@@ -115,7 +119,8 @@ impl Draft {
             export_on_change: form.is_ticked("exportOnChange"),
             debounce: word("debounce"),
             retention: word("retention"),
-            validation: None,
+            shapes: form.ticked_below("shapes.").map(str::to_owned).collect(),
+            validation: word("validation"),
             id: word("id"),
             version: form.trimmed("version").and_then(|version| version.parse().ok()),
             sample: form.text("sample").into(),
@@ -126,6 +131,10 @@ impl Draft {
     pub(super) fn to_definition(&self) -> NewDefinition {
         let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let mut findings = Vec::new();
+        let mode = some(&self.validation).and_then(|name| {
+            let parsed = ValidationMode::parse(&name);
+            parsed.map_err(|why| findings.push(Finding::at_pointer("/validation/mode", why))).ok()
+        });
         let mut generator = |row: usize, name: &str| {
             let parsed = Generator::parse(&some(name)?);
             let place = format!("/namespaces/{row}/generator");
@@ -154,13 +163,13 @@ impl Draft {
             export_on_change: self.export_on_change,
             debounce: some(&self.debounce),
             retention: some(&self.retention),
-            validation: self.validation.clone(),
+            validation: mode.map(|mode| Validation { shapes: self.shapes.clone(), mode }),
         };
         NewDefinition { definition, findings }
     }
 
     /// Returns every field with its label and its value, for comparison.
-    pub(super) fn field_values(&self) -> [(&'static str, String); 12] {
+    pub(super) fn field_values(&self) -> [(&'static str, String); 14] {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let conditions =
             self.conditions.iter().map(|(predicate, value)| format!("{predicate} = {value}"));
@@ -179,6 +188,8 @@ impl Draft {
             ("Export on change", yes(self.export_on_change)),
             ("Wait for further changes", self.debounce.clone()),
             ("Keep for", self.retention.clone()),
+            ("Shapes", self.shapes.join(", ")),
+            ("Validation", self.validation.clone()),
         ]
     }
 
@@ -218,7 +229,8 @@ mod tests {
             "namespaces": [{"name": "Pump", "uriBase": "urn:pump:"}, {"name": "B", "generator": "counter"}],
             "conditions": [{"predicate": "rdf:type", "value": "urn:v"}],
             "pushTargets": [{"bucketName": "plant-exports"}], "schedule": "0 5 * * *",
-            "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D"}"#;
+            "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D",
+            "validation": {"shapes": ["pumps"], "mode": "warn"}}"#;
         let new = NewDefinition::from_json(body).unwrap();
         let draft = Draft::from_definition(&new.definition);
         assert_eq!(draft.to_definition(), new);

@@ -15,7 +15,7 @@ use penstock_http::query::Query;
 use penstock_http::state::gateway;
 use penstock_model::derive::DerivationNote;
 use penstock_model::namespace::Generator;
-use penstock_model::resource::{BusinessObject, Compiled};
+use penstock_model::resource::{BusinessObject, Compiled, ValidationMode};
 use penstock_service::business_objects::{
     SaveConditions, define_business_object, find_business_object, redefine_business_object,
 };
@@ -36,6 +36,8 @@ pub(super) struct Editor {
     pub(super) draft: Draft,
     /// The targets that have a check box.
     pub(super) known: Vec<String>,
+    /// The shapes graphs that have a check box.
+    pub(super) shapes: Vec<String>,
     pub(super) checked: Checked,
     pub(super) faults: FormErrors,
     /// What to review in a derived mapping.
@@ -54,9 +56,10 @@ pub(super) struct Changed {
     fields: Vec<(&'static str, String, String)>,
 }
 
-/// The targets that have a check box, and what is known about a draft.
+/// The targets and the shapes graphs that have a check box, and what is known about a draft.
 pub(super) struct DraftCheck {
     known: Vec<String>,
+    shapes: Vec<String>,
     checked: Checked,
 }
 
@@ -68,7 +71,14 @@ impl DraftCheck {
         draft: &Draft,
     ) -> Result<Self, Problem> {
         let known = list_target_names(gateway).await?;
-        Ok(Self { known, checked: check::check_draft(gateway, by, draft).await? })
+        let graphs = gateway.catalogue.list_shapes_graphs();
+        let mut shapes: Vec<String> =
+            graphs.iter().map(|graph| graph.metadata.name.clone()).collect();
+        // One that does not exist is shown too, so that it can be removed.
+        shapes.extend(
+            draft.shapes.iter().filter(|name| !shapes.contains(name)).cloned().collect::<Vec<_>>(),
+        );
+        Ok(Self { known, shapes, checked: check::check_draft(gateway, by, draft).await? })
     }
 }
 
@@ -87,6 +97,7 @@ impl Editor {
             back: "/admin/business-objects".to_owned(),
             draft,
             known: check.known,
+            shapes: check.shapes,
             checked: check.checked,
             faults: FormErrors::default(),
             notes: Vec::new(),
@@ -118,12 +129,20 @@ impl Editor {
     }
 }
 
+/// The choices of the mode of the validation.
+const MODES: [(&str, &str); 3] = [
+    ("off", "Off: objects are not validated"),
+    ("warn", "Warn: the answer has a warning"),
+    ("reject", "Reject: the request is refused"),
+];
+
 /// Shows an empty form.
 #[handler]
 pub(crate) async fn show_new_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
     let frame = Frame::new(req, depot, Section::BusinessObjects);
-    let draft = Draft { enabled: true, ..Draft::default() };
+    let validation = ValidationMode::Off.name().to_owned();
+    let draft = Draft { enabled: true, validation, ..Draft::default() };
     let check = DraftCheck::run(&gateway(depot)?, caller(depot), &draft).await?;
     Ok(PageReply::show(&Editor::for_new(frame, draft, check)))
 }

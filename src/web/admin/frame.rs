@@ -32,6 +32,7 @@ pub(super) enum Section {
     Query,
     Sparql,
     Namespaces,
+    Shapes,
     Keys,
     Users,
     Audit,
@@ -62,7 +63,7 @@ const fn nav_item(
 }
 
 /// The navigation, in its order.
-static ITEMS: [Item; 12] = [
+static ITEMS: [Item; 13] = [
     nav_item(Section::Overview, "/admin", "Overview", Role::User),
     nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
     nav_item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
@@ -71,6 +72,7 @@ static ITEMS: [Item; 12] = [
     nav_item(Section::Query, "/admin/query", "GraphQL", Role::User),
     nav_item(Section::Sparql, "/admin/sparql", "SPARQL", Role::User),
     nav_item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),
+    nav_item(Section::Shapes, "/admin/shapes", "Shapes", Role::User),
     nav_item(Section::Keys, "/admin/keys", "API keys", Role::User),
     nav_item(Section::Users, "/admin/users", "Users", Role::Admin),
     nav_item(Section::Audit, "/admin/audit", "Audit trail", Role::Admin),

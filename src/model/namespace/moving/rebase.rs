@@ -82,17 +82,15 @@ impl Rebase {
         })
     }
 
-    /// Returns the text with the IRIs of the namespace rewritten if they begin after white space, a quotation mark,
-    /// `<`, a bracket or a comma.
-    pub(crate) fn rewrite_text(&self, text: &str) -> String {
+    /// Returns the text with the IRIs of the namespace rewritten if they begin after such a character.
+    pub(crate) fn rewrite_text(&self, text: &str, delimits: impl Fn(char) -> bool) -> String {
         let (base, prefix) = (&self.from.uri_base, self.from.identifier_prefix());
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(at) = rest.find(base.as_str()) {
             let (before, found) = rest.split_at(at);
             out.push_str(before);
-            let begins =
-                out.chars().next_back().is_none_or(|c| c.is_whitespace() || "<\"'[{(,".contains(c));
+            let begins = out.chars().next_back().is_none_or(&delimits);
             let is_end = |c: char| c.is_whitespace() || "<>\"{}|^`\\".contains(c);
             let (iri, after) = found.split_at(found.find(is_end).unwrap_or(found.len()));
             match self.rewrite(iri).filter(|_| begins) {
@@ -173,6 +171,11 @@ impl Rebase {
             .filter(|other| other.uri_base.len() > namespace.uri_base.len())
             .find(|other| contains(other, iri))
     }
+}
+
+/// Returns whether an IRI can begin after this character in the text of a mapping.
+pub(crate) fn begins_iri(before: char) -> bool {
+    before.is_whitespace() || "<\"'[{(,".contains(before)
 }
 
 fn contains(namespace: &Namespace, iri: &str) -> bool {

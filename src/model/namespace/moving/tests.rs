@@ -2,18 +2,20 @@ mod interrupted;
 
 use super::collections::Collection;
 use super::*;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, IfMatch, Requester};
 use crate::change_feed::{read_age, read_cursor};
 use crate::dead_letters;
 use crate::ingest::{Body, Mode, OnError, Request, find_write_history, ingest};
 use crate::namespace;
+use crate::rdf::Format;
 use crate::resource::Compiled;
+use crate::shapes_graphs::{self, NewGraph, TextFormat};
 use crate::testing::{
     LIMITS, catalogue_settings, insert_quad, list_members, list_quads, local_request,
     put_definition, put_namespace, render_object,
 };
 use oxrdf::{Literal, NamedNode};
-use penstock_base::commit::GuardedStore;
+use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_store::{DocumentRange, Options, Read};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -309,6 +311,55 @@ fn definitions_follow_and_get_the_next_version() {
     assert_eq!(after.conditions[0].0.as_str(), "urn:words:kind");
     assert_eq!(after.conditions[1].0.as_str(), "http://v.example/a");
     assert_eq!(plant.get("Valves").object.version, 1);
+}
+
+/// Stores a shapes graph in Turtle.
+fn put_shapes(plant: &Plant, name: &str, text: &str) {
+    let text = format!("@prefix sh: <http://www.w3.org/ns/shacl#> .\n{text}");
+    let new = NewGraph::compile(name, text.as_bytes(), TextFormat::Rdf(Format::Turtle)).unwrap();
+    let by = Requester::new(&NoClient, "someone");
+    let put = plant.catalogue.put_shapes_graph(by, new, IfMatch::Any, false, &|_, _, _| Ok(()));
+    put.unwrap();
+}
+
+#[test]
+fn shapes_graphs_follow_and_get_the_next_version() {
+    let plant = Plant::new();
+    let shapes = format!(
+        "@prefix pump: <{OLD}> .\n# Pumps like {OLD}1\npump:Shape a sh:NodeShape ; sh:targetNode pump:1, <{OLD}2> ;\n  \
+         sh:property [ sh:path <http://v.example/name> ; sh:minCount 1 ; sh:message \"not in {OLD}\" ] .\n"
+    );
+    put_shapes(&plant, "pumps", &shapes);
+    put_shapes(&plant, "others", &shapes.replace("old.example", "other.example"));
+    let plan = plant.plan("Pump", NEW).unwrap().unwrap();
+    assert!(plan.warnings.iter().any(|warning| warning.contains("\"pumps\"")), "{plan:?}");
+    assert!(!plan.warnings.iter().any(|warning| warning.contains("\"others\"")), "{plan:?}");
+    let (plant, _) = plant.move_to("Pump", NEW);
+    let read = |name: &str| shapes_graphs::read(&plant.store.read(), name).unwrap().unwrap();
+    let pumps = read("pumps");
+    for line in [
+        format!("@prefix pump: <{NEW}> ."),
+        format!("# Pumps like {OLD}1"),
+        format!("sh:message \"not in {OLD}\""),
+        format!("sh:targetNode pump:1, <{NEW}2> ;"),
+    ] {
+        assert!(pumps.text.contains(&line), "{}", pumps.text);
+    }
+    assert_eq!((pumps.metadata.version, pumps.metadata.updated_by.as_str()), (2, "local"));
+    assert_eq!(read("others").metadata.version, 1);
+    assert!(plant.catalogue.get_shapes_graph("pumps").unwrap().compiled.is_ok());
+}
+
+#[test]
+fn a_shapes_graph_that_cannot_be_rewritten_refuses_the_move() {
+    let plant = Plant::new();
+    let relative =
+        "@base <http://old.example/> . <Shape> a sh:NodeShape ; sh:targetNode <Pump/1> .";
+    put_shapes(&plant, "relative", relative);
+    let error = plant.plan("Pump", NEW).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    let text = error.to_string();
+    assert!(text.contains("\"relative\"") && text.contains(&format!("<{OLD}1>")), "{text}");
 }
 
 #[test]

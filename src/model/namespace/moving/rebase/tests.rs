@@ -28,7 +28,7 @@ fn text_is_rewritten_where_an_iri_begins() {
         ("http://e/ab", "http://e/ab"),
         ("", ""),
     ] {
-        assert_eq!(rebase.rewrite_text(text), rewritten, "{text}");
+        assert_eq!(rebase.rewrite_text(text, begins_iri), rewritten, "{text}");
     }
 }
 

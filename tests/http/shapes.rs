@@ -1,0 +1,259 @@
+//! Shapes graphs that users define: their life, their use, and what happens when one cannot be used.
+use crate::server::{Answer, Server, definition};
+use penstock_base::Role;
+use penstock_store::{Options, Read, Store};
+use serde_json::{Value, json};
+
+const PUMPS: &str = "/api/v1/shapes/pumps";
+const PUMP: &str = "/api/v1/business-objects/Pump";
+const TURTLE: &str = "\
+@prefix sh: <http://www.w3.org/ns/shacl#> .
+# Every pump has a name.
+<https://plant.example/PumpShape> a sh:NodeShape ;
+  sh:targetSubjectsOf <https://plant.example/flow> ;
+  sh:property [ sh:path <https://plant.example/name> ; sh:minCount 1 ] .
+";
+const JSON_LD: &str = r#"{"@id": "https://plant.example/S", "@type": "http://www.w3.org/ns/shacl#NodeShape",
+    "http://www.w3.org/ns/shacl#targetNode": {"@id": "https://plant.example/p"}}"#;
+
+async fn put(server: &Server, path: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
+    let mut headers = headers.to_vec();
+    if !headers.iter().any(|(name, _)| *name == "Content-Type") {
+        headers.push(("Content-Type", "text/turtle"));
+    }
+    server.send("PUT", path, &headers, text.to_owned()).await
+}
+
+fn pump(validation: Option<Value>) -> Value {
+    let mut body = definition();
+    if let Some(validation) = validation {
+        body["validation"] = validation;
+    }
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shapes_graph_is_created_replaced_and_deleted() {
+    let server = Server::start(&[]).await;
+    assert_eq!(
+        server.get("/api/v1/shapes").await.expect(200).json(),
+        json!({"items": [], "next": null})
+    );
+    let created = put(&server, PUMPS, TURTLE, &[("If-None-Match", "*")]).await.expect(201);
+    assert_eq!((created.header("etag"), created.header("location")), ("\"1\"", PUMPS));
+    let metadata = created.json();
+    for (member, value) in [
+        ("name", json!("pumps")),
+        ("mediaType", json!("text/turtle")),
+        ("version", json!(1)),
+        ("usedBy", json!([])),
+        ("warnings", json!([])),
+    ] {
+        assert_eq!(metadata[member], value, "{metadata}");
+    }
+    put(&server, PUMPS, TURTLE, &[("If-None-Match", "*")]).await.problem(412);
+
+    // The text is as it was sent; what is known about it is JSON.
+    let text = server.get(PUMPS).await.expect(200);
+    assert_eq!((text.text().as_str(), text.header("content-type")), (TURTLE, "text/turtle"));
+    assert_eq!((text.header("etag"), text.header("vary")), ("\"1\"", "Accept"));
+    let known = server.send("GET", PUMPS, &[("Accept", "application/json")], "").await.expect(200);
+    assert_eq!((known.json(), known.header("etag")), (metadata.clone(), "\"1\""));
+    server.send("GET", PUMPS, &[("Accept", "image/png")], "").await.problem(406);
+    let list = server.get("/api/v1/shapes?limit=1").await.expect(200).json();
+    assert_eq!(list, json!({"items": [metadata], "next": null}));
+
+    let again = put(&server, PUMPS, TURTLE, &[("If-Match", "\"1\"")]).await.expect(200);
+    assert_eq!(again.json(), metadata, "the same text changes nothing");
+    let other = put(&server, PUMPS, JSON_LD, &[("Content-Type", "application/ld+json")]).await;
+    let other = other.expect(200).json();
+    assert_eq!(
+        (&other["version"], &other["mediaType"]),
+        (&json!(2), &json!("application/ld+json"))
+    );
+    assert_eq!(server.get(PUMPS).await.expect(200).text(), JSON_LD);
+    put(&server, PUMPS, TURTLE, &[("If-Match", "\"1\"")]).await.problem(412);
+    put(&server, "/api/v1/shapes/others", TURTLE, &[("If-Match", "*")]).await.problem(412);
+
+    server.send("DELETE", PUMPS, &[("If-Match", "\"1\"")], "").await.problem(412);
+    server.send("DELETE", PUMPS, &[("If-Match", "\"2\"")], "").await.expect(204);
+    server.send("DELETE", PUMPS, &[("If-Match", "\"2\"")], "").await.problem(404);
+    server.get(PUMPS).await.problem(404);
+    let events = server.get("/api/v1/audit?what=shapes-graph").await.expect(200).json();
+    let events = events["items"].as_array().unwrap().iter().map(|event| {
+        assert!(event["by"].is_string() && event["detail"].as_str().unwrap().contains("\"pumps\""));
+        event["what"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(
+        events.collect::<Vec<_>>(),
+        ["shapes-graph.deleted", "shapes-graph.replaced", "shapes-graph.created"]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_faulty_shapes_graph_changes_nothing() {
+    let server = Server::start(&[]).await;
+    put(&server, PUMPS, TURTLE, &[]).await.expect(201);
+    let problem = put(&server, PUMPS, "<urn:a> a\n   nonsense .", &[]).await.problem(422);
+    let error = &problem["errors"][0];
+    assert!(error["line"] == 2 && error["column"].is_u64(), "{problem}");
+    let import = format!("{TURTLE}<urn:x> <http://www.w3.org/2002/07/owl#imports> <http://e/> .");
+    put(&server, PUMPS, &import, &[]).await.problem(422);
+    put(&server, PUMPS, TURTLE, &[("Content-Type", "text/plain")]).await.problem(415);
+    put(&server, PUMPS, &" ".repeat((1 << 20) + 1), &[]).await.problem(413);
+    put(&server, "/api/v1/shapes/a%2Fb", TURTLE, &[]).await.problem(422);
+    assert_eq!(server.get(PUMPS).await.expect(200).header("etag"), "\"1\"");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_admins_change_shapes_graphs() {
+    let server = Server::start(&[]).await;
+    put(&server, PUMPS, TURTLE, &[]).await.expect(201);
+    let key = format!("Bearer {}", server.make_key(Role::Contributor, None));
+    let as_contributor = [("Authorization", key.as_str())];
+    server.send("GET", PUMPS, &as_contributor, "").await.expect(200);
+    server.send("GET", "/api/v1/shapes", &as_contributor, "").await.expect(200);
+    put(&server, PUMPS, JSON_LD, &as_contributor).await.problem(403);
+    server.send("DELETE", PUMPS, &as_contributor, "").await.problem(403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shapes_graph_in_use_stays_and_its_use_is_not_left_out_silently() {
+    let server = Server::start(&[]).await;
+    let reject = json!({"shapes": ["pumps"], "mode": "reject"});
+    let path = "/api/v1/business-objects";
+    let problem = server.json("PUT", path, &pump(Some(reject.clone()))).await.problem(422);
+    assert_eq!(problem["errors"][0]["pointer"], "/validation/shapes/0", "{problem}");
+    put(&server, PUMPS, TURTLE, &[]).await.expect(201);
+    let defined = server.json("PUT", path, &pump(Some(reject.clone()))).await.expect(201).json();
+    assert_eq!((&defined["validation"], &defined["warnings"]), (&reject, &json!([])));
+    assert_eq!(server.json("PUT", PUMP, &defined).await.expect(200).json(), defined);
+    let list = server.get("/api/v1/shapes").await.expect(200).json();
+    assert_eq!(list["items"][0]["usedBy"], json!(["Pump"]));
+
+    let problem = server.send("DELETE", PUMPS, &[], "").await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("\"Pump\""), "{problem}");
+    put(&server, PUMPS, "nonsense", &[]).await.problem(422);
+
+    let problem = server.json("PUT", PUMP, &pump(None)).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("`validation`"), "{problem}");
+    assert_eq!(server.get(PUMP).await.expect(200).json(), defined);
+    let off = json!({"shapes": [], "mode": "off"});
+    let without = server.json("PUT", PUMP, &pump(Some(off))).await.expect(200).json();
+    assert_eq!(without.get("validation"), None);
+    server.json("PUT", PUMP, &pump(Some(reject))).await.expect(200);
+    let forced = server.json("PUT", &format!("{PUMP}?force=true"), &pump(None)).await.expect(200);
+    assert_eq!(forced.json().get("validation"), None);
+    server.send("DELETE", PUMPS, &[], "").await.expect(204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_leaves_out_several_protections_names_all() {
+    let server = Server::start(&[]).await;
+    put(&server, PUMPS, TURTLE, &[]).await.expect(201);
+    let config = "type: object\npath: Pump:.\nfields:\n  name: {type: string, path: <urn:n>, required: true}\n";
+    let mut body = pump(Some(json!({"shapes": ["pumps"], "mode": "warn"})));
+    body["config"] = json!(format!("{config}key: name\n"));
+    server.json("PUT", "/api/v1/business-objects", &body).await.expect(201);
+    let mut body = pump(None);
+    body["config"] = json!(config);
+    let problem = server.json("PUT", PUMP, &body).await.problem(409);
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("`key`") && detail.contains("`validation`"), "{detail}");
+    assert_eq!(problem["errors"].as_array().unwrap().len(), 2, "{problem}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_graph_that_does_not_compile_does_not_prevent_the_start() {
+    let server = Server::start(&[]).await;
+    put(&server, PUMPS, TURTLE, &[]).await.expect(201);
+    let reject = json!({"shapes": ["pumps"], "mode": "reject"});
+    server.json("PUT", "/api/v1/business-objects", &pump(Some(reject))).await.expect(201);
+    let dir = server.stop().await.unwrap();
+    {
+        // As a later version may have stored it.
+        let path = dir.path().join("data/store");
+        let store = Store::open(&path, Options::default(), &mut |_| {}).unwrap();
+        let stored = store.read().read_document("shapes-graphs", b"pumps").unwrap().unwrap();
+        let mut stored: Value = serde_json::from_slice(&stored).unwrap();
+        stored["text"] = json!("<urn:s> a <http://www.w3.org/ns/shacl#NewerShape> .");
+        let changed = stored.to_string();
+        let put = store.transact::<_, penstock_store::Error>(|t| {
+            t.put_document("shapes-graphs", b"pumps", changed.as_bytes())
+        });
+        put.unwrap();
+    }
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    let item = server.get("/api/v1/shapes").await.expect(200).json()["items"][0].clone();
+    assert_eq!(item["warnings"].as_array().unwrap().len(), 1, "{item}");
+    let text = server.get(PUMPS).await.expect(200).text();
+    assert!(text.contains("NewerShape"), "{text}");
+    let pump = server.get(PUMP).await.expect(200).json();
+    assert_eq!(pump["warnings"][0]["pointer"], "/validation/shapes/0", "{pump}");
+    let compiled = server.gateway().catalogue.get("Pump").unwrap();
+    let unusable = server.gateway().catalogue.find_shapes(&compiled.object.definition);
+    assert!(unusable.unwrap_err().detail.contains("\"pumps\""));
+    put(&server, PUMPS, TURTLE, &[]).await.expect(200);
+    let found = server.gateway().catalogue.find_shapes(&compiled.object.definition);
+    assert_eq!(found.unwrap().len(), 1);
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_define_change_and_delete_a_shapes_graph() {
+    let server = Server::start(&[]).await;
+    let form = |fields: &[(&str, &str)]| {
+        let fields = fields.iter().map(|(name, text)| {
+            format!("{}={}", crate::server::escaped(name), crate::server::escaped(text))
+        });
+        fields.collect::<Vec<_>>().join("&")
+    };
+    let post = async |path: &str, fields: &[(&str, &str)]| {
+        let headers = [("Content-Type", "application/x-www-form-urlencoded")];
+        server.send("POST", path, &headers, form(fields)).await
+    };
+    let new =
+        |text: &'static str| [("name", "my pumps"), ("format", "text/turtle"), ("text", text)];
+    let wrong = post("/admin/new-shapes", &new("<urn:a> a\n nonsense .")).await.expect(422).text();
+    assert!(wrong.contains("data-line=\"2\"") && wrong.contains("Line 2, column"), "{wrong}");
+    assert!(wrong.contains("nonsense ."), "the text is kept: {wrong}");
+    post("/admin/new-shapes", &new(TURTLE)).await.expect(303);
+    post("/admin/new-shapes", &new(TURTLE)).await.expect(412);
+    let list = server.get("/admin/shapes").await.expect(200).text();
+    assert!(
+        list.contains("/admin/shapes/my%20pumps") && list.contains("SHACL in Turtle"),
+        "{list}"
+    );
+    let page = "/admin/shapes/my%20pumps";
+    let shown = server.get(page).await.expect(200).text();
+    assert!(shown.contains("# Every pump has a name."), "{shown}");
+    let save = |version: &'static str, text: &'static str| {
+        [("format", "application/ld+json"), ("text", text), ("version", version)]
+    };
+    post(page, &save("1", JSON_LD)).await.expect(303);
+    post(page, &save("1", JSON_LD)).await.expect(412);
+
+    // The editor of a Business Object chooses among the shapes graphs.
+    let editor = server.get("/admin/business-objects/new").await.expect(200).text();
+    assert!(editor.contains("name=\"shapes.my pumps\""), "{editor}");
+    let config = definition()["config"].as_str().unwrap().to_owned();
+    let fields = [
+        ("name", "Pump"),
+        ("enabled", "true"),
+        ("config", config.as_str()),
+        ("shapes.my pumps", "true"),
+        ("validation", "reject"),
+    ];
+    post("/admin/business-objects/new", &fields).await.expect(303);
+    let defined = server.get(PUMP).await.expect(200).json();
+    assert_eq!(defined["validation"], json!({"shapes": ["my pumps"], "mode": "reject"}));
+    post(&format!("{page}/delete"), &[]).await.expect(303);
+    server.get("/api/v1/shapes/my%20pumps").await.expect(200);
+    // A form from before the field existed must not switch it off.
+    let edit = format!("/admin/business-objects/{}/edit", defined["id"].as_str().unwrap());
+    post(&edit, &[("name", "Pump"), ("config", &config), ("version", "1")]).await.expect(409);
+    let off = [("name", "Pump"), ("config", &config), ("version", "1"), ("validation", "off")];
+    post(&edit, &off).await.expect(303);
+    post(&format!("{page}/delete"), &[]).await.expect(303);
+    server.get("/api/v1/shapes/my%20pumps").await.problem(404);
+}

@@ -2,8 +2,8 @@
 //! besides those that every route can have (see `openapi`). `access` enforces the roles.
 use crate::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
-    identifiers, ingest, ingestions, limits, mapping_shapes, metrics, namespaces, objects, push, rdf,
-    rejected, schema, shapes_graphs, sparql, status, targets, users,
+    identifiers, ingest, ingestions, limits, mapping_shapes, metrics, namespaces, objects, push,
+    rdf, rejected, schema, shapes_graphs, sparql, status, targets, users,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};

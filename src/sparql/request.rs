@@ -2,9 +2,9 @@
 use crate::newer_syntax::check_version;
 use crate::syntax::{PADDING, Token, Tokens, check_nesting, to_error};
 use oxrdf::NamedNode;
-use penstock_base::unwind::catch;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::prefixes::WELL_KNOWN_PREFIXES;
+use penstock_base::unwind::catch;
 use spargebra::algebra::{GraphPattern, QueryDataset};
 use spargebra::{GraphUpdateOperation, SparqlParser};
 use std::collections::HashMap;
@@ -207,7 +207,9 @@ fn to_operations(
         let mut prologues = String::new();
         for statement in statements {
             let text = format!("{prologues}{}{}{PADDING}", statement.prologue, statement.body);
-            let parsed = catch("the SPARQL request", || parser()?.parse_update(&text).map_err(|_| unclear_error()))?;
+            let parsed = catch("the SPARQL request", || {
+                parser()?.parse_update(&text).map_err(|_| unclear_error())
+            })?;
             marks.extend(std::iter::repeat_n(statement.copy, parsed.operations.len()));
             prologues.push_str(statement.prologue);
             prologues.push('\n');

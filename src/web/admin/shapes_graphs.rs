@@ -100,7 +100,7 @@ fn split_errors(mut error: GatewayError) -> (FormErrors, Vec<(u64, u64, String)>
             .to_owned();
     }
     let mut text_errors = Vec::new();
-    error.findings.retain(|Finding { place, message }| match place {
+    error.findings.retain(|Finding { place, message, .. }| match place {
         Place::Line { line, column } => {
             text_errors.push((*line, *column, message.clone()));
             false

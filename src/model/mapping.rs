@@ -2,7 +2,7 @@
 //!
 //! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the position of every node. `compile` converts
 //! the nodes into the tree and reports every error. `path` parses the forms of a path. `schema` writes the JSON
-//! Schema, and `shapes` writes SHACL and `ShEx`.
+//! Schema, and `shapes` writes SHACL and ShEx.
 //!
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and

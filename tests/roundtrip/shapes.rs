@@ -121,7 +121,9 @@ fn make_strict(shape: &mut Shape, (seed, number): &mut (u64, usize)) {
 fn simplify(shape: &Shape, json: &mut Json, seed: &mut u64, is_root: bool) {
     match json {
         Json::Array(elements) => {
-            elements.iter_mut().for_each(|element| simplify(shape, element, seed, false));
+            for element in elements {
+                simplify(shape, element, seed, false);
+            }
         }
         Json::Object(members) if !is_root && data::draw(seed, 6) == 0 => {
             let uri = Json::String(format!("urn:unknown:{seed}"));

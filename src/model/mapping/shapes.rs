@@ -1,4 +1,4 @@
-//! Writes what a mapping requires of the stored objects, as SHACL Core and as a `ShEx` schema.
+//! Writes what a mapping requires of the stored objects, as SHACL Core and as a ShEx schema.
 //!
 //! The shapes state what an ingestion guarantees for each object that it writes, and not more:
 //! - Other Business Objects may write to the same object. So no shape is closed, and texts in languages that the mapping

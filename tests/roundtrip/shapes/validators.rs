@@ -1,4 +1,4 @@
-//! Validates quads by shapes, with a SHACL and a `ShEx` processor that are no part of the gateway.
+//! Validates quads by shapes, with a SHACL and a ShEx processor that are no part of the gateway.
 use oxrdf::{NamedNode, Quad};
 use penstock_model::mapping::{ShapeSource, build_shacl, write_shex};
 use penstock_model::rdf::{Format, write_document};
@@ -18,6 +18,7 @@ use shex_ast::ir::semantic_actions_registry::SemanticActionsRegistry;
 use shex_ast::ir::shape_label::ShapeLabel;
 use shex_ast::{Node, ResolveMethod, ShExParser};
 use shex_validation::{Validator, ValidatorConfig};
+use std::fmt::Write;
 
 /// Returns the violations of the SHACL shapes.
 pub(crate) fn validate_shacl(source: &ShapeSource<'_>, quads: &[Quad]) -> Vec<String> {
@@ -25,7 +26,7 @@ pub(crate) fn validate_shacl(source: &ShapeSource<'_>, quads: &[Quad]) -> Vec<St
     let shapes = String::from_utf8(shapes).unwrap();
     let schema =
         IRSchema::from_str(&shapes, &RDFFormat::Turtle, None, &ReaderMode::Strict).unwrap();
-    let data = Graph::try_from(to_graph(quads)).unwrap();
+    let data = Graph::from(to_graph(quads));
     let report = GraphValidation::new(data)
         .validate(&schema, &ShaclValidationMode::Native, &ShaclConfig::default())
         .unwrap();
@@ -33,7 +34,7 @@ pub(crate) fn validate_shacl(source: &ShapeSource<'_>, quads: &[Quad]) -> Vec<St
     report.results().iter().map(|result| format!("{result:?}")).collect()
 }
 
-/// Returns those of the members that do not conform to the `ShEx` schema.
+/// Returns those of the members that do not conform to the ShEx schema.
 pub(crate) fn validate_shex(
     source: &ShapeSource<'_>,
     quads: &[Quad],
@@ -68,16 +69,14 @@ pub(crate) fn validate_shex(
 
 /// Returns the quads as one graph.
 fn to_graph(quads: &[Quad]) -> OxigraphInMemory {
-    let triples: String = quads
-        .iter()
-        .map(|Quad { subject, predicate, object, .. }| {
-            format!("{subject} {predicate} {object} .\n")
-        })
-        .collect();
+    let mut triples = String::new();
+    for Quad { subject, predicate, object, .. } in quads {
+        writeln!(triples, "{subject} {predicate} {object} .").unwrap();
+    }
     OxigraphInMemory::from_str(&triples, &RDFFormat::NTriples, None, &ReaderMode::Strict).unwrap()
 }
 
-/// A graph that answers no SPARQL queries. The `ShEx` processor asks none for the nodes that it is given.
+/// A graph that answers no SPARQL queries. The ShEx processor asks none for the nodes that it is given.
 #[derive(Debug)]
 struct LocalGraph(OxigraphInMemory);
 

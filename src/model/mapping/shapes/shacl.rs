@@ -39,7 +39,7 @@ pub fn build_shacl(source: &ShapeSource<'_>) -> Vec<Quad> {
 }
 
 fn sh(name: &str) -> NamedNode {
-    NamedNode::new_unchecked(format!("{}{name}", SHACL_NAMESPACE))
+    NamedNode::new_unchecked(format!("{SHACL_NAMESPACE}{name}"))
 }
 
 /// Collects the triples.

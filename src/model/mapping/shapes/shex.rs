@@ -1,4 +1,4 @@
-//! Writes the compact syntax of `ShEx` (`ShExC`).
+//! Writes the compact syntax of ShEx (ShExC).
 use super::{
     PropertyGroup, ShapeSource, field_iri, group_by_predicate, is_plain_name, list_datatypes,
     nested_iri, requires_something,
@@ -99,9 +99,9 @@ impl Writer<'_> {
             Value::Object(nested) => {
                 let shape = nested_iri(&field_iri(object, field));
                 let Some(prefix) = &nested.uri_prefix else { return format!("@{shape}") };
-                let inner: String =
-                    group.inner_prefixes(prefix).map(|inner| format!(" - <{inner}>~")).collect();
-                format!("([<{prefix}>~{inner}] AND @{shape})")
+                let mut stems = vec![format!("<{prefix}>~")];
+                stems.extend(group.inner_prefixes(prefix).map(|inner| format!("<{inner}>~")));
+                format!("([{}] AND @{shape})", stems.join(" - "))
             }
             Value::Literal(Literal::Language(tag)) => format!("[@{tag}]"),
             Value::Literal(literal) => {

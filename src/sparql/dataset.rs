@@ -393,6 +393,10 @@ pub(crate) fn unwrap<T>(result: Result<T, Error>) -> T {
 /// The rows of a pattern that are read to estimate how often a subject or an object repeats.
 const SAMPLED_ROWS: usize = 128;
 
+/// The maximum mean distance of subjects that are near each other. A block of the index has the quads of several subjects,
+/// and the objects that they name take places between them.
+const MEAN_NEAR_DISTANCE: u64 = 8;
+
 /// What is known of the quads that match a pattern of constants.
 pub(crate) struct Statistics {
     pub(crate) rows: f64,
@@ -400,6 +404,9 @@ pub(crate) struct Statistics {
     pub(crate) rows_per_subject: f64,
     /// The mean number of rows of one object.
     pub(crate) rows_per_object: f64,
+    /// Whether one row after the other has the next subject or one near it, so that looking up all subjects reads each
+    /// block of the index once.
+    pub(crate) is_by_subject: bool,
 }
 
 impl Dataset<'_> {
@@ -407,24 +414,37 @@ impl Dataset<'_> {
     pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Statistics {
         let [subject, predicate, object] = terms.map(|term| term.map(|term| self.encode(term)));
         let (subject, predicate, object) = (subject.as_ref(), predicate.as_ref(), object.as_ref());
-        let (sample, added) = self.scan(subject, predicate, object, None);
+        let (mut sample, added) = self.scan(subject, predicate, object, None);
         let mut rows = to_float(added.len());
         if sample.is_some() {
             rows += self.estimate_stored([subject, predicate, object]);
         }
+        if let Some(InternalTerm::Stored(code)) = object
+            && code.subject_order().is_none()
+        {
+            // The index does not find quads by a literal, so finding a sample could read all quads of the predicate.
+            sample = None;
+        }
         let (mut subjects, mut objects, mut sampled) = (HashSet::new(), HashSet::new(), 0);
+        let (mut first, mut last, mut is_ascending) = (None, None, true);
         for quad in sample.into_iter().flatten().take(SAMPLED_ROWS) {
             self.budget.check();
             let [subject, _, object, _] = unwrap(quad);
+            let place = subject.subject_order();
+            is_ascending &= last <= place;
+            (first, last) = (first.or(place), place);
             subjects.insert(subject);
             objects.insert(object);
             sampled += 1;
         }
-        let ratio = |distinct: usize| to_float(sampled) / to_float(distinct.max(1));
+        let passed = last.unwrap_or(0_u64).saturating_sub(first.unwrap_or(0));
+        let is_by_subject = is_ascending && passed <= sampled as u64 * MEAN_NEAR_DISTANCE;
+        let ratio = |distinct: usize| to_float(sampled.max(1)) / to_float(distinct.max(1));
         Statistics {
             rows,
             rows_per_subject: ratio(subjects.len()),
             rows_per_object: ratio(objects.len()),
+            is_by_subject: is_by_subject && sampled > 0,
         }
     }
 

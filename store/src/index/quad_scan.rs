@@ -25,6 +25,8 @@ pub(super) struct KeyScan<'a> {
     at: usize,
     /// How many bytes the key shares with the entry before `at`.
     matched: usize,
+    /// Whether the block after the current one is likely to have the key that is sought next.
+    is_sequential: bool,
 }
 
 impl<'a> KeyScan<'a> {
@@ -33,21 +35,40 @@ impl<'a> KeyScan<'a> {
         blocks: &'a dyn BlockSource,
         (key, prefix_bytes): (KeyBuffer, usize),
     ) -> Self {
-        Self { blocks, key, prefix_bytes, block: None, at: 0, matched: 0 }
+        Self { blocks, key, prefix_bytes, block: None, at: 0, matched: 0, is_sequential: true }
     }
 
-    /// Continues at another key. That is cheap if it follows in the same block.
-    pub(super) fn seek(&mut self, (key, prefix_bytes): (KeyBuffer, usize)) {
+    /// Continues at another key. That is cheap if it follows in the same block, or if the keys that are sought are in one
+    /// block after the other: loading a block by its name takes less than finding the block of a key.
+    pub(super) fn seek(&mut self, (key, prefix_bytes): (KeyBuffer, usize)) -> Result<(), Error> {
         let is_in_block = |block: &Block| block.end().is_none_or(|end| end > &*key);
-        match &self.block {
-            Some(block) if *key > *self.key && is_in_block(block) => {
+        let before = self.block.take().filter(|_| *key > *self.key);
+        if let Some(block) = before {
+            if is_in_block(&block) {
                 let matched = common_prefix_len(&key, &self.key).min(self.matched);
                 let position = block.seek(self.at, matched, &key);
                 (self.at, self.matched) = (position.at, position.matched);
+                self.block = Some(block);
+            } else if let Some(end) = block.end() {
+                let next = if self.is_sequential {
+                    let next = self.blocks.load_block(end, Reading::Once)?;
+                    self.is_sequential = is_in_block(&next);
+                    self.is_sequential.then_some(next)
+                } else {
+                    let upper = Bound::Included(&*key);
+                    let (name, next) = self.blocks.find_block(upper, &key, Reading::Once)?;
+                    self.is_sequential = *name == *end;
+                    Some(next)
+                };
+                if let Some(next) = next {
+                    let position = next.seek(0, 0, &key);
+                    (self.at, self.matched) = (position.at, position.matched);
+                    self.block = Some(next);
+                }
             }
-            _ => self.block = None,
         }
         (self.key, self.prefix_bytes) = (key, prefix_bytes);
+        Ok(())
     }
 
     fn prefix(&self) -> &[u8] {
@@ -116,7 +137,7 @@ pub(crate) fn list_graphs(view: &View<'_>) -> Result<Vec<u64>, Error> {
         let graph = keys.read_number()?;
         graphs.push(graph);
         let (next, _) = build_prefix(tree::GS, &[graph + 1], None);
-        keys.seek((next, prefix_bytes));
+        keys.seek((next, prefix_bytes))?;
     }
     Ok(graphs)
 }
@@ -331,7 +352,7 @@ impl<'a> QuadScan<'a> {
                 (key, bytes)
             }
         };
-        self.inner.seek(list);
+        self.inner.seek(list)?;
         self.is_in_list = true;
         Ok(true)
     }

@@ -448,6 +448,24 @@ impl Dataset<'_> {
         }
     }
 
+    /// Counts the triples of the default graph that have these terms as subject, predicate and object.
+    pub(crate) fn count_triples(&self, terms: [Option<Term>; 3]) -> u64 {
+        let terms = terms.map(|term| term.map(|term| self.encode(term)));
+        let [subject, predicate, object] = terms.each_ref().map(Option::as_ref);
+        if self.delta.is_some() || self.graphs.default.is_some() {
+            let quads = self.internal_quads_for_pattern(subject, predicate, object, Some(None));
+            return quads.map(|_| 1).sum();
+        }
+        let codes = [subject, predicate, object].map(|term| match term {
+            None => Some(None),
+            Some(InternalTerm::Stored(code)) => Some(Some(code)),
+            Some(_) => None,
+        });
+        let [Some(subject), Some(predicate), Some(object)] = codes else { return 0 };
+        let check = &mut || self.budget.check_time();
+        unwrap(self.codes.count_triples([subject, predicate, object], check))
+    }
+
     fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {
         let [subject, predicate, object] = terms.map(|term| match term {
             Some(InternalTerm::Stored(code)) => Some(code),

@@ -9,12 +9,12 @@
 use crate::budget::abort;
 use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::functions::find_replacement;
-use oxrdf::{Term, Variable};
+use oxrdf::{Literal, Term, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use spargebra::algebra::{
     AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, OrderExpression,
 };
-use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
+use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
 use std::cell::OnceCell;
 use std::collections::HashSet;
 
@@ -176,6 +176,11 @@ impl Planner<'_, '_> {
                 GraphPattern::Slice { inner: self.rewrite(*inner, scope).into(), start, length }
             }
             GraphPattern::Group { inner, variables, aggregates } => {
+                if variables.is_empty()
+                    && let Some(triple) = find_countable(&inner, &aggregates, scope)
+                {
+                    return self.count(triple, aggregates);
+                }
                 let inner = self.rewrite(*inner, scope);
                 let scope = scope.with_bound(find_variables(&inner));
                 let aggregates = aggregates.into_iter().map(|(variable, aggregate)| {
@@ -186,6 +191,19 @@ impl Planner<'_, '_> {
             }
             service @ GraphPattern::Service { .. } => check(service),
         }
+    }
+
+    /// Counts the matches of a triple pattern, for aggregates that all count them.
+    fn count(
+        &self,
+        triple: &TriplePattern,
+        aggregates: Vec<(Variable, AggregateExpression)>,
+    ) -> GraphPattern {
+        let count = self.dataset.count_triples(find_constants(triple));
+        let count = GroundTerm::Literal(Literal::from(count));
+        let variables: Vec<_> = aggregates.into_iter().map(|(variable, _)| variable).collect();
+        let row = variables.iter().map(|_| Some(count.clone())).collect();
+        GraphPattern::Values { variables, bindings: vec![row] }
     }
 
     fn rewrite_aggregate(
@@ -432,6 +450,43 @@ impl Part {
         let variables = find_variables(&GraphPattern::Bgp { patterns: vec![triple.clone()] });
         Self { kind: PartKind::Triple(triple, OnceCell::new()), variables }
     }
+}
+
+/// Returns the triple pattern whose matches these aggregates count, if that is all they do.
+fn find_countable<'p>(
+    pattern: &'p GraphPattern,
+    aggregates: &[(Variable, AggregateExpression)],
+    scope: &Scope,
+) -> Option<&'p TriplePattern> {
+    let GraphPattern::Bgp { patterns } = pattern else { return None };
+    let [triple] = patterns.as_slice() else { return None };
+    let TriplePattern { subject, predicate, object } = triple;
+    let predicate = match predicate {
+        NamedNodePattern::Variable(variable) => Some(variable),
+        NamedNodePattern::NamedNode(_) => None,
+    };
+    let ends = [subject, object].into_iter().filter_map(|term| match term {
+        TermPattern::Variable(variable) => Some(variable),
+        _ => None,
+    });
+    let variables: Vec<_> = ends.chain(predicate).collect();
+    let is_repeated = variables.iter().collect::<HashSet<_>>().len() < variables.len();
+    let has_node = [subject, object].iter().any(|term| matches!(term, TermPattern::BlankNode(_)));
+    let counts_matches = |aggregate: &AggregateExpression| match aggregate {
+        AggregateExpression::CountSolutions { distinct } => !distinct,
+        AggregateExpression::FunctionCall {
+            name: AggregateFunction::Count,
+            expr: Expression::Variable(counted),
+            distinct: false,
+        } => variables.contains(&counted),
+        AggregateExpression::FunctionCall { .. } => false,
+    };
+    let is_countable = !is_repeated
+        && !has_node
+        && !scope.is_in_graph
+        && scope.bound.is_empty()
+        && aggregates.iter().all(|(_, aggregate)| counts_matches(aggregate));
+    is_countable.then_some(triple)
 }
 
 /// Returns the subject, predicate and object of a pattern that are constants.

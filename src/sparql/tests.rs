@@ -312,6 +312,41 @@ fn a_join_begins_where_all_of_its_steps_take_least() {
 }
 
 #[test]
+fn triples_are_counted_once_in_all_forms_of_a_count() {
+    let store = Fixture::with(
+        "INSERT DATA { <a:s> <a:p> 1 , <a:x> . <a:x> <a:p> <a:x> .
+           GRAPH <a:g> { <a:s> <a:p> 1 , 2 } GRAPH <a:h> { <a:t> <a:q> 2 } }",
+    );
+    let count = |pattern: &str| {
+        let counted =
+            |counts: &str| store.rows(&format!("SELECT ({counts} AS ?n) {{ {pattern} }}")).join("");
+        // A filter makes the evaluator count.
+        let filtered =
+            store.rows(&format!("SELECT (COUNT(*) AS ?n) {{ {pattern} FILTER(1 = 1) }}"));
+        assert_eq!(counted("COUNT(*)"), filtered.join(""), "{pattern}");
+        counted("COUNT(*)")
+    };
+    assert_eq!(count("?s ?p ?o"), "5");
+    assert_eq!(count("?s <a:p> ?o"), "4");
+    assert_eq!(count("?s ?p 2"), "2");
+    assert_eq!(count("<a:s> ?p ?o"), "3");
+    assert_eq!(count("?s ?p ?s"), "1");
+    assert_eq!(count("[] ?p ?s"), "5");
+    assert_eq!(count("?s <a:unknown> ?o"), "0");
+    assert_eq!(count("GRAPH ?g { ?s ?p ?o }"), "3");
+    assert_eq!(count("?x <a:q> ?y { SELECT (COUNT(?o) AS ?m) { ?s ?p ?o } } FILTER(?m = 5)"), "1");
+    let rows = store.rows("SELECT (COUNT(?o) AS ?n) (COUNT(?none) AS ?m) { ?s ?p ?o }");
+    assert_eq!(rows, ["5,0"]);
+    assert_eq!(store.rows("SELECT (COUNT(*) AS ?n) FROM <a:g> { ?s ?p ?o }"), ["2"]);
+    let changes = store.update(
+        "INSERT DATA { GRAPH <a:g> { <a:s> <a:p> 1 , 3 } } ;
+         INSERT { <a:n> <a:count> ?n } WHERE { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } }",
+    );
+    assert_eq!(changes.unwrap(), Changes { inserted: 2, removed: 0 });
+    assert_eq!(store.rows("SELECT ?n { <a:n> <a:count> ?n }"), ["6"]);
+}
+
+#[test]
 fn updates_change_only_the_graphs_that_they_name() {
     let store = Fixture::with("INSERT DATA { <a:s> <a:p> 1 . GRAPH <a:g> { <a:s> <a:p> 1 , 2 } }");
     // The pattern reads the union; the template names the unnamed graph.

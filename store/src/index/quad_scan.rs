@@ -21,6 +21,8 @@ pub(super) struct KeyScan<'a> {
     prefix_bytes: usize,
     /// The block that is read, unless the sought key is in another.
     block: Option<Arc<Block>>,
+    /// The position in the block of the current key.
+    key_at: usize,
     /// The position in the block of what follows the key.
     at: usize,
     /// How many bytes the key shares with the entry before `at`.
@@ -35,7 +37,16 @@ impl<'a> KeyScan<'a> {
         blocks: &'a dyn BlockSource,
         (key, prefix_bytes): (KeyBuffer, usize),
     ) -> Self {
-        Self { blocks, key, prefix_bytes, block: None, at: 0, matched: 0, is_sequential: true }
+        Self {
+            blocks,
+            key,
+            prefix_bytes,
+            block: None,
+            key_at: 0,
+            at: 0,
+            matched: 0,
+            is_sequential: true,
+        }
     }
 
     /// Continues at another key. That is cheap if it follows in the same block, or if the keys that are sought are in one
@@ -87,6 +98,7 @@ impl<'a> KeyScan<'a> {
                 self.block = Some(block);
                 continue;
             };
+            self.key_at = self.at;
             match block.read_within(self.prefix_bytes, &mut self.at, &mut self.key) {
                 Following::Key => {
                     self.matched = self.key.len();
@@ -116,6 +128,13 @@ impl<'a> KeyScan<'a> {
     pub(super) fn read_number(&self) -> Result<u64, Error> {
         let rest = self.key.get(self.prefix_bytes..).unwrap_or_default();
         Input::new(rest).read_number().ok_or_else(|| damaged_entry("a number in", &self.key))
+    }
+
+    /// Reads the number that is the value of the current key.
+    pub(super) fn read_value(&self) -> Result<u64, Error> {
+        let value = self.block.as_ref().and_then(|block| block.read_value(self.key_at));
+        let number = value.and_then(|value| Input::new(value).read_number());
+        number.ok_or_else(|| damaged_entry("the number of", &self.key))
     }
 
     /// Reads two numbers that follow the prefix in the current key.
@@ -296,6 +315,12 @@ impl<'a> QuadScan<'a> {
         Ok(None)
     }
 
+    /// Returns the graph of the current quad if it matches the pattern.
+    pub(super) fn find_match(&self) -> Result<Option<u64>, Error> {
+        let row = self.row()?;
+        Ok(self.sought.matches(&row).then_some(row.graph))
+    }
+
     /// Moves to the next quad of the ranges of the pattern, which may not match it. Returns false at the end.
     pub(super) fn advance(&mut self) -> Result<bool, Error> {
         loop {
@@ -320,11 +345,16 @@ impl<'a> QuadScan<'a> {
 
     /// Returns the current quad. There is one after [`Self::advance`] returned true.
     pub(super) fn row(&self) -> Result<Row<'_>, Error> {
-        let key = match self.outer.as_deref() {
+        let key = self.key();
+        Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
+    }
+
+    /// Returns the key of the current quad.
+    pub(super) fn key(&self) -> &[u8] {
+        match self.outer.as_deref() {
             Some(OuterScan::Objects(objects)) if !self.is_in_list => objects.key(),
             _ => self.inner.key(),
-        };
-        Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
+        }
     }
 
     /// Moves to the list of the current outer key. Returns false if that key is a quad.

@@ -55,7 +55,7 @@ impl From<Instant> for Deadline {
 pub(crate) struct Budget {
     limits: Limits,
     deadline: Deadline,
-    /// [`thread_bytes`] at the beginning, plus the bytes of what other threads have taken over since.
+    /// [`thread_bytes`] when the request began, plus the bytes of what other threads have taken over since.
     initial_bytes: AtomicI64,
     checks: AtomicU32,
 }
@@ -64,10 +64,9 @@ pub(crate) struct Budget {
 struct Aborted(GatewayError);
 
 impl Budget {
-    /// Begins to count. What its thread has allocated before counts too: the thread exists for this request, which it
-    /// has parsed.
+    /// Begins to count. What its thread has allocated since [`begin_request`] counts too: it has parsed the request.
     pub(crate) fn new(limits: Limits, deadline: Deadline) -> Self {
-        let initial_bytes = AtomicI64::new(0);
+        let initial_bytes = AtomicI64::new(BYTES_BEFORE_REQUEST.get());
         Self { limits, deadline, initial_bytes, checks: AtomicU32::new(0) }
     }
 
@@ -145,6 +144,13 @@ pub(crate) fn abort(error: GatewayError) -> ! {
 
 thread_local! {
     static IS_CATCHING_PANICS: Cell<bool> = const { Cell::new(false) };
+    /// [`thread_bytes`] when the request of this thread began.
+    static BYTES_BEFORE_REQUEST: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Begins a request on a thread that may have run others before.
+pub(crate) fn begin_request() {
+    BYTES_BEFORE_REQUEST.set(thread_bytes());
 }
 
 /// Returns whether a panic of this thread is caught: it parses or evaluates a request, whose transaction is
@@ -174,6 +180,19 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> Result<T, GatewayError>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_thread_held_before_a_request_does_not_count() {
+        let before = vec![0_u8; 64 << 20];
+        begin_request();
+        let limits = Limits { time: Duration::from_mins(10), memory: 32 << 20, rows: 1 };
+        let budget = Budget::new(limits, (Instant::now() + limits.time).into());
+        let checked = catch(|| {
+            budget.check();
+            Ok(before.len())
+        });
+        assert_eq!(checked.unwrap(), 64 << 20);
+    }
 
     #[test]
     fn a_panic_ends_the_request_only() {

@@ -205,14 +205,19 @@ enum Seen {
 
 impl Seen {
     /// Adds a triple. Returns false if it was there.
-    fn add(&mut self, triple: [InternalTerm; 3]) -> bool {
+    fn add(&mut self, triple: [&InternalTerm; 3]) -> bool {
         match self {
-            Self::Last(last) if last.as_ref() == Some(&triple) => false,
+            // The objects first: they differ most often.
+            Self::Last(Some([subject, predicate, object]))
+                if [&*object, &*subject, &*predicate] == [triple[2], triple[0], triple[1]] =>
+            {
+                false
+            }
             Self::Last(last) => {
-                *last = Some(triple);
+                *last = Some(triple.map(InternalTerm::clone));
                 true
             }
-            Self::All(seen) => seen.insert(triple),
+            Self::All(seen) => seen.insert(triple.map(InternalTerm::clone)),
         }
     }
 }
@@ -269,7 +274,7 @@ impl Iterator for Quads<'_> {
                     if !self.dataset.graphs.is_default(graph_name.as_ref()) {
                         continue;
                     }
-                    if !seen.add([subject.clone(), predicate.clone(), object.clone()]) {
+                    if !seen.add([&subject, &predicate, &object]) {
                         continue;
                     }
                 }

@@ -20,7 +20,8 @@ static ALLOCATOR: Jemalloc = Jemalloc;
 /// The percentages of the limit from which memory counts as low, and as short.
 const LOW_PERCENT: u64 = 75;
 const SHORT_PERCENT: u64 = 90;
-/// How long a measured level stays valid. Measuring takes some microseconds, and many requests need the level.
+/// How long a measured level, and the limit, stay valid. Reading them takes some microseconds, and many requests need
+/// them.
 const LEVEL_VALIDITY: Duration = Duration::from_millis(200);
 /// The interval at which memory is measured without a request.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -48,23 +49,33 @@ pub enum Level {
 pub struct Memory {
     /// `service.limits.memory`
     configured: Option<u64>,
-    last_measurement: Arc<Mutex<Option<(Instant, Level)>>>,
+    last_measurement: LastRead<Level>,
+    last_limit: LastRead<Option<u64>>,
 }
+
+/// What was read last, and when.
+type LastRead<T> = Arc<Mutex<Option<(Instant, T)>>>;
 
 impl Memory {
     /// Creates a handle for the memory of the process. The limit is `configured` bytes (`service.limits.memory`) or
     /// that of the control group, whichever is lower.
     pub fn new(configured: Option<u64>) -> Self {
-        Self { configured, last_measurement: Arc::default() }
+        Self { configured, last_measurement: Arc::default(), last_limit: Arc::default() }
     }
 
-    /// Returns the limit in bytes; `None` without a limit.
+    /// Returns the limit in bytes, read at most 200 ms ago; `None` without a limit.
     pub fn limit_bytes(&self) -> Option<u64> {
+        let mut last = self.last_limit.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, limit)) = *last
+            && at.elapsed() < LEVEL_VALIDITY
+        {
+            return limit;
+        }
         let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-        [self.configured, find_group_limit(&own, Path::new(CGROUP_ROOT))]
-            .into_iter()
-            .flatten()
-            .min()
+        let group = find_group_limit(&own, Path::new(CGROUP_ROOT));
+        let limit = [self.configured, group].into_iter().flatten().min();
+        *last = Some((Instant::now(), limit));
+        limit
     }
 
     /// Returns the remaining bytes of the limit; `None` without a limit, or if the memory in use is unknown.

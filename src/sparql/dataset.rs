@@ -206,14 +206,19 @@ enum Seen {
 
 impl Seen {
     /// Adds a triple. Returns false if it was there.
-    fn add(&mut self, triple: [InternalTerm; 3]) -> bool {
+    fn add(&mut self, triple: [&InternalTerm; 3]) -> bool {
         match self {
-            Self::Last(last) if last.as_ref() == Some(&triple) => false,
+            // The objects first: they differ most often.
+            Self::Last(Some([subject, predicate, object]))
+                if [&*object, &*subject, &*predicate] == [triple[2], triple[0], triple[1]] =>
+            {
+                false
+            }
             Self::Last(last) => {
-                *last = Some(triple);
+                *last = Some(triple.map(InternalTerm::clone));
                 true
             }
-            Self::All(seen) => seen.insert(triple),
+            Self::All(seen) => seen.insert(triple.map(InternalTerm::clone)),
         }
     }
 }
@@ -270,7 +275,7 @@ impl Iterator for Quads<'_> {
                     if !self.dataset.graphs.is_default(graph_name.as_ref()) {
                         continue;
                     }
-                    if !seen.add([subject.clone(), predicate.clone(), object.clone()]) {
+                    if !seen.add([&subject, &predicate, &object]) {
                         continue;
                     }
                 }
@@ -394,6 +399,10 @@ pub(crate) fn unwrap<T>(result: Result<T, Error>) -> T {
 /// The rows of a pattern that are read to estimate how often a subject or an object repeats.
 const SAMPLED_ROWS: usize = 128;
 
+/// The maximum mean distance of subjects that are near each other. A block of the index has the quads of several subjects,
+/// and the objects that they name take places between them.
+const MEAN_NEAR_DISTANCE: u64 = 8;
+
 /// What is known of the quads that match a pattern of constants.
 pub(crate) struct Statistics {
     pub(crate) rows: f64,
@@ -401,6 +410,9 @@ pub(crate) struct Statistics {
     pub(crate) rows_per_subject: f64,
     /// The mean number of rows of one object.
     pub(crate) rows_per_object: f64,
+    /// Whether one row after the other has the next subject or one near it, so that looking up all subjects reads each
+    /// block of the index once.
+    pub(crate) is_by_subject: bool,
 }
 
 impl Dataset<'_> {
@@ -408,25 +420,56 @@ impl Dataset<'_> {
     pub(crate) fn estimate(&self, terms: [Option<Term>; 3]) -> Statistics {
         let [subject, predicate, object] = terms.map(|term| term.map(|term| self.encode(term)));
         let (subject, predicate, object) = (subject.as_ref(), predicate.as_ref(), object.as_ref());
-        let (sample, added) = self.scan(subject, predicate, object, None);
+        let (mut sample, added) = self.scan(subject, predicate, object, None);
         let mut rows = to_float(added.len());
         if sample.is_some() {
             rows += self.estimate_stored([subject, predicate, object]);
         }
+        if let Some(InternalTerm::Stored(code)) = object
+            && code.subject_order().is_none()
+        {
+            // The index does not find quads by a literal, so finding a sample could read all quads of the predicate.
+            sample = None;
+        }
         let (mut subjects, mut objects, mut sampled) = (HashSet::new(), HashSet::new(), 0);
+        let (mut first, mut last, mut is_ascending) = (None, None, true);
         for quad in sample.into_iter().flatten().take(SAMPLED_ROWS) {
             self.budget.check();
             let [subject, _, object, _] = unwrap(quad);
+            let place = subject.subject_order();
+            is_ascending &= last <= place;
+            (first, last) = (first.or(place), place);
             subjects.insert(subject);
             objects.insert(object);
             sampled += 1;
         }
-        let ratio = |distinct: usize| to_float(sampled) / to_float(distinct.max(1));
+        let passed = last.unwrap_or(0_u64).saturating_sub(first.unwrap_or(0));
+        let is_by_subject = is_ascending && passed <= sampled as u64 * MEAN_NEAR_DISTANCE;
+        let ratio = |distinct: usize| to_float(sampled.max(1)) / to_float(distinct.max(1));
         Statistics {
             rows,
             rows_per_subject: ratio(subjects.len()),
             rows_per_object: ratio(objects.len()),
+            is_by_subject: is_by_subject && sampled > 0,
         }
+    }
+
+    /// Counts the triples of the default graph that have these terms as subject, predicate and object.
+    pub(crate) fn count_triples(&self, terms: [Option<Term>; 3]) -> u64 {
+        let terms = terms.map(|term| term.map(|term| self.encode(term)));
+        let [subject, predicate, object] = terms.each_ref().map(Option::as_ref);
+        if self.delta.is_some() || self.graphs.default.is_some() {
+            let quads = self.internal_quads_for_pattern(subject, predicate, object, Some(None));
+            return quads.map(|_| 1).sum();
+        }
+        let codes = [subject, predicate, object].map(|term| match term {
+            None => Some(None),
+            Some(InternalTerm::Stored(code)) => Some(Some(code)),
+            Some(_) => None,
+        });
+        let [Some(subject), Some(predicate), Some(object)] = codes else { return 0 };
+        let check = &mut || self.budget.check_time();
+        unwrap(self.codes.count_triples([subject, predicate, object], check))
     }
 
     fn estimate_stored(&self, terms: [Option<&InternalTerm>; 3]) -> f64 {

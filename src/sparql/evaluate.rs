@@ -18,6 +18,9 @@ use spargebra::algebra::QueryDataset;
 use std::io::{self, Write};
 use std::sync::Arc;
 
+/// The bytes that are collected before they are passed on. Serializers write a few bytes at a time.
+const OUTPUT_BYTES: usize = 8 << 10;
+
 /// The format of a query's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultFormat {
@@ -73,7 +76,7 @@ pub fn evaluate(
             dataset.return_codes();
         }
         let results = prepared.execute(&dataset).map_err(|error| to_error(&error))?;
-        let output = BudgetedOutput { output, budget: &budget };
+        let mut output = BudgetedOutput { output, budget: &budget, collected: Vec::new() };
         let results = match (results, order) {
             (QueryResults::Solutions(rows), Some(order)) => {
                 let sorted = order.sort(rows, &dataset).map_err(|error| to_error(&error))?;
@@ -81,7 +84,9 @@ pub fn evaluate(
             }
             (results, _) => results,
         };
-        write_results(results, format, output, &budget)
+        let rows = write_results(results, format, &mut output, &budget)?;
+        output.flush().map_err(|error| to_output_error(&error))?;
+        Ok(rows)
     })
 }
 
@@ -111,18 +116,34 @@ pub(crate) fn to_graphs(dataset: &Dataset<'_>, named: Option<&QueryDataset>) -> 
 }
 
 /// Passes results on. What another thread frees later does not count as memory of the query.
+///
+/// It writes nothing when it is dropped, unlike a `BufWriter`: a check while the thread unwinds would end the process.
 struct BudgetedOutput<'a> {
     output: &'a mut dyn Write,
     budget: &'a Budget,
+    collected: Vec<u8>,
+}
+
+impl BudgetedOutput<'_> {
+    fn pass_on(&mut self) -> io::Result<()> {
+        self.budget.check();
+        self.budget.without_counting(|| self.output.write_all(&self.collected))?;
+        self.collected.clear();
+        Ok(())
+    }
 }
 
 impl Write for BudgetedOutput<'_> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
-        self.budget.check();
-        self.budget.without_counting(|| self.output.write(piece))
+        self.collected.extend_from_slice(piece);
+        if self.collected.len() >= OUTPUT_BYTES {
+            self.pass_on()?;
+        }
+        Ok(piece.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
+        self.pass_on()?;
         self.budget.without_counting(|| self.output.flush())
     }
 }
@@ -130,7 +151,7 @@ impl Write for BudgetedOutput<'_> {
 fn write_results(
     results: QueryResults<'_>,
     format: ResultFormat,
-    output: BudgetedOutput<'_>,
+    output: &mut BudgetedOutput<'_>,
     budget: &Budget,
 ) -> Result<u64, GatewayError> {
     match (results, format) {

@@ -8,19 +8,26 @@
 //! - **Functions** without a bound are replaced ([`crate::functions`]).
 use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::functions::find_replacement;
-use oxrdf::{Term, Variable};
+use oxrdf::{Literal, Term, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
 use spargebra::algebra::{
     AggregateExpression, AggregateFunction, Expression, Function, GraphPattern, OrderExpression,
 };
-use spargebra::term::{NamedNodePattern, TermPattern, TriplePattern};
+use spargebra::term::{GroundTerm, NamedNodePattern, TermPattern, TriplePattern};
+use std::cell::OnceCell;
 use std::collections::HashSet;
 
 /// The maximum number of parts of one join. Each is one more level of the evaluation.
 const MAX_JOINED_PARTS: usize = 500;
 /// The maximum number of groups in one join. The time of the evaluator's planning grows with their third power.
 const MAX_JOINED_GROUPS: usize = 40;
+/// The maximum number of parts for which each is tried as the first one of the join.
+const MAX_TRIED_PARTS: usize = 12;
+/// What a lookup takes that reads another block of the index, in rows.
+const FAR_LOOKUP: f64 = 4.0;
+/// The number of rows up to which a pattern of a given subject comes first without comparing the orders.
+const FEW_ROWS: f64 = 128.0;
 /// Estimated rows of a part whose size is not known.
 const UNKNOWN_ROWS: f64 = 1_000.0;
 /// Estimated rows of a path for each row that binds one of its ends.
@@ -66,8 +73,16 @@ struct Part {
     variables: HashSet<Variable>,
 }
 
+/// The part that a join takes next.
+struct Step {
+    /// Its place among the parts.
+    place: usize,
+    /// Whether it shares no variable with the parts before it.
+    is_apart: bool,
+}
+
 enum PartKind {
-    Triple(TriplePattern, Statistics),
+    Triple(TriplePattern, OnceCell<Statistics>),
     /// A path; it can be evaluated for each row of what comes before it.
     Path(GraphPattern),
     /// Rows that are computed apart.
@@ -161,6 +176,11 @@ impl Planner<'_, '_> {
                 GraphPattern::Slice { inner: self.rewrite(*inner, scope).into(), start, length }
             }
             GraphPattern::Group { inner, variables, aggregates } => {
+                if variables.is_empty()
+                    && let Some(triple) = find_countable(&inner, &aggregates, scope)
+                {
+                    return self.count(triple, aggregates);
+                }
                 let inner = self.rewrite(*inner, scope);
                 let scope = scope.with_bound(find_variables(&inner));
                 let aggregates = aggregates.into_iter().map(|(variable, aggregate)| {
@@ -171,6 +191,19 @@ impl Planner<'_, '_> {
             }
             service @ GraphPattern::Service { .. } => check(service),
         }
+    }
+
+    /// Counts the matches of a triple pattern, for aggregates that all count them.
+    fn count(
+        &self,
+        triple: &TriplePattern,
+        aggregates: Vec<(Variable, AggregateExpression)>,
+    ) -> GraphPattern {
+        let count = self.dataset.count_triples(find_constants(triple));
+        let count = GroundTerm::Literal(Literal::from(count));
+        let variables: Vec<_> = aggregates.into_iter().map(|(variable, _)| variable).collect();
+        let row = variables.iter().map(|_| Some(count.clone())).collect();
+        GraphPattern::Values { variables, bindings: vec![row] }
     }
 
     fn rewrite_aggregate(
@@ -242,7 +275,7 @@ impl Planner<'_, '_> {
             // Within GRAPH, a pattern without triples matches each graph once.
             GraphPattern::Bgp { patterns } if !patterns.is_empty() || !scope.is_in_graph => {
                 check_limit(parts.len() + patterns.len(), MAX_JOINED_PARTS);
-                parts.extend(patterns.into_iter().map(|triple| self.to_part(triple)));
+                parts.extend(patterns.into_iter().map(Part::from_triple));
             }
             path @ GraphPattern::Path { .. } => {
                 let variables = find_variables(&path);
@@ -269,23 +302,13 @@ impl Planner<'_, '_> {
         }
     }
 
-    /// Joins parts in the order of their estimated rows.
-    fn join(&self, mut parts: Vec<Part>, scope: &Scope) -> GraphPattern {
+    /// Joins parts in the order of [`Self::order_parts`].
+    fn join(&self, parts: Vec<Part>, scope: &Scope) -> GraphPattern {
+        let order = self.order_parts(&parts, &scope.bound);
+        let mut parts: Vec<_> = parts.into_iter().map(Some).collect();
         let mut joined: Option<GraphPattern> = None;
-        let mut bound = scope.bound.clone();
-        while !parts.is_empty() {
-            self.dataset.check_limits();
-            let estimates = parts.iter().enumerate().map(|(place, part)| {
-                let is_connected = joined.is_none()
-                    || part.variables.is_empty()
-                    || !part.variables.is_disjoint(&bound);
-                (place, !is_connected, estimate(part, &bound))
-            });
-            let best = estimates
-                .min_by(|left, right| left.1.cmp(&right.1).then(left.2.total_cmp(&right.2)));
-            let Some((place, is_apart, _)) = best else { break };
-            let part = parts.swap_remove(place);
-            bound.extend(part.variables);
+        for Step { place, is_apart } in order {
+            let Some(part) = parts.get_mut(place).and_then(Option::take) else { continue };
             let (next, is_lookup) = match part.kind {
                 PartKind::Triple(triple, _) => (GraphPattern::Bgp { patterns: vec![triple] }, true),
                 PartKind::Path(path) => (path, true),
@@ -302,32 +325,177 @@ impl Planner<'_, '_> {
         joined.unwrap_or(GraphPattern::Bgp { patterns: Vec::new() })
     }
 
-    fn to_part(&self, triple: TriplePattern) -> Part {
-        let predicate = match &triple.predicate {
-            NamedNodePattern::NamedNode(node) => Some(Term::from(node.clone())),
-            NamedNodePattern::Variable(_) => None,
-        };
-        let constants = [to_constant(&triple.subject), predicate, to_constant(&triple.object)];
-        let statistics = self.dataset.estimate(constants);
-        let variables = find_variables(&GraphPattern::Bgp { patterns: vec![triple.clone()] });
-        Part { kind: PartKind::Triple(triple, statistics), variables }
+    /// Returns the order of a join that takes the least in all of its steps together, among those that begin with each
+    /// part. If there are many parts, only the one with the fewest rows comes first.
+    fn order_parts(&self, parts: &[Part], bound: &HashSet<Variable>) -> Vec<Step> {
+        match parts {
+            [_] => return vec![Step { place: 0, is_apart: false }],
+            [left, right] if self.is_small(left) || self.is_small(right) => {
+                let (first, left, right) =
+                    if self.is_small(left) { (0, left, right) } else { (1, right, left) };
+                let is_apart = !right.variables.is_empty()
+                    && right.variables.is_disjoint(&left.variables)
+                    && right.variables.is_disjoint(bound);
+                return vec![
+                    Step { place: first, is_apart: false },
+                    Step { place: 1 - first, is_apart },
+                ];
+            }
+            many if many.len() > MAX_TRIED_PARTS => return self.order_from(parts, bound, None).0,
+            _ => {}
+        }
+        let tried = (0..parts.len()).map(|first| self.order_from(parts, bound, Some(first)));
+        let best = tried.min_by(|left, right| left.1.total_cmp(&right.1));
+        best.map(|(order, _)| order).unwrap_or_default()
+    }
+
+    /// Orders parts: after `first` always the one with the fewest rows that shares a variable with those before it.
+    /// Returns the order, and what all steps take together: a unit is a row, or a lookup in a block that was just read.
+    fn order_from(
+        &self,
+        parts: &[Part],
+        bound: &HashSet<Variable>,
+        first: Option<usize>,
+    ) -> (Vec<Step>, f64) {
+        let mut bound = bound.clone();
+        let mut order: Vec<Step> = Vec::new();
+        let mut left: Vec<_> = parts.iter().enumerate().collect();
+        let (mut rows, mut costs) = (1.0, 0.0);
+        let mut ordered = None;
+        while !left.is_empty() {
+            self.dataset.check_limits();
+            let estimates = left.iter().enumerate().map(|(at, (place, part))| {
+                let is_apart = !order.is_empty()
+                    && !part.variables.is_empty()
+                    && part.variables.is_disjoint(&bound);
+                let is_later = order.is_empty() && first.is_some_and(|first| first != *place);
+                (at, is_apart, is_later, self.estimate(part, &bound))
+            });
+            let best = estimates.min_by(|left, right| {
+                (left.1, left.2).cmp(&(right.1, right.2)).then(left.3.total_cmp(&right.3))
+            });
+            let Some((at, is_apart, _, estimate)) = best else { break };
+            let (place, part) = left.swap_remove(at);
+            if order.is_empty() {
+                ordered = self.find_ordered_subject(part);
+            } else if !is_apart {
+                let is_near = match &part.kind {
+                    PartKind::Triple(triple, _) => {
+                        matches!(&triple.subject, TermPattern::Variable(subject) if ordered == Some(subject))
+                    }
+                    _ => false,
+                };
+                costs += if is_near { rows } else { rows * FAR_LOOKUP };
+            }
+            bound.extend(part.variables.iter().cloned());
+            rows *= estimate;
+            costs += rows;
+            order.push(Step { place, is_apart });
+        }
+        (order, costs)
+    }
+
+    /// Estimates the rows of a part for each row that binds these variables.
+    fn estimate(&self, part: &Part, bound: &HashSet<Variable>) -> f64 {
+        match &part.kind {
+            PartKind::Rows { rows, .. } => *rows,
+            PartKind::Triple(triple, statistics) => {
+                let statistics = self.find_statistics(triple, statistics);
+                estimate_triple(triple, statistics, bound)
+            }
+            PartKind::Path(GraphPattern::Path { subject, object, .. }) => {
+                match [subject, object].iter().filter(|end| !is_bound(end, bound)).count() {
+                    0 => 1.0,
+                    1 => ROWS_PER_PATH,
+                    _ => ROWS_OF_OPEN_PATH,
+                }
+            }
+            PartKind::Path(_) => UNKNOWN_ROWS,
+        }
+    }
+
+    fn find_statistics<'p>(
+        &self,
+        triple: &TriplePattern,
+        known: &'p OnceCell<Statistics>,
+    ) -> &'p Statistics {
+        known.get_or_init(|| self.dataset.estimate(find_constants(triple)))
+    }
+
+    /// Returns whether a part is a pattern of a given subject that has few rows. That takes little to find out.
+    fn is_small(&self, part: &Part) -> bool {
+        let PartKind::Triple(triple, statistics) = &part.kind else { return false };
+        to_constant(&triple.subject).is_some()
+            && self.find_statistics(triple, statistics).rows <= FEW_ROWS
+    }
+
+    /// Returns the variable whose values come in the order of subjects if this part comes first.
+    fn find_ordered_subject<'p>(&self, part: &'p Part) -> Option<&'p Variable> {
+        match &part.kind {
+            PartKind::Triple(triple, statistics) => match &triple.subject {
+                TermPattern::Variable(subject)
+                    if self.find_statistics(triple, statistics).is_by_subject =>
+                {
+                    Some(subject)
+                }
+                _ => None,
+            },
+            _ => None,
+        }
     }
 }
 
-/// Estimates the rows of a part for each row that binds these variables.
-fn estimate(part: &Part, bound: &HashSet<Variable>) -> f64 {
-    match &part.kind {
-        PartKind::Rows { rows, .. } => *rows,
-        PartKind::Triple(triple, statistics) => estimate_triple(triple, statistics, bound),
-        PartKind::Path(GraphPattern::Path { subject, object, .. }) => {
-            match [subject, object].iter().filter(|end| !is_bound(end, bound)).count() {
-                0 => 1.0,
-                1 => ROWS_PER_PATH,
-                _ => ROWS_OF_OPEN_PATH,
-            }
-        }
-        PartKind::Path(_) => UNKNOWN_ROWS,
+impl Part {
+    fn from_triple(triple: TriplePattern) -> Self {
+        let variables = find_variables(&GraphPattern::Bgp { patterns: vec![triple.clone()] });
+        Self { kind: PartKind::Triple(triple, OnceCell::new()), variables }
     }
+}
+
+/// Returns the triple pattern whose matches these aggregates count, if that is all they do.
+fn find_countable<'p>(
+    pattern: &'p GraphPattern,
+    aggregates: &[(Variable, AggregateExpression)],
+    scope: &Scope,
+) -> Option<&'p TriplePattern> {
+    let GraphPattern::Bgp { patterns } = pattern else { return None };
+    let [triple] = patterns.as_slice() else { return None };
+    let TriplePattern { subject, predicate, object } = triple;
+    let predicate = match predicate {
+        NamedNodePattern::Variable(variable) => Some(variable),
+        NamedNodePattern::NamedNode(_) => None,
+    };
+    let ends = [subject, object].into_iter().filter_map(|term| match term {
+        TermPattern::Variable(variable) => Some(variable),
+        _ => None,
+    });
+    let variables: Vec<_> = ends.chain(predicate).collect();
+    let is_repeated = variables.iter().collect::<HashSet<_>>().len() < variables.len();
+    let has_node = [subject, object].iter().any(|term| matches!(term, TermPattern::BlankNode(_)));
+    let counts_matches = |aggregate: &AggregateExpression| match aggregate {
+        AggregateExpression::CountSolutions { distinct } => !distinct,
+        AggregateExpression::FunctionCall {
+            name: AggregateFunction::Count,
+            expr: Expression::Variable(counted),
+            distinct: false,
+        } => variables.contains(&counted),
+        AggregateExpression::FunctionCall { .. } => false,
+    };
+    let is_countable = !is_repeated
+        && !has_node
+        && !scope.is_in_graph
+        && scope.bound.is_empty()
+        && aggregates.iter().all(|(_, aggregate)| counts_matches(aggregate));
+    is_countable.then_some(triple)
+}
+
+/// Returns the subject, predicate and object of a pattern that are constants.
+fn find_constants(triple: &TriplePattern) -> [Option<Term>; 3] {
+    let predicate = match &triple.predicate {
+        NamedNodePattern::NamedNode(node) => Some(Term::from(node.clone())),
+        NamedNodePattern::Variable(_) => None,
+    };
+    [to_constant(&triple.subject), predicate, to_constant(&triple.object)]
 }
 
 fn estimate_triple(
@@ -343,10 +511,13 @@ fn estimate_triple(
     let mut rows = statistics.rows;
     if is_joined(&triple.subject) {
         rows = rows.min(statistics.rows_per_subject);
+        if is_bound(&triple.object, bound) {
+            rows *= UNKNOWN_SELECTIVITY;
+        }
     }
     if is_joined(&triple.object) {
         rows = rows.min(statistics.rows_per_object);
-        if is_joined(&triple.subject) {
+        if to_constant(&triple.subject).is_some() {
             rows *= UNKNOWN_SELECTIVITY;
         }
     }

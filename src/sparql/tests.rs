@@ -87,6 +87,21 @@ impl Fixture {
         .unwrap()
     }
 
+    /// Returns the pattern that the evaluator gets for a group.
+    fn plan(&self, group: &str) -> String {
+        let text = with_prefix(&format!("SELECT * {{ {group} }}"));
+        let query = Query::parse(&text, &DatasetParameters::default()).unwrap();
+        let spargebra::Query::Select { pattern, .. } = query.parsed else { panic!("{text}") };
+        let spargebra::algebra::GraphPattern::Project { inner, .. } = pattern else {
+            panic!("{text}")
+        };
+        let snapshot = self.store.snapshot().unwrap();
+        let deadline = Instant::now() + LIMITS.time;
+        let budget = crate::budget::Budget::new(LIMITS, deadline.into());
+        let dataset = crate::dataset::Dataset::new(snapshot.codes(), &budget);
+        crate::plan::plan(*inner, &dataset).to_string()
+    }
+
     /// Returns the rows of a SELECT without the header, sorted.
     fn rows(&self, text: &str) -> Vec<String> {
         let answer = self.query(text).unwrap();
@@ -265,19 +280,7 @@ fn rows_are_ordered_as_sparql_says() {
 fn the_order_of_patterns_in_the_text_does_not_matter() {
     let store = Fixture::with_plant(1_000);
     let patterns = ["?s :name ?n", "?s :type :Spare", "?s :power 5", "?s :line ?l"];
-    let plan = |patterns: &[&str]| {
-        let text = with_prefix(&format!("SELECT * {{ {} }}", patterns.join(" . ")));
-        let query = Query::parse(&text, &DatasetParameters::default()).unwrap();
-        let spargebra::Query::Select { pattern, .. } = query.parsed else { panic!("{text}") };
-        let spargebra::algebra::GraphPattern::Project { inner, .. } = pattern else {
-            panic!("{text}")
-        };
-        let snapshot = store.store.snapshot().unwrap();
-        let deadline = Instant::now() + LIMITS.time;
-        let budget = crate::budget::Budget::new(LIMITS, deadline.into());
-        let dataset = crate::dataset::Dataset::new(snapshot.codes(), &budget);
-        crate::plan::plan(*inner, &dataset).to_string()
-    };
+    let plan = |patterns: &[&str]| store.plan(&patterns.join(" . "));
     let planned = plan(&patterns);
     let places = |text: &str| planned.find(text).unwrap_or_else(|| panic!("{text}: {planned}"));
     // 11 quads have the power 5, 100 the type Spare, 1,000 a name and a line.
@@ -291,6 +294,56 @@ fn the_order_of_patterns_in_the_text_does_not_matter() {
             assert!(first("power") < first(other), "{turned}");
         }
     }
+}
+
+#[test]
+fn a_join_begins_where_all_of_its_steps_take_least() {
+    let store = Fixture::with_plant(1_000);
+    let halls = (0..7).map(|line| {
+        let line = node(&format!("line/{line}"));
+        format!("{line} {} <a:hall>", node("hall"))
+    });
+    let halls = halls.collect::<Vec<_>>().join(" . ");
+    store.update(&format!("INSERT DATA {{ {halls} }}")).unwrap();
+    // Only 7 lines have a hall, but all 1,000 pumps are on these lines. 100 of them are spare.
+    let planned = store.plan("?l :hall ?h . ?s :line ?l . ?s :type :Spare");
+    let place = |text: &str| planned.find(text).unwrap_or_else(|| panic!("{text}: {planned}"));
+    assert!(place("Spare") < place("/line>") && place("/line>") < place("/hall>"), "{planned}");
+}
+
+#[test]
+fn triples_are_counted_once_in_all_forms_of_a_count() {
+    let store = Fixture::with(
+        "INSERT DATA { <a:s> <a:p> 1 , <a:x> . <a:x> <a:p> <a:x> .
+           GRAPH <a:g> { <a:s> <a:p> 1 , 2 } GRAPH <a:h> { <a:t> <a:q> 2 } }",
+    );
+    let count = |pattern: &str| {
+        let counted =
+            |counts: &str| store.rows(&format!("SELECT ({counts} AS ?n) {{ {pattern} }}")).join("");
+        // A filter makes the evaluator count.
+        let filtered =
+            store.rows(&format!("SELECT (COUNT(*) AS ?n) {{ {pattern} FILTER(1 = 1) }}"));
+        assert_eq!(counted("COUNT(*)"), filtered.join(""), "{pattern}");
+        counted("COUNT(*)")
+    };
+    assert_eq!(count("?s ?p ?o"), "5");
+    assert_eq!(count("?s <a:p> ?o"), "4");
+    assert_eq!(count("?s ?p 2"), "2");
+    assert_eq!(count("<a:s> ?p ?o"), "3");
+    assert_eq!(count("?s ?p ?s"), "1");
+    assert_eq!(count("[] ?p ?s"), "5");
+    assert_eq!(count("?s <a:unknown> ?o"), "0");
+    assert_eq!(count("GRAPH ?g { ?s ?p ?o }"), "3");
+    assert_eq!(count("?x <a:q> ?y { SELECT (COUNT(?o) AS ?m) { ?s ?p ?o } } FILTER(?m = 5)"), "1");
+    let rows = store.rows("SELECT (COUNT(?o) AS ?n) (COUNT(?none) AS ?m) { ?s ?p ?o }");
+    assert_eq!(rows, ["5,0"]);
+    assert_eq!(store.rows("SELECT (COUNT(*) AS ?n) FROM <a:g> { ?s ?p ?o }"), ["2"]);
+    let changes = store.update(
+        "INSERT DATA { GRAPH <a:g> { <a:s> <a:p> 1 , 3 } } ;
+         INSERT { <a:n> <a:count> ?n } WHERE { SELECT (COUNT(*) AS ?n) { ?s ?p ?o } }",
+    );
+    assert_eq!(changes.unwrap(), Changes { inserted: 2, removed: 0 });
+    assert_eq!(store.rows("SELECT ?n { <a:n> <a:count> ?n }"), ["6"]);
 }
 
 #[test]

@@ -81,6 +81,19 @@ impl<'a> CodeReader<'a> {
         CodedQuads(QuadScan::new(&self.0, pattern))
     }
 
+    /// Counts the triples that have these terms as subject, predicate and object: quads that differ only in the graph count
+    /// once. Calls `check` now and then.
+    ///
+    /// # Errors
+    /// As all reads of a snapshot.
+    pub fn count_triples(
+        &self,
+        terms: [Option<&TermCode>; 3],
+        check: &mut dyn FnMut(),
+    ) -> Result<u64, Error> {
+        self.0.count_triples(terms, check)
+    }
+
     /// Estimates the number of quads that match a pattern, from about 16 blocks. It is exact if the index selects at most
     /// 128 quads for the pattern. For a subject with thousands of values it is a lower bound.
     ///

@@ -5,6 +5,7 @@ mod block_source;
 mod blocks;
 mod checkpoint;
 mod clean;
+mod count;
 mod dictionary;
 mod documents;
 mod engine;

@@ -215,6 +215,11 @@ impl Block {
         Following::Key
     }
 
+    /// Returns the value of the entry at `at`.
+    pub(crate) fn read_value(&self, at: usize) -> Option<&[u8]> {
+        self.read_entry(at).map(|entry| entry.value)
+    }
+
     /// Returns the approximate size of the block in memory, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
         const BASE: usize = 160;

@@ -142,7 +142,7 @@ impl View<'_> {
                 counted += 1;
                 let (mut next, _) = prefix.clone();
                 next.extend_number(object + 1);
-                scan.seek((next, bytes));
+                scan.seek((next, bytes))?;
             }
             Ok(counted.saturating_add(self.estimate_literals(predicate)?))
         })
@@ -221,7 +221,7 @@ impl View<'_> {
             counted = (counted - entries.count).saturating_add(all);
             let (mut next, _) = prefix.clone();
             next.extend_number(object + 1);
-            scan.seek((next, bytes));
+            scan.seek((next, bytes))?;
         }
         Ok(counted)
     }

@@ -3,8 +3,9 @@ use crate::varint::{self, Input};
 use std::sync::{Mutex, PoisonError};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Higher levels take several times as long and save a few percent.
-const ZSTD_LEVEL: i32 = 1;
+/// From level 1 on, what remains of a block is also coded by the frequency of its bytes. That makes an index of a million
+/// quads 2 % smaller, but a reader builds tables for each block: scans took a third longer.
+const ZSTD_LEVEL: i32 = -1;
 /// The minimum length to compress, in bytes. Smaller blocks would save little, and they are the ones written
 /// often.
 const MIN_PACKED_BYTES: usize = 400;
@@ -80,7 +81,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_packed_comes_back(raw in prop::collection::vec(0_u8..8, 0..3_000)) {
+        fn what_was_packed_comes_back(words in prop::collection::vec(0_u8..8, 0..750)) {
+            let raw: Vec<u8> = words.iter().flat_map(|word| [b'w', b'o' + word, b'r', *word]).collect();
             let mut packed = Vec::new();
             Packer::new().pack_block(&raw, &mut packed);
             prop_assert!(packed.len() <= raw.len() + 1);

@@ -21,10 +21,14 @@ pub(super) struct KeyScan<'a> {
     prefix_bytes: usize,
     /// The block that is read, unless the sought key is in another.
     block: Option<Arc<Block>>,
+    /// The position in the block of the current key.
+    key_at: usize,
     /// The position in the block of what follows the key.
     at: usize,
     /// How many bytes the key shares with the entry before `at`.
     matched: usize,
+    /// Whether the block after the current one is likely to have the key that is sought next.
+    is_sequential: bool,
 }
 
 impl<'a> KeyScan<'a> {
@@ -33,21 +37,49 @@ impl<'a> KeyScan<'a> {
         blocks: &'a dyn BlockSource,
         (key, prefix_bytes): (KeyBuffer, usize),
     ) -> Self {
-        Self { blocks, key, prefix_bytes, block: None, at: 0, matched: 0 }
+        Self {
+            blocks,
+            key,
+            prefix_bytes,
+            block: None,
+            key_at: 0,
+            at: 0,
+            matched: 0,
+            is_sequential: true,
+        }
     }
 
-    /// Continues at another key. That is cheap if it follows in the same block.
-    pub(super) fn seek(&mut self, (key, prefix_bytes): (KeyBuffer, usize)) {
+    /// Continues at another key. That is cheap if it follows in the same block, or if the keys that are sought are in one
+    /// block after the other: loading a block by its name takes less than finding the block of a key.
+    pub(super) fn seek(&mut self, (key, prefix_bytes): (KeyBuffer, usize)) -> Result<(), Error> {
         let is_in_block = |block: &Block| block.end().is_none_or(|end| end > &*key);
-        match &self.block {
-            Some(block) if *key > *self.key && is_in_block(block) => {
+        let before = self.block.take().filter(|_| *key > *self.key);
+        if let Some(block) = before {
+            if is_in_block(&block) {
                 let matched = common_prefix_len(&key, &self.key).min(self.matched);
                 let position = block.seek(self.at, matched, &key);
                 (self.at, self.matched) = (position.at, position.matched);
+                self.block = Some(block);
+            } else if let Some(end) = block.end() {
+                let next = if self.is_sequential {
+                    let next = self.blocks.load_block(end, Reading::Once)?;
+                    self.is_sequential = is_in_block(&next);
+                    self.is_sequential.then_some(next)
+                } else {
+                    let upper = Bound::Included(&*key);
+                    let (name, next) = self.blocks.find_block(upper, &key, Reading::Once)?;
+                    self.is_sequential = *name == *end;
+                    Some(next)
+                };
+                if let Some(next) = next {
+                    let position = next.seek(0, 0, &key);
+                    (self.at, self.matched) = (position.at, position.matched);
+                    self.block = Some(next);
+                }
             }
-            _ => self.block = None,
         }
         (self.key, self.prefix_bytes) = (key, prefix_bytes);
+        Ok(())
     }
 
     fn prefix(&self) -> &[u8] {
@@ -66,6 +98,7 @@ impl<'a> KeyScan<'a> {
                 self.block = Some(block);
                 continue;
             };
+            self.key_at = self.at;
             match block.read_within(self.prefix_bytes, &mut self.at, &mut self.key) {
                 Following::Key => {
                     self.matched = self.key.len();
@@ -97,6 +130,13 @@ impl<'a> KeyScan<'a> {
         Input::new(rest).read_number().ok_or_else(|| damaged_entry("a number in", &self.key))
     }
 
+    /// Reads the number that is the value of the current key.
+    pub(super) fn read_value(&self) -> Result<u64, Error> {
+        let value = self.block.as_ref().and_then(|block| block.read_value(self.key_at));
+        let number = value.and_then(|value| Input::new(value).read_number());
+        number.ok_or_else(|| damaged_entry("the number of", &self.key))
+    }
+
     /// Reads two numbers that follow the prefix in the current key.
     pub(super) fn read_numbers(&self) -> Result<(u64, u64), Error> {
         let damaged = || damaged_entry("a number in", &self.key);
@@ -116,7 +156,7 @@ pub(crate) fn list_graphs(view: &View<'_>) -> Result<Vec<u64>, Error> {
         let graph = keys.read_number()?;
         graphs.push(graph);
         let (next, _) = build_prefix(tree::GS, &[graph + 1], None);
-        keys.seek((next, prefix_bytes));
+        keys.seek((next, prefix_bytes))?;
     }
     Ok(graphs)
 }
@@ -275,6 +315,12 @@ impl<'a> QuadScan<'a> {
         Ok(None)
     }
 
+    /// Returns the graph of the current quad if it matches the pattern.
+    pub(super) fn find_match(&self) -> Result<Option<u64>, Error> {
+        let row = self.row()?;
+        Ok(self.sought.matches(&row).then_some(row.graph))
+    }
+
     /// Moves to the next quad of the ranges of the pattern, which may not match it. Returns false at the end.
     pub(super) fn advance(&mut self) -> Result<bool, Error> {
         loop {
@@ -299,11 +345,16 @@ impl<'a> QuadScan<'a> {
 
     /// Returns the current quad. There is one after [`Self::advance`] returned true.
     pub(super) fn row(&self) -> Result<Row<'_>, Error> {
-        let key = match self.outer.as_deref() {
+        let key = self.key();
+        Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
+    }
+
+    /// Returns the key of the current quad.
+    pub(super) fn key(&self) -> &[u8] {
+        match self.outer.as_deref() {
             Some(OuterScan::Objects(objects)) if !self.is_in_list => objects.key(),
             _ => self.inner.key(),
-        };
-        Row::from_key(key).ok_or_else(|| damaged_entry("a quad", key))
+        }
     }
 
     /// Moves to the list of the current outer key. Returns false if that key is a quad.
@@ -331,7 +382,7 @@ impl<'a> QuadScan<'a> {
                 (key, bytes)
             }
         };
-        self.inner.seek(list);
+        self.inner.seek(list)?;
         self.is_in_list = true;
         Ok(true)
     }

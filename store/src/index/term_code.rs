@@ -64,6 +64,11 @@ impl TermCode {
         if let CodeKind::Id(id) = self.0 { Some(id) } else { None }
     }
 
+    /// Returns the place of an IRI or a blank node in the order of subjects. Quads of near subjects are near each other.
+    pub fn subject_order(&self) -> Option<u64> {
+        self.id()
+    }
+
     /// Returns the code of a literal.
     pub(crate) fn literal(&self) -> Option<&[u8]> {
         match &self.0 {

@@ -196,7 +196,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Reads a shapes graph by name; `None` if there is none that this version can read.
-pub fn read(read: &impl Read, name: &str) -> Result<Option<StoredGraph>, Error> {
+pub fn read_graph(read: &impl Read, name: &str) -> Result<Option<StoredGraph>, Error> {
     let document = read.read_document(COLLECTION, name.as_bytes())?;
     Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
 }

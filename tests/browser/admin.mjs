@@ -37,7 +37,11 @@ export const pump = {
   pushTargets: [{ bucketName: 'archive' }],
 };
 
-// Creates a user of each role, a Business Object with objects and an export, a namespace, and an API key.
+const shapes = `@prefix sh: <http://www.w3.org/ns/shacl#> .
+<https://plant.example/PumpShape> a sh:NodeShape ; sh:targetSubjectsOf <https://plant.example/flow> .
+`;
+
+// Creates a user of each role, a Business Object with objects and an export, a namespace, a shapes graph, and an API key.
 export async function furnish() {
   const { ask, close } = await api(people.Admin);
   for (const role of ['Contributor', 'User']) {
@@ -48,6 +52,7 @@ export async function furnish() {
   await ask('POST', '/api/v1/business-objects/Pump', { data: [{ name: 'P-1', flow: 12.5 }, { name: 'P-2' }] });
   await ask('POST', '/api/v1/business-objects/Pump/push');
   await ask('PUT', '/api/v1/namespaces/Tank', { uriBase: 'https://plant.example/id/Tank/', generator: 'counter' });
+  await ask('PUT', '/api/v1/shapes/pumps', shapes, { 'Content-Type': 'text/turtle' });
   await ask('POST', '/api/v1/api-keys', { name: 'line 4', role: 'Contributor', businessObject: 'Pump' });
   await close();
 }

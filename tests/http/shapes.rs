@@ -126,7 +126,8 @@ async fn a_shapes_graph_in_use_stays_and_its_use_is_not_left_out_silently() {
     assert_eq!(problem["errors"][0]["pointer"], "/validation/shapes/0", "{problem}");
     put(&server, PUMPS, TURTLE, &[]).await.expect(201);
     let defined = server.json("PUT", path, &pump(Some(reject.clone()))).await.expect(201).json();
-    assert_eq!((&defined["validation"], &defined["warnings"]), (&reject, &json!([])));
+    assert_eq!(defined["validation"], reject);
+    assert!(!defined["warnings"].to_string().contains("/validation"), "{defined}");
     assert_eq!(server.json("PUT", PUMP, &defined).await.expect(200).json(), defined);
     let list = server.get("/api/v1/shapes").await.expect(200).json();
     assert_eq!(list["items"][0]["usedBy"], json!(["Pump"]));

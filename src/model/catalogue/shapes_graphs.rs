@@ -145,7 +145,8 @@ impl Catalogue {
         if let Some(there) = &there
             && there.metadata.format == format
             && there.compiled.is_ok()
-            && shapes_graphs::read(&self.store.read(), &name)?.is_some_and(|old| old.text == text)
+            && shapes_graphs::read_graph(&self.store.read(), &name)?
+                .is_some_and(|old| old.text == text)
         {
             return Ok((there.clone(), false));
         }

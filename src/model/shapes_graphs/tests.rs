@@ -91,7 +91,7 @@ fn a_shapes_graph_keeps_its_text_and_survives_a_restart() {
     let (first, created) = f.put("pumps", NAMED, IfMatch::Any).unwrap();
     assert!(created);
     assert_eq!(f.store.format(), StoreFormat::V3);
-    let stored = read(&f.store.read(), "pumps").unwrap().unwrap();
+    let stored = read_graph(&f.store.read(), "pumps").unwrap().unwrap();
     assert_eq!((stored.text.as_str(), &stored.metadata), (NAMED, &first.metadata));
     // The same text changes nothing.
     let (again, created) = f.put("pumps", NAMED, IfMatch::Version(1)).unwrap();
@@ -127,7 +127,7 @@ fn a_faulty_shapes_graph_changes_nothing() {
         let refused = NewGraph::compile(name, NAMED.as_bytes(), TURTLE);
         assert_eq!(class_of(refused), ErrorClass::Invalid, "{name:?}");
     }
-    assert_eq!(read(&f.store.read(), "pumps").unwrap().unwrap().text, NAMED);
+    assert_eq!(read_graph(&f.store.read(), "pumps").unwrap().unwrap().text, NAMED);
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_stored_graph_that_does_not_compile_refuses_what_it_protects() {
     let place = |index: u8| Place::Pointer(format!("/validation/shapes/{index}"));
     assert!(places.contains(&place(1)) && places.contains(&place(2)), "{warnings:?}");
     // It stays stored, until it is replaced.
-    assert_eq!(read(&f.store.read(), "newer").unwrap().unwrap().metadata.version, 4);
+    assert_eq!(read_graph(&f.store.read(), "newer").unwrap().unwrap().metadata.version, 4);
     for name in ["newer", "lost"] {
         let new = NewGraph::compile(name, NAMED.as_bytes(), TURTLE).unwrap();
         let put =

@@ -87,6 +87,7 @@ impl Plant {
             plant.ingest("Orders", None, &json!({"text": "x", "pump": format!("{OLD}{number}")}));
             plant.ingest("Valves", None, &json!({"name": "v"}));
         }
+        put_shapes(&plant, "first", &format!("<{OLD}S> a sh:NodeShape ; sh:targetNode <{OLD}1> ."));
         plant
     }
 
@@ -335,7 +336,7 @@ fn shapes_graphs_follow_and_get_the_next_version() {
     assert!(plan.warnings.iter().any(|warning| warning.contains("\"pumps\"")), "{plan:?}");
     assert!(!plan.warnings.iter().any(|warning| warning.contains("\"others\"")), "{plan:?}");
     let (plant, _) = plant.move_to("Pump", NEW);
-    let read = |name: &str| shapes_graphs::read(&plant.store.read(), name).unwrap().unwrap();
+    let read = |name: &str| shapes_graphs::read_graph(&plant.store.read(), name).unwrap().unwrap();
     let pumps = read("pumps");
     for line in [
         format!("@prefix pump: <{NEW}> ."),

@@ -214,7 +214,7 @@ pub(crate) fn read_compiled(
             format!("this version cannot use the shapes graph {name:?}: {why}; replace it");
         GatewayError::new(ErrorClass::Damaged, detail)
     };
-    let stored = read(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
+    let stored = read_graph(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
     let compiled = compile_text(&stored.text, stored.metadata.format);
     compiled.map(Arc::new).map_err(|error| damaged(&error.to_string()))
 }

@@ -7,7 +7,7 @@ fn parse_failure(text: impl AsRef<[u8]>) -> (u64, u64, String) {
     let error = parse(text.as_ref(), 128).unwrap_err();
     assert_eq!(error.class, ErrorClass::Malformed);
     match error.findings.as_slice() {
-        [Finding { place: Place::Line { line, column }, message }] => {
+        [Finding { place: Place::Line { line, column }, message, .. }] => {
             assert!(error.detail.contains(message.as_str()), "{}", error.detail);
             (*line, *column, message.clone())
         }

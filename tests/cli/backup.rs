@@ -1,6 +1,7 @@
 //! `penstock backup`, `restore` and `verify`, with the service running and without.
 use crate::server::{Server, create_key};
 use crate::{penstock, serve};
+use hyper::Method;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -20,6 +21,8 @@ pub(crate) fn fails(output: &Output, why: &str) {
     assert!(String::from_utf8_lossy(&output.stderr).contains(why), "{output:?}");
 }
 
+const SHAPES: &str = "<urn:S> a <http://www.w3.org/ns/shacl#NodeShape> ; <http://www.w3.org/ns/shacl#targetNode> <urn:a> .";
+
 pub(crate) const DATA: &str = "--service.data-dir=data";
 
 #[test]
@@ -31,6 +34,8 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let client = service.client.with_key(key.clone());
     let pump = json!({"uriBase": "https://example.org/pump/", "generator": "counter"});
     client.put("/api/v1/namespaces/Pump", &pump).expect(201);
+    let turtle = [("Content-Type", "text/turtle")];
+    client.send(Method::PUT, "/api/v1/shapes/pumps", &turtle, SHAPES).unwrap().expect(201);
     let backup = read_json(&run(dir, &["backup", "monday", "--json", DATA]));
     assert!(backup["documents"].as_u64() >= Some(2), "{backup}");
     fails(&run(dir, &["backup", "monday", DATA]), "monday: File exists");
@@ -54,6 +59,7 @@ fn a_running_service_is_backed_up_and_restored_elsewhere() {
     let service = serve(dir, "new");
     let client = service.client.with_key(key);
     assert!(client.get("/api/v1/namespaces/Pump").text().contains("/pump/"));
+    assert_eq!(client.get("/api/v1/shapes/pumps").expect(200).text(), SHAPES);
     service.stop();
     let id = |data: &str| fs::read_to_string(dir.join(data).join("gateway-id")).unwrap();
     assert_eq!(id("data"), id("new"));

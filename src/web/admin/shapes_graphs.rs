@@ -95,9 +95,9 @@ fn page_path(name: &str) -> String {
 /// Returns the form with the errors of a shapes graph that was refused. Those in the text are beside it, at their lines.
 fn split_errors(mut error: GatewayError) -> (FormErrors, Vec<(u64, u64, String)>) {
     if error.class == ErrorClass::PreconditionFailed {
-        let changed = "Another user has changed this shapes graph in the meantime, or it exists already. Your changes \
-                        are not saved. Copy them, and open the page again.";
-        changed.clone_into(&mut error.detail);
+        "Another user has changed this shapes graph in the meantime, or it exists already. Your changes are not saved. \
+         Copy them, and open the page again."
+            .clone_into(&mut error.detail);
     }
     let mut text_errors = Vec::new();
     error.findings.retain(|Finding { place, message, .. }| match place {

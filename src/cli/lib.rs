@@ -20,6 +20,7 @@ mod owner;
 mod query;
 mod serve;
 mod user;
+mod validate;
 mod verify;
 mod verify_export;
 mod version;
@@ -69,6 +70,7 @@ pub fn main() -> ExitCode {
         Some(("dump", given)) => dump::run(given, settings),
         Some(("query", given)) => query::run(given, settings),
         Some(("load", given)) => load::run(given, settings),
+        Some(("validate", given)) => validate::run(given, settings),
         Some(("namespace", given)) => namespace::run(given, settings),
         Some(("restore", given)) => backup::run_restore(given, settings),
         Some((name, given)) => match (name, settings.first()) {
@@ -107,6 +109,7 @@ fn build_command() -> Command {
             dump::build_command(),
             load::build_command(),
             query::build_command(),
+            validate::build_command(),
             namespace::build_command(),
             version::build_command(),
         ])

@@ -1,7 +1,7 @@
 //! The data that is validated, as rudof reads it.
 use crate::budget::{Budget, Limits};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
 use penstock_store::{Pattern, Read};
 use prefixmap::{PrefixMap, PrefixMapError};
@@ -13,11 +13,14 @@ use std::convert::Infallible;
 use std::fmt;
 use std::ops::{ControlFlow, Deref};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The number of subjects whose triples are kept. A shape reads one subject once for each of its properties.
 const KEPT_SUBJECTS: usize = 1000;
 /// The number of triples from which a subject is not kept.
 const MAX_KEPT_TRIPLES: usize = 1000;
+/// The maximum number of combinations of the values of one node with the places for them in a `ShEx` shape.
+const MAX_COMBINATIONS: usize = 4096;
 
 /// Triples that can be searched. A triple is one of any graph, and is passed once.
 pub trait Triples {
@@ -39,6 +42,18 @@ pub trait Triples {
 pub struct StoredTriples<R>(pub R);
 
 impl<T: Triples + ?Sized> Triples for &T {
+    fn for_each(
+        &self,
+        subject: Option<&NamedOrBlankNode>,
+        predicate: Option<&NamedNode>,
+        object: Option<&Term>,
+        visit: &mut dyn FnMut(Triple) -> ControlFlow<()>,
+    ) -> Result<(), GatewayError> {
+        (**self).for_each(subject, predicate, object, visit)
+    }
+}
+
+impl<T: Triples + ?Sized> Triples for Arc<T> {
     fn for_each(
         &self,
         subject: Option<&NamedOrBlankNode>,
@@ -83,12 +98,37 @@ pub struct Data<'t> {
     budget: Budget,
     /// The triples of the subjects that were read last.
     kept: RefCell<HashMap<NamedOrBlankNode, Rc<[Triple]>>>,
+    /// In how many places of a `ShEx` shape the values of a property can be, if it is more than one.
+    repeated: RefCell<Arc<HashMap<NamedNode, usize>>>,
 }
 
 impl<'t> Data<'t> {
     /// Begins to count time and memory, on the thread that validates.
     pub fn new(triples: Box<dyn Triples + 't>, limits: Limits) -> Self {
-        Self { triples, budget: Budget::new(limits), kept: RefCell::default() }
+        let budget = Budget::new(limits);
+        Self { triples, budget, kept: RefCell::default(), repeated: RefCell::default() }
+    }
+
+    /// Limits the combinations of a node's values with the places for them. rudof tries all of them, without reading.
+    pub(crate) fn limit_combinations(&self, repeated: Arc<HashMap<NamedNode, usize>>) {
+        *self.repeated.borrow_mut() = repeated;
+    }
+
+    fn check_combinations(&self, node: &dyn fmt::Display, triples: &[Triple]) {
+        let repeated = self.repeated.borrow();
+        let places = triples.iter().filter_map(|triple| repeated.get(&triple.predicate));
+        let combinations = places.fold(1_usize, |all, places| all.saturating_mul(*places));
+        if combinations > MAX_COMBINATIONS {
+            let mut names: Vec<&str> = repeated.keys().map(NamedNode::as_str).collect();
+            names.sort_unstable();
+            abort(GatewayError::new(
+                ErrorClass::Invalid,
+                format!(
+                    "validating {node} needs more than {MAX_COMBINATIONS} combinations of its values, since a shape has several triple constraints for one property; combine those for each of {}, for example with OR",
+                    names.join(", ")
+                ),
+            ));
+        }
     }
 
     pub(crate) fn budget(&self) -> &Budget {
@@ -171,6 +211,7 @@ impl<'t> Data<'t> {
     ) -> Vec<Triple> {
         if let Some(subject) = subject {
             let triples = self.read_subject(subject);
+            self.check_combinations(subject, &triples);
             let matching = triples.iter().filter(|triple| is_match(triple, predicate, object));
             return matching.cloned().collect();
         }
@@ -179,6 +220,9 @@ impl<'t> Data<'t> {
             found.push(triple);
             ControlFlow::Continue(())
         });
+        if let Some(object) = object {
+            self.check_combinations(object, &found);
+        }
         found
     }
 }

@@ -1,15 +1,19 @@
 //! Shapes graphs: reading them, and validating with them.
 use crate::data::Data;
 use crate::shacl::Shacl;
+use crate::shex::Shex;
 use crate::violation::Violation;
-use oxrdf::{NamedNode, Triple};
+use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::unwind::catch;
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// The maximum size of a shapes graph in bytes.
 pub const MAX_GRAPH_BYTES: usize = 1 << 20;
+/// The size of the stack for the parser of `ShEx`. Only pages that are used take memory.
+const PARSER_STACK_BYTES: usize = 64 << 20;
 /// The maximum number of triples of a shapes graph.
 const MAX_TRIPLES: usize = 20_000;
 
@@ -78,6 +82,7 @@ pub struct ShapesGraph {
 #[derive(Debug)]
 enum Compiled {
     Shacl(Box<Shacl>),
+    Shex(Box<Shex>),
 }
 
 impl ShapesGraph {
@@ -103,7 +108,9 @@ impl ShapesGraph {
                 Compiled::Shacl(Box::new(catch("reading the shapes graph", compile)?))
             }
             ShapesFormat::ShexC => {
-                return Err(invalid_graph_error(vec![Finding::whole("ShEx is not supported yet")]));
+                let compile = || Shex::compile(text).map_err(invalid_graph_error);
+                let read = || catch("reading the schema", compile);
+                Compiled::Shex(Box::new(run_on_deep_stack(read)??))
             }
         };
         Ok(Self { compiled })
@@ -113,6 +120,7 @@ impl ShapesGraph {
     pub fn language(&self) -> Language {
         match &self.compiled {
             Compiled::Shacl(_) => Language::Shacl,
+            Compiled::Shex(_) => Language::Shex,
         }
     }
 
@@ -120,6 +128,7 @@ impl ShapesGraph {
     pub fn properties(&self) -> &Properties {
         match &self.compiled {
             Compiled::Shacl(shacl) => shacl.properties(),
+            Compiled::Shex(shex) => shex.properties(),
         }
     }
 
@@ -131,6 +140,7 @@ impl ShapesGraph {
     pub fn find_doubtful(&self, data: &Data<'_>, scope: &Scope) -> Result<Scope, GatewayError> {
         catch("the validation", || match &self.compiled {
             Compiled::Shacl(shacl) => Ok(shacl.find_doubtful(data, scope)),
+            Compiled::Shex(_) => Ok(Scope { members: scope.members.clone(), ..Scope::default() }),
         })
     }
 
@@ -146,8 +156,51 @@ impl ShapesGraph {
     ) -> Result<Vec<Violation>, GatewayError> {
         catch("the validation", || match &self.compiled {
             Compiled::Shacl(shacl) => shacl.validate(data, scope),
+            Compiled::Shex(shex) => shex.validate(data, &scope.members),
         })
     }
+
+    /// Validates nodes of a document: SHACL's targets choose among all of them, and a `ShEx` schema validates those with an
+    /// IRI.
+    ///
+    /// # Errors
+    /// As [`Self::validate`].
+    pub fn validate_nodes(
+        &self,
+        data: &Data<'static>,
+        nodes: &[NamedOrBlankNode],
+    ) -> Result<Vec<Violation>, GatewayError> {
+        let (mut scope, mut blank) = (Scope::default(), Vec::new());
+        for node in nodes {
+            match node {
+                NamedOrBlankNode::NamedNode(node) => drop(scope.members.insert(node.clone())),
+                NamedOrBlankNode::BlankNode(node) => blank.push(Term::from(node.clone())),
+            }
+        }
+        let doubtful = self.find_doubtful(data, &scope)?;
+        catch("the validation", || match &self.compiled {
+            Compiled::Shacl(shacl) => {
+                let named = doubtful.members.into_iter().map(Term::from);
+                let nodes: Vec<Term> = named.chain(blank).collect();
+                shacl.validate_nodes(data, &nodes)
+            }
+            Compiled::Shex(shex) => shex.validate(data, &doubtful.members),
+        })
+    }
+}
+
+/// Runs `work` on a thread with a stack that is deep enough for rudof's parser of `ShEx`.
+fn run_on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, GatewayError> {
+    let failed = |why: &dyn std::fmt::Display| {
+        let class = ErrorClass::Unavailable(Duration::from_secs(1));
+        GatewayError::new(class, format!("starting a thread for the schema failed: {why}"))
+    };
+    std::thread::scope(|scope| {
+        let thread =
+            std::thread::Builder::new().name("schema".into()).stack_size(PARSER_STACK_BYTES);
+        let running = thread.spawn_scoped(scope, work).map_err(|error| failed(&error))?;
+        running.join().map_err(|_| failed(&"the thread ended"))
+    })
 }
 
 /// Creates the error of a shapes graph that cannot be used.

@@ -7,15 +7,21 @@
 mod budget;
 mod data;
 mod describe;
+mod document;
 mod graph;
 mod lend;
+mod paths;
+mod report;
 mod shacl;
+mod shex;
 #[cfg(test)]
 mod tests;
 mod violation;
 
 pub use budget::{Cancellation, Limits};
 pub use data::{Data, StoredTriples, Triples};
+pub use document::Document;
 pub use graph::{Language, MAX_GRAPH_BYTES, Properties, Scope, ShapesFormat, ShapesGraph};
 pub use lend::lend_triples;
+pub use report::ReportWriter;
 pub use violation::{Severity, Violation};

@@ -1,16 +1,19 @@
 //! SHACL Core (<https://www.w3.org/TR/shacl/>, sections 2 to 4).
 mod check;
-mod paths;
+mod compare;
+mod engine;
 mod quick;
 
 use crate::data::{Data, to_subject};
 use crate::describe::{describe_constraint, to_severity};
 use crate::graph::{Properties, Scope};
+use crate::paths::{collect_properties, format_path};
 use crate::violation::Violation;
+pub(crate) use check::check_pattern;
 use check::{check_complete, check_supported};
+use engine::CorrectedEngine;
 use oxrdf::vocab::{rdf, rdfs};
 use oxrdf::{NamedNode, Term, Triple};
-use paths::{collect_properties, format_path};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use quick::QuickShapes;
 use rudof_iri::IriS;
@@ -21,7 +24,7 @@ use rudof_rdf::rdf_impl::OxigraphInMemory;
 use shacl::ir::{IRComponent, IRSchema, IRShape, IRTarget, RecursionSemantics, ShapeLabelIdx};
 use shacl::rdf::ShaclParser;
 use shacl::types::Target;
-use shacl::validator::engine::{Engine, NativeEngine, Retention, Validate};
+use shacl::validator::engine::{Retention, Validate};
 use shacl::validator::nodes::FocusNodes;
 use shacl::validator::report::ValidationResult;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -83,10 +86,11 @@ impl Shacl {
     pub(crate) fn find_doubtful(&self, data: &Data<'_>, scope: &Scope) -> Scope {
         let mut classes = Classes::default();
         let mut is_doubtful = |node: &NamedNode| {
+            let focus = Term::NamedNode(node.clone());
             self.targeted.iter().any(|index| {
                 self.schema.get_shape_from_idx(index).is_some_and(|shape| {
-                    is_any_target(data, &mut classes, shape.targets(), node)
-                        && !self.quick.conforms(data, *index, &Term::NamedNode(node.clone()))
+                    is_any_target(data, &mut classes, shape.targets(), &focus)
+                        && !self.quick.conforms(data, *index, &focus)
                 })
             })
         };
@@ -103,11 +107,18 @@ impl Shacl {
         scope: &Scope,
     ) -> Result<Vec<Violation>, GatewayError> {
         let nodes: BTreeSet<&NamedNode> = scope.members.iter().chain(&scope.nested).collect();
-        let mut engine = NativeEngine::new(RecursionSemantics::None);
-        Engine::<Data<'static>>::set_retention(
-            &mut engine,
-            Retention { max_results: Some(data.budget().max_violations()), store_evidences: false },
-        );
+        let nodes: Vec<Term> = nodes.into_iter().cloned().map(Term::from).collect();
+        self.validate_nodes(data, &nodes)
+    }
+
+    /// Validates those of the nodes that are targets of a shape.
+    pub(crate) fn validate_nodes(
+        &self,
+        data: &Data<'static>,
+        nodes: &[Term],
+    ) -> Result<Vec<Violation>, GatewayError> {
+        let max_results = Some(data.budget().max_violations());
+        let mut engine = CorrectedEngine::new(Retention { max_results, store_evidences: false });
         let mut found = Vec::new();
         let mut classes = Classes::default();
         for index in &self.targeted {
@@ -115,7 +126,7 @@ impl Shacl {
             let focus: Vec<Term> = nodes
                 .iter()
                 .filter(|node| is_any_target(data, &mut classes, shape.targets(), node))
-                .map(|node| Term::NamedNode((*node).clone()))
+                .cloned()
                 .collect();
             if focus.is_empty() {
                 continue;
@@ -235,26 +246,25 @@ fn is_any_target(
     data: &Data<'_>,
     classes: &mut Classes,
     targets: &[IRTarget],
-    node: &NamedNode,
+    node: &Term,
 ) -> bool {
     targets.iter().any(|target| is_target(data, classes, target, node))
 }
 
-fn is_target(data: &Data<'_>, classes: &mut Classes, target: &IRTarget, node: &NamedNode) -> bool {
-    let term = Term::NamedNode(node.clone());
+fn is_target(data: &Data<'_>, classes: &mut Classes, target: &IRTarget, node: &Term) -> bool {
     match target {
         Target::Node(constant) => {
-            constant.as_constant().is_some_and(|constant| Term::from(constant) == term)
+            constant.as_constant().is_some_and(|constant| Term::from(constant) == *node)
         }
         Target::Class(class) | Target::ImplicitClass(class) => {
             let class = Term::from(class.clone());
-            let types = data.objects(&term, &rdf::TYPE.into_owned());
+            let types = data.objects(node, &rdf::TYPE.into_owned());
             types.iter().any(|found| classes.is_subclass(data, found, &class))
         }
         Target::SubjectsOf(property) => {
-            data.any(to_subject(&term).as_ref(), Some(&to_named_node(property)), None)
+            data.any(to_subject(node).as_ref(), Some(&to_named_node(property)), None)
         }
-        Target::ObjectsOf(property) => data.any(None, Some(&to_named_node(property)), Some(&term)),
+        Target::ObjectsOf(property) => data.any(None, Some(&to_named_node(property)), Some(node)),
         _ => false,
     }
 }

@@ -1,4 +1,7 @@
 //! What shapes graphs may have, and what they find.
+mod report;
+mod shex;
+
 use crate::*;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};

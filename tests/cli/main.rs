@@ -23,6 +23,7 @@ mod rdf;
 #[expect(dead_code, reason = "the end-to-end tests use the rest")]
 #[path = "../gateway/server.rs"]
 mod server;
+mod validate;
 
 use server::Server;
 use std::path::Path;

@@ -280,7 +280,7 @@ fn check_count(value: &Term) -> Option<String> {
     (!valid).then(|| format!("is {value}; it must be an integer from 0 to {}", u32::MAX))
 }
 
-fn check_pattern(pattern: &str) -> Option<String> {
+pub(crate) fn check_pattern(pattern: &str) -> Option<String> {
     let built = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).nest_limit(50).build();
     built.err().map(|error| match error {
         regex::Error::CompiledTooBig(_) => {

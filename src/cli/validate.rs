@@ -1,0 +1,332 @@
+//! `penstock validate --shapes FILE [DATA]`
+use super::{data_dir, output};
+use clap::{Arg, ArgMatches, Command};
+use oxrdf::{NamedOrBlankNode, Term, Triple};
+use oxrdfio::{RdfFormat, RdfParser};
+use penstock_config::Settings;
+use penstock_model::namespace::moving::find_pending_move;
+use penstock_model::rdf::Format;
+use penstock_shapes::{
+    Cancellation, Data, Document, Limits, ReportWriter, Severity, ShapesFormat, ShapesGraph,
+    StoredTriples, Triples, Violation,
+};
+use penstock_store::{Read as _, Snapshot, SubjectFilter};
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, StdoutLock, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The number of objects that are validated together. Their violations are in memory at once.
+const BATCH_OBJECTS: usize = 1000;
+/// The limits of one batch.
+const MAX_BATCH_TIME: Duration = Duration::from_hours(1);
+const MAX_BATCH_BYTES: u64 = 512 << 20;
+/// Bytes of the buffers for reading and writing.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// There are violations.
+const STATUS_VIOLATIONS: u8 = 1;
+/// The validation has no result: the command line, the shapes graph or the data are not valid, or reading them failed.
+const STATUS_NO_RESULT: u8 = output::STATUS_USAGE;
+
+pub(super) fn build_command() -> Command {
+    Command::new("validate")
+        .about("Validate data with a shapes graph, in SHACL Core or ShEx")
+        .override_usage("penstock validate --shapes FILE [DATA] [--format FORMAT] [--name=value]...")
+        .arg(
+            Arg::new("shapes")
+                .long("shapes")
+                .value_name("FILE")
+                .help("The shapes graph: SHACL as .ttl, .nt, .nq, .trig, .rdf or .jsonld, or ShEx as .shex")
+                .required(true),
+        )
+        .arg(Arg::new("DATA").help(
+            "The RDF document to validate, in the format of its extension; - is Turtle from standard input. Without it, \
+             the data of the data directory; stop the service first",
+        ))
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .help("text, json, or turtle: an sh:ValidationReport")
+                .value_parser(["text", "json", "turtle"])
+                .default_value("text"),
+        )
+        .after_help(
+            "All subjects are validated: those that are targets of a SHACL shape, or with ShEx all of them against start. \
+             Nothing is ever fetched.\n\n\
+             Exit status: 0 no violations (there may be warnings), 1 violations, 2 no result: the command line or the \
+             shapes graph is not valid, or reading the data failed.\n\nExamples:\n  \
+             penstock validate --shapes pump.ttl pumps.nt\n  \
+             penstock validate --shapes pump.ttl --format json --service.data-dir=data\n  \
+             penstock validate --shapes pump.shex - < pumps.ttl",
+        )
+}
+
+pub(super) fn run(given: &ArgMatches, arguments: Vec<String>) -> ExitCode {
+    let Ok(settings) = data_dir::load_settings(arguments) else { return STATUS_NO_RESULT.into() };
+    let Some(shapes) = given.get_one::<String>("shapes") else { return STATUS_NO_RESULT.into() };
+    let data = given.get_one::<String>("DATA").map(String::as_str);
+    let format = given.get_one::<String>("format").map_or("text", String::as_str);
+    match validate(&settings, shapes, data, format) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(_) => STATUS_VIOLATIONS.into(),
+        Err(why) => {
+            output::print_error_line(&format!("penstock: {why}"));
+            STATUS_NO_RESULT.into()
+        }
+    }
+}
+
+/// Validates the data and prints the result. Returns the number of violations, without warnings.
+fn validate(
+    settings: &Settings,
+    shapes: &str,
+    data: Option<&str>,
+    format: &str,
+) -> Result<u64, String> {
+    let shapes = read_shapes(shapes)?;
+    let mut source = match data {
+        Some(path) => Source::read_document(path)?,
+        None => Source::open_store(settings)?,
+    };
+    let mut report = Report::new(format).map_err(describe_output_error)?;
+    let mut last = None;
+    loop {
+        let (nodes, triples) = source.next_batch(last.take())?;
+        let Some(end) = nodes.last() else { break };
+        last = Some(end.clone());
+        let limits = Limits {
+            time: MAX_BATCH_TIME,
+            memory: MAX_BATCH_BYTES,
+            violations: usize::MAX,
+            cancellation: Cancellation::default(),
+        };
+        let data = Data::new(Box::new(triples), limits);
+        let found = shapes.validate_nodes(&data, &nodes).map_err(|error| error.to_string())?;
+        report.add(nodes.len(), &found).map_err(describe_output_error)?;
+    }
+    report.finish().map_err(describe_output_error)
+}
+
+fn describe_output_error(error: io::Error) -> String {
+    format!("standard output: {error}")
+}
+
+fn read_shapes(path: &str) -> Result<ShapesGraph, String> {
+    let is_shex = Path::new(path).extension().is_some_and(|end| end.eq_ignore_ascii_case("shex"));
+    let format = match Format::from_file_name(Path::new(path)) {
+        _ if is_shex => ShapesFormat::ShexC,
+        Some(format) => ShapesFormat::Rdf(format.to_rdf_format()),
+        None => {
+            return Err(format!(
+                "{path}: its extension is not that of a shapes graph: {}, shex",
+                list_formats()
+            ));
+        }
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
+    ShapesGraph::read(&text, format).map_err(|error| format!("{path}: {error}"))
+}
+
+fn list_formats() -> String {
+    Format::ALL.map(Format::name).join(", ")
+}
+
+/// What is validated.
+enum Source {
+    Document { triples: Arc<Document>, subjects: std::vec::IntoIter<NamedOrBlankNode> },
+    Store(Arc<StoredTriples<Snapshot>>),
+}
+
+impl Source {
+    fn read_document(path: &str) -> Result<Self, String> {
+        let format = match path {
+            "-" => RdfFormat::Turtle,
+            path => Format::from_file_name(Path::new(path))
+                .ok_or_else(|| {
+                    format!(
+                        "{path}: its extension is not that of a known format: {}",
+                        list_formats()
+                    )
+                })?
+                .to_rdf_format(),
+        };
+        let failed = |error: &dyn std::fmt::Display| format!("{path}: {error}");
+        let text: Box<dyn Read> = match path {
+            "-" => Box::new(io::stdin().lock()),
+            path => Box::new(File::open(path).map_err(|error| failed(&error))?),
+        };
+        let text: Box<dyn Read> = if path.ends_with(".zst") {
+            Box::new(zstd::Decoder::new(text).map_err(|error| failed(&error))?)
+        } else {
+            Box::new(BufReader::with_capacity(BUFFER_BYTES, text))
+        };
+        let quads = RdfParser::from_format(format).for_reader(text);
+        let document: Result<Document, _> = quads.map(|quad| quad.map(Triple::from)).collect();
+        let document = document.map_err(|error| failed(&error))?;
+        let subjects = document.list_subjects().into_iter();
+        Ok(Self::Document { triples: Arc::new(document), subjects })
+    }
+
+    fn open_store(settings: &Settings) -> Result<Self, String> {
+        data_dir::check_exists(settings)?;
+        let store = data_dir::open_stopped_store(settings)?;
+        if let Some(pending) =
+            find_pending_move(&store.read()).map_err(|error| error.to_string())?
+        {
+            return Err(pending.to_string());
+        }
+        let snapshot = store.snapshot().map_err(|error| error.to_string())?;
+        Ok(Self::Store(Arc::new(StoredTriples(snapshot))))
+    }
+
+    /// Returns the next objects after this one; none at the end.
+    fn next_batch(
+        &mut self,
+        last: Option<NamedOrBlankNode>,
+    ) -> Result<(Vec<NamedOrBlankNode>, Arc<dyn Triples>), String> {
+        match self {
+            Self::Document { triples, subjects } => {
+                Ok((subjects.take(BATCH_OBJECTS).collect(), triples.clone()))
+            }
+            Self::Store(triples) => {
+                let last = match &last {
+                    Some(NamedOrBlankNode::NamedNode(node)) => Some(node.as_str()),
+                    _ => None,
+                };
+                let listed =
+                    triples.0.list_subjects(&SubjectFilter::default(), last, BATCH_OBJECTS);
+                let listed = listed.map_err(|error| error.to_string())?;
+                let nodes = listed.into_iter().map(NamedOrBlankNode::from).collect();
+                Ok((nodes, triples.clone()))
+            }
+        }
+    }
+}
+
+/// Prints the result.
+struct Report {
+    out: Output,
+    objects: usize,
+    counts: Counts,
+}
+
+#[derive(Default)]
+struct Counts {
+    violations: u64,
+    warnings: u64,
+    infos: u64,
+}
+
+enum Output {
+    Text(BufWriter<StdoutLock<'static>>),
+    Json { out: BufWriter<StdoutLock<'static>>, is_first: bool },
+    Turtle(ReportWriter<BufWriter<StdoutLock<'static>>>),
+}
+
+impl Report {
+    fn new(format: &str) -> io::Result<Self> {
+        let mut out = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
+        let out = match format {
+            "json" => {
+                out.write_all(b"{\"results\": [")?;
+                Output::Json { out, is_first: true }
+            }
+            "turtle" => Output::Turtle(ReportWriter::new(out, RdfFormat::Turtle)?),
+            _ => Output::Text(out),
+        };
+        Ok(Self { out, objects: 0, counts: Counts::default() })
+    }
+
+    fn add(&mut self, objects: usize, found: &[Violation]) -> io::Result<()> {
+        self.objects += objects;
+        for violation in found {
+            match violation.severity {
+                Severity::Violation => self.counts.violations += 1,
+                Severity::Warning => self.counts.warnings += 1,
+                Severity::Info => self.counts.infos += 1,
+            }
+            match &mut self.out {
+                Output::Text(out) => writeln!(out, "{}", format_line(violation))?,
+                Output::Json { out, is_first } => {
+                    let separator = if std::mem::take(is_first) { "\n" } else { ",\n" };
+                    write!(out, "{separator}{}", to_json(violation))?;
+                }
+                Output::Turtle(out) => out.write(violation)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the output and returns the number of violations.
+    fn finish(self) -> io::Result<u64> {
+        let Counts { violations, warnings, infos } = self.counts;
+        match self.out {
+            Output::Text(mut out) => {
+                writeln!(
+                    out,
+                    "{} objects: violations: {violations}, warnings: {warnings}, infos: {infos}",
+                    self.objects
+                )?;
+                out.flush()?;
+            }
+            Output::Json { mut out, .. } => {
+                let conforms = violations + warnings + infos == 0;
+                let counts = json!({"violation": violations, "warning": warnings, "info": infos});
+                let objects = self.objects;
+                writeln!(
+                    out,
+                    "\n], \"conforms\": {conforms}, \"objects\": {objects}, \"counts\": {counts}}}"
+                )?;
+                out.flush()?;
+            }
+            Output::Turtle(out) => out.finish()?.flush()?,
+        }
+        Ok(violations)
+    }
+}
+
+/// Formats a violation as a line: severity, focus node, path, value, message, and in brackets constraint and shape.
+fn format_line(violation: &Violation) -> String {
+    let severity = match violation.severity {
+        Severity::Violation => "violation",
+        Severity::Warning => "warning",
+        Severity::Info => "info",
+    };
+    let mut line = format!("{severity}: {}", format_node(&violation.focus_node));
+    if let Some(path) = &violation.path {
+        line += &format!(" {path}");
+    }
+    if let Some(value) = &violation.value {
+        line += &format!(" {value}");
+    }
+    let constraint = violation.constraint.as_str();
+    let constraint = constraint.rsplit_once('#').map_or(constraint, |(_, name)| name);
+    let constraint = constraint.strip_suffix("ConstraintComponent").unwrap_or(constraint);
+    let message = violation.message(&[]).replace(['\n', '\r'], " ");
+    format!("{line}: {message} [{constraint} of {}]", violation.shape)
+}
+
+fn format_node(node: &Term) -> String {
+    match node {
+        Term::NamedNode(node) => node.as_str().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Returns a violation as the API writes it. The value is in the syntax of N-Triples.
+fn to_json(violation: &Violation) -> serde_json::Value {
+    json!({
+        "focusNode": format_node(&violation.focus_node),
+        "path": violation.path,
+        "value": violation.value.as_ref().map(ToString::to_string),
+        "shape": violation.shape,
+        "constraint": violation.constraint.as_str(),
+        "severity": violation.severity,
+        "message": violation.message(&[]),
+    })
+}

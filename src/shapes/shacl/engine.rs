@@ -1,0 +1,271 @@
+//! rudof's engine, with the constraints that compare values corrected. rudof orders IRIs, compares texts of dates and
+//! invalid values, does not compare `INF` and some integers, and passes over the values of a literal.
+use super::compare::compare;
+use super::to_named_node;
+use crate::data::Data;
+use oxrdf::{NamedNode, Term};
+use rudof_iri::IriS;
+use rudof_rdf::rdf_core::SHACLPath;
+use rudof_rdf::rdf_core::term::Object;
+use shacl::error::ValidationError;
+use shacl::ir::{IRComponent, IRSchema, IRShape, RecursionSemantics, ShapeLabelIdx};
+use shacl::validator::constraints::NativeValidator;
+use shacl::validator::engine::{Engine, NativeEngine, NodeExprState, Retention};
+use shacl::validator::nodes::{FocusNodes, ValueNodes};
+use shacl::validator::report::{ValidationOutcome, ValidationResult};
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+type Rdf = Data<'static>;
+
+/// Evaluates shapes.
+pub(super) struct CorrectedEngine(NativeEngine);
+
+impl CorrectedEngine {
+    pub(super) fn new(retention: Retention) -> Self {
+        let mut engine = NativeEngine::new(RecursionSemantics::None);
+        Engine::<Rdf>::set_retention(&mut engine, retention);
+        Self(engine)
+    }
+
+    fn inner(&self) -> &dyn Engine<Rdf> {
+        &self.0
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn Engine<Rdf> {
+        &mut self.0
+    }
+}
+
+/// A constraint of a shape, and the values that it is for.
+struct Check<'a> {
+    data: &'a Rdf,
+    shape: &'a IRShape,
+    component: Object,
+    path: Option<&'a SHACLPath>,
+    values: &'a ValueNodes<Rdf>,
+    outcome: ValidationOutcome,
+}
+
+impl Check<'_> {
+    fn add(&mut self, focus: &Term, value: &Term) -> Result<(), ValidationError> {
+        let to_object = <Rdf as rudof_rdf::rdf_core::Rdf>::term_as_object;
+        let result = ValidationResult::new(
+            to_object(focus)?,
+            self.component.clone(),
+            self.shape.severity().clone(),
+        );
+        self.outcome.push_violation(
+            result
+                .with_source(Some(self.shape.id().clone()))
+                .with_path(self.path.cloned())
+                .with_value(Some(to_object(value)?)),
+        );
+        Ok(())
+    }
+
+    /// Adds the values for which `is_valid` does not hold, with the bound as its second argument. Values that cannot be
+    /// compared have none (SHACL, 4.3).
+    fn check_bound(
+        mut self,
+        bound: &Object,
+        is_valid: impl Fn(Ordering) -> bool,
+    ) -> Result<ValidationOutcome, ValidationError> {
+        let bound = Term::from(bound.clone());
+        for (focus, values) in self.values.iter() {
+            for value in values.iter() {
+                if !compare(value, &bound).is_some_and(&is_valid) {
+                    self.add(focus, value)?;
+                }
+            }
+        }
+        Ok(self.outcome)
+    }
+
+    /// Adds a value for each value of the other property for which `is_valid` does not hold (SHACL, 4.5.3).
+    fn check_other(
+        mut self,
+        other: &NamedNode,
+        is_valid: impl Fn(Ordering) -> bool,
+    ) -> Result<ValidationOutcome, ValidationError> {
+        for (focus, values) in self.values.iter() {
+            for bound in self.data.objects(focus, other) {
+                for value in values.iter() {
+                    if !compare(value, &bound).is_some_and(&is_valid) {
+                        self.add(focus, value)?;
+                    }
+                }
+            }
+        }
+        Ok(self.outcome)
+    }
+
+    /// Adds the values that only one of the properties has (SHACL, 4.5.1).
+    fn check_equal(mut self, other: &NamedNode) -> Result<ValidationOutcome, ValidationError> {
+        for (focus, values) in self.values.iter() {
+            let others: HashSet<Term> = self.data.objects(focus, other).into_iter().collect();
+            let own: HashSet<&Term> = values.iter().collect();
+            for value in &others {
+                if !own.contains(value) {
+                    self.add(focus, value)?;
+                }
+            }
+            for value in own {
+                if !others.contains(value) {
+                    self.add(focus, value)?;
+                }
+            }
+        }
+        Ok(self.outcome)
+    }
+}
+
+impl Engine<Rdf> for CorrectedEngine {
+    fn fork(&self) -> Box<dyn Engine<Rdf>> {
+        Box::new(Self::new(self.inner().retention()))
+    }
+
+    fn evaluate(
+        &mut self,
+        data: &Rdf,
+        shape: &IRShape,
+        component: &IRComponent,
+        values: &ValueNodes<Rdf>,
+        source: Option<&IRShape>,
+        path: Option<&SHACLPath>,
+        schema: &IRSchema,
+    ) -> Result<ValidationOutcome, ValidationError> {
+        data.budget().check();
+        let check = Check {
+            data,
+            shape,
+            component: Object::iri(IriS::from(component)),
+            path,
+            values,
+            outcome: ValidationOutcome::new(),
+        };
+        let bound = |literal| Object::Literal(literal);
+        let validator: &dyn NativeValidator<Rdf> = match component {
+            IRComponent::MinExclusive(than) => {
+                return check.check_bound(&bound(than.min_exclusive().clone()), Ordering::is_gt);
+            }
+            IRComponent::MinInclusive(than) => {
+                return check.check_bound(&bound(than.min_inclusive().clone()), Ordering::is_ge);
+            }
+            IRComponent::MaxExclusive(than) => {
+                return check.check_bound(&bound(than.max_exclusive().clone()), Ordering::is_lt);
+            }
+            IRComponent::MaxInclusive(than) => {
+                return check.check_bound(&bound(than.max_inclusive().clone()), Ordering::is_le);
+            }
+            IRComponent::LessThan(than) => {
+                return check.check_other(&to_named_node(than.iri()), Ordering::is_lt);
+            }
+            IRComponent::LessThanOrEquals(than) => {
+                return check.check_other(&to_named_node(than.iri()), Ordering::is_le);
+            }
+            IRComponent::Equals(equals) => return check.check_equal(&to_named_node(equals.iri())),
+            IRComponent::Class(inner) => inner,
+            IRComponent::Datatype(inner) => inner,
+            IRComponent::NodeKind(inner) => inner,
+            IRComponent::MinCount(inner) => inner,
+            IRComponent::MaxCount(inner) => inner,
+            IRComponent::MinLength(inner) => inner,
+            IRComponent::MaxLength(inner) => inner,
+            IRComponent::Pattern(inner) => inner,
+            IRComponent::UniqueLang(inner) => inner,
+            IRComponent::LanguageIn(inner) => inner,
+            IRComponent::Disjoint(inner) => inner,
+            IRComponent::SubsetOf(inner) => inner,
+            IRComponent::Or(inner) => inner,
+            IRComponent::And(inner) => inner,
+            IRComponent::Not(inner) => inner,
+            IRComponent::Xone(inner) => inner,
+            IRComponent::Node(inner) => inner,
+            IRComponent::HasValue(inner) => inner,
+            IRComponent::In(inner) => inner,
+            IRComponent::QualifiedValueShape(inner) => inner,
+            IRComponent::Closed(inner) => inner,
+            IRComponent::Deactivated(inner) => inner,
+            IRComponent::BasicSparql(inner) => inner,
+        };
+        validator.validate_native(component, shape, data, self, values, source, path, schema)
+    }
+
+    fn target_node(&self, data: &Rdf, node: &Object) -> Result<FocusNodes<Rdf>, ValidationError> {
+        self.inner().target_node(data, node)
+    }
+
+    fn target_class(&self, data: &Rdf, class: &Object) -> Result<FocusNodes<Rdf>, ValidationError> {
+        self.inner().target_class(data, class)
+    }
+
+    fn target_subject_of(
+        &self,
+        data: &Rdf,
+        property: &IriS,
+    ) -> Result<FocusNodes<Rdf>, ValidationError> {
+        self.inner().target_subject_of(data, property)
+    }
+
+    fn target_object_of(
+        &self,
+        data: &Rdf,
+        property: &IriS,
+    ) -> Result<FocusNodes<Rdf>, ValidationError> {
+        self.inner().target_object_of(data, property)
+    }
+
+    fn implicit_target_class(
+        &self,
+        data: &Rdf,
+        shape: &Object,
+    ) -> Result<FocusNodes<Rdf>, ValidationError> {
+        self.inner().implicit_target_class(data, shape)
+    }
+
+    fn record_validation(
+        &mut self,
+        node: Object,
+        shape: ShapeLabelIdx,
+        outcome: ValidationOutcome,
+    ) {
+        self.inner_mut().record_validation(node, shape, outcome);
+    }
+
+    fn has_validated(&self, node: &Object, shape: ShapeLabelIdx) -> bool {
+        self.inner().has_validated(node, shape)
+    }
+
+    fn get_cached_outcome(&self, node: &Object, shape: ShapeLabelIdx) -> Option<ValidationOutcome> {
+        self.inner().get_cached_outcome(node, shape)
+    }
+
+    fn recursion_semantics(&self) -> RecursionSemantics {
+        self.inner().recursion_semantics()
+    }
+
+    fn is_in_chain(&self, node: &Object, shape: ShapeLabelIdx) -> bool {
+        self.inner().is_in_chain(node, shape)
+    }
+
+    fn chain_enter(&mut self, node: Object, shape: ShapeLabelIdx) {
+        self.inner_mut().chain_enter(node, shape);
+    }
+
+    fn chain_exit(&mut self, node: &Object, shape: ShapeLabelIdx) {
+        self.inner_mut().chain_exit(node, shape);
+    }
+
+    fn node_expr_state(&mut self) -> &mut NodeExprState {
+        self.inner_mut().node_expr_state()
+    }
+
+    fn retention(&self) -> Retention {
+        self.inner().retention()
+    }
+
+    fn set_retention(&mut self, retention: Retention) {
+        self.inner_mut().set_retention(retention);
+    }
+}

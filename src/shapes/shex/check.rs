@@ -1,0 +1,255 @@
+//! What a schema may have. rudof's parser calls itself for each level of brackets, and fetches what a schema imports.
+use crate::graph::Properties;
+use crate::shacl::check_pattern;
+use oxrdf::NamedNode;
+use penstock_base::error::Finding;
+use prefixmap::IriRef;
+use shex_ast::shex_parser_error::ParseError;
+use shex_ast::{NodeConstraint, Schema, Shape, ShapeExpr, StringFacet, TripleExpr, XsFacet};
+use std::collections::HashMap;
+
+/// The maximum number of levels of brackets.
+const MAX_DEPTH: usize = 32;
+/// How often the parser tries what is in a bracket within a shape, and how often it may in the whole schema: together
+/// at most about a second.
+const ATTEMPTS_PER_LEVEL: u64 = 5;
+const MAX_ATTEMPTS: u64 = 20_000;
+/// The maximum number of patterns.
+const MAX_PATTERNS: usize = 64;
+/// The maximum number of findings of one schema.
+const MAX_FINDINGS: usize = 20;
+
+/// Checks that the brackets are not nested too deeply. The parser tries each bracket within a shape several times, and
+/// those in it each time.
+///
+/// # Errors
+/// The place of the bracket past [`MAX_DEPTH`] or [`MAX_ATTEMPTS`].
+pub(super) fn check_text(text: &str) -> Result<(), Vec<Finding>> {
+    let (mut open, mut rest) = (Vec::new(), text);
+    let mut attempts: u64 = 0;
+    while let Some(sign) = rest.chars().next() {
+        let length = token_length(rest, sign);
+        match sign {
+            '(' | '{' | '[' => {
+                open.push(sign);
+                let inner =
+                    open.iter().skip_while(|sign| **sign != '{').filter(|sign| **sign != '[');
+                let levels = u32::try_from(inner.count()).unwrap_or(u32::MAX);
+                if levels > 0 && sign != '[' {
+                    attempts = attempts.saturating_add(ATTEMPTS_PER_LEVEL.saturating_pow(levels));
+                }
+                if open.len() > MAX_DEPTH || attempts > MAX_ATTEMPTS {
+                    let before = text.get(..text.len() - rest.len()).unwrap_or_default();
+                    let (line, column) = find_position(before);
+                    let why =
+                        "too many levels of brackets in each other; give the inner shapes names";
+                    return Err(vec![Finding::at_line(line, column, why)]);
+                }
+            }
+            ')' | '}' | ']' => drop(open.pop()),
+            _ => {}
+        }
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Returns the bytes of the token at the start: of a string, an IRI, a comment or a regular expression, otherwise of one
+/// character.
+fn token_length(text: &str, sign: char) -> usize {
+    let after = text.get(sign.len_utf8()..).unwrap_or_default();
+    let until = |text: &str, end: &str| text.find(end).map(|at| at + end.len());
+    let one = sign.len_utf8();
+    match sign {
+        '#' => until(text, "\n").unwrap_or(text.len()),
+        '/' if after.starts_with('*') => until(text, "*/").unwrap_or(text.len()),
+        // An annotation begins with it.
+        '/' if after.starts_with('/') => 2,
+        '/' => one + quoted_length(after, "/").unwrap_or(0),
+        // An IRI has none of these characters; otherwise it is a comparison or not valid.
+        '<' => match after.find(|c: char| c <= ' ' || "<>\"{}|^`".contains(c)) {
+            Some(end) if after.get(end..).is_some_and(|rest| rest.starts_with('>')) => {
+                one + end + 1
+            }
+            _ => one,
+        },
+        '"' | '\'' => {
+            let triple = sign.to_string().repeat(3);
+            if let Some(inner) = text.strip_prefix(triple.as_str()) {
+                3 + quoted_length(inner, &triple).unwrap_or(inner.len())
+            } else {
+                one + quoted_length(after, &sign.to_string()).unwrap_or(0)
+            }
+        }
+        '\\' => one + after.chars().next().map_or(0, char::len_utf8),
+        _ => one,
+    }
+}
+
+/// Returns the bytes up to and with the closing quote; `None` if there is none.
+fn quoted_length(text: &str, quote: &str) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        let rest = text.get(at..)?;
+        if rest.starts_with(quote) {
+            return Some(at + quote.len());
+        }
+        let sign = rest.chars().next()?;
+        at += sign.len_utf8();
+        if sign == '\\' {
+            at += text.get(at..)?.chars().next()?.len_utf8();
+        }
+    }
+}
+
+/// Returns the line and the column after this text, both from 1.
+fn find_position(before: &str) -> (u64, u64) {
+    let line = before.matches('\n').count() + 1;
+    let last = before.rsplit('\n').next().unwrap_or_default();
+    (line as u64, last.chars().count() as u64 + 1)
+}
+
+/// Returns the finding of an error of the parser.
+pub(super) fn locate_error(error: &ParseError) -> Finding {
+    match error {
+        ParseError::NomError { err } => {
+            let source = &err.source;
+            Finding::at_line(u64::from(err.line), err.column as u64, source.to_string())
+        }
+        other => Finding::whole(other.to_string()),
+    }
+}
+
+/// Walks through a schema.
+#[derive(Default)]
+pub(super) struct SchemaCheck {
+    pub(super) findings: Vec<Finding>,
+    pub(super) properties: Properties,
+    /// How often a shape names a property, if one does more than once.
+    pub(super) repeated: HashMap<NamedNode, usize>,
+    patterns: usize,
+}
+
+impl SchemaCheck {
+    pub(super) fn check_schema(&mut self, schema: &Schema) {
+        if schema.imports().is_some_and(|imports| !imports.is_empty()) {
+            self.refuse("IMPORT: nothing is ever fetched; put all shapes into one schema");
+        }
+        if schema.start_actions().is_some_and(|actions| !actions.is_empty()) {
+            self.refuse_actions();
+        }
+        match schema.start() {
+            Some(start) => self.check_shape_expr(&start),
+            None => self.refuse(
+                "the schema has no start, so nothing would be validated; add a line such as start = @<Pump>",
+            ),
+        }
+        for declared in schema.shapes().unwrap_or_default() {
+            if declared.is_abstract {
+                self.refuse("ABSTRACT is not part of ShEx 2.1 and not supported");
+            }
+            self.check_shape_expr(&declared.shape_expr);
+        }
+        if self.patterns > MAX_PATTERNS {
+            self.refuse(&format!("more than {MAX_PATTERNS} regular expressions"));
+        }
+    }
+
+    fn refuse(&mut self, why: &str) {
+        if self.findings.len() < MAX_FINDINGS && !self.findings.iter().any(|f| f.message == why) {
+            self.findings.push(Finding::whole(why.to_owned()));
+        }
+    }
+
+    fn refuse_actions(&mut self) {
+        self.refuse("semantic actions (%…{…%}) are not supported");
+    }
+
+    fn check_shape_expr(&mut self, shape: &ShapeExpr) {
+        match shape {
+            ShapeExpr::ShapeOr { shape_exprs } | ShapeExpr::ShapeAnd { shape_exprs } => {
+                shape_exprs.iter().for_each(|part| self.check_shape_expr(&part.se));
+            }
+            ShapeExpr::ShapeNot { shape_expr } => self.check_shape_expr(&shape_expr.se),
+            ShapeExpr::NodeConstraint(constraint) => self.check_node_constraint(constraint),
+            ShapeExpr::Shape(shape) => self.check_shape(shape),
+            ShapeExpr::External => {
+                self.refuse("EXTERNAL: nothing is ever fetched; write the shape here")
+            }
+            ShapeExpr::Ref(_) => {}
+        }
+    }
+
+    fn check_node_constraint(&mut self, constraint: &NodeConstraint) {
+        if constraint.sem_acts().is_some_and(|actions| !actions.is_empty()) {
+            self.refuse_actions();
+        }
+        for facet in constraint.facets().unwrap_or_default() {
+            if let XsFacet::StringFacet(StringFacet::Pattern(pattern)) = facet {
+                self.patterns += 1;
+                if let Some(why) = check_pattern(pattern.regex()) {
+                    self.refuse(&format!("the pattern /{}/ {why}", pattern.regex()));
+                }
+            }
+        }
+    }
+
+    fn check_shape(&mut self, shape: &Shape) {
+        if shape.sem_acts.as_ref().is_some_and(|actions| !actions.is_empty()) {
+            self.refuse_actions();
+        }
+        if shape.extends.as_ref().is_some_and(|extended| !extended.is_empty()) {
+            self.refuse("EXTENDS is not part of ShEx 2.1 and not supported; use AND");
+        }
+        for property in shape.extra.iter().flatten() {
+            self.add_property(property, false);
+        }
+        let mut counts = HashMap::new();
+        if let Some(expression) = &shape.expression {
+            self.check_triple_expr(&expression.te, &mut counts);
+        }
+        for (property, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
+            let most = self.repeated.entry(property).or_default();
+            *most = count.max(*most);
+        }
+    }
+
+    fn check_triple_expr(&mut self, expr: &TripleExpr, counts: &mut HashMap<NamedNode, usize>) {
+        let sem_acts = match expr {
+            TripleExpr::EachOf { expressions, sem_acts, .. }
+            | TripleExpr::OneOf { expressions, sem_acts, .. } => {
+                expressions.iter().for_each(|part| self.check_triple_expr(&part.te, counts));
+                sem_acts
+            }
+            TripleExpr::TripleConstraint { inverse, predicate, value_expr, sem_acts, .. } => {
+                if let Some(value) = value_expr {
+                    self.check_shape_expr(value);
+                }
+                if let Some(property) = self.add_property(predicate, *inverse == Some(true)) {
+                    *counts.entry(property).or_default() += 1;
+                }
+                sem_acts
+            }
+            TripleExpr::Ref(label) => {
+                return self.refuse(&format!(
+                    "the inclusion &{label} is not supported; write its triple constraints here"
+                ));
+            }
+        };
+        if sem_acts.as_ref().is_some_and(|actions| !actions.is_empty()) {
+            self.refuse_actions();
+        }
+    }
+
+    fn add_property(&mut self, property: &IriRef, is_inverse: bool) -> Option<NamedNode> {
+        let IriRef::Iri(iri) = property else {
+            self.refuse(&format!("the property {property} has no known prefix"));
+            return None;
+        };
+        let node = NamedNode::new_unchecked(iri.as_str());
+        let properties =
+            if is_inverse { &mut self.properties.inverse } else { &mut self.properties.forward };
+        properties.insert(node.clone());
+        Some(node)
+    }
+}

@@ -1,0 +1,198 @@
+//! What `ShEx` schemas may have, and what they find.
+use super::limits;
+use crate::*;
+use oxrdf::{NamedNode, NamedOrBlankNode, Triple};
+use oxrdfio::{RdfFormat, RdfParser};
+use penstock_base::error::{GatewayError, Place};
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PREFIXES: &str =
+    "PREFIX ex: <http://example.com/>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n";
+
+fn read(schema: &str) -> Result<ShapesGraph, GatewayError> {
+    ShapesGraph::read(&format!("{PREFIXES}{schema}"), ShapesFormat::ShexC)
+}
+
+fn parse(turtle: &str) -> Arc<Document> {
+    let text = format!("{PREFIXES}{turtle}");
+    let quads = RdfParser::from_format(RdfFormat::Turtle).for_slice(&text);
+    Arc::new(quads.map(|quad| Triple::from(quad.unwrap())).collect())
+}
+
+fn validate_within(
+    schema: &str,
+    turtle: &str,
+    members: &[&str],
+    limits: Limits,
+) -> Result<Vec<Violation>, GatewayError> {
+    let mut scope = Scope::default();
+    for member in members {
+        scope.members.insert(NamedNode::new_unchecked(format!("http://example.com/{member}")));
+    }
+    read(schema)?.validate(&Data::new(Box::new(parse(turtle)), limits), &scope)
+}
+
+/// Returns "focus node, path, value, constraint" of the violations.
+fn find(schema: &str, turtle: &str, members: &[&str]) -> Vec<String> {
+    let found = validate_within(schema, turtle, members, limits()).unwrap();
+    let short = |text: String| text.replace("http://example.com/", "").replace(['<', '>'], "");
+    let describe = |found: &Violation| {
+        let constraint = found.constraint.as_str().rsplit('#').next().unwrap();
+        let value = found.value.as_ref().map(ToString::to_string).unwrap_or_default();
+        let path = found.path.clone().unwrap_or_default();
+        short(format!("{} {path} {value} {constraint}", found.focus_node))
+    };
+    found.iter().map(describe).collect()
+}
+
+#[test]
+fn start_applies_to_each_member() {
+    let schema = "start = @ex:Pump\nex:Pump { ex:name xsd:string ; ex:power xsd:decimal ? ; ex:in @ex:Plant * }\n\
+        ex:Plant { ex:site [ 'a' 'b' ] }";
+    let data = "ex:ok ex:name 'x' ; ex:power 1.50 ; ex:in ex:plant ; ex:other 1 . ex:plant ex:site 'a' .\n\
+        ex:none ex:power 1.5 . ex:kind ex:name 'x' ; ex:power 'much' . ex:two ex:name 'x', 'y' .\n\
+        ex:far ex:name 'x' ; ex:in ex:ok .";
+    assert_eq!(find(schema, data, &["ok"]), [""; 0]);
+    assert_eq!(find(schema, data, &["none"]), ["none name  TripleConstraint"]);
+    assert_eq!(find(schema, data, &["kind"]), ["kind power \"much\" NodeConstraint"]);
+    assert_eq!(find(schema, data, &["two"]), ["two name  TripleConstraint"]);
+    assert_eq!(find(schema, data, &["far"]), ["far in ok Shape"]);
+    assert_eq!(find(schema, data, &["ok", "none", "kind"]).len(), 2);
+    let found = validate_within(schema, data, &["none"], limits()).unwrap();
+    assert_eq!(found[0].shape, "http://example.com/Pump");
+    assert_eq!(found[0].message(&[]), "must have exactly 1 value, and has 0");
+    let properties = read(schema).unwrap().properties().clone();
+    assert_eq!(properties.forward.len(), 4);
+    assert!(properties.inverse.is_empty());
+}
+
+#[test]
+fn closed_shapes_alternatives_and_negation_are_explained() {
+    let closed = "start = CLOSED { ex:p . }";
+    assert_eq!(find(closed, "ex:a ex:p 1 ; ex:q 2 .", &["a"]), ["a q  closed"]);
+    let or = "start = { ex:p [ 1 ] } OR { ex:q [ 2 ] }";
+    assert_eq!(find(or, "ex:a ex:p 2 .", &["a"]), ["a   ShapeOr"]);
+    let not = "start = NOT { ex:p . }";
+    assert_eq!(find(not, "ex:a ex:p 2 .", &["a"]), ["a   ShapeNot"]);
+    assert_eq!(find(not, "ex:a ex:q 2 .", &["a"]), [""; 0]);
+    let inverse = "start = { ^ex:part . }";
+    assert_eq!(find(inverse, "ex:a ex:q 2 .", &["a"]), ["a   Shape"]);
+    assert_eq!(find(inverse, "ex:b ex:part ex:a .", &["a"]), [""; 0]);
+    assert_eq!(read(inverse).unwrap().properties().inverse.len(), 1);
+}
+
+#[test]
+fn what_is_not_supported_is_refused_with_the_reason() {
+    for (schema, expected) in [
+        ("IMPORT <http://example.com/other>\nstart = { ex:p . }", "nothing is ever fetched"),
+        ("start = @ex:S\nex:S EXTERNAL", "EXTERNAL"),
+        ("ex:S { ex:p . }", "no start"),
+        ("start = { ex:p . %ex:act{ code %} }", "semantic actions"),
+        ("start = { ex:p /(/ }", "no regular expression"),
+        ("start = @ex:None", "None"),
+        ("start = @ex:S\nex:S { $ex:e ex:p . ; &ex:e }", "inclusion"),
+        ("start = @ex:S\nex:S EXTENDS @ex:T { ex:p . }\nex:T { ex:q . }", "EXTENDS"),
+        ("start = @ex:S\nex:S NOT @ex:S", ""),
+    ] {
+        let error = read(schema).err().unwrap_or_else(|| panic!("accepted: {schema}"));
+        assert_eq!(error.class, penstock_base::error::ErrorClass::Invalid, "{schema}: {error}");
+        assert!(error.to_string().contains(expected), "{schema}: {error}");
+    }
+    let error = read("start = { ex:p . }\nex:S { ex:p }}").unwrap_err();
+    assert!(matches!(error.findings[0].place, Place::Line { line: 4, .. }), "{error}");
+}
+
+#[test]
+fn brackets_in_texts_do_not_count() {
+    let open = "(".repeat(40);
+    let schema = format!(
+        "# {open}\n/* {open} */\nstart = {{ ex:p [ '{open}' \"{open}\" '''{open}'''] ; <http://x/{open}> . ; ex:q /\\({{0,40}}\\/{}/ }}",
+        "\\(".repeat(40)
+    );
+    let error = read(&schema).err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(!error.contains("levels of brackets"), "{error}");
+    let deep = format!("start = {}{{ ex:p . }}{}", "(".repeat(40), ")".repeat(40));
+    let error = read(&deep).unwrap_err();
+    assert!(error.to_string().contains("levels of brackets"), "{error}");
+    assert!(matches!(error.findings[0].place, Place::Line { line: 3, column: 41 }), "{error}");
+}
+
+#[test]
+fn the_deepest_brackets_are_read() {
+    let schema = format!("start = {}{{ ex:p . }}{}", "(".repeat(31), ")".repeat(31));
+    assert_eq!(find(&schema, "ex:a ex:p 1 .", &["a"]), [""; 0]);
+    let mut nested = "[1]".to_owned();
+    for _ in 0..4 {
+        nested = format!("{{ ex:p {nested} }}");
+    }
+    assert_eq!(find(&format!("start = {nested}"), "ex:a ex:p 2 .", &["a"]).len(), 1);
+}
+
+#[test]
+fn hostile_schemas_end_at_a_limit() {
+    // 2^40 combinations of 40 values with two places.
+    let mut data = String::new();
+    for number in 0..40 {
+        write!(data, "ex:a ex:p ex:b{number} . ").unwrap();
+    }
+    let schema = "start = { ex:p @ex:T {20} ; ex:p @ex:U {20} }\nex:T { ex:q . }\nex:U { ex:r . }";
+    let error = validate_within(schema, &data, &["a"], limits()).unwrap_err();
+    assert!(error.to_string().contains("combinations"), "{error}");
+    let few = "ex:a ex:p ex:b, ex:c . ex:b ex:q 1 . ex:c ex:r 1 .";
+    let both = "start = { ex:p @ex:T ; ex:p @ex:U }\nex:T { ex:q . }\nex:U { ex:r . }";
+    assert_eq!(find(both, few, &["a"]), [""; 0]);
+    // Each shape refers to the next one twice: 2^60 ways.
+    let mut wide = "start = @ex:S0\n".to_owned();
+    for number in 0..60 {
+        writeln!(wide, "ex:S{number} @ex:S{0} AND @ex:S{0}", number + 1).unwrap();
+    }
+    wide += "ex:S60 { ex:p . }";
+    assert_eq!(find(&wide, "ex:a ex:q 1 .", &["a"]).len(), 1);
+    // The parser tries each group several times.
+    let error =
+        read(&format!("start = {{ {} ex:p . {} }}", "( ".repeat(20), ") ".repeat(20))).unwrap_err();
+    assert!(error.to_string().contains("levels of brackets"), "{error}");
+    // Groups that repeat in groups.
+    let mut groups = "ex:p [1] {1,9}".to_owned();
+    for _ in 0..4 {
+        groups = format!("( {groups} | ex:q . {{2,7}} ; ex:r . ? ) {{1,9}}");
+    }
+    let short = Limits { time: Duration::from_secs(5), ..limits() };
+    let _ = validate_within(
+        &format!("start = {{ {groups} }}"),
+        "ex:a ex:q 1, 2, 3 ; ex:r 1 .",
+        &["a"],
+        short,
+    );
+}
+
+#[test]
+fn a_long_chain_ends_without_overflowing_the_stack() {
+    let mut data = String::new();
+    for number in 0..100_000 {
+        writeln!(data, "ex:n{number} ex:next ex:n{} .", number + 1).unwrap();
+    }
+    let schema = "start = @ex:N\nex:N { ex:next @ex:N ? }";
+    let short = Limits { time: Duration::from_secs(10), memory: 32 << 20, ..limits() };
+    let error = validate_within(schema, &data, &["n0"], short).unwrap_err();
+    assert!(error.to_string().contains("service.limits.shapes"), "{error}");
+}
+
+#[test]
+fn a_cycle_in_the_data_conforms() {
+    let schema = "start = @ex:N\nex:N { ex:next @ex:N ; ex:x [1] }";
+    let data = "ex:a ex:next ex:b ; ex:x 1 . ex:b ex:next ex:a ; ex:x 1 . ex:c ex:next ex:d ; ex:x 1 . ex:d ex:next ex:c ; ex:x 2 .";
+    assert_eq!(find(schema, data, &["a", "b"]), [""; 0]);
+    assert_eq!(find(schema, data, &["c", "d"]).len(), 2);
+}
+
+#[test]
+fn nodes_of_a_document_are_validated() {
+    let document = parse("ex:a ex:p 1 . ex:b ex:q 1 . _:x ex:q 1 .");
+    let subjects: Vec<NamedOrBlankNode> = document.list_subjects();
+    let data = Data::new(Box::new(document), limits());
+    let found = read("start = { ex:p . }").unwrap().validate_nodes(&data, &subjects).unwrap();
+    assert_eq!(found.len(), 1);
+}

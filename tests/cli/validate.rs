@@ -1,0 +1,102 @@
+//! `penstock validate`, with a document and with a store.
+use crate::backup::{DATA, run};
+use crate::server::create_key;
+use crate::{penstock, serve};
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix v: <https://plant.example/v/> . \
+    @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .\n\
+    v:Pump a sh:NodeShape ; sh:targetClass v:P ; \
+    sh:property [ sh:path v:flow ; sh:datatype xsd:decimal ] ; \
+    sh:property [ sh:path v:name ; sh:minCount 1 ; sh:severity sh:Warning ; sh:message \"give it a name\" ] .\n";
+const WRONG: &str =
+    "<urn:p:1> a <https://plant.example/v/P> ; <https://plant.example/v/flow> \"much\" .\n";
+const RIGHT: &str =
+    "<urn:p:1> a <https://plant.example/v/P> ; <https://plant.example/v/flow> 01.50 .\n";
+const WITHOUT_SERVICE: &str = "stop the service first";
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Checks the exit status, and returns the standard output.
+fn validate(dir: &Path, arguments: &[&str], status: i32) -> String {
+    let arguments: Vec<&str> = ["validate", "--shapes"].iter().chain(arguments).copied().collect();
+    let output = run(dir, &arguments);
+    assert_eq!(output.status.code(), Some(status), "{output:?}");
+    text(&output)
+}
+
+#[test]
+fn a_document_is_validated() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let files = [
+        ("pump.ttl", SHAPES),
+        ("wrong.ttl", WRONG),
+        ("right.ttl", RIGHT),
+        ("pump.shex", "start = { <https://plant.example/v/flow> LITERAL /^[0-9]/ }\n"),
+        ("bad.ttl", "<urn:s> <http://www.w3.org/ns/shacl#sparql> 1 ."),
+        ("torn.ttl", "<urn:s> <urn:p> "),
+    ];
+    for (name, content) in files {
+        fs::write(dir.join(name), content).unwrap();
+    }
+    let lines = validate(dir, &["pump.ttl", "wrong.ttl"], 1);
+    assert!(lines.starts_with("violation: urn:p:1 https://plant.example/v/flow \"much\": must be a literal of the datatype "), "{lines}");
+    assert!(lines.contains("warning: urn:p:1 https://plant.example/v/name: give it a name [MinCount of https://plant.example/v/Pump]"), "{lines}");
+    assert!(lines.ends_with("1 objects: violations: 1, warnings: 1, infos: 0\n"), "{lines}");
+    // A warning is no violation.
+    let report = validate(dir, &["pump.ttl", "right.ttl", "--format", "turtle"], 0);
+    assert!(report.contains("sh:ValidationResult") && report.contains("sh:Warning"), "{report}");
+    let json = validate(dir, &["pump.ttl", "wrong.ttl", "--format", "json"], 1);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["counts"], serde_json::json!({"violation": 1, "warning": 1, "info": 0}));
+    assert_eq!(json["results"][0]["value"], "\"much\"");
+    assert_eq!(json["results"][0]["severity"], "violation");
+    assert_eq!(json["conforms"], false);
+    validate(dir, &["pump.shex", "wrong.ttl"], 1);
+    validate(dir, &["pump.shex", "right.ttl"], 0);
+    for wrong in [
+        ["bad.ttl", "wrong.ttl"],
+        ["none.ttl", "wrong.ttl"],
+        ["pump.ttl", "torn.ttl"],
+        ["pump.csv", "wrong.ttl"],
+    ] {
+        validate(dir, &wrong, 2);
+    }
+    let mut piped = penstock(dir, &["validate", "--shapes", "pump.ttl", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    piped.stdin.take().unwrap().write_all(WRONG.as_bytes()).unwrap();
+    assert_eq!(piped.wait_with_output().unwrap().status.code(), Some(1));
+}
+
+#[test]
+fn a_store_is_validated_while_the_service_is_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("pump.ttl"), SHAPES).unwrap();
+    // More than two batches. The last object violates.
+    let mut pumps: String = (1000..3500)
+        .map(|n| format!("<urn:p:{n}> a <https://plant.example/v/P> ; <https://plant.example/v/flow> 1.5 ; <https://plant.example/v/name> 'x' .\n"))
+        .collect();
+    pumps += &WRONG.replace("urn:p:1", "urn:p:9999");
+    fs::write(dir.join("pumps.ttl"), pumps).unwrap();
+    let service = serve(dir, "data");
+    create_key(dir, DATA, "cli", "Admin");
+    assert!(run(dir, &["load", "pumps.ttl", DATA]).status.success());
+    let refused = run(dir, &["validate", "--shapes", "pump.ttl", DATA]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains(WITHOUT_SERVICE), "{refused:?}");
+    service.stop();
+    let lines = validate(dir, &["pump.ttl", DATA], 1);
+    assert!(lines.contains("violation: urn:p:9999 "), "{lines}");
+    assert!(lines.ends_with("2501 objects: violations: 1, warnings: 1, infos: 0\n"), "{lines}");
+    validate(dir, &["pump.ttl", "--service.data-dir=none"], 2);
+}

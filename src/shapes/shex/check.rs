@@ -168,13 +168,15 @@ impl SchemaCheck {
     fn check_shape_expr(&mut self, shape: &ShapeExpr) {
         match shape {
             ShapeExpr::ShapeOr { shape_exprs } | ShapeExpr::ShapeAnd { shape_exprs } => {
-                shape_exprs.iter().for_each(|part| self.check_shape_expr(&part.se));
+                for part in shape_exprs {
+                    self.check_shape_expr(&part.se);
+                }
             }
             ShapeExpr::ShapeNot { shape_expr } => self.check_shape_expr(&shape_expr.se),
             ShapeExpr::NodeConstraint(constraint) => self.check_node_constraint(constraint),
             ShapeExpr::Shape(shape) => self.check_shape(shape),
             ShapeExpr::External => {
-                self.refuse("EXTERNAL: nothing is ever fetched; write the shape here")
+                self.refuse("EXTERNAL: nothing is ever fetched; write the shape here");
             }
             ShapeExpr::Ref(_) => {}
         }
@@ -218,7 +220,9 @@ impl SchemaCheck {
         let sem_acts = match expr {
             TripleExpr::EachOf { expressions, sem_acts, .. }
             | TripleExpr::OneOf { expressions, sem_acts, .. } => {
-                expressions.iter().for_each(|part| self.check_triple_expr(&part.te, counts));
+                for part in expressions {
+                    self.check_triple_expr(&part.te, counts);
+                }
                 sem_acts
             }
             TripleExpr::TripleConstraint { inverse, predicate, value_expr, sem_acts, .. } => {

@@ -65,22 +65,26 @@ fn explain_error(
     match error {
         ValidatorError::ShapeAndError { shape_expr, errors, .. }
         | ValidatorError::ShapeRefFailed { idx: shape_expr, errors, .. } => {
-            let shape = name_of(schema, shape_expr).map(|_| *shape_expr).or(shape);
+            let shape = name_of(schema, *shape_expr).map(|_| *shape_expr).or(shape);
             let before = found.len();
-            errors.iter().for_each(|error| explain_error(schema, error, shape, found));
+            for error in errors.iter() {
+                explain_error(schema, error, shape, found);
+            }
             if found.len() == before {
                 add(
                     found,
                     shape,
                     Explanation::of_shape(format!(
                         "does not conform to {}",
-                        describe_shape(schema, shape_expr)
+                        describe_shape(schema, *shape_expr)
                     )),
                 );
             }
         }
         ValidatorError::ShapeFailed { idx, errors, .. } => {
-            errors.iter().for_each(|error| explain_error(schema, error, Some(*idx), found));
+            for error in errors {
+                explain_error(schema, error, Some(*idx), found);
+            }
         }
         ValidatorError::ShapeOrError { errors, .. } => {
             let message = format!("conforms to none of the {} alternatives", errors.len());
@@ -103,7 +107,7 @@ fn explain_error(
                 for predicate in predicates {
                     let message = format!(
                         "has a value that does not conform to {}",
-                        describe_shape(schema, referred)
+                        describe_shape(schema, *referred)
                     );
                     let explanation = Explanation::of_property(predicate, "Shape", message);
                     add(found, shape, Explanation { value: Some(to_term(value)), ..explanation });
@@ -177,14 +181,14 @@ fn values(number: usize) -> &'static str {
     if number == 1 { "value" } else { "values" }
 }
 
-fn name_of<'s>(schema: &'s SchemaIR, shape: &ShapeLabelIdx) -> Option<&'s str> {
-    match schema.shape_label_from_idx(shape) {
+fn name_of(schema: &SchemaIR, shape: ShapeLabelIdx) -> Option<&str> {
+    match schema.shape_label_from_idx(&shape) {
         Some(ShapeLabel::Iri(iri)) => Some(iri.as_str()),
         _ => None,
     }
 }
 
-fn describe_shape(schema: &SchemaIR, shape: &ShapeLabelIdx) -> String {
+fn describe_shape(schema: &SchemaIR, shape: ShapeLabelIdx) -> String {
     name_of(schema, shape)
         .map_or_else(|| "the given shape".to_owned(), |name| format!("the shape {name}"))
 }

@@ -12,6 +12,7 @@ use penstock_shapes::{
 };
 use penstock_store::{Read as _, Snapshot, SubjectFilter};
 use serde_json::json;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, StdoutLock, Write};
 use std::path::Path;
@@ -93,10 +94,10 @@ fn validate(
         Some(path) => Source::read_document(path)?,
         None => Source::open_store(settings)?,
     };
-    let mut report = Report::new(format).map_err(describe_output_error)?;
+    let mut report = Report::new(format).map_err(|error| describe_output_error(&error))?;
     let mut last = None;
     loop {
-        let (nodes, triples) = source.next_batch(last.take())?;
+        let (nodes, triples) = source.next_batch(last.as_ref())?;
         let Some(end) = nodes.last() else { break };
         last = Some(end.clone());
         let limits = Limits {
@@ -107,12 +108,12 @@ fn validate(
         };
         let data = Data::new(Box::new(triples), limits);
         let found = shapes.validate_nodes(&data, &nodes).map_err(|error| error.to_string())?;
-        report.add(nodes.len(), &found).map_err(describe_output_error)?;
+        report.add(nodes.len(), &found).map_err(|error| describe_output_error(&error))?;
     }
-    report.finish().map_err(describe_output_error)
+    report.finish().map_err(|error| describe_output_error(&error))
 }
 
-fn describe_output_error(error: io::Error) -> String {
+fn describe_output_error(error: &io::Error) -> String {
     format!("standard output: {error}")
 }
 
@@ -139,7 +140,7 @@ fn list_formats() -> String {
 /// What is validated.
 enum Source {
     Document { triples: Arc<Document>, subjects: std::vec::IntoIter<NamedOrBlankNode> },
-    Store(Arc<StoredTriples<Snapshot>>),
+    Store(Arc<StoredTriples<Box<Snapshot>>>),
 }
 
 impl Source {
@@ -160,11 +161,12 @@ impl Source {
             "-" => Box::new(io::stdin().lock()),
             path => Box::new(File::open(path).map_err(|error| failed(&error))?),
         };
-        let text: Box<dyn Read> = if path.ends_with(".zst") {
-            Box::new(zstd::Decoder::new(text).map_err(|error| failed(&error))?)
-        } else {
-            Box::new(BufReader::with_capacity(BUFFER_BYTES, text))
-        };
+        let text: Box<dyn Read> =
+            if Path::new(path).extension().is_some_and(|end| end.eq_ignore_ascii_case("zst")) {
+                Box::new(zstd::Decoder::new(text).map_err(|error| failed(&error))?)
+            } else {
+                Box::new(BufReader::with_capacity(BUFFER_BYTES, text))
+            };
         let quads = RdfParser::from_format(format).for_reader(text);
         let document: Result<Document, _> = quads.map(|quad| quad.map(Triple::from)).collect();
         let document = document.map_err(|error| failed(&error))?;
@@ -181,20 +183,20 @@ impl Source {
             return Err(pending.to_string());
         }
         let snapshot = store.snapshot().map_err(|error| error.to_string())?;
-        Ok(Self::Store(Arc::new(StoredTriples(snapshot))))
+        Ok(Self::Store(Arc::new(StoredTriples(Box::new(snapshot)))))
     }
 
     /// Returns the next objects after this one; none at the end.
     fn next_batch(
         &mut self,
-        last: Option<NamedOrBlankNode>,
+        last: Option<&NamedOrBlankNode>,
     ) -> Result<(Vec<NamedOrBlankNode>, Arc<dyn Triples>), String> {
         match self {
             Self::Document { triples, subjects } => {
                 Ok((subjects.take(BATCH_OBJECTS).collect(), triples.clone()))
             }
             Self::Store(triples) => {
-                let last = match &last {
+                let last = match last {
                     Some(NamedOrBlankNode::NamedNode(node)) => Some(node.as_str()),
                     _ => None,
                 };
@@ -225,7 +227,7 @@ struct Counts {
 enum Output {
     Text(BufWriter<StdoutLock<'static>>),
     Json { out: BufWriter<StdoutLock<'static>>, is_first: bool },
-    Turtle(ReportWriter<BufWriter<StdoutLock<'static>>>),
+    Turtle(Box<ReportWriter<BufWriter<StdoutLock<'static>>>>),
 }
 
 impl Report {
@@ -236,7 +238,7 @@ impl Report {
                 out.write_all(b"{\"results\": [")?;
                 Output::Json { out, is_first: true }
             }
-            "turtle" => Output::Turtle(ReportWriter::new(out, RdfFormat::Turtle)?),
+            "turtle" => Output::Turtle(Box::new(ReportWriter::new(out, RdfFormat::Turtle)?)),
             _ => Output::Text(out),
         };
         Ok(Self { out, objects: 0, counts: Counts::default() })
@@ -299,10 +301,10 @@ fn format_line(violation: &Violation) -> String {
     };
     let mut line = format!("{severity}: {}", format_node(&violation.focus_node));
     if let Some(path) = &violation.path {
-        line += &format!(" {path}");
+        let _ = write!(line, " {path}");
     }
     if let Some(value) = &violation.value {
-        line += &format!(" {value}");
+        let _ = write!(line, " {value}");
     }
     let constraint = violation.constraint.as_str();
     let constraint = constraint.rsplit_once('#').map_or(constraint, |(_, name)| name);

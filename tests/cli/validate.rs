@@ -83,10 +83,11 @@ fn a_store_is_validated_while_the_service_is_stopped() {
     let dir = dir.path();
     fs::write(dir.join("pump.ttl"), SHAPES).unwrap();
     // More than two batches. The last object violates.
-    let mut pumps: String = (1000..3500)
-        .map(|n| format!("<urn:p:{n}> a <https://plant.example/v/P> ; <https://plant.example/v/flow> 1.5 ; <https://plant.example/v/name> 'x' .\n"))
-        .collect();
-    pumps += &WRONG.replace("urn:p:1", "urn:p:9999");
+    let mut pumps = WRONG.replace("urn:p:1", "urn:p:9999");
+    for n in 1000..3500 {
+        let right = RIGHT.replace("urn:p:1", &format!("urn:p:{n}"));
+        pumps += &right.replace(" .\n", " ; <https://plant.example/v/name> 'x' .\n");
+    }
     fs::write(dir.join("pumps.ttl"), pumps).unwrap();
     let service = serve(dir, "data");
     create_key(dir, DATA, "cli", "Admin");

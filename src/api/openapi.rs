@@ -26,7 +26,29 @@ pub(super) fn build_document(settings: &Settings, routes: &[Route]) -> Value {
     let mut json = serde_json::to_value(describe_all(settings, routes))
         .expect("the document is plain data, which always has a JSON form");
     unwrap_descriptions(&mut json);
+    let schemas = json["components"]["schemas"].clone();
+    if let Value::Object(all) = &mut json["components"]["schemas"] {
+        all.values_mut().for_each(|schema| inline_flattened(schema, &schemas));
+    }
     json
+}
+
+/// Gives a schema the members of the schema that it flattens. salvo writes those as `allOf: [{"$ref": …}, {"type": "object", …}]`.
+fn inline_flattened(schema: &mut Value, schemas: &Value) {
+    let Value::Object(all) = schema else { return };
+    let Some(Value::Array(parts)) = all.remove("allOf") else { return };
+    for part in parts {
+        let name = part["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
+        let part = name.map_or(&part, |name| &schemas[name]);
+        for (key, value) in part.as_object().into_iter().flatten() {
+            match (all.get_mut(key), value) {
+                (None, value) => drop(all.insert(key.clone(), value.clone())),
+                (Some(Value::Object(members)), Value::Object(more)) => members.extend(more.clone()),
+                (Some(Value::Array(members)), Value::Array(more)) => members.extend(more.clone()),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// Moves each description next to its `$ref`, as OpenAPI 3.1 allows. salvo writes a described reference as
@@ -295,6 +317,12 @@ mod tests {
         assert_eq!(certificate["oneOf"], json!([{"type": "null"}, schema("CertificateStatus")]));
         assert_eq!(certificate["description"], "The certificate of HTTPS; null without HTTPS.");
         assert!(!document.to_string().contains("allOf"), "generators cannot use allOf");
+        let warning = &document["components"]["schemas"]["IngestionWarning"];
+        assert_eq!(warning["description"], "Something the caller should know.");
+        assert_eq!(warning["required"], json!(["pointer", "message"]));
+        for name in ["message", "focusNode"] {
+            assert_eq!(warning["properties"][name]["type"], "string", "{warning}");
+        }
     }
 
     #[test]

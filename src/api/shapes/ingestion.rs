@@ -185,7 +185,7 @@ impl From<Nested> for NestedObject {
 
 /// Something the caller should know.
 #[derive(Serialize, ToSchema)]
-#[salvo(schema(name = "Warning"))]
+#[salvo(schema(name = "IngestionWarning"))]
 pub(crate) struct Warning {
     /// The place in the request (JSON Pointer).
     pointer: String,

@@ -12,7 +12,7 @@ use salvo::oapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, OpenIdCon
 use salvo::oapi::security::{SecurityRequirement, SecurityScheme};
 use salvo::oapi::{BasicType, Operation, Ref, RefOr, Required};
 use salvo::oapi::{Content, Header, Info, Object, OpenApi, PathItemType, Response, ToSchema};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The media type of one JSON object a line.
 const NDJSON: &str = "application/x-ndjson";
@@ -26,20 +26,21 @@ pub(super) fn build_document(settings: &Settings, routes: &[Route]) -> Value {
     let mut json = serde_json::to_value(describe_all(settings, routes))
         .expect("the document is plain data, which always has a JSON form");
     unwrap_descriptions(&mut json);
-    let schemas = json["components"]["schemas"].clone();
-    if let Value::Object(all) = &mut json["components"]["schemas"] {
-        all.values_mut().for_each(|schema| inline_flattened(schema, &schemas));
+    if let Some(Value::Object(schemas)) = json.pointer_mut("/components/schemas") {
+        let known = schemas.clone();
+        schemas.values_mut().for_each(|schema| inline_flattened(schema, &known));
     }
     json
 }
 
 /// Gives a schema the members of the schema that it flattens. salvo writes those as `allOf: [{"$ref": …}, {"type": "object", …}]`.
-fn inline_flattened(schema: &mut Value, schemas: &Value) {
+fn inline_flattened(schema: &mut Value, known: &Map<String, Value>) {
     let Value::Object(all) = schema else { return };
     let Some(Value::Array(parts)) = all.remove("allOf") else { return };
     for part in parts {
-        let name = part["$ref"].as_str().and_then(|reference| reference.rsplit('/').next());
-        let part = name.map_or(&part, |name| &schemas[name]);
+        let reference = part.get("$ref").and_then(Value::as_str);
+        let name = reference.and_then(|reference| reference.rsplit('/').next());
+        let part = name.and_then(|name| known.get(name)).unwrap_or(&part);
         for (key, value) in part.as_object().into_iter().flatten() {
             match (all.get_mut(key), value) {
                 (None, value) => drop(all.insert(key.clone(), value.clone())),

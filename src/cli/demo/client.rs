@@ -28,6 +28,8 @@ pub(super) enum Body {
     Json(String),
     /// `application/x-ndjson`
     Lines(String),
+    /// `text/turtle`
+    Turtle(String),
 }
 
 impl Client {
@@ -77,6 +79,7 @@ impl Client {
             Body::Empty => (None, String::new()),
             Body::Json(text) => (Some("application/json"), text),
             Body::Lines(text) => (Some("application/x-ndjson"), text),
+            Body::Turtle(text) => (Some("text/turtle"), text),
         };
         let request = match media_type {
             Some(media_type) => request.header(CONTENT_TYPE, media_type),

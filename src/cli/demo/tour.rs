@@ -12,6 +12,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const PLANTS_JSON: &str = include_str!("plants.json");
+/// The shapes graph of the readings, and its name.
+const READINGS_TTL: &str = include_str!("readings.ttl");
+const READINGS: &str = "readings";
 const ROUNDS_NDJSON: &str = include_str!("rounds.ndjson");
 /// The base of all identifiers in the files of the sample data.
 const SAMPLE_BASE: &str = "https://demo.example/id/";
@@ -24,6 +27,8 @@ struct Sample {
     description: &'static str,
     config: &'static str,
     conditions: &'static [(&'static str, &'static str)],
+    /// The shapes graphs that validate its objects.
+    shapes: &'static [&'static str],
     bucket: Option<&'static str>,
 }
 
@@ -33,6 +38,7 @@ const SAMPLES: [Sample; 3] = [
         description: "Hydropower plants with areas, machines and sensors, four levels deep",
         config: include_str!("plants.yaml"),
         conditions: &[],
+        shapes: &[],
         bucket: Some("maintenance"),
     },
     Sample {
@@ -43,6 +49,7 @@ const SAMPLES: [Sample; 3] = [
             "https://demo.example/vocabulary/status",
             "https://demo.example/vocabulary/Released",
         )],
+        shapes: &[READINGS],
         bucket: Some("operations"),
     },
     Sample {
@@ -50,6 +57,7 @@ const SAMPLES: [Sample; 3] = [
         description: "The plants' machines once more, as a flat list: another view of the same data",
         config: include_str!("machines.yaml"),
         conditions: &[],
+        shapes: &[],
         bucket: None,
     },
 ];
@@ -82,6 +90,7 @@ impl<W: Write> Tour<'_, W> {
         self.ingest_plants(&base).await?;
         self.ingest_rounds(&base).await?;
         self.ingest_without_uri(&base).await?;
+        self.show_refusal(&base).await?;
         self.read_back(&base).await?;
         for sample in &SAMPLES {
             if let Some(bucket) = sample.bucket {
@@ -118,6 +127,10 @@ impl<W: Write> Tour<'_, W> {
             )?
             .to_owned();
 
+        let path = format!("/api/v1/shapes/{READINGS}");
+        let shapes = Body::Turtle(READINGS_TTL.to_owned());
+        self.client.send_for_text(Method::PUT, &path, shapes).await?;
+
         self.begin_step("Three Business Objects were defined (PUT /api/v1/business-objects):")?;
         for sample in &SAMPLES {
             let conditions: Vec<Value> = sample
@@ -127,12 +140,14 @@ impl<W: Write> Tour<'_, W> {
                 .collect();
             let targets: Vec<Value> =
                 sample.bucket.iter().map(|bucket| json!({ "bucketName": bucket })).collect();
+            let mode = if sample.shapes.is_empty() { "off" } else { "reject" };
             let definition = json!({
                 "name": sample.name,
                 "description": sample.description,
                 "enabled": true,
                 "config": sample.config,
                 "conditions": conditions,
+                "validation": { "shapes": sample.shapes, "mode": mode },
                 "pushTargets": targets,
             });
             let body = Body::Json(definition.to_string());
@@ -211,25 +226,27 @@ impl<W: Write> Tour<'_, W> {
         ))
     }
 
+    /// Shows how an object that violates a shape is refused.
+    async fn show_refusal(&mut self, base: &str) -> Result<(), DemoError> {
+        let round = round_of_demo(base, 4_125_000);
+        let path = "/api/v1/business-objects/Rounds?mode=ADD";
+        let (status, problem) = self.client.send_request(Method::POST, path, round).await?;
+        if status != StatusCode::UNPROCESSABLE_ENTITY {
+            return Err(format!("a reading that violates its shape got {status}: {problem}").into());
+        }
+        let problem: Value = serde_json::from_str(&problem)?;
+        self.begin_step(&format!(
+            "A round with a reading of 4125000 was refused with {status}, and nothing of it is stored: the shapes \
+             graph {READINGS:?} (SHACL, PUT /api/v1/shapes/{READINGS}) limits what a sensor can measure (POST {path}):"
+        ))?;
+        self.show_json(value_at(&problem, "/errors/0"), 12)
+    }
+
     /// Ingests a round without a URI, so that the gateway mints one.
     async fn ingest_without_uri(&mut self, base: &str) -> Result<(), DemoError> {
-        let vocabulary = "https://demo.example/vocabulary/";
-        let now = penstock_base::time::now_rfc3339();
-        let round = json!({
-            "plant": format!("{base}{FIRST_PLANT}"),
-            "status": format!("{vocabulary}Released"),
-            "operator": "Demo",
-            "startedAt": now,
-            "readings": [{
-                "sensor": format!("{base}Sensors/altusried-gate1-lvl"),
-                "at": now,
-                "value": 4.125,
-                "samples": [4.12, 4.13],
-            }],
-        });
-        let body = Body::Json(json!({ "data": [round] }).to_string());
         let path = "/api/v1/business-objects/Rounds?mode=ADD";
-        let answer = self.client.send_for_json(Method::POST, path, body).await?;
+        let round = round_of_demo(base, 4.125);
+        let answer = self.client.send_for_json(Method::POST, path, round).await?;
         let made = value_at(&answer, "/objects/0");
         self.begin_step(&format!(
             "A round was ingested without a URI. The gateway minted one for it, and one for the reading \
@@ -365,6 +382,24 @@ Try, in another terminal in this folder:
         }
         Ok(())
     }
+}
+
+/// Returns a round without a URI, with one reading.
+fn round_of_demo(base: &str, value: impl Into<Value>) -> Body {
+    let now = penstock_base::time::now_rfc3339();
+    let round = json!({
+        "plant": format!("{base}{FIRST_PLANT}"),
+        "status": "https://demo.example/vocabulary/Released",
+        "operator": "Demo",
+        "startedAt": now,
+        "readings": [{
+            "sensor": format!("{base}Sensors/altusried-gate1-lvl"),
+            "at": now,
+            "value": value.into(),
+            "samples": [4.12, 4.13],
+        }],
+    });
+    Body::Json(json!({ "data": [round] }).to_string())
 }
 
 /// Returns the value at a JSON Pointer, or null.

@@ -2,6 +2,7 @@
 use crate::ndjson;
 use crate::shapes;
 use penstock_auth::Authorized;
+use penstock_http::accept::read_languages;
 use penstock_http::body::{self, MediaType, check_media_type};
 use penstock_http::caller::caller;
 use penstock_http::etag::read_if_match_tags;
@@ -64,6 +65,7 @@ impl Job {
         ("onError" = Option<shapes::OnError>, Query, description = "What to do if an object has an error: store nothing (`abort`), or leave it out (`skip`); `abort` when absent."),
         ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON."),
         ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON."),
+        ("Accept-Language" = Option<String>, Header, description = "The language of the messages of shapes (`sh:message`)."),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
     ),
     request_body(content = shapes::IngestionRequest, content_type = "application/json"),
@@ -116,6 +118,7 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         on_error,
         idempotency_key: read_idempotency_key(req)?,
         condition: read_condition(req, media_type, on_error)?,
+        languages: read_languages(req.headers()),
         lists_objects,
         trace: trace(depot),
     };

@@ -3,6 +3,7 @@ use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_auth::Authorized;
+use penstock_http::accept::read_languages;
 use penstock_http::body::{self, BodyPermit, MediaType, check_media_type};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
@@ -123,6 +124,7 @@ pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> Repl
     }
     let (state, gateway, name) = (state(depot), gateway(depot)?, letter_name(req));
     let (by, trace) = (caller(depot).clone(), trace(depot));
+    let languages = read_languages(req.headers());
     state.unsent_responses.check_capacity(&by)?;
     let permit = if is_given {
         None
@@ -132,7 +134,8 @@ pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> Repl
     };
     run_blocking(move || {
         let corrected = is_given.then(|| body.bytes());
-        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, corrected, trace)?;
+        let answer =
+            dead_letters::retry_dead_letter(&gateway, &by, &name, corrected, languages, trace)?;
         drop(permit);
         Reply::json(&shapes::Ingestion::from_answer(answer, true, OnError::Abort))
     })

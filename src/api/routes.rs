@@ -75,9 +75,9 @@ pub fn api_routes() -> Vec<Route> {
         route(&post,   "/sparql",                                     User,        sparql::query_by_post,                     &[400, 406, 408, 413, 415, 422]),
         route(&post,   "/sparql/update",                              Admin,       sparql::update,                            &[400, 404, 408, 409, 413, 415, 422, 507]),
         route(&get,    "/sparql/graphs",                              User,        sparql::graphs::get_graph,                 &[400, 404, 406, 422]),
-        route(&put,    "/sparql/graphs",                              Admin,       sparql::graphs::put_graph,                 &[400, 408, 413, 415, 422, 507]),
-        route(&post,   "/sparql/graphs",                              Admin,       sparql::graphs::post_graph,                &[400, 408, 413, 415, 422, 507]),
-        route(&delete, "/sparql/graphs",                              Admin,       sparql::graphs::delete_graph,              &[400, 404, 413, 422, 507]),
+        route(&put,    "/sparql/graphs",                              Admin,       sparql::graphs::put_graph,                 &[400, 408, 409, 413, 415, 422, 507]),
+        route(&post,   "/sparql/graphs",                              Admin,       sparql::graphs::post_graph,                &[400, 408, 409, 413, 415, 422, 507]),
+        route(&delete, "/sparql/graphs",                              Admin,       sparql::graphs::delete_graph,              &[400, 404, 409, 413, 422, 507]),
         route(&get,    "/api/v1/events",                              User,        events::listen_to_events,                  &[400]),
         // `object_handler` handles every other address that is a minted URI.
         route(&get,    "/id/{namespace}/{local}",                     User,        identifiers::resolve_identifier,           &[404, 406, 413]),

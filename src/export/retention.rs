@@ -131,6 +131,7 @@ pub(super) fn remove_objects(
         traceparent: None,
         idempotency_key: None,
         condition: None,
+        languages: &[],
         lists_objects: false,
         watch,
         events: Some(&inner.options.events),

@@ -1,5 +1,9 @@
-//! What a request accepts: media types (RFC 9110, 12.5.1), and gzip (12.5.3).
-use salvo::http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName};
+//! What a request accepts: media types (RFC 9110, 12.5.1), gzip (12.5.3), and languages (12.5.4).
+use salvo::http::header::{ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, HeaderMap, HeaderName};
+use std::cmp::Reverse;
+
+/// The number of languages of a request that count.
+const MAX_LANGUAGES: usize = 16;
 
 /// The media types that a request accepts.
 #[derive(Debug)]
@@ -8,7 +12,7 @@ pub struct AcceptedTypes(Vec<AcceptedRange>);
 /// One element of a header.
 #[derive(Debug, PartialEq, Eq)]
 struct AcceptedRange {
-    /// The media range or coding, in lower case.
+    /// The media range, coding or language, in lower case.
     name: String,
     /// Its weight, in thousandths.
     weight: u16,
@@ -48,6 +52,14 @@ pub fn accepts_html(headers: &HeaderMap) -> bool {
 pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     let codings = read_ranges(headers, &ACCEPT_ENCODING);
     codings.iter().any(|coding| coding.name == "gzip" && coding.weight > 0)
+}
+
+/// Returns the languages that the request accepts, the preferred one first.
+pub fn read_languages(headers: &HeaderMap) -> Vec<String> {
+    let mut languages = read_ranges(headers, &ACCEPT_LANGUAGE);
+    languages.retain(|language| language.weight > 0 && language.name != "*");
+    languages.sort_by_key(|language| Reverse(language.weight));
+    languages.into_iter().take(MAX_LANGUAGES).map(|language| language.name).collect()
 }
 
 fn read_ranges(headers: &HeaderMap, name: &HeaderName) -> Vec<AcceptedRange> {
@@ -90,6 +102,13 @@ mod tests {
         assert_eq!(weight("text/turtle;q=x", "text/turtle"), 0);
         let without = AcceptedTypes::from_headers(&HeaderMap::new());
         assert_eq!(without.weight_of("text/turtle"), 1000);
+    }
+
+    #[test]
+    fn the_preferred_language_is_the_first() {
+        let languages = |value: &str| read_languages(&accepted(ACCEPT_LANGUAGE, value));
+        assert_eq!(languages("fr;q=0.5, de-AT, *;q=0.1, de;q=0.9, en;q=0"), ["de-at", "de", "fr"]);
+        assert!(read_languages(&HeaderMap::new()).is_empty());
     }
 
     #[test]

@@ -160,6 +160,7 @@ pub fn local_request<'a>(
         traceparent: None,
         idempotency_key: None,
         condition: None,
+        languages: &[],
         lists_objects: true,
         watch,
         events: None,

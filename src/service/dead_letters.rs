@@ -206,6 +206,7 @@ pub fn retry_dead_letter(
     by: &Authorized,
     name: &DeadLetterName,
     corrected: Option<&[u8]>,
+    languages: Vec<String>,
     trace: Trace,
 ) -> Result<Answer, GatewayError> {
     let current = require_contributor(by)?;
@@ -217,6 +218,7 @@ pub fn retry_dead_letter(
         on_error: OnError::Abort,
         condition: None,
         idempotency_key: None,
+        languages,
         lists_objects: true,
         trace,
     };

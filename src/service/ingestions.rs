@@ -27,6 +27,8 @@ pub struct IngestionRequest {
     pub condition: Option<ObjectCondition>,
     /// Whether the answer reports the result of each object.
     pub lists_objects: bool,
+    /// The languages of the client for the texts of shapes, the preferred one first.
+    pub languages: Vec<String>,
     /// The trace of the request.
     pub trace: Trace,
 }
@@ -102,6 +104,7 @@ pub(super) fn ingest_body(
         traceparent: Some(&traceparent),
         idempotency_key: request.idempotency_key.as_deref(),
         condition: request.condition.as_ref(),
+        languages: &request.languages,
         lists_objects: request.lists_objects,
         watch: gateway.catalogue.watch(),
         events: Some(&gateway.events),

@@ -1,6 +1,7 @@
 //! What a validation finds.
 use oxrdf::{NamedNode, Term};
 use serde::{Deserialize, Serialize};
+use std::iter::successors;
 
 /// How severe a violation is (SHACL, 2.1.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,7 +49,8 @@ impl Violation {
             && self.value == other.value
     }
 
-    /// Returns the message in the first of these languages that it has, or else without a language or in English.
+    /// Returns the message in the first of these languages that it has, or else without a language or in English. `de`
+    /// finds `de-AT` too, and `de-AT` also `de` (RFC 4647, 3.4).
     pub fn message(&self, languages: &[String]) -> &str {
         let find = |sought: Option<&str>| {
             let known = |tag: &Option<String>| match (tag, sought) {
@@ -64,7 +66,10 @@ impl Violation {
             };
             self.messages.iter().find(|(tag, _)| known(tag))
         };
-        let wanted = languages.iter().find_map(|language| find(Some(language)));
+        let wanted = languages.iter().find_map(|language| {
+            successors(Some(language.as_str()), |tag| Some(tag.rsplit_once('-')?.0))
+                .find_map(|tag| find(Some(tag)))
+        });
         let found = wanted.or_else(|| find(None)).or_else(|| find(Some("en")));
         found.or(self.messages.first()).map_or("", |(_, text)| text)
     }

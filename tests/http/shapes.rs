@@ -1,5 +1,5 @@
 //! Shapes graphs that users define: their life, their use, and what happens when one cannot be used.
-use crate::server::{Answer, Server, definition};
+use crate::server::{Answer, Server, definition, escaped};
 use penstock_base::Role;
 use penstock_store::{Options, Read, Store};
 use serde_json::{Value, json};
@@ -204,9 +204,8 @@ async fn a_stored_graph_that_does_not_compile_does_not_prevent_the_start() {
 async fn pages_define_change_and_delete_a_shapes_graph() {
     let server = Server::start(&[]).await;
     let form = |fields: &[(&str, &str)]| {
-        let fields = fields.iter().map(|(name, text)| {
-            format!("{}={}", crate::server::escaped(name), crate::server::escaped(text))
-        });
+        let fields =
+            fields.iter().map(|(name, text)| format!("{}={}", escaped(name), escaped(text)));
         fields.collect::<Vec<_>>().join("&")
     };
     let post = async |path: &str, fields: &[(&str, &str)]| {
@@ -257,4 +256,127 @@ async fn pages_define_change_and_delete_a_shapes_graph() {
     post(&edit, &off).await.expect(303);
     post(&format!("{page}/delete"), &[]).await.expect(303);
     server.get("/api/v1/shapes/my%20pumps").await.problem(404);
+}
+
+/// What refuses data of pumps and their parts.
+const LIMITS: &str = "\
+@prefix sh: <http://www.w3.org/ns/shacl#> .
+@prefix p: <https://plant.example/> .
+p:FlowShape a sh:NodeShape ; sh:targetSubjectsOf p:flow ;
+  sh:property [ sh:path p:flow ; sh:maxInclusive 100 ; sh:message \"too fast\"@en, \"zu schnell\"@de ] .
+p:PartShape a sh:NodeShape ; sh:targetSubjectsOf p:label ; sh:property [ sh:path p:label ; sh:minLength 3 ] .
+";
+
+/// A gateway with a pump and its part, whose Business Object refuses violations, and with two other Business Objects
+/// that write to the same objects.
+async fn start_protected() -> Server {
+    let server = Server::start(&["--service.sparql.update=true"]).await;
+    put(&server, PUMPS, LIMITS, &[]).await.expect(201);
+    server.define_with(&json!({"validation": {"shapes": ["pumps"], "mode": "reject"}})).await;
+    for (name, path, field) in [
+        ("Meter", "Pump", "flow: {type: number, path: <https://plant.example/flow>}"),
+        ("Label", "Part", "label: {type: string, path: <https://plant.example/label>}"),
+    ] {
+        let config = format!("type: object\npath: {path}:.\nfields:\n  {field}\n");
+        server.define_with(&json!({"name": name, "config": config})).await;
+    }
+    server
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_route_stores_a_violation() {
+    let server = start_protected().await;
+    let stored = json!([{"name": "a", "flow": 5, "parts": [{"label": "seal"}]}]);
+    let stored = server.ingest("ADD", &stored).await.expect(200).json();
+    let pump = stored["objects"][0]["uri"].as_str().unwrap();
+    let part = stored["objects"][0]["nested"][0]["uri"].as_str().unwrap();
+    let dump = async || server.control("GET", "/control/dump?format=nq", &[], "").await.text();
+    let before = dump().await;
+
+    // Through its own Business Object, through another one with the same objects, and through one with what is nested.
+    let fast = json!([{"uri": pump, "flow": 500}]);
+    for mode in ["UPDATE", "REPLACE"] {
+        let problem = server.ingest(mode, &fast).await.problem(422);
+        assert_eq!(problem["errors"][0]["pointer"], "/data/0/flow", "{mode}: {problem}");
+    }
+    server.ingest("ADD", &json!([{"flow": 500}])).await.problem(422);
+    let to = |name: &str| format!("/api/v1/business-objects/{name}?mode=UPDATE");
+    let body = json!({"data": [{"uri": pump, "flow": 500}]});
+    server.json("POST", &to("Meter"), &body).await.problem(422);
+    let body = json!({"data": [{"uri": part, "label": "x"}]});
+    let problem = server.json("POST", &to("Label"), &body).await.problem(422);
+    assert_eq!(problem["errors"][0]["focusNode"], part, "{problem}");
+
+    // As lines, and as an object that is retried.
+    let line = json!({"uri": pump, "flow": 500}).to_string();
+    let lines = [("Content-Type", "application/x-ndjson")];
+    server.send("POST", &to("Meter"), &lines, line.clone()).await.problem(422);
+    let skip = format!("{}&onError=skip", to("Pump"));
+    let skipped = server.send("POST", &skip, &lines, line.clone()).await.expect(200).lines();
+    let letter = &skipped[0]["rejected"][0];
+    assert_eq!(letter["errors"][0]["shape"], "https://plant.example/FlowShape", "{letter}");
+    let retry = format!(
+        "/api/v1/ingestions/{}/rejected/{}/retry",
+        skipped[0]["ingestionId"].as_str().unwrap(),
+        letter["id"].as_str().unwrap()
+    );
+    server.send("POST", &retry, &[], "").await.problem(422);
+    let json = [("Content-Type", "application/json")];
+    server.send("POST", &retry, &json, line).await.problem(422);
+
+    // As RDF: each names the Business Object, and changes nothing.
+    let flow = "<https://plant.example/flow>";
+    let update = format!(
+        "DELETE {{ <{pump}> {flow} ?f }} INSERT {{ <{pump}> {flow} 500 }} WHERE {{ <{pump}> {flow} ?f }}"
+    );
+    let update_type = [("Content-Type", "application/sparql-update")];
+    let turtle = [("Content-Type", "text/turtle")];
+    let graph =
+        before.lines().find(|line| line.contains(flow)).unwrap().rsplit_once('<').unwrap().1;
+    let graph = format!("/sparql/graphs?graph={}", escaped(graph.trim_end_matches("> .")));
+    let triple = format!("<{pump}> {flow} 500 .");
+    let nested = format!("<{part}> <https://plant.example/label> \"x\" .");
+    for (method, path, headers, text) in [
+        ("POST", "/sparql/update", &update_type, update.as_str()),
+        ("POST", "/sparql/graphs?graph=urn:g", &turtle, &triple),
+        ("PUT", "/sparql/graphs?graph=urn:g", &turtle, &nested),
+        ("PUT", &graph, &turtle, "<urn:a> <urn:b> <urn:c> ."),
+        ("DELETE", &graph, &turtle, ""),
+    ] {
+        let problem = server.send(method, path, headers, text.to_owned()).await.problem(409);
+        assert!(problem["detail"].as_str().unwrap().contains("\"Pump\""), "{path}: {problem}");
+    }
+    let loaded = server.control("POST", "/control/load?format=ttl", &[], triple).await;
+    let loaded = loaded.expect(200).json();
+    assert!(loaded["fault"].as_str().unwrap().contains("\"Pump\""), "{loaded}");
+    assert_eq!(dump().await, before);
+
+    // Only an Admin overrides it, and the audit trail has it.
+    let bypass = "/sparql/update?bypass=true";
+    let contributor = server.make_key(Role::Contributor, None);
+    let headers = [update_type[0], ("Authorization", &*format!("Bearer {contributor}"))];
+    server.send("POST", bypass, &headers, update.clone()).await.problem(403);
+    assert_eq!(dump().await, before);
+    server.send("POST", bypass, &update_type, update).await.expect(200);
+    assert_ne!(dump().await, before);
+    let audit = server.get("/api/v1/audit?limit=5").await.expect(200).text();
+    assert!(audit.contains("bypass=true"), "{audit}");
+    // What violated before does not prevent a repair.
+    let slow = json!([{"uri": pump, "flow": 50}]);
+    server.ingest("UPDATE", &slow).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_message_of_a_shape_has_the_language_of_the_request() {
+    let server = start_protected().await;
+    let path = "/api/v1/business-objects/Pump";
+    for (languages, message) in
+        [("de-AT, en;q=0.5", "zu schnell"), ("fr, en;q=0.5", "too fast"), ("fr", "too fast")]
+    {
+        let headers = [("Content-Type", "application/json"), ("Accept-Language", languages)];
+        let body = json!({"data": [{"flow": 500}]}).to_string();
+        let problem = server.send("POST", path, &headers, body).await.problem(422);
+        let text = problem["errors"][0]["message"].as_str().unwrap();
+        assert!(text.contains(message), "{languages}: {problem}");
+    }
 }

@@ -190,6 +190,7 @@ impl Catalogue {
             write_scope: None,
             traceparent: None,
             idempotency_key: None,
+            languages: &[],
             lists_objects: false,
             watch: &self.watch,
             events: None,

@@ -1,7 +1,7 @@
 //! The stored form of a dead letter.
 use super::IdBytes;
 use crate::ingest::Mode;
-use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::error::{ErrorClass, Finding, GatewayError, Place, ViolatedConstraint};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -89,6 +89,9 @@ pub struct ObjectError {
     pub column: Option<u64>,
     /// What is wrong, and how to fix it.
     pub message: String,
+    /// Which constraint is violated, if the error is about a shape.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub violation: Option<Box<ViolatedConstraint>>,
 }
 
 impl ObjectError {
@@ -101,32 +104,43 @@ impl ObjectError {
     pub(crate) fn not_stored() -> Self {
         let message =
             "the object was rejected; only the first answer to the request had its errors";
-        Self { pointer: None, line: None, column: None, message: message.to_owned() }
+        Self::whole(message.to_owned())
+    }
+
+    /// Returns an error of the whole object.
+    fn whole(message: String) -> Self {
+        Self { pointer: None, line: None, column: None, message, violation: None }
     }
 
     /// Returns about how many bytes the error takes.
     pub(crate) fn byte_len(&self) -> usize {
-        self.message.len() + self.pointer.as_ref().map_or(0, String::len)
+        let violation = self.violation.as_ref().map_or(0, |violation| {
+            let ViolatedConstraint { focus_node, path, value, shape, constraint, severity } =
+                &**violation;
+            let optional = [path, value].map(|text| text.as_ref().map_or(0, String::len));
+            let texts = [focus_node, shape, constraint, severity].map(String::len);
+            texts.iter().chain(&optional).sum()
+        });
+        self.message.len() + self.pointer.as_ref().map_or(0, String::len) + violation
     }
 
     /// Returns the first errors of an object.
     pub(crate) fn list_first(error: &GatewayError) -> Vec<Self> {
         if error.findings.is_empty() {
-            let message = cut_text(error.detail.clone());
-            return vec![Self { pointer: None, line: None, column: None, message }];
+            return vec![Self::whole(cut_text(error.detail.clone()))];
         }
         error.findings.iter().take(Self::MAX_LISTED).cloned().map(Self::from).collect()
     }
 }
 
 impl From<Finding> for ObjectError {
-    fn from(Finding { place, message, .. }: Finding) -> Self {
+    fn from(Finding { place, message, violation }: Finding) -> Self {
         let (pointer, line, column) = match place {
             Place::Pointer(pointer) => (Some(pointer), None, None),
             Place::Line { line, column } => (None, Some(line), Some(column)),
             Place::Whole => (None, None, None),
         };
-        Self { pointer: pointer.map(cut_text), line, column, message: cut_text(message) }
+        Self { pointer: pointer.map(cut_text), line, column, message: cut_text(message), violation }
     }
 }
 
@@ -146,7 +160,7 @@ impl From<ObjectError> for Finding {
             (None, Some(line), Some(column)) => Place::Line { line, column },
             _ => Place::Whole,
         };
-        Self { place, message: error.message, violation: None }
+        Self { place, message: error.message, violation: error.violation }
     }
 }
 

@@ -131,7 +131,7 @@ pub(super) fn apply_objects(
     }
     if request.mode != Mode::Delete {
         let found = find_violations(transaction, &definitions, &limits.of_validation())?;
-        let places = Places::new(&answer, &mapping.root);
+        let places = Places::new(&answer, &mapping.root, request.languages);
         for PlacedViolation { index, finding, is_refused } in
             found.iter().map(|found| places.place(found))
         {

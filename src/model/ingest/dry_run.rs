@@ -55,6 +55,7 @@ pub fn dry_run_ingestion(
         api_key: None,
         write_scope: None,
         traceparent: None,
+        languages: &[],
         lists_objects: true,
         watch: &Watch::default(),
         events: None,

@@ -75,6 +75,8 @@ pub struct Request<'a> {
     /// Whether the answer lists the outcome of each object. An omitted list is not stored under the key either, so the
     /// answers of a stream stay small whatever its length.
     pub lists_objects: bool,
+    /// The languages of the client for the texts of shapes, the preferred one first.
+    pub languages: &'a [String],
     /// Records changes for automatic exports, and has the clock.
     pub watch: &'a Watch,
     /// Where the ingestion is published after its commit.

@@ -12,6 +12,8 @@ use std::collections::HashMap;
 pub(super) struct Places<'a> {
     by_uri: HashMap<&'a str, (usize, Option<&'a str>)>,
     root: &'a Shape,
+    /// The languages of the client, the preferred one first.
+    languages: &'a [String],
 }
 
 /// A violation, placed in the request.
@@ -25,7 +27,7 @@ pub(super) struct PlacedViolation {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(answer: &'a Answer, root: &'a Shape) -> Self {
+    pub(super) fn new(answer: &'a Answer, root: &'a Shape, languages: &'a [String]) -> Self {
         let mut by_uri = HashMap::new();
         for object in &answer.objects {
             by_uri.insert(object.uri.as_str(), (object.index, None));
@@ -33,7 +35,7 @@ impl<'a> Places<'a> {
                 by_uri.insert(nested.uri.as_str(), (object.index, Some(nested.pointer.as_str())));
             }
         }
-        Self { by_uri, root }
+        Self { by_uri, root, languages }
     }
 
     /// Places a violation at the field of the request that has its value, or else at its object.
@@ -59,7 +61,8 @@ impl<'a> Places<'a> {
             }
             None => (None, String::new()),
         };
-        let mut finding = Finding::at_pointer(pointer, describe(violation, business_object));
+        let mut finding =
+            Finding::at_pointer(pointer, describe(violation, business_object, self.languages));
         finding.violation = Some(Box::new(name_constraint(violation)));
         PlacedViolation { index, finding, is_refused: *is_refused }
     }
@@ -107,7 +110,7 @@ fn find_field(shape: &Shape, predicate: &NamedNode) -> Option<String> {
 }
 
 /// Says which value of which object violates what.
-fn describe(violation: &Violation, business_object: &str) -> String {
+fn describe(violation: &Violation, business_object: &str, languages: &[String]) -> String {
     let focus = show(&violation.focus_node);
     let what = match (&violation.path, &violation.value) {
         (Some(path), Some(value)) => format!("{} as {path} of {focus}", show(value)),
@@ -119,9 +122,18 @@ fn describe(violation: &Violation, business_object: &str) -> String {
     };
     format!(
         "{what}: {} (shape {} of the Business Object {business_object:?})",
-        violation.message(&[]),
+        violation.message(languages),
         violation.shape
     )
+}
+
+/// Cuts a literal that is too long for an answer.
+fn cut_text(text: &str) -> String {
+    const MAX_CHARS: usize = 500;
+    match text.char_indices().nth(MAX_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+    }
 }
 
 fn show(term: &Term) -> String {
@@ -136,7 +148,7 @@ fn show(term: &Term) -> String {
 fn name_constraint(violation: &Violation) -> ViolatedConstraint {
     let text = |term: &Term| match term {
         Term::NamedNode(node) => node.as_str().to_owned(),
-        Term::Literal(literal) => literal.value().to_owned(),
+        Term::Literal(literal) => cut_text(literal.value()),
         other => other.to_string(),
     };
     ViolatedConstraint {

@@ -6,6 +6,7 @@ use super::words;
 use askama::Template;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_http::accept::read_languages;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
@@ -139,10 +140,11 @@ pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> P
     let (gateway, by, trace) = (gateway(depot)?, caller(depot).clone(), trace(depot));
     let capacity = if corrected.is_some() { 0 } else { found.letter.text_bytes };
     let permit = state(depot).body_quotas.data.try_acquire(capacity)?;
+    let languages = read_languages(req.headers());
     let (name, text) = (letter_name(req), corrected.clone());
     let retried = run_blocking(move || {
         let text = text.as_deref().map(str::as_bytes);
-        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, text, trace);
+        let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, text, languages, trace);
         drop(permit);
         Ok(answer)
     });

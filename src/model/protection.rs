@@ -6,7 +6,6 @@
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
 use crate::members::satisfies_filter;
 use crate::resource::{BusinessObject, Compiled, ValidationMode};
-use crate::shapes_graphs::read_compiled;
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_shapes::{
@@ -44,12 +43,12 @@ pub(crate) struct FoundViolation {
 }
 
 impl Protection {
-    /// Returns the protection of a Business Object; `None` if it has none.
-    pub(crate) fn read(
-        read: &impl Read,
+    /// Returns the protection of a Business Object, with the shapes graphs that `graphs` returns; `None` if it has none.
+    pub(crate) fn new(
         object: &BusinessObject,
         compiled: Option<&Compiled>,
         members: Option<SubjectFilter>,
+        graphs: &mut dyn FnMut(&str) -> Result<Arc<ShapesGraph>, GatewayError>,
     ) -> Option<Self> {
         let definition = &object.definition;
         let validation = definition.validation.as_ref()?;
@@ -59,7 +58,7 @@ impl Protection {
         Some(Self {
             name: definition.name.clone(),
             mode: validation.mode,
-            shapes: validation.shapes.iter().map(|name| read_compiled(read, name)).collect(),
+            shapes: validation.shapes.iter().map(|name| graphs(name)).collect(),
             members,
             links: compiled.map_or_else(HolderLinks::default, |compiled| {
                 HolderLinks::of_mapping(&compiled.mapping.root)

@@ -1,4 +1,4 @@
-//! Shapes graphs that users define: documents, which the catalogue keeps compiled in memory.
+//! Shapes graphs that users define: documents. Those that validate objects are compiled in memory ([`CompiledGraphs`]).
 //!
 //! A shapes graph is stored as the text that the client sent. Business Objects name the ones that validate their objects
 //! (`validation`). `rebase` rewrites the IRIs of a namespace that moves.
@@ -16,6 +16,8 @@ pub use penstock_shapes::MAX_GRAPH_BYTES;
 use penstock_shapes::{ShapesFormat, ShapesGraph};
 use penstock_store::{DocumentRange, Error, Format as StoreFormat, Read, Transaction};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The collection of the documents: name to JSON.
@@ -23,6 +25,9 @@ pub const COLLECTION: &str = "shapes-graphs";
 
 /// The maximum number of shapes graphs.
 pub const MAX_GRAPHS: usize = 100;
+
+/// The maximum size of all texts together. Compiled, a text takes many times its length in memory.
+pub const MAX_TOTAL_BYTES: usize = 2 << 20;
 
 /// The maximum length of a name in characters.
 const MAX_NAME_CHARACTERS: usize = 64;
@@ -119,23 +124,22 @@ pub struct StoredGraph {
     pub text: String,
 }
 
-/// A shapes graph that a client sends, checked and compiled.
+/// A shapes graph that a client sends, checked.
 #[derive(Debug)]
 pub struct NewGraph {
     pub(crate) name: String,
     pub(crate) format: TextFormat,
     pub(crate) text: String,
-    pub(crate) compiled: Arc<ShapesGraph>,
 }
 
 impl NewGraph {
-    /// Reads and compiles the text of a shapes graph.
+    /// Reads the text of a shapes graph, and checks that it compiles.
     ///
     /// # Errors
     /// - `ErrorClass::Invalid` for a name that is not allowed, and for a text that is not UTF-8 or cannot be used, with
     ///   the line and column where they are known
     /// - `ErrorClass::TooLarge` for more than [`MAX_GRAPH_BYTES`]
-    pub fn compile(name: &str, text: &[u8], format: TextFormat) -> Result<Self, GatewayError> {
+    pub fn check(name: &str, text: &[u8], format: TextFormat) -> Result<Self, GatewayError> {
         check_name(name).map_err(|why| GatewayError::new(ErrorClass::Invalid, why))?;
         if text.len() > MAX_GRAPH_BYTES {
             return Err(GatewayError::new(
@@ -147,8 +151,8 @@ impl NewGraph {
             ));
         }
         let text = decode_utf8(text)?.to_owned();
-        let compiled = Arc::new(compile_text(&text, format)?);
-        Ok(Self { name: name.to_owned(), format, text, compiled })
+        compile_text(&text, format)?;
+        Ok(Self { name: name.to_owned(), format, text })
     }
 }
 
@@ -201,22 +205,44 @@ pub fn read_graph(read: &impl Read, name: &str) -> Result<Option<StoredGraph>, E
     Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
 }
 
-/// Returns a stored shapes graph, compiled.
-///
-/// # Errors
-/// `ErrorClass::Damaged` if this version cannot use it.
-pub(crate) fn read_compiled(
-    from: &impl Read,
-    name: &str,
-) -> Result<Arc<ShapesGraph>, GatewayError> {
-    let damaged = |why: &str| {
-        let detail =
-            format!("this version cannot use the shapes graph {name:?}: {why}; replace it");
-        GatewayError::new(ErrorClass::Damaged, detail)
-    };
-    let stored = read_graph(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
-    let compiled = compile_text(&stored.text, stored.metadata.format);
-    compiled.map(Arc::new).map_err(|error| damaged(&error.to_string()))
+/// Compiled shapes graphs, by the digest of their format and text.
+#[derive(Debug, Default)]
+pub(crate) struct CompiledGraphs(HashMap<[u8; 32], Arc<ShapesGraph>>);
+
+impl CompiledGraphs {
+    /// Returns a stored shapes graph. Compiles it unless it is here or among the earlier ones.
+    ///
+    /// # Errors
+    /// `ErrorClass::Damaged` if this version cannot use it.
+    pub(crate) fn read(
+        &mut self,
+        from: &impl Read,
+        name: &str,
+        earlier: &Self,
+    ) -> Result<Arc<ShapesGraph>, GatewayError> {
+        let damaged = |why: &str| {
+            let detail =
+                format!("this version cannot use the shapes graph {name:?}: {why}; replace it");
+            GatewayError::new(ErrorClass::Damaged, detail)
+        };
+        let stored = read_graph(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
+        let StoredGraph { metadata, text } = stored;
+        let digest = Sha256::new()
+            .chain_update(metadata.format.media_type())
+            .chain_update([0])
+            .chain_update(&text)
+            .finalize()
+            .into();
+        let known = self.0.get(&digest).or_else(|| earlier.0.get(&digest)).cloned();
+        let compiled = match known {
+            Some(known) => known,
+            None => compile_text(&text, metadata.format)
+                .map(Arc::new)
+                .map_err(|error| damaged(&error.to_string()))?,
+        };
+        self.0.insert(digest, Arc::clone(&compiled));
+        Ok(compiled)
+    }
 }
 
 /// Calls `visit` for each stored shapes graph, with its name and the reason why it cannot be read, if so.

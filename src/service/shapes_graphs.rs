@@ -84,7 +84,7 @@ pub async fn read_shapes_graph(gateway: &Gateway, name: &str) -> Result<StoredGr
 /// Creates the shapes graph, or replaces the one of the same name. Returns true if it was created.
 ///
 /// # Errors
-/// - The errors of [`NewGraph::compile`] and [`penstock_model::catalogue::Catalogue::put_shapes_graph`]
+/// - The errors of [`NewGraph::check`] and [`penstock_model::catalogue::Catalogue::put_shapes_graph`]
 /// - `ErrorClass::Forbidden` without the role Admin
 /// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
 pub async fn define_shapes_graph(
@@ -99,7 +99,7 @@ pub async fn define_shapes_graph(
     gateway.disk.check_reserve()?;
     let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
     run_blocking(move || {
-        let new = NewGraph::compile(&name, text.as_ref(), format)?;
+        let new = NewGraph::check(&name, text.as_ref(), format)?;
         let SaveConditions { if_match, only_if_new } = conditions;
         gateway.auth.audit.flush();
         let (defined, created) = gateway.catalogue.put_shapes_graph(
@@ -146,7 +146,7 @@ pub async fn delete_shapes_graph(
 
 fn check_graph(defined: &DefinedGraph, used_by: Vec<String>) -> CheckedGraph {
     let mut warnings = Vec::new();
-    if let Err(error) = &defined.compiled {
+    if let Some(error) = &defined.fault {
         let whole = Finding::whole(error.detail.clone());
         let found = if error.findings.is_empty() { vec![whole] } else { error.findings.clone() };
         warnings.extend(found.into_iter().map(|finding| Finding {

@@ -1,17 +1,19 @@
-//! The shapes graphs of the catalogue: stored as documents, compiled in memory.
+//! The shapes graphs of the catalogue: stored as documents. What validates has them compiled in memory
+//! ([`CompiledGraphs`](crate::shapes_graphs::CompiledGraphs)).
 //!
 //! Invariant: as for Business Objects, a change locks `writer`, commits, and replaces the graph in memory before it
 //! unlocks `writer`. So a definition never names a graph that is deleted meanwhile.
 //!
 //! A stored graph that this version cannot compile does not prevent the start. An ERROR line names it, and it stays
-//! stored. What it protects must not become unprotected: [`Catalogue::find_shapes`] returns the error.
+//! stored. What it protects must not become unprotected: all changes of its objects are refused.
 use super::entry::list_shapes_users;
 use super::{Action, Catalogue, IfMatch, Requester};
 use crate::resource::{Definition, Validation, ValidationMode};
-use crate::shapes_graphs::{self, GraphMetadata, MAX_GRAPHS, NewGraph, StoredGraph};
+use crate::shapes_graphs::{
+    self, GraphMetadata, MAX_GRAPHS, MAX_TOTAL_BYTES, NewGraph, StoredGraph,
+};
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_shapes::ShapesGraph;
 use penstock_store::{Error, Read, Transaction};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -23,32 +25,35 @@ const MAX_NAMED: usize = 20;
 pub type ShapesHook<'a> =
     &'a (dyn Fn(&mut Transaction<'_>, Action, &GraphMetadata) -> Result<(), GatewayError> + 'a);
 
-/// A shapes graph in memory.
+/// A defined shapes graph.
 #[derive(Debug, Clone)]
 pub struct DefinedGraph {
     /// What is known about it.
     pub metadata: GraphMetadata,
-    /// The compiled graph, or why this version cannot compile it.
-    pub compiled: Result<Arc<ShapesGraph>, GatewayError>,
+    /// The length of its text in bytes.
+    pub bytes: usize,
+    /// Why this version cannot compile it, if so.
+    pub fault: Option<GatewayError>,
 }
 
-/// All shapes graphs in memory, by name.
+/// All shapes graphs, by name.
 pub(super) type DefinedGraphs = BTreeMap<String, Arc<DefinedGraph>>;
 
-/// Reads and compiles all stored shapes graphs.
+/// Reads all stored shapes graphs, and checks whether they compile.
 pub(super) fn read_all(read: &impl Read) -> Result<DefinedGraphs, Error> {
     let mut all = DefinedGraphs::new();
     shapes_graphs::for_each_graph(read, |name, stored| match stored {
         Ok(StoredGraph { metadata, text }) => {
-            let compiled = shapes_graphs::compile_text(&text, metadata.format).map(Arc::new);
-            if let Err(error) = &compiled {
+            let fault = shapes_graphs::compile_text(&text, metadata.format).err();
+            if let Some(error) = &fault {
                 tracing::error!(
                     name, why = %describe_cause(error),
                     "A stored shapes graph did not compile; Business Objects that reject violations of it refuse all \
                      changes. Replace it."
                 );
             }
-            all.insert(name.to_owned(), Arc::new(DefinedGraph { metadata, compiled }));
+            let defined = DefinedGraph { metadata, bytes: text.len(), fault };
+            all.insert(name.to_owned(), Arc::new(defined));
         }
         Err(why) => {
             tracing::error!(
@@ -82,48 +87,14 @@ impl Catalogue {
         Ok(list_shapes_users(&self.store.read())?.by_graph)
     }
 
-    /// Returns the shapes graphs that validate the objects of a Business Object, with their names; none in the mode
-    /// `off`.
-    ///
-    /// # Errors
-    /// `ErrorClass::Internal` if one of them cannot be used. In the mode `reject` nothing may then be changed; in the
-    /// mode `warn` the error is a warning.
-    pub fn find_shapes(
-        &self,
-        definition: &Definition,
-    ) -> Result<Vec<(String, Arc<ShapesGraph>)>, GatewayError> {
-        let Some(Validation { shapes, mode: ValidationMode::Reject | ValidationMode::Warn }) =
-            &definition.validation
-        else {
-            return Ok(Vec::new());
-        };
-        let find = |name: &String| {
-            let why = match self.get_shapes_graph(name).map(|found| found.compiled.clone()) {
-                Some(Ok(compiled)) => return Ok((name.clone(), compiled)),
-                Some(Err(error)) => {
-                    format!("does not compile in this version: {}", describe_cause(&error))
-                }
-                None => "cannot be read by this version".to_owned(),
-            };
-            Err(GatewayError::new(
-                ErrorClass::Internal,
-                format!(
-                    "the shapes graph {name:?}, which validates the objects of the Business Object {:?}, {why}; an Admin \
-                     replaces it, or removes it from `validation`",
-                    definition.name
-                ),
-            ))
-        };
-        shapes.iter().map(find).collect()
-    }
-
     /// Creates the shapes graph or replaces the one of the same name. With `only_if_new` it replaces none. Returns true
     /// if it was created. The same text in the same format changes nothing: version and `updatedAt` stay.
     ///
     /// # Errors
     /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
     ///   `only_if_new`
-    /// - `ErrorClass::Conflict` if there are [`MAX_GRAPHS`] others
+    /// - `ErrorClass::Conflict` if there are [`MAX_GRAPHS`] others, or all together would be larger than
+    ///   [`MAX_TOTAL_BYTES`]
     pub fn put_shapes_graph(
         &self,
         by: Requester<'_>,
@@ -133,7 +104,7 @@ impl Catalogue {
         on_commit: ShapesHook<'_>,
     ) -> Result<(Arc<DefinedGraph>, bool), GatewayError> {
         let _writer = self.lock_writer();
-        let NewGraph { name, format, text, compiled } = new;
+        let NewGraph { name, format, text } = new;
         let there = self.get_shapes_graph(&name);
         if only_if_new && there.is_some() {
             return Err(GatewayError::new(
@@ -144,7 +115,7 @@ impl Catalogue {
         check_version(&name, there.as_deref(), if_match)?;
         if let Some(there) = &there
             && there.metadata.format == format
-            && there.compiled.is_ok()
+            && there.fault.is_none()
             && shapes_graphs::read_graph(&self.store.read(), &name)?
                 .is_some_and(|old| old.text == text)
         {
@@ -154,6 +125,18 @@ impl Catalogue {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!("the limit of {MAX_GRAPHS} shapes graphs is reached; delete some"),
+            ));
+        }
+        let all = self.list_shapes_graphs();
+        let others = all.iter().filter(|other| other.metadata.name != name);
+        let others = others.map(|other| other.bytes).sum::<usize>();
+        if others + text.len() > MAX_TOTAL_BYTES {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!(
+                    "the shapes graph has {} bytes, and the others have {others}; at most {MAX_TOTAL_BYTES} are allowed together; delete some",
+                    text.len()
+                ),
             ));
         }
         let now = penstock_base::time::now_rfc3339();
@@ -172,7 +155,8 @@ impl Catalogue {
             shapes_graphs::store_graph(transaction, &stored)?;
             on_commit(transaction, action, &stored.metadata)
         })?;
-        let defined = Arc::new(DefinedGraph { metadata: stored.metadata, compiled: Ok(compiled) });
+        let StoredGraph { metadata, text } = stored;
+        let defined = Arc::new(DefinedGraph { metadata, bytes: text.len(), fault: None });
         let version = defined.metadata.version;
         self.shapes
             .write()
@@ -227,9 +211,9 @@ impl Catalogue {
         }
         let warn = |(index, name): (usize, &String)| {
             let defined = self.get_shapes_graph(name);
-            let why = match defined.as_ref().map(|defined| &defined.compiled) {
-                Some(Ok(_)) => return None,
-                Some(Err(error)) => describe_cause(error),
+            let why = match defined.as_ref().map(|defined| &defined.fault) {
+                Some(None) => return None,
+                Some(Some(error)) => describe_cause(error),
                 None => "it cannot be read".to_owned(),
             };
             let effect = match mode {

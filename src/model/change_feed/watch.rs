@@ -5,6 +5,7 @@ use crate::catalogue::being_deleted_error;
 use crate::natural_key::{self, KeyBuild, NaturalKey};
 use crate::protection::Protection;
 use crate::resource::{BusinessObject, Compiled};
+use crate::shapes_graphs::CompiledGraphs;
 use crate::{catalogue, members, namespace};
 use oxrdf::NamedNode;
 use penstock_base::clock::{Clock, Stamp};
@@ -57,6 +58,8 @@ pub(crate) struct WatchedDefinitions {
     pub(crate) members: Vec<SubjectFilter>,
     /// What protects the members of the Business Objects that have shapes.
     pub(crate) protections: Vec<Protection>,
+    /// The shapes graphs of the protections.
+    graphs: CompiledGraphs,
     /// The version of each Business Object, by its id.
     versions: HashMap<String, u64>,
 }
@@ -204,8 +207,9 @@ impl Watch {
         if let Some((_, definitions)) = known.as_ref().filter(|(known, _)| *known == number) {
             return Ok(Arc::clone(definitions));
         }
+        let earlier = known.as_ref().map(|(_, definitions)| Arc::clone(definitions));
         drop(known);
-        let current = Arc::new(WatchedDefinitions::read(read)?);
+        let current = Arc::new(WatchedDefinitions::read(read, &earlier.unwrap_or_default())?);
         *self.inner.definitions.write().unwrap_or_else(PoisonError::into_inner) =
             Some((number, Arc::clone(&current)));
         Ok(current)
@@ -243,7 +247,8 @@ impl Watch {
 }
 
 impl WatchedDefinitions {
-    fn read(read: &impl Read) -> Result<Self, GatewayError> {
+    /// Reads the stored definitions. What is compiled in the earlier ones is not compiled again.
+    fn read(read: &impl Read, earlier: &Self) -> Result<Self, GatewayError> {
         let mut definitions = Self::default();
         for (object, compiled) in catalogue::list_stored(read)? {
             let mut filter = None;
@@ -256,7 +261,11 @@ impl WatchedDefinitions {
                     filter = Some(members::build_member_filter(read, compiled)?);
                 }
             }
-            let protection = Protection::read(read, &object, compiled.as_ref(), filter.clone());
+            let graphs = &mut definitions.graphs;
+            let protection =
+                Protection::new(&object, compiled.as_ref(), filter.clone(), &mut |name| {
+                    graphs.read(read, name, &earlier.graphs)
+                });
             definitions.protections.extend(protection);
             if is_watched(&object) {
                 definitions.views.push(WatchedView::new(

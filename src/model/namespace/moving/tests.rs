@@ -319,7 +319,7 @@ fn definitions_follow_and_get_the_next_version() {
 /// Stores a shapes graph in Turtle.
 fn put_shapes(plant: &Plant, name: &str, text: &str) {
     let text = format!("@prefix sh: <http://www.w3.org/ns/shacl#> .\n{text}");
-    let new = NewGraph::compile(name, text.as_bytes(), TextFormat::Rdf(Format::Turtle)).unwrap();
+    let new = NewGraph::check(name, text.as_bytes(), TextFormat::Rdf(Format::Turtle)).unwrap();
     let by = Requester::new(&NoClient, "someone");
     let put = plant.catalogue.put_shapes_graph(by, new, IfMatch::Any, false, &|_, _, _| Ok(()));
     put.unwrap();
@@ -350,7 +350,7 @@ fn shapes_graphs_follow_and_get_the_next_version() {
     }
     assert_eq!((pumps.metadata.version, pumps.metadata.updated_by.as_str()), (2, "local"));
     assert_eq!(read("others").metadata.version, 1);
-    assert!(plant.catalogue.get_shapes_graph("pumps").unwrap().compiled.is_ok());
+    assert!(plant.catalogue.get_shapes_graph("pumps").unwrap().fault.is_none());
 }
 
 #[test]

@@ -201,14 +201,14 @@ pub fn read_graph(read: &impl Read, name: &str) -> Result<Option<StoredGraph>, E
     Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
 }
 
-/// Returns a stored shapes graph, compiled.
+/// Returns the version of a stored shapes graph, and the graph compiled.
 ///
 /// # Errors
 /// `ErrorClass::Damaged` if this version cannot use it.
 pub(crate) fn read_compiled(
     from: &impl Read,
     name: &str,
-) -> Result<Arc<ShapesGraph>, GatewayError> {
+) -> Result<(u64, Arc<ShapesGraph>), GatewayError> {
     let damaged = |why: &str| {
         let detail =
             format!("this version cannot use the shapes graph {name:?}: {why}; replace it");
@@ -216,7 +216,8 @@ pub(crate) fn read_compiled(
     };
     let stored = read_graph(from, name)?.ok_or_else(|| damaged("it cannot be read"))?;
     let compiled = compile_text(&stored.text, stored.metadata.format);
-    compiled.map(Arc::new).map_err(|error| damaged(&error.to_string()))
+    let compiled = compiled.map_err(|error| damaged(&error.to_string()))?;
+    Ok((stored.metadata.version, Arc::new(compiled)))
 }
 
 /// Calls `visit` for each stored shapes graph, with its name and the reason why it cannot be read, if so.

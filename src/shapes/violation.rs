@@ -1,5 +1,6 @@
 //! What a validation finds.
 use oxrdf::{NamedNode, Term};
+use penstock_base::error::ViolatedConstraint;
 use serde::{Deserialize, Serialize};
 
 /// How severe a violation is (SHACL, 2.1.4).
@@ -12,6 +13,17 @@ pub enum Severity {
     Warning,
     /// `sh:Info`
     Info,
+}
+
+impl Severity {
+    /// Returns its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Violation => "violation",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
 }
 
 /// A value, or a whole object, that does not conform to a shape.
@@ -67,5 +79,24 @@ impl Violation {
         let wanted = languages.iter().find_map(|language| find(Some(language)));
         let found = wanted.or_else(|| find(None)).or_else(|| find(Some("en")));
         found.or(self.messages.first()).map_or("", |(_, text)| text)
+    }
+}
+
+impl From<&Violation> for ViolatedConstraint {
+    /// Returns the constraint in the form of an answer.
+    fn from(violation: &Violation) -> Self {
+        let text = |term: &Term| match term {
+            Term::NamedNode(node) => node.as_str().to_owned(),
+            Term::Literal(literal) => literal.value().to_owned(),
+            other => other.to_string(),
+        };
+        Self {
+            focus_node: text(&violation.focus_node),
+            path: violation.path.clone(),
+            value: violation.value.as_ref().map(text),
+            shape: violation.shape.clone(),
+            constraint: violation.constraint.as_str().to_owned(),
+            severity: violation.severity.name().to_owned(),
+        }
     }
 }

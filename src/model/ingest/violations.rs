@@ -4,8 +4,8 @@ use super::findings::quote_excerpt;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::protection::FoundViolation;
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::{Finding, Place, ViolatedConstraint};
-use penstock_shapes::{Severity, Violation};
+use penstock_base::error::{Finding, Place};
+use penstock_shapes::Violation;
 use std::collections::HashMap;
 
 /// Where the request mentions each object for the last time: its index in the request, and the JSON Pointer.
@@ -60,7 +60,7 @@ impl<'a> Places<'a> {
             None => (None, String::new()),
         };
         let mut finding = Finding::at_pointer(pointer, describe(violation, business_object));
-        finding.violation = Some(Box::new(name_constraint(violation)));
+        finding.violation = Some(Box::new(violation.into()));
         PlacedViolation { index, finding, is_refused: *is_refused }
     }
 }
@@ -129,27 +129,5 @@ fn show(term: &Term) -> String {
         Term::NamedNode(node) => node.as_str().to_owned(),
         Term::Literal(literal) => quote_excerpt(literal.value()),
         other => other.to_string(),
-    }
-}
-
-/// Returns the constraint in the form of an answer.
-fn name_constraint(violation: &Violation) -> ViolatedConstraint {
-    let text = |term: &Term| match term {
-        Term::NamedNode(node) => node.as_str().to_owned(),
-        Term::Literal(literal) => literal.value().to_owned(),
-        other => other.to_string(),
-    };
-    ViolatedConstraint {
-        focus_node: text(&violation.focus_node),
-        path: violation.path.clone(),
-        value: violation.value.as_ref().map(text),
-        shape: violation.shape.clone(),
-        constraint: violation.constraint.as_str().to_owned(),
-        severity: match violation.severity {
-            Severity::Violation => "violation",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
-        }
-        .to_owned(),
     }
 }

@@ -79,6 +79,13 @@ impl Validations {
         last.iter().map(|one| (one.business_object_name.clone(), one.counts)).collect()
     }
 
+    /// Returns the id of the Business Object of a validation; `None` if there is no such validation.
+    pub fn find_business_object(&self, id: &str) -> Option<String> {
+        let queue = self.lock();
+        let found = queue.iter().find(|one| one.id == id);
+        found.map(|validation| validation.business_object.clone())
+    }
+
     // No code panics while it holds this lock.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
@@ -297,3 +304,6 @@ fn unknown_validation_error(id: &str) -> GatewayError {
         ),
     )
 }
+
+#[cfg(test)]
+mod tests;

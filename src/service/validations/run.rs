@@ -54,7 +54,7 @@ pub async fn run_validations(gateway: Gateway, mut stop: watch::Receiver<bool>) 
 }
 
 /// Takes the next validation from the queue, and marks it as running.
-fn start_next(gateway: &Gateway) -> Option<(Validation, Cancellation)> {
+pub(super) fn start_next(gateway: &Gateway) -> Option<(Validation, Cancellation)> {
     let mut queue = gateway.validations.lock();
     let mut next = queue.waiting.pop_front()?;
     next.state = ValidationState::Running;

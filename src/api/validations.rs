@@ -45,7 +45,7 @@ pub(super) async fn start_validation(req: &mut Request, depot: &mut Depot) -> Re
         .with_header(LOCATION, &location))
 }
 
-/// Lists the validations, newest first: those that wait or run, and the last 100 that have ended.
+/// Lists the validations, newest first. The last 100 that have ended are kept.
 #[endpoint(
     operation_id = "listValidations",
     tags("Shapes"),

@@ -86,6 +86,19 @@ impl Validations {
         found.map(|validation| validation.business_object.clone())
     }
 
+    /// Removes the reports of a Business Object that was deleted with its objects. Its validations that wait are
+    /// forgotten, and one that runs is cancelled.
+    pub(crate) fn remove_reports(&self, business_object: &str) {
+        let mut queue = self.lock();
+        queue.waiting.retain(|waiting| waiting.business_object != business_object);
+        if let Some((running, cancellation)) = &queue.running
+            && running.business_object == business_object
+        {
+            cancellation.cancel();
+        }
+        queue.kept.remove_all(business_object);
+    }
+
     // No code panics while it holds this lock.
     fn lock(&self) -> MutexGuard<'_, Queue> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)

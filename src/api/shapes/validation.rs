@@ -72,9 +72,9 @@ pub(crate) struct UsedShapes {
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "ValidationProgress"))]
 pub(crate) struct Progress {
-    /// Those that are validated.
+    /// The number of validated ones.
     validated: u64,
-    /// All of them, or null before they are counted.
+    /// The number of all, or null before they are counted.
     #[salvo(schema(required = true))]
     expected: Option<u64>,
 }

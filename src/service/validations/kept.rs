@@ -56,6 +56,16 @@ impl KeptReports {
         self.reports.iter().any(has_file).then(|| report_path(&self.folder, id))
     }
 
+    /// Removes the reports of a Business Object.
+    pub(super) fn remove_all(&mut self, business_object: &str) {
+        let (removed, kept) = std::mem::take(&mut self.reports)
+            .into_iter()
+            .partition(|(validation, _)| validation.business_object == business_object);
+        self.reports = kept;
+        let removed: Vec<(Validation, u64)> = removed;
+        removed.iter().for_each(|(gone, _)| remove_file(&report_path(&self.folder, &gone.id)));
+    }
+
     /// Returns the folder.
     pub(super) fn folder(&self) -> PathBuf {
         self.folder.clone()

@@ -105,9 +105,9 @@ pub struct UsedShapes {
 /// The progress of a validation, in members.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Those that are validated.
+    /// The number of validated ones.
     pub validated: u64,
-    /// All; `None` before they are counted.
+    /// The number of all; `None` before they are counted.
     pub expected: Option<u64>,
 }
 
@@ -198,7 +198,7 @@ impl Findings {
         } else {
             self.other_count += 1;
         }
-        // The list is the beginning: nothing is listed after the first violation that does not fit.
+        // The list is the beginning: it ends before the first violation that does not fit.
         if self.listed == MAX_LISTED || self.listed + 1 < self.counts.total() {
             return Ok(());
         }

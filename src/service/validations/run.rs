@@ -80,7 +80,7 @@ fn run_validation(gateway: &Gateway, mut validation: Validation, cancellation: &
             validation.error = Some(error.detail);
         }
     }
-    // With this state nobody can cancel it any more.
+    // In this state it cannot be cancelled.
     queue.running = Some((validation.clone(), cancellation.clone()));
     drop(queue);
     if !gateway.validations.0.is_stopping.load(Ordering::Acquire) {
@@ -160,6 +160,9 @@ pub(super) fn keep_ended(
     mut validation: Validation,
     findings: Findings,
 ) -> Validation {
+    // What was deleted must not stay in a report.
+    let is_deleted = gateway.catalogue.get(&validation.business_object).is_none();
+    let findings = if is_deleted { Findings::default() } else { findings };
     validation.ended_at = Some(format_rfc3339(gateway.clock.now()));
     validation.counts = findings.counts;
     validation.listed = findings.listed;

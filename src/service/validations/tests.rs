@@ -1,5 +1,7 @@
 use super::*;
+use crate::deletions::{begin_deletion, run_deletions};
 use crate::shapes_graphs::{SaveConditions, define_shapes_graph};
+use penstock_base::IfMatch;
 use penstock_model::ingest::Mode;
 use penstock_model::shapes_graphs::TextFormat;
 use penstock_model::testing::{ingest_body, put_definition};
@@ -113,6 +115,31 @@ async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
     let page = list_violations(&gateway, &ids[1], 1, 10).await.unwrap();
     assert_eq!((page.len(), page[0].violation.value.as_deref()), (1, Some("b")));
     assert_eq!(find_known(&gateway, &forgotten.id).unwrap_err().class, ErrorClass::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_are_deleted_with_the_objects_of_their_business_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path());
+    let pumps = define_pumps(&gateway, &["a"]).await;
+    let (stop, stopped) = watch::channel(false);
+    let workers = [
+        tokio::spawn(run_validations(gateway.clone(), stopped.clone())),
+        tokio::spawn(run_deletions(gateway.clone(), stopped)),
+    ];
+    let started = start(&gateway, &pumps).unwrap();
+    wait_for_end(&gateway, &started.id).await;
+    let files = || std::fs::read_dir(dir.path().join("validations")).unwrap().count();
+    assert_eq!(files(), 1);
+    begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any).await.unwrap();
+    while files() > 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(list_validations(&gateway, None, None, 10).is_empty());
+    stop.send(true).unwrap();
+    for worker in workers {
+        worker.await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

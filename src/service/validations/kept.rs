@@ -58,12 +58,11 @@ impl KeptReports {
 
     /// Removes the reports of a Business Object.
     pub(super) fn remove_all(&mut self, business_object: &str) {
-        let (removed, kept) = std::mem::take(&mut self.reports)
-            .into_iter()
-            .partition(|(validation, _)| validation.business_object == business_object);
-        self.reports = kept;
-        let removed: Vec<(Validation, u64)> = removed;
-        removed.iter().for_each(|(gone, _)| remove_file(&report_path(&self.folder, &gone.id)));
+        let is_removed = |kept: &(Validation, u64)| kept.0.business_object == business_object;
+        for (gone, _) in self.reports.iter().filter(|kept| is_removed(kept)) {
+            remove_file(&report_path(&self.folder, &gone.id));
+        }
+        self.reports.retain(|kept| !is_removed(kept));
     }
 
     /// Returns the folder.

@@ -302,7 +302,7 @@ impl StoredViolation {
 /// Reads the first frame of a file.
 ///
 /// # Errors
-/// `ErrorClass::Damaged`.
+/// `ErrorClass::Damaged`; `ErrorClass::NotFound` if the file was just removed.
 pub(super) fn read_header(path: &Path) -> Result<Report, GatewayError> {
     let read = || -> io::Result<Report> {
         let decoder = Decoder::with_buffer(BufReader::new(File::open(path)?))?.single_frame();
@@ -316,7 +316,7 @@ pub(super) fn read_header(path: &Path) -> Result<Report, GatewayError> {
 /// Calls `visit` for each listed violation.
 ///
 /// # Errors
-/// `ErrorClass::Damaged`; those of `visit`.
+/// As [`read_header`]; those of `visit`.
 pub(super) fn for_each_violation(
     path: &Path,
     mut visit: impl FnMut(Violation) -> Result<(), GatewayError>,
@@ -337,6 +337,12 @@ pub(super) fn for_each_violation(
 
 fn damaged_error(path: &Path, error: &io::Error) -> GatewayError {
     let name = path.file_stem().unwrap_or_default().display();
+    if error.kind() == io::ErrorKind::NotFound {
+        let detail = format!(
+            "the report of the validation {name} was just removed; only the last ones are kept"
+        );
+        return GatewayError::new(ErrorClass::NotFound, detail);
+    }
     GatewayError::new(
         ErrorClass::Damaged,
         format!("the report of the validation {name} cannot be read: {error}; validate again"),

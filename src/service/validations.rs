@@ -145,7 +145,7 @@ pub fn start_validation(
     by: &Authorized,
     business_object: &Compiled,
 ) -> Result<Validation, GatewayError> {
-    by.require_role(Role::Contributor)?;
+    by.with_current_role()?.require_role(Role::Contributor)?;
     check_has_shapes(business_object)?;
     gateway.disk.check_reserve()?;
     let object = &business_object.object;
@@ -289,7 +289,7 @@ pub async fn cancel_validation(
     by: &Authorized,
     id: &str,
 ) -> Result<Validation, GatewayError> {
-    by.require_role(Role::Contributor)?;
+    by.with_current_role()?.require_role(Role::Contributor)?;
     find_known(gateway, id)?;
     let cancelled = gateway.validations.lock().cancel(id).ok_or_else(|| {
         let detail = format!("the validation {id} has ended, so it cannot be cancelled");

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// A validation of everything that a Business Object has.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-#[salvo(schema(name = "Validation", rename_all = "camelCase"))]
+#[salvo(schema(name = "ValidationRun", rename_all = "camelCase"))]
 pub(crate) struct Validation {
     /// Its id.
     pub(crate) id: String,
@@ -124,7 +124,7 @@ impl From<service::Validation> for Validation {
 
 /// A page of validations.
 #[derive(Serialize, ToSchema)]
-#[salvo(schema(name = "Validations"))]
+#[salvo(schema(name = "ValidationRuns"))]
 pub(crate) struct Validations {
     /// The newest first.
     pub(crate) items: Vec<Validation>,

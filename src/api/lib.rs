@@ -36,5 +36,6 @@ mod sparql;
 mod status;
 mod targets;
 mod users;
+mod validations;
 
 pub use routes::{api_routes, control_routes, document_routes, object_handler};

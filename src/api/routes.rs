@@ -3,7 +3,7 @@
 use crate::{
     api_keys, audit, backup, business_objects, clock, docs, events, exports, graphql, health,
     identifiers, ingest, ingestions, limits, mapping_shapes, metrics, namespaces, objects, push,
-    rdf, rejected, schema, shapes_graphs, sparql, status, targets, users,
+    rdf, rejected, schema, shapes_graphs, sparql, status, targets, users, validations,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -30,6 +30,10 @@ pub fn api_routes() -> Vec<Route> {
         route(&post,   "/api/v1/business-objects/{id}/push",          Contributor, push::push_by_post,                        &[400, 404, 409, 413, 422, 507]),
         route(&get,    "/api/v1/business-objects/{id}/schema",        User,        schema::get_schema,                        &[400, 404]),
         route(&get,    "/api/v1/business-objects/{id}/shapes",        User,        mapping_shapes::get_shapes,                &[400, 404, 406, 422]),
+        route(&post,   "/api/v1/business-objects/{id}/validation",    Contributor, validations::start_validation,             &[400, 404, 409, 507]),
+        route(&get,    "/api/v1/validations",                         User,        validations::list_validations,             &[400]),
+        route(&get,    "/api/v1/validations/{id}",                    User,        validations::get_validation,               &[400, 404, 406, 409]),
+        route(&delete, "/api/v1/validations/{id}",                    Contributor, validations::cancel_validation,            &[400, 404, 409]),
         route(&get,    "/api/v1/ingestions",                          User,        ingestions::list_ingestions,               &[400]),
         route(&get,    "/api/v1/ingestions/{id}",                     User,        ingestions::get_ingestion,                 &[400, 404]),
         route(&get,    "/api/v1/ingestions/{id}/rejected",            Contributor, rejected::list_rejected,                   &[400, 404]),

@@ -17,6 +17,7 @@ mod namespace;
 mod object;
 mod requests;
 mod shapes_graph;
+mod validation;
 
 pub use account::Account;
 pub(super) use account::Accounts;
@@ -38,3 +39,4 @@ pub(super) use requests::{
     NewApiKey, NewPassword, SparqlQueryForm, SparqlUpdateForm,
 };
 pub(super) use shapes_graph::{ShapesGraph, ShapesGraphs};
+pub(super) use validation::{Validation, ValidationReport, Validations};

@@ -5,7 +5,7 @@ mod formats;
 pub(super) mod graphs;
 
 use crate::shapes;
-use answer::{WriteLimit, stream_answer};
+pub(crate) use answer::{WriteLimit, stream_answer};
 use oxrdf::NamedNode;
 use penstock_http::accept::AcceptedTypes;
 use penstock_http::body::{self, find_media_type};

@@ -58,6 +58,8 @@ pub enum EventKind {
     Export,
     /// A target changed; the data is its state.
     Target,
+    /// A validation of everything that a Business Object has ended; the data is the validation.
+    Validation,
     /// Events were dropped before this listener read them. Sent to that listener only, whatever kinds it asked for.
     Lost,
     /// The stream has reached this identifier without another event of the kinds that the listener asked for.
@@ -77,7 +79,7 @@ pub struct Event {
 
 impl EventKind {
     /// The kinds that a listener can ask for.
-    pub const ALL: [Self; 3] = [Self::Ingestion, Self::Export, Self::Target];
+    pub const ALL: [Self; 4] = [Self::Ingestion, Self::Export, Self::Target, Self::Validation];
 
     /// Returns the name on the wire, the `CloudEvents` `type`.
     pub fn name(self) -> &'static str {
@@ -85,6 +87,7 @@ impl EventKind {
             Self::Ingestion => "penstock.ingestion.committed",
             Self::Export => "penstock.export.changed",
             Self::Target => "penstock.target.changed",
+            Self::Validation => "penstock.validation.finished",
             Self::Lost => "penstock.events.lost",
             Self::Position => "penstock.events.position",
         }

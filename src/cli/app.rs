@@ -20,6 +20,7 @@ use penstock_service::dead_letters;
 use penstock_service::deletions::run_deletions;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
+use penstock_service::validations::run_validations;
 use penstock_store::ReadStore;
 use salvo::Server;
 use salvo::conn::rustls::RustlsListener;
@@ -153,6 +154,7 @@ async fn serve_opened(
     let memory_relief =
         tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
     let deletions = tokio::spawn(run_deletions(gateway.clone(), stopped.clone()));
+    let validations = tokio::spawn(run_validations(gateway.clone(), stopped.clone()));
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
@@ -184,6 +186,9 @@ async fn serve_opened(
     }
     if timeout_at(deadline, deletions).await.is_err() {
         tracing::warn!("A deletion was interrupted; it continues after the next start.");
+    }
+    if timeout_at(deadline, validations).await.is_err() {
+        tracing::warn!("A validation did not end in time; the process ends it.");
     }
     if let Some(path) = control
         && let Err(error) = std::fs::remove_file(&path)

@@ -294,11 +294,7 @@ impl Report {
 
 /// Formats a violation as a line: severity, focus node, path, value, message, and in brackets constraint and shape.
 fn format_line(violation: &Violation) -> String {
-    let severity = match violation.severity {
-        Severity::Violation => "violation",
-        Severity::Warning => "warning",
-        Severity::Info => "info",
-    };
+    let severity = violation.severity.name();
     let mut line = format!("{severity}: {}", format_node(&violation.focus_node));
     if let Some(path) = &violation.path {
         let _ = write!(line, " {path}");

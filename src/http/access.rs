@@ -46,6 +46,8 @@ enum BoundKeyAccess {
     Ingestion,
     /// `{id}` names an export of it.
     Export,
+    /// `{id}` names a validation of it.
+    Validation,
     /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters those that it
     /// sent.
     Limited,
@@ -67,6 +69,7 @@ impl BoundKeyAccess {
             Some(path) if path.starts_with("ingestions/{id}/rejected") => Self::Limited,
             Some("ingestions/{id}") if reads => Self::Ingestion,
             Some("exports/{id}" | "exports/{id}/content") if reads => Self::Export,
+            Some("validations/{id}") => Self::Validation,
             _ => Self::Never,
         }
     }
@@ -243,18 +246,19 @@ impl Allow {
             BoundKeyAccess::Export => run_blocking(move || Ok(gateway.exporter.get(&id)?))
                 .await?
                 .map(|entry| entry.business_object),
+            BoundKeyAccess::Validation => gateway.validations.find_business_object(&id),
         };
         if requested.is_some_and(|id| caller.may_use(&id)) {
             return Ok(());
         }
         let detail = if business_objects.len() == 1 {
             "this API key is for one Business Object: it can read the definition, \
-             schema, shapes, objects, ingestions and exports of that one, ingest into it, push it, and query it with GraphQL"
+             schema, shapes, objects, ingestions, exports and validations of that one, ingest into it, push it, validate it, and query it with GraphQL"
                 .to_owned()
         } else {
             format!(
-                "this API key is for {} Business Objects: it can read the definitions, schemas, shapes, objects, ingestions \
-                 and exports of these, ingest into them, push them, and query them with GraphQL",
+                "this API key is for {} Business Objects: it can read the definitions, schemas, shapes, objects, ingestions, \
+                 exports and validations of these, ingest into them, push them, validate them, and query them with GraphQL",
                 business_objects.len()
             )
         };

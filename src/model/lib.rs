@@ -15,6 +15,7 @@
 //! - `change_feed` records changes for automatic exports
 //! - `shapes_graphs` stores the shapes graphs that clients define
 //! - `protection` validates what a commit changes
+//! - `validation` validates everything that a Business Object has
 //! - `warnings` finds what is probably unintended in a definition
 //! - `rdf` dumps and loads the whole graph
 //! - `testing` has the fixtures of tests and benches
@@ -35,5 +36,6 @@ pub mod search;
 pub mod shapes_graphs;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod validation;
 pub mod view;
 pub mod warnings;

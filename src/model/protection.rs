@@ -155,14 +155,9 @@ impl Protection {
         if members.is_empty() {
             return Ok(Vec::new());
         }
-        let nested = self.links.find_nested(transaction, &members)?;
         let transaction = &*transaction;
-        let mut scope = Scope { members, nested };
-        scope.retain(|uri| {
-            // What the commit deletes is never refused.
-            let pattern = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
-            transaction.any(&pattern)
-        })?;
+        // What the commit deletes is never refused.
+        let scope = build_scope(transaction, &self.links, members)?;
         let mut found = Vec::new();
         for graph in shapes {
             let triples = StoredTriples(transaction);
@@ -191,6 +186,20 @@ impl Protection {
         }
         Ok(found)
     }
+}
+
+/// Returns what is validated of these members: they, and what is nested in them, as far as it is stored.
+pub(crate) fn build_scope(
+    read: &impl Read,
+    links: &HolderLinks,
+    members: BTreeSet<NamedNode>,
+) -> Result<Scope, GatewayError> {
+    let nested = links.find_nested(read, &members)?;
+    let mut scope = Scope { members, nested };
+    scope.retain(|uri| {
+        read.any(&Pattern { subject: Some(uri.clone().into()), ..Pattern::default() })
+    })?;
+    Ok(scope)
 }
 
 /// Adds the objects that refer to an object by one of these properties.

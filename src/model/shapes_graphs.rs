@@ -210,7 +210,7 @@ pub fn read_graph(read: &impl Read, name: &str) -> Result<Option<StoredGraph>, E
 pub(crate) struct CompiledGraphs(HashMap<[u8; 32], Arc<ShapesGraph>>);
 
 impl CompiledGraphs {
-    /// Returns a stored shapes graph. Compiles it unless it is here or among the earlier ones.
+    /// Returns the version of a stored shapes graph, and the graph. Compiles it unless it is here or among the earlier ones.
     ///
     /// # Errors
     /// `ErrorClass::Damaged` if this version cannot use it.
@@ -219,7 +219,7 @@ impl CompiledGraphs {
         from: &impl Read,
         name: &str,
         earlier: &Self,
-    ) -> Result<Arc<ShapesGraph>, GatewayError> {
+    ) -> Result<(u64, Arc<ShapesGraph>), GatewayError> {
         let damaged = |why: &str| {
             let detail =
                 format!("this version cannot use the shapes graph {name:?}: {why}; replace it");
@@ -241,7 +241,7 @@ impl CompiledGraphs {
                 .map_err(|error| damaged(&error.to_string()))?,
         };
         self.0.insert(digest, Arc::clone(&compiled));
-        Ok(compiled)
+        Ok((metadata.version, compiled))
     }
 }
 

@@ -120,6 +120,9 @@ fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError> {
             &gateway.events,
             &add_event,
         ));
+        if gateway.catalogue.get(&id).is_none() {
+            gateway.validations.remove_reports(&id);
+        }
     }
     if results.iter().any(Result::is_ok) {
         return Ok(true);

@@ -5,6 +5,7 @@ pub mod status;
 
 use crate::query_permits::QueryPermits;
 use crate::sparql::SparqlService;
+use crate::validations::Validations;
 use nix::unistd::geteuid;
 use penstock_auth::Auth;
 use penstock_base::clock::{Clock, GATEWAY_COLLECTION};
@@ -27,6 +28,8 @@ use std::sync::Arc;
 
 /// The store's folder in the data directory.
 const STORE_FOLDER: &str = "store";
+/// The folder in the data directory with the reports of validations.
+const VALIDATIONS_FOLDER: &str = "validations";
 /// The file in the data directory with the gateway's identifier.
 const GATEWAY_ID_FILE: &str = "gateway-id";
 
@@ -65,6 +68,8 @@ pub struct Gateway {
     pub query_permits: QueryPermits,
     /// The permits for SPARQL, and the endpoints that its queries may ask.
     pub sparql: SparqlService,
+    /// The validations of everything that Business Objects have.
+    pub validations: Validations,
     /// The bus of events for listeners.
     pub events: EventBus,
     /// `service.gateway-id`, configured or generated.
@@ -146,6 +151,7 @@ impl Gateway {
         )?;
         let query_permits = QueryPermits::new(settings.limits.graphql.time);
         let sparql = SparqlService::new(&settings)?;
+        let validations = Validations::open(&dir.join(VALIDATIONS_FOLDER));
         raise_stamps(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
@@ -158,6 +164,7 @@ impl Gateway {
             auth,
             query_permits,
             sparql,
+            validations,
             events,
             gateway_id,
             epoch,

@@ -24,3 +24,4 @@ pub mod recovery;
 pub mod shapes_graphs;
 pub mod sparql;
 pub mod targets;
+pub mod validations;

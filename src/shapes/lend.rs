@@ -9,9 +9,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// The size of the stack of the thread. rudof calls itself for each level of shapes. Only pages that are used take
+/// The size of the stack of a thread that validates. rudof calls itself for each level of shapes. Only pages that are used take
 /// memory.
-const STACK_BYTES: usize = 16 << 20;
+pub const VALIDATION_STACK_BYTES: usize = 16 << 20;
 /// The maximum number of triples of one answer.
 const MAX_TRIPLES: usize = 100_000;
 
@@ -63,7 +63,7 @@ pub fn lend_triples<T: Send>(
     let (questions, asked) = channel::<Question>();
     let (answer, answers) = channel::<Answer>();
     std::thread::scope(|scope| {
-        let builder = Builder::new().name("shapes".into()).stack_size(STACK_BYTES);
+        let builder = Builder::new().name("shapes".into()).stack_size(VALIDATION_STACK_BYTES);
         let worker = builder
             .spawn_scoped(scope, move || work(Box::new(LentTriples { questions, answers })))
             .map_err(|error| {

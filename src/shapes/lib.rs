@@ -22,6 +22,6 @@ pub use budget::{Cancellation, Limits};
 pub use data::{Data, StoredTriples, Triples};
 pub use document::Document;
 pub use graph::{Language, MAX_GRAPH_BYTES, Properties, Scope, ShapesFormat, ShapesGraph};
-pub use lend::lend_triples;
+pub use lend::{VALIDATION_STACK_BYTES, lend_triples};
 pub use report::ReportWriter;
 pub use violation::{Severity, Violation};

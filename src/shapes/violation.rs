@@ -1,5 +1,6 @@
 //! What a validation finds.
 use oxrdf::{NamedNode, Term};
+use penstock_base::error::ViolatedConstraint;
 use serde::{Deserialize, Serialize};
 use std::iter::successors;
 
@@ -13,6 +14,17 @@ pub enum Severity {
     Warning,
     /// `sh:Info`
     Info,
+}
+
+impl Severity {
+    /// Returns its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Violation => "violation",
+            Self::Warning => "warning",
+            Self::Info => "info",
+        }
+    }
 }
 
 /// A value, or a whole object, that does not conform to a shape.
@@ -72,5 +84,33 @@ impl Violation {
         });
         let found = wanted.or_else(|| find(None)).or_else(|| find(Some("en")));
         found.or(self.messages.first()).map_or("", |(_, text)| text)
+    }
+}
+
+impl From<&Violation> for ViolatedConstraint {
+    /// Returns the constraint in the form of an answer.
+    fn from(violation: &Violation) -> Self {
+        let text = |term: &Term| match term {
+            Term::NamedNode(node) => node.as_str().to_owned(),
+            Term::Literal(literal) => cut_text(literal.value()),
+            other => other.to_string(),
+        };
+        Self {
+            focus_node: text(&violation.focus_node),
+            path: violation.path.clone(),
+            value: violation.value.as_ref().map(text),
+            shape: violation.shape.clone(),
+            constraint: violation.constraint.as_str().to_owned(),
+            severity: violation.severity.name().to_owned(),
+        }
+    }
+}
+
+/// Cuts a literal that is too long for an answer.
+fn cut_text(text: &str) -> String {
+    const MAX_CHARS: usize = 500;
+    match text.char_indices().nth(MAX_CHARS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
     }
 }

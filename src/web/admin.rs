@@ -41,6 +41,7 @@ pub(super) mod overview;
 mod pager;
 mod plot;
 pub(super) mod profile;
+pub(super) mod quality;
 pub(super) mod query;
 pub(super) mod rejected;
 pub(super) mod samples;

@@ -49,6 +49,10 @@ pub fn page_routes() -> Vec<Route> {
         // Not `/admin/shapes/new`, because a shapes graph may be named `new`.
         page_route(&get,  "/admin/new-shapes",                   Admin,       admin::shapes_graphs::show_new_shapes_graph),
         page_route(&post, "/admin/new-shapes",                   Admin,       admin::shapes_graphs::create_shapes_graph),
+        page_route(&get,  "/admin/quality",                      User,        admin::quality::list_validations),
+        page_route(&post, "/admin/quality",                      Contributor, admin::quality::start_validation),
+        page_route(&get,  "/admin/quality/{id}",                 User,        admin::quality::show_validation),
+        page_route(&post, "/admin/quality/{id}/cancel",          Contributor, admin::quality::cancel_validation),
         page_route(&get,  "/admin/keys",                         User,        admin::keys::list_keys),
         page_route(&get,  "/admin/keys/new",                     User,        admin::keys::show_new_key),
         page_route(&post, "/admin/keys/new",                     User,        admin::keys::create_key),

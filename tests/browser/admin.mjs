@@ -57,6 +57,24 @@ export async function furnish() {
   await close();
 }
 
+const valveShapes = `@prefix sh: <http://www.w3.org/ns/shacl#> .
+@prefix v: <https://plant.example/> .
+v:ValveShape a sh:NodeShape ; sh:targetSubjectsOf v:name ;
+  sh:property [ sh:path v:name ; sh:minLength 3 ; sh:severity sh:Warning ; sh:message "The name is too short for a label."@en ] ;
+  sh:property [ sh:path v:pressure ; sh:minInclusive 0 ] .
+`;
+
+// Creates a Business Object with shapes that its objects violate, and waits for a report about it.
+export async function assess(ask) {
+  await ask('PUT', '/api/v1/shapes/valves', valveShapes, { 'Content-Type': 'text/turtle' });
+  const config = `type: object\npath: Valve:.\nfields:\n  name: {type: string, path: <https://plant.example/name>}\n  pressure: {type: number, path: <https://plant.example/pressure>}\n`;
+  await ask('PUT', '/api/v1/business-objects', { name: 'Valve', enabled: true, config, validation: { shapes: ['valves'], mode: 'warn' } });
+  const data = [...Array(110).keys()].map((at) => ({ name: at % 4 ? `V-${at}` : 'V', pressure: at % 2 ? 3 : -1.5 }));
+  await ask('POST', '/api/v1/business-objects/Valve', { data });
+  const { id } = await ask('POST', '/api/v1/business-objects/Valve/validation');
+  while (!(await ask('GET', `/api/v1/validations/${id}`)).endedAt) await new Promise((go) => setTimeout(go, 50));
+}
+
 // Opens a path, which redirects to the sign-in page, and signs in there.
 export async function signIn(page, person, path = '/admin') {
   await page.goto(`${gateway}${path}`);

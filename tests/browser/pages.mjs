@@ -28,6 +28,8 @@ export const pages = [
   { path: '/admin/shapes/pumps', heading: 'Shapes graph pumps', least: 'User' },
   { path: '/admin/shapes/pumps/delete', heading: 'Delete the shapes graph pumps?', least: 'Admin' },
   { path: '/admin/new-shapes', heading: 'New shapes graph', least: 'Admin' },
+  { path: '/admin/quality', heading: 'Data quality', least: 'User' },
+  { path: (ids) => `/admin/quality/${ids.validation}`, heading: 'Validation of Valve', least: 'User' },
   { path: '/admin/keys', heading: 'API keys', least: 'User' },
   { path: '/admin/keys/new', heading: 'New API key', least: 'User' },
   { path: (ids) => `/admin/keys/${ids.key}/revoke`, heading: 'Revoke the API key line 4?', least: 'Admin' },
@@ -48,6 +50,7 @@ export async function identify(ask) {
     pump: first(await ask('GET', '/api/v1/business-objects'), (one) => one.name === 'Pump'),
     object: (await ask('GET', '/api/v1/business-objects/Pump/objects')).items[0].uri,
     export: first(await ask('GET', '/api/v1/exports'), (one) => one.businessObjectName === 'Pump'),
+    validation: (await ask('GET', '/api/v1/validations?businessObject=Valve')).items[0].id,
     key: first(await ask('GET', '/api/v1/api-keys'), (key) => key.name === 'line 4'),
   };
 }

@@ -1,7 +1,9 @@
 //! `penstock validate`, with a document and with a store.
 use crate::backup::{DATA, run};
-use crate::server::create_key;
+use crate::server::{Server, create_key, wait_for};
 use crate::{penstock, serve};
+use hyper::Method;
+use serde_json::json;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -100,4 +102,40 @@ fn a_store_is_validated_while_the_service_is_stopped() {
     assert!(lines.contains("violation: urn:p:9999 "), "{lines}");
     assert!(lines.ends_with("2501 objects: violations: 1, warnings: 1, infos: 0\n"), "{lines}");
     validate(dir, &["pump.ttl", "--service.data-dir=none"], 2);
+}
+
+#[test]
+fn a_validation_in_the_background_counts_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("pump.ttl"), SHAPES).unwrap();
+    let service = Server::start(dir, &[DATA]);
+    let client = &service.client;
+    let turtle = [("Content-Type", "text/turtle")];
+    let path = "/api/v1/shapes/pumps";
+    client.send(Method::PUT, path, &turtle, SHAPES).unwrap().expect(201);
+    let config = "type: object\npath: Pump:.\nprefixes: {v: 'https://plant.example/v/'}\ntypes: [v:P]\n\
+         fields: {flow: {type: string, path: v:flow}, name: {type: string, path: v:name}}";
+    let validation = json!({"shapes": ["pumps"], "mode": "off"});
+    let definition =
+        json!({"name": "Pump", "enabled": true, "config": config, "validation": validation});
+    client.put("/api/v1/business-objects", &definition).expect(201);
+    let pump = |n: usize| match n % 3 {
+        0 => json!({"flow": "much", "name": "north"}),
+        1 => json!({"flow": "little"}),
+        _ => json!({"name": "south"}),
+    };
+    let data: Vec<_> = (0..350).map(pump).collect();
+    let body = json!({ "data": data }).to_string();
+    client.post("/api/v1/business-objects/Pump?mode=ADD", body).expect(200);
+    let started = client.post("/api/v1/business-objects/Pump/validation", "").expect(202);
+    let path = format!("/api/v1/validations/{}", started.json()["id"].as_str().unwrap());
+    wait_for("the validation has ended", || !client.get(&path).json()["endedAt"].is_null());
+    let report = client.get(&path).json();
+    service.stop();
+    let printed = validate(dir, &["pump.ttl", "--format", "json", DATA], 1);
+    let printed: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(report["counts"], printed["counts"], "{report}");
+    assert_eq!(report["progress"]["validated"], printed["objects"]);
+    assert_eq!(report["counts"], json!({"violation": 234, "warning": 117, "info": 0}));
 }

@@ -52,3 +52,4 @@ mod targets;
 mod traces;
 mod unread;
 mod users;
+mod validations;

@@ -282,6 +282,7 @@ impl Fixture {
         let none = String::new;
         let pump = || "/api/v1/business-objects/Pump".to_owned();
         let push = || format!("{}/push", pump());
+        let validation = || format!("{}/validation", pump());
         let export = |id: &str, act: &str| format!("/api/v1/exports/{id}/{act}");
         let shown_export = |id: &str, act: &str| format!("/admin/exports/{id}/{act}");
         let user_path = |n: usize, rest: &str| format!("/api/v1/users/{}{rest}", victims[n]);
@@ -397,6 +398,11 @@ impl Fixture {
                 &draft("Edited"),
             ),
             page("/admin/business-objects/{id}/delete", object_page(&dropped, "/delete"), "x=1"),
+            // These change nothing that is stored.
+            reads(api("POST", "/api/v1/business-objects/{id}/validation", validation(), "")),
+            reads(api("DELETE", "/api/v1/validations/{id}", none(), "")),
+            reads(page("/admin/quality", none(), "businessObject=Pump")),
+            reads(page("/admin/quality/{id}/cancel", none(), "x=1")),
             reads(page(
                 "/admin/query",
                 none(),

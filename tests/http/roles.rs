@@ -35,6 +35,10 @@ GET    /api/v1/shapes                              User
 GET    /api/v1/shapes/{name}                       User
 PUT    /api/v1/shapes/{name}                       Admin
 DELETE /api/v1/shapes/{name}                       Admin
+POST   /api/v1/business-objects/{id}/validation    Contributor
+GET    /api/v1/validations                         User
+GET    /api/v1/validations/{id}                    User
+DELETE /api/v1/validations/{id}                    Contributor
 GET    /api/v1/exports                             User
 GET    /api/v1/exports/{id}                        User
 GET    /api/v1/exports/{id}/content                User
@@ -130,6 +134,10 @@ GET    /admin/shapes/{name}/delete                 Admin
 POST   /admin/shapes/{name}/delete                 Admin
 GET    /admin/new-shapes                           Admin
 POST   /admin/new-shapes                           Admin
+GET    /admin/quality                              User
+POST   /admin/quality                              Contributor
+GET    /admin/quality/{id}                         User
+POST   /admin/quality/{id}/cancel                  Contributor
 GET    /admin/keys                                 User
 GET    /admin/keys/new                             User
 POST   /admin/keys/new                             User
@@ -348,6 +356,10 @@ async fn a_key_for_one_business_object_reaches_only_that_one() {
         ("GET", "/api/v1/ingestions"),
         ("GET", "/api/v1/exports"),
         ("GET", "/api/v1/exports/none/content"),
+        ("GET", "/api/v1/validations"),
+        ("GET", "/api/v1/validations/none"),
+        ("DELETE", "/api/v1/validations/none"),
+        ("POST", "/api/v1/business-objects/Other/validation"),
         ("GET", "/api/v1/namespaces"),
         ("GET", "/api/v1/status"),
         ("GET", "/api/v1/audit"),

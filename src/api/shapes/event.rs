@@ -16,7 +16,7 @@ pub(crate) struct Event {
     pub(crate) source: String,
     /// What happened.
     pub(crate) r#type: EventType,
-    /// What the event is about: the id of the ingestion or of the export, or the name of the target.
+    /// What the event is about: the id of the ingestion, of the export or of the validation, or the name of the target.
     pub(crate) subject: String,
     /// When (RFC 3339, UTC).
     pub(crate) time: String,
@@ -25,7 +25,7 @@ pub(crate) struct Event {
     pub(crate) traceparent: Option<String>,
     /// `application/json`
     pub(crate) datacontenttype: String,
-    /// The record of the ingestion, the export, or the target, as its own resource shows it. For
+    /// The record of the ingestion, the export, the target, or the validation, as its own resource shows it. For
     /// `penstock.events.lost` the number of lost events (`count`, null when unknown). For
     /// `penstock.events.position` an empty object.
     pub(crate) data: Value,
@@ -41,6 +41,8 @@ pub(crate) enum EventType {
     ExportChanged,
     #[salvo(schema(rename = "penstock.target.changed"))]
     TargetChanged,
+    #[salvo(schema(rename = "penstock.validation.finished"))]
+    ValidationFinished,
     #[salvo(schema(rename = "penstock.events.lost"))]
     EventsLost,
     #[salvo(schema(rename = "penstock.events.position"))]

@@ -24,7 +24,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How long a client may take.
 #[derive(Debug, Clone)]
-pub(super) enum WriteLimit {
+pub(crate) enum WriteLimit {
     /// The whole answer must be taken by then. It is cancelled when the client disconnects.
     Until(Deadline),
     /// The client must take a piece within this time.
@@ -51,7 +51,7 @@ impl Drop for CancelOnDrop {
 }
 
 /// What is written to a client.
-pub(super) struct AnswerWriter {
+pub(crate) struct AnswerWriter {
     media_type: &'static str,
     limit: WriteLimit,
     /// What is not sent yet.
@@ -65,7 +65,7 @@ pub(super) struct AnswerWriter {
 }
 
 /// Runs `work` on a thread of its own, and returns what it writes as a response.
-pub(super) async fn stream_answer(
+pub(crate) async fn stream_answer(
     limit: WriteLimit,
     work: impl FnOnce(&mut AnswerWriter) -> Result<(), Problem> + Send + 'static,
 ) -> ReplyResult {
@@ -110,7 +110,7 @@ pub(super) async fn stream_answer(
 
 impl AnswerWriter {
     /// Sets the media type, before anything is written.
-    pub(super) fn set_media_type(&mut self, media_type: &'static str) {
+    pub(crate) fn set_media_type(&mut self, media_type: &'static str) {
         self.media_type = media_type;
     }
 

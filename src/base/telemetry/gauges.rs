@@ -46,9 +46,23 @@ pub struct Gauges {
     pub parked: u64,
     /// The names of the Business Objects whose automatic exports wait for spool space.
     pub waiting_business_objects: Vec<String>,
+    /// The last finished validation of each Business Object.
+    pub last_validations: Vec<ValidationGauges>,
     /// The queue of each target.
     pub targets: Vec<TargetGauges>,
 }
+
+/// What the last finished validation of a Business Object has counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ValidationGauges {
+    /// The name of the Business Object.
+    pub business_object: String,
+    /// The number of violations of each of [`SEVERITIES`].
+    pub counts: [u64; 3],
+}
+
+/// The severities of violations.
+const SEVERITIES: [&str; 3] = ["violation", "warning", "info"];
 
 /// The queue of one target.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -79,6 +93,12 @@ struct TargetLabel {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct BusinessObjectLabel {
     business_object: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ViolationLabels {
+    business_object: String,
+    severity: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -168,6 +188,7 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
     }
     register_snapshot_bytes(own, gauges.snapshots);
     register_waiting(own, &gauges.waiting_business_objects);
+    register_validations(own, &gauges.last_validations);
     register_targets(own, &gauges.targets);
     let up = FloatGauge::default();
     up.set(uptime.as_secs_f64());
@@ -207,6 +228,23 @@ fn register_waiting(registry: &mut Registry, names: &[String]) {
         "business_object_waiting",
         "1 while the automatic exports of a Business Object wait for spool space",
         waiting,
+    );
+}
+
+/// Registers the last reports. A hundred are kept, so the number of label values is limited.
+fn register_validations(registry: &mut Registry, last: &[ValidationGauges]) {
+    let violations = Family::<ViolationLabels, IntegerGauge>::default();
+    for ValidationGauges { business_object, counts } in last {
+        for (severity, count) in SEVERITIES.into_iter().zip(counts) {
+            let business_object = business_object.clone();
+            let labels = ViolationLabels { business_object, severity };
+            violations.get_or_create(&labels).set(*count);
+        }
+    }
+    registry.register(
+        "validation_violations",
+        "Violations that the last finished validation of a Business Object has counted",
+        violations,
     );
 }
 

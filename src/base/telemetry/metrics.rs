@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use super::counts::Counts;
 pub use super::counts::{PeriodCounts, RecentCounts};
 use super::gauges;
-pub use super::gauges::{Gauges, TargetGauges};
+pub use super::gauges::{Gauges, TargetGauges, ValidationGauges};
 
 /// A text format for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +71,13 @@ pub fn count_rejected_objects(objects: u64) {
 /// Counts dead letters that a limit removed. `reason` is `evicted` or `expired`.
 pub fn count_removed_dead_letters(reason: &'static str, letters: u64) {
     METRICS.removed_dead_letters.get_or_create(&ReasonLabel { reason }).inc_by(letters);
+}
+
+/// Counts a validation of everything that a Business Object has. `result` is `finished`, `failed` or `cancelled`.
+pub fn count_validation(result: &'static str, objects: u64, seconds: f64) {
+    METRICS.validations.get_or_create(&ResultLabel { result }).inc();
+    METRICS.validated_objects.inc_by(objects);
+    METRICS.validation_seconds.observe(seconds);
 }
 
 /// Counts an export that was rendered and queued.
@@ -200,6 +207,11 @@ struct ReasonLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DeliveryLabels {
     target: String,
     outcome: &'static str,
@@ -233,6 +245,9 @@ struct Metrics {
     rejected_objects: Counter,
     removed_dead_letters: Family<ReasonLabel, Counter>,
     ingestion_seconds: Histogram,
+    validations: Family<ResultLabel, Counter>,
+    validated_objects: Counter,
+    validation_seconds: Histogram,
     exports: Counter,
     exported_objects: Counter,
     exported_bytes: Counter,
@@ -268,6 +283,11 @@ impl Metrics {
             rejected_objects: Counter::default(),
             removed_dead_letters: Family::default(),
             ingestion_seconds: new_duration_histogram(),
+            validations: Family::default(),
+            validated_objects: Counter::default(),
+            validation_seconds: Histogram::new([
+                0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 1800.0, 7200.0,
+            ]),
             exports: Counter::default(),
             exported_objects: Counter::default(),
             exported_bytes: Counter::default(),
@@ -308,6 +328,21 @@ impl Metrics {
             "ingestion_seconds",
             "Time from a request body to its commit",
             self.ingestion_seconds.clone(),
+        );
+        registry.register(
+            "validation_runs",
+            "Validations of everything that a Business Object has, by result",
+            self.validations.clone(),
+        );
+        registry.register(
+            "validation_objects",
+            "Members of Business Objects that these validations have read",
+            self.validated_objects.clone(),
+        );
+        registry.register(
+            "validation_seconds",
+            "Duration of these validations",
+            self.validation_seconds.clone(),
         );
         registry.register("exports_queued", "Exports rendered and queued", self.exports.clone());
         registry.register(

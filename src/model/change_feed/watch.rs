@@ -264,7 +264,7 @@ impl WatchedDefinitions {
             let graphs = &mut definitions.graphs;
             let protection =
                 Protection::new(&object, compiled.as_ref(), filter.clone(), &mut |name| {
-                    graphs.read(read, name, &earlier.graphs)
+                    graphs.read(read, name, &earlier.graphs).map(|(_, graph)| graph)
                 });
             definitions.protections.extend(protection);
             if is_watched(&object) {

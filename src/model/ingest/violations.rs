@@ -4,8 +4,8 @@ use super::findings::quote_excerpt;
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::protection::FoundViolation;
 use oxrdf::{NamedNode, Term};
-use penstock_base::error::{Finding, Place, ViolatedConstraint};
-use penstock_shapes::{Severity, Violation};
+use penstock_base::error::{Finding, Place};
+use penstock_shapes::Violation;
 use std::collections::HashMap;
 
 /// Where the request mentions each object for the last time: its index in the request, and the JSON Pointer.
@@ -63,7 +63,7 @@ impl<'a> Places<'a> {
         };
         let mut finding =
             Finding::at_pointer(pointer, describe(violation, business_object, self.languages));
-        finding.violation = Some(Box::new(name_constraint(violation)));
+        finding.violation = Some(Box::new(violation.into()));
         PlacedViolation { index, finding, is_refused: *is_refused }
     }
 }
@@ -127,41 +127,10 @@ fn describe(violation: &Violation, business_object: &str, languages: &[String]) 
     )
 }
 
-/// Cuts a literal that is too long for an answer.
-fn cut_text(text: &str) -> String {
-    const MAX_CHARS: usize = 500;
-    match text.char_indices().nth(MAX_CHARS) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
-    }
-}
-
 fn show(term: &Term) -> String {
     match term {
         Term::NamedNode(node) => node.as_str().to_owned(),
         Term::Literal(literal) => quote_excerpt(literal.value()),
         other => other.to_string(),
-    }
-}
-
-/// Returns the constraint in the form of an answer.
-fn name_constraint(violation: &Violation) -> ViolatedConstraint {
-    let text = |term: &Term| match term {
-        Term::NamedNode(node) => node.as_str().to_owned(),
-        Term::Literal(literal) => cut_text(literal.value()),
-        other => other.to_string(),
-    };
-    ViolatedConstraint {
-        focus_node: text(&violation.focus_node),
-        path: violation.path.clone(),
-        value: violation.value.as_ref().map(text),
-        shape: violation.shape.clone(),
-        constraint: violation.constraint.as_str().to_owned(),
-        severity: match violation.severity {
-            Severity::Violation => "violation",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
-        }
-        .to_owned(),
     }
 }

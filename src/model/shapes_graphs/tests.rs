@@ -247,7 +247,7 @@ fn a_graph_is_compiled_again_only_if_its_text_changes() {
     f.put("same", NAMED, IfMatch::Any).unwrap();
     let read = |name: &str, earlier: &CompiledGraphs| {
         let mut graphs = CompiledGraphs::default();
-        let graph = graphs.read(&f.store.read(), name, earlier).unwrap();
+        let (_, graph) = graphs.read(&f.store.read(), name, earlier).unwrap();
         (graphs, graph)
     };
     let (first, graph) = read("pumps", &CompiledGraphs::default());
@@ -274,4 +274,3 @@ fn the_texts_of_all_graphs_have_a_maximum_size() {
     f.put("b", NAMED, IfMatch::Any).unwrap();
     f.put("c", NAMED, IfMatch::Any).unwrap();
 }
-

@@ -1,11 +1,12 @@
 //! The gauges of the metrics, as the gateway's parts report them.
 use super::Gateway;
 use crate::blocking::run_blocking;
+use crate::validations::SeverityCounts;
 use jiff::Timestamp;
 use penstock_base::clock::is_synchronised;
 use penstock_base::disk;
 use penstock_base::error::GatewayError;
-use penstock_base::telemetry::metrics::{self, Gauges, TargetGauges};
+use penstock_base::telemetry::metrics::{self, Gauges, TargetGauges, ValidationGauges};
 use penstock_export::TargetState;
 use penstock_model::dead_letters;
 
@@ -39,10 +40,21 @@ impl Gateway {
             dead_letters_and_bytes: (rejected.letters, rejected.bytes),
             parked: spool.parked,
             waiting_business_objects: self.exporter.list_waiting_names(),
+            last_validations: self
+                .validations
+                .list_last_counts()
+                .into_iter()
+                .map(validation_gauges)
+                .collect(),
             poisoned: self.store.poison_cause().is_some(),
             targets: self.exporter.list_targets()?.into_iter().map(target_gauges).collect(),
         })
     }
+}
+
+fn validation_gauges((business_object, counts): (String, SeverityCounts)) -> ValidationGauges {
+    let SeverityCounts { violation, warning, info } = counts;
+    ValidationGauges { business_object, counts: [violation, warning, info] }
 }
 
 fn target_gauges(state: TargetState) -> TargetGauges {

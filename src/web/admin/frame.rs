@@ -33,6 +33,7 @@ pub(super) enum Section {
     Sparql,
     Namespaces,
     Shapes,
+    Quality,
     Keys,
     Users,
     Audit,
@@ -63,7 +64,7 @@ const fn nav_item(
 }
 
 /// The navigation, in its order.
-static ITEMS: [Item; 13] = [
+static ITEMS: [Item; 14] = [
     nav_item(Section::Overview, "/admin", "Overview", Role::User),
     nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
     nav_item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
@@ -73,6 +74,7 @@ static ITEMS: [Item; 13] = [
     nav_item(Section::Sparql, "/admin/sparql", "SPARQL", Role::User),
     nav_item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),
     nav_item(Section::Shapes, "/admin/shapes", "Shapes", Role::User),
+    nav_item(Section::Quality, "/admin/quality", "Data quality", Role::User),
     nav_item(Section::Keys, "/admin/keys", "API keys", Role::User),
     nav_item(Section::Users, "/admin/users", "Users", Role::Admin),
     nav_item(Section::Audit, "/admin/audit", "Audit trail", Role::Admin),

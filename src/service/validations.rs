@@ -1,0 +1,322 @@
+//! Validations of everything that a Business Object has, in the background: one runs, and 16 wait.
+//!
+//! `run` validates, `report` is what a validation finds and the file that keeps it, `kept` has the files. What runs or
+//! waits is only in memory, so a restart forgets it.
+mod kept;
+mod report;
+mod run;
+
+pub use report::{
+    ConstraintCount, ListedViolation, Progress, Report, SeverityCounts, UsedShapes, Validation,
+    ValidationState,
+};
+pub use run::run_validations;
+
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use kept::KeptReports;
+use penstock_auth::{Authorized, Role};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::time::format_rfc3339;
+use penstock_model::rdf::Format;
+use penstock_model::resource::Compiled;
+use penstock_model::validation::check_has_shapes;
+use penstock_shapes::{Cancellation, ReportWriter};
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// The maximum number of validations that wait while one runs.
+const MAX_WAITING: usize = 16;
+/// When a client may ask again while too many wait.
+const RETRY_DELAY: Duration = Duration::from_secs(30);
+
+/// The validations of a gateway. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Validations(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    queue: Mutex<Queue>,
+    /// Wakes [`run_validations`].
+    enqueued: Notify,
+    /// Whether the service stops. What then ends is forgotten.
+    is_stopping: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Queue {
+    waiting: VecDeque<Validation>,
+    running: Option<(Validation, Cancellation)>,
+    kept: KeptReports,
+}
+
+impl Validations {
+    /// Opens the kept reports in this folder. Removes the files that cannot be read.
+    pub(crate) fn open(folder: &Path) -> Self {
+        let kept = KeptReports::open(folder);
+        let queue = Queue { waiting: VecDeque::new(), running: None, kept };
+        Self(Arc::new(Inner {
+            queue: Mutex::new(queue),
+            enqueued: Notify::new(),
+            is_stopping: AtomicBool::new(false),
+        }))
+    }
+
+    /// Returns the violations that the last finished validation of each Business Object has counted, by its name.
+    pub(crate) fn list_last_counts(&self) -> Vec<(String, SeverityCounts)> {
+        let queue = self.lock();
+        let mut last: Vec<&Validation> = Vec::new();
+        for ended in queue.kept.iter().filter(|one| one.state == ValidationState::Finished) {
+            if !last.iter().any(|known| known.business_object == ended.business_object) {
+                last.push(ended);
+            }
+        }
+        last.iter().map(|one| (one.business_object_name.clone(), one.counts)).collect()
+    }
+
+    /// Returns the id of the Business Object of a validation; `None` if there is no such validation.
+    pub fn find_business_object(&self, id: &str) -> Option<String> {
+        let queue = self.lock();
+        let found = queue.iter().find(|one| one.id == id);
+        found.map(|validation| validation.business_object.clone())
+    }
+
+    /// Removes the reports of a Business Object that was deleted with its objects. Its validations that wait are
+    /// forgotten, and one that runs is cancelled.
+    pub(crate) fn remove_reports(&self, business_object: &str) {
+        let mut queue = self.lock();
+        queue.waiting.retain(|waiting| waiting.business_object != business_object);
+        if let Some((running, cancellation)) = &queue.running
+            && running.business_object == business_object
+        {
+            cancellation.cancel();
+        }
+        queue.kept.remove_all(business_object);
+    }
+
+    // No code panics while it holds this lock.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    /// Iterates over all validations, the newest first.
+    fn iter(&self) -> impl Iterator<Item = &Validation> {
+        let running = self.running.iter().map(|(running, _)| running);
+        let mut all: Vec<_> = self.waiting.iter().chain(running).chain(self.kept.iter()).collect();
+        all.sort_by(|a, b| b.id.cmp(&a.id));
+        all.into_iter()
+    }
+
+    /// Cancels a validation, and returns it; `None` if it has ended. One that runs ends later, and one that waits is no
+    /// longer in the queue.
+    fn cancel(&mut self, id: &str) -> Option<Validation> {
+        if let Some((running, cancellation)) = &mut self.running
+            && running.id == id
+        {
+            if !running.state.is_open() {
+                return None;
+            }
+            cancellation.cancel();
+            running.state = ValidationState::Cancelled;
+            return Some(running.clone());
+        }
+        let place = self.waiting.iter().position(|waiting| waiting.id == id)?;
+        let waiting = self.waiting.remove(place)?;
+        Some(Validation { state: ValidationState::Cancelled, ..waiting })
+    }
+}
+
+/// Enqueues the validation of all members of a Business Object, in whatever mode it validates ingestions.
+///
+/// # Errors
+/// - `ErrorClass::Forbidden` without the role Contributor
+/// - `ErrorClass::Conflict` if it names no shapes graphs
+/// - `ErrorClass::InsufficientStorage` when less than the reserve is free on the disk
+/// - `ErrorClass::Unavailable` if too many validations wait
+pub fn start_validation(
+    gateway: &Gateway,
+    by: &Authorized,
+    business_object: &Compiled,
+) -> Result<Validation, GatewayError> {
+    by.with_current_role()?.require_role(Role::Contributor)?;
+    check_has_shapes(business_object)?;
+    gateway.disk.check_reserve()?;
+    let object = &business_object.object;
+    let mut queue = gateway.validations.lock();
+    if queue.waiting.len() >= MAX_WAITING {
+        let busy = ErrorClass::Unavailable(RETRY_DELAY);
+        let detail = format!(
+            "a validation runs and {MAX_WAITING} wait already; try again when one of them has ended"
+        );
+        return Err(GatewayError::new(busy, detail));
+    }
+    let validation = Validation {
+        id: uuid::Uuid::now_v7().to_string(),
+        business_object: object.id.clone(),
+        business_object_name: object.definition.name.clone(),
+        state: ValidationState::Queued,
+        requested_by: by.id().to_owned(),
+        queued_at: format_rfc3339(gateway.clock.now()),
+        started_at: None,
+        ended_at: None,
+        commit: None,
+        shapes: Vec::new(),
+        progress: Progress::default(),
+        conforms: None,
+        counts: SeverityCounts::default(),
+        listed: 0,
+        error: None,
+    };
+    queue.waiting.push_back(validation.clone());
+    drop(queue);
+    gateway.validations.0.enqueued.notify_one();
+    Ok(validation)
+}
+
+/// Lists at most `limit` validations, the newest first, starting after the one with the id `after`.
+pub fn list_validations(
+    gateway: &Gateway,
+    business_object: Option<&str>,
+    after: Option<&str>,
+    limit: usize,
+) -> Vec<Validation> {
+    let queue = gateway.validations.lock();
+    let of_page = queue.iter().filter(|one| {
+        business_object.is_none_or(|wanted| one.business_object == wanted)
+            && after.is_none_or(|after| one.id.as_str() < after)
+    });
+    of_page.take(limit).cloned().collect()
+}
+
+/// Returns a validation with its counts by shape and constraint, which are known when it has ended.
+///
+/// # Errors
+/// `ErrorClass::NotFound`; `ErrorClass::Damaged` if its file is damaged.
+pub async fn find_validation(gateway: &Gateway, id: &str) -> Result<Report, GatewayError> {
+    let known = find_known(gateway, id)?;
+    let path = gateway.validations.lock().kept.find_file(id);
+    match path {
+        None => Ok(Report { validation: known, constraints: Vec::new(), other_count: 0 }),
+        Some(path) => run_blocking(move || report::read_header(&path)).await,
+    }
+}
+
+/// Returns the listed violations of a validation after the first `skipped` ones, at most `limit`; none before it has
+/// ended.
+///
+/// # Errors
+/// As [`find_validation`].
+pub async fn list_violations(
+    gateway: &Gateway,
+    id: &str,
+    skipped: usize,
+    limit: usize,
+) -> Result<Vec<ListedViolation>, GatewayError> {
+    find_known(gateway, id)?;
+    let path = gateway.validations.lock().kept.find_file(id);
+    let Some(path) = path else { return Ok(Vec::new()) };
+    run_blocking(move || {
+        let mut page = Vec::new();
+        let mut number = 0;
+        // The whole file is read, so that its checksum is checked.
+        report::for_each_violation(&path, |violation| {
+            number += 1;
+            if number > skipped && page.len() < limit {
+                page.push(ListedViolation::from(&violation));
+            }
+            Ok(())
+        })?;
+        Ok(page)
+    })
+    .await
+}
+
+/// Checks that a validation has a report.
+///
+/// # Errors
+/// `ErrorClass::NotFound`, and `ErrorClass::Conflict` unless it is finished.
+pub fn check_finished(gateway: &Gateway, id: &str) -> Result<(), GatewayError> {
+    match find_known(gateway, id)?.state {
+        ValidationState::Finished => Ok(()),
+        state @ (ValidationState::Queued | ValidationState::Running) => Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!("the validation {id} is {}; read its report when it is finished", state.name()),
+        )),
+        state => Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!(
+                "the validation {id} is {}, so it has no report; start another one",
+                state.name()
+            ),
+        )),
+    }
+}
+
+/// Writes the report of a finished validation as an `sh:ValidationReport`. Blocking.
+///
+/// # Errors
+/// As [`check_finished`]; those of writing to `out`.
+pub fn write_report(
+    gateway: &Gateway,
+    id: &str,
+    format: Format,
+    out: impl Write,
+) -> Result<(), GatewayError> {
+    check_finished(gateway, id)?;
+    let path = gateway.validations.lock().kept.find_file(id);
+    let path = path.ok_or_else(|| unknown_validation_error(id))?;
+    let failed = |error: io::Error| {
+        GatewayError::new(ErrorClass::Internal, format!("writing the report failed: {error}"))
+    };
+    let mut writer = ReportWriter::new(out, format.to_rdf_format()).map_err(failed)?;
+    report::for_each_violation(&path, |violation| writer.write(&violation).map_err(failed))?;
+    writer.finish().and_then(|mut out| out.flush()).map_err(failed)
+}
+
+/// Cancels a validation that waits or runs. One that runs ends within moments.
+///
+/// # Errors
+/// `ErrorClass::NotFound`; `ErrorClass::Conflict` if it has ended; `ErrorClass::Forbidden` without the role Contributor.
+pub async fn cancel_validation(
+    gateway: &Gateway,
+    by: &Authorized,
+    id: &str,
+) -> Result<Validation, GatewayError> {
+    by.with_current_role()?.require_role(Role::Contributor)?;
+    find_known(gateway, id)?;
+    let cancelled = gateway.validations.lock().cancel(id).ok_or_else(|| {
+        let detail = format!("the validation {id} has ended, so it cannot be cancelled");
+        GatewayError::new(ErrorClass::Conflict, detail)
+    })?;
+    if cancelled.started_at.is_some() {
+        return Ok(cancelled);
+    }
+    let gateway = gateway.clone();
+    run_blocking(move || Ok(run::keep_ended(&gateway, cancelled, report::Findings::default())))
+        .await
+}
+
+fn find_known(gateway: &Gateway, id: &str) -> Result<Validation, GatewayError> {
+    let queue = gateway.validations.lock();
+    let found = queue.iter().find(|one| one.id == id).cloned();
+    found.ok_or_else(|| unknown_validation_error(id))
+}
+
+fn unknown_validation_error(id: &str) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::NotFound,
+        format!(
+            "there is no validation with the id {id:?}; a restart forgets those that have not ended, and the last 100 are kept"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests;

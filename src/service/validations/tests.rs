@@ -1,0 +1,169 @@
+use super::*;
+use crate::deletions::{begin_deletion, run_deletions};
+use crate::shapes_graphs::{SaveConditions, define_shapes_graph};
+use penstock_base::IfMatch;
+use penstock_model::ingest::Mode;
+use penstock_model::shapes_graphs::TextFormat;
+use penstock_model::testing::{ingest_body, put_definition};
+use serde_json::json;
+use tokio::sync::watch;
+
+const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\
+    <urn:Pump> a sh:NodeShape ; sh:targetSubjectsOf <urn:name> ; \
+      sh:property [ sh:path <urn:name> ; sh:minLength 3 ] .";
+
+fn open_gateway(dir: &Path) -> Gateway {
+    let arguments = vec![format!("--service.data-dir={}", dir.display())];
+    let sources = penstock_config::Sources { arguments, ..Default::default() };
+    let settings = penstock_config::load(&sources).unwrap().settings;
+    Gateway::open(Arc::new(settings), &mut |_| {}).unwrap()
+}
+
+/// Stores pumps with these names, which must have three characters.
+async fn define_pumps(gateway: &Gateway, names: &[&str]) -> Arc<Compiled> {
+    let turtle = TextFormat::Rdf(Format::Turtle);
+    let (by, any) = (Authorized::local(), SaveConditions::default());
+    define_shapes_graph(gateway, &by, "pumps", SHAPES, turtle, any).await.unwrap();
+    let definition = json!({
+        "name": "Pump",
+        "config": "type: object\npath: Pump:.\nfields: {name: {type: string, path: <urn:name>}}",
+        "validation": {"shapes": ["pumps"], "mode": "warn"},
+    });
+    let pumps = put_definition(&gateway.catalogue, &definition);
+    let data: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+    let body = json!({ "data": data }).to_string();
+    ingest_body(&gateway.store, gateway.catalogue.watch(), &pumps, Mode::Add, &body).unwrap();
+    pumps
+}
+
+fn start(gateway: &Gateway, pumps: &Compiled) -> Result<Validation, GatewayError> {
+    start_validation(gateway, &Authorized::local(), pumps)
+}
+
+async fn cancel(gateway: &Gateway, id: &str) -> Result<Validation, GatewayError> {
+    cancel_validation(gateway, &Authorized::local(), id).await
+}
+
+/// Waits until a validation has ended.
+async fn wait_for_end(gateway: &Gateway, id: &str) -> Validation {
+    loop {
+        let found = find_known(gateway, id).unwrap();
+        // One that runs is in the queue until it is kept.
+        if found.ended_at.is_some() {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_runs_and_sixteen_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path());
+    let pumps = define_pumps(&gateway, &["a", "north"]).await;
+    let first = start(&gateway, &pumps).unwrap();
+    // Nothing runs them here, so the first one stays.
+    run::start_next(&gateway).unwrap();
+    let waiting: Vec<_> = (0..16).map(|_| start(&gateway, &pumps).unwrap()).collect();
+    let refused = start(&gateway, &pumps).unwrap_err();
+    assert!(matches!(refused.class, ErrorClass::Unavailable(_)), "{refused}");
+    let listed = list_validations(&gateway, Some(&pumps.object.id), None, 100);
+    assert_eq!((listed.len(), &listed[16].id), (17, &first.id), "the newest first");
+    let after = list_validations(&gateway, None, Some(&waiting[2].id), 2);
+    assert_eq!(after, [waiting[1].clone(), waiting[0].clone()]);
+    assert!(list_validations(&gateway, Some("other"), None, 100).is_empty());
+
+    // One that waits is kept as cancelled, and gives its place to another one.
+    let cancelled = cancel(&gateway, &waiting[3].id).await.unwrap();
+    assert_eq!((cancelled.state, cancelled.conforms), (ValidationState::Cancelled, None));
+    assert!(cancelled.ended_at.is_some());
+    assert_eq!(find_validation(&gateway, &cancelled.id).await.unwrap().validation, cancelled);
+    assert_eq!(check_finished(&gateway, &cancelled.id).unwrap_err().class, ErrorClass::Conflict);
+    assert_eq!(cancel(&gateway, &cancelled.id).await.unwrap_err().class, ErrorClass::Conflict);
+    start(&gateway, &pumps).unwrap();
+    // One that runs ends later, and is shown as cancelled until then.
+    let running = cancel(&gateway, &first.id).await.unwrap();
+    assert_eq!((running.state, running.ended_at), (ValidationState::Cancelled, None));
+    assert_eq!(cancel(&gateway, &first.id).await.unwrap_err().class, ErrorClass::Conflict);
+    assert_eq!(cancel(&gateway, "none").await.unwrap_err().class, ErrorClass::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_is_validated_and_what_ended_survives_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path());
+    let pumps = define_pumps(&gateway, &["a", "b", "north"]).await;
+    let (stop, stopped) = watch::channel(false);
+    let worker = tokio::spawn(run_validations(gateway.clone(), stopped));
+    let ids = [start(&gateway, &pumps).unwrap().id, start(&gateway, &pumps).unwrap().id];
+    let ended = wait_for_end(&gateway, &ids[1]).await;
+    assert_eq!(ended.state, ValidationState::Finished, "{ended:?}");
+    assert_eq!((ended.conforms, ended.counts.violation, ended.listed), (Some(false), 2, 2));
+    assert_eq!(ended.progress, Progress { validated: 3, expected: Some(3) });
+    assert_eq!(gateway.validations.list_last_counts(), [("Pump".to_owned(), ended.counts)]);
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+    // This one waits when the service stops.
+    let forgotten = start(&gateway, &pumps).unwrap();
+    drop(gateway);
+
+    let gateway = open_gateway(dir.path());
+    let listed = list_validations(&gateway, None, None, 100);
+    assert_eq!((listed.len(), &listed[0]), (2, &ended));
+    let report = find_validation(&gateway, &ids[1]).await.unwrap();
+    assert_eq!((report.constraints.len(), report.constraints[0].count), (1, 2));
+    let page = list_violations(&gateway, &ids[1], 1, 10).await.unwrap();
+    assert_eq!((page.len(), page[0].violation.value.as_deref()), (1, Some("b")));
+    assert_eq!(find_known(&gateway, &forgotten.id).unwrap_err().class, ErrorClass::NotFound);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_are_deleted_with_the_objects_of_their_business_object() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path());
+    let pumps = define_pumps(&gateway, &["a"]).await;
+    let (stop, stopped) = watch::channel(false);
+    let workers = [
+        tokio::spawn(run_validations(gateway.clone(), stopped.clone())),
+        tokio::spawn(run_deletions(gateway.clone(), stopped)),
+    ];
+    let started = start(&gateway, &pumps).unwrap();
+    wait_for_end(&gateway, &started.id).await;
+    let files = || std::fs::read_dir(dir.path().join("validations")).unwrap().count();
+    assert_eq!(files(), 1);
+    begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any).await.unwrap();
+    while files() > 0 {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert!(list_validations(&gateway, None, None, 10).is_empty());
+    stop.send(true).unwrap();
+    for worker in workers {
+        worker.await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_validation_that_cannot_be_done_or_kept_fails_with_its_cause() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path());
+    let pumps = define_pumps(&gateway, &["a"]).await;
+    let (stop, stopped) = watch::channel(false);
+    let mut deleted = Compiled::clone(&pumps);
+    deleted.object.id = "deleted".to_owned();
+    let deleted = start(&gateway, &deleted).unwrap();
+    let worker = tokio::spawn(run_validations(gateway.clone(), stopped));
+    let failed = wait_for_end(&gateway, &deleted.id).await;
+    assert_eq!(failed.state, ValidationState::Failed);
+    assert!(failed.error.unwrap().contains("was deleted"));
+
+    let folder = dir.path().join("validations");
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "").unwrap();
+    let unkept = start(&gateway, &pumps).unwrap();
+    let failed = wait_for_end(&gateway, &unkept.id).await;
+    assert_eq!((failed.state, failed.conforms), (ValidationState::Failed, None));
+    assert!(failed.error.unwrap().contains("writing the report failed"));
+    assert_eq!(list_violations(&gateway, &unkept.id, 0, 10).await.unwrap(), []);
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+}

@@ -1,0 +1,293 @@
+//! `/admin/quality`: validations of everything that Business Objects have.
+use super::form::take_form;
+use super::frame::{Frame, PageReply, PageResult, Section};
+use super::object::object_link;
+use super::pager::Pager;
+use super::words;
+use askama::Template;
+use penstock_base::Role;
+use penstock_base::error::{ErrorClass, ViolatedConstraint};
+use penstock_http::caller::caller;
+use penstock_http::path::path_parameter;
+use penstock_http::query::{Query, cursor_after};
+use penstock_http::state::gateway;
+use penstock_service::business_objects::find_business_object;
+use penstock_service::gateway::Gateway;
+use penstock_service::validations::{
+    self, ConstraintCount, ListedViolation, Report, SeverityCounts, Validation, ValidationState,
+};
+use salvo::{Depot, Request, handler};
+
+/// Rows of one page of validations.
+const ROWS_PER_PAGE: usize = 50;
+/// Violations of one page.
+const VIOLATIONS_PER_PAGE: usize = 100;
+/// The maximum number of validations that there can be.
+const MAX_VALIDATIONS: usize = 1000;
+
+#[derive(Template)]
+#[template(path = "admin/quality.html")]
+struct List {
+    frame: Frame,
+    business_objects: Vec<Validated>,
+    rows: Vec<Row>,
+    pager: Pager,
+}
+
+/// A Business Object that has shapes graphs.
+struct Validated {
+    id: String,
+    name: String,
+    shapes: Vec<String>,
+    mode: &'static str,
+    /// Its last validation.
+    last: Option<Row>,
+}
+
+/// One validation.
+struct Row {
+    id: String,
+    business_object: String,
+    /// Its state or its result, and the class of that.
+    state: &'static str,
+    class: &'static str,
+    objects: String,
+    violations: String,
+    warnings: String,
+    infos: String,
+    age: String,
+}
+
+#[derive(Template)]
+#[template(path = "admin/validation.html")]
+struct One {
+    frame: Frame,
+    validation: Validation,
+    /// Whether the Business Object still exists.
+    is_defined: bool,
+    row: Row,
+    queued: String,
+    ended: Option<String>,
+    constraints: Vec<CountBar>,
+    other: Option<String>,
+    violations: Vec<ViolationRow>,
+    /// How many violations there are, and how many of them are listed.
+    listed: String,
+    pager: Pager,
+}
+
+/// The count of a constraint of a shape, as a bar.
+struct CountBar {
+    shape: String,
+    constraint: String,
+    class: &'static str,
+    severity: &'static str,
+    count: String,
+    /// Its length in percent of the longest one.
+    length: u64,
+}
+
+struct ViolationRow {
+    violation: ViolatedConstraint,
+    /// The address of the page of its object.
+    link: String,
+    constraint: String,
+    class: &'static str,
+    message: String,
+}
+
+impl From<&Validation> for Row {
+    fn from(validation: &Validation) -> Self {
+        let SeverityCounts { violation, warning, info } = validation.counts;
+        let (state, class) = describe_state(validation);
+        let validated = words::format_number(validation.progress.validated);
+        Self {
+            id: validation.id.clone(),
+            business_object: validation.business_object_name.clone(),
+            state,
+            class,
+            objects: match validation.progress.expected {
+                Some(expected) if expected != validation.progress.validated => {
+                    format!("{validated} of {}", words::format_number(expected))
+                }
+                _ => validated,
+            },
+            violations: words::format_number(violation),
+            warnings: words::format_number(warning),
+            infos: words::format_number(info),
+            age: words::format_age(&validation.queued_at),
+        }
+    }
+}
+
+/// Returns the state of a validation, or the result of a finished one, and its class.
+fn describe_state(validation: &Validation) -> (&'static str, &'static str) {
+    let counts = validation.counts;
+    match validation.state {
+        ValidationState::Finished if counts.violation > 0 => ("violations", "bad"),
+        ValidationState::Finished if counts.total() > 0 => ("warnings", "warn"),
+        ValidationState::Finished => ("conforms", "good"),
+        ValidationState::Failed => ("failed", "bad"),
+        other => (other.name(), ""),
+    }
+}
+
+fn severity_class(severity: &str) -> &'static str {
+    match severity {
+        "violation" => "bad",
+        "warning" => "warn",
+        _ => "",
+    }
+}
+
+/// Returns the local name of a constraint component: `MinCount`.
+fn shorten_constraint(iri: &str) -> String {
+    let name = iri.rsplit_once('#').map_or(iri, |(_, name)| name);
+    name.strip_suffix("ConstraintComponent").unwrap_or(name).to_owned()
+}
+
+fn count_bars(constraints: Vec<ConstraintCount>) -> Vec<CountBar> {
+    // They are sorted.
+    let most = constraints.first().map_or(1, |first| first.count.max(1));
+    let bar = |counted: ConstraintCount| CountBar {
+        constraint: shorten_constraint(&counted.constraint),
+        class: severity_class(counted.severity.name()),
+        severity: counted.severity.name(),
+        count: words::format_number(counted.count),
+        length: (counted.count.saturating_mul(100) / most).max(1),
+        shape: counted.shape,
+    };
+    constraints.into_iter().map(bar).collect()
+}
+
+/// Shows the Business Objects with shapes graphs, and the validations.
+#[handler]
+pub(crate) async fn list_validations(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let query = Query::read(req, &["businessObject", "cursor"])?;
+    let after = query.read_uuid_cursor()?;
+    let (gateway, frame) = (gateway(depot)?, Frame::new(req, depot, Section::Quality));
+    let (wanted, after) = (query.get("businessObject"), after.as_deref());
+    let mut found = validations::list_validations(&gateway, wanted, after, ROWS_PER_PAGE + 1);
+    let id = |one: &Validation| one.id.clone();
+    let pager = Pager::for_rows(&frame, "/admin/quality", &query, &mut found, ROWS_PER_PAGE, id);
+    let business_objects = list_validated(&gateway);
+    let rows = found.iter().map(Row::from).collect();
+    Ok(PageReply::show(&List { frame, business_objects, rows, pager }))
+}
+
+fn list_validated(gateway: &Gateway) -> Vec<Validated> {
+    let all = validations::list_validations(gateway, None, None, MAX_VALIDATIONS);
+    let mut validated = Vec::new();
+    for compiled in gateway.catalogue.list() {
+        let object = &compiled.object;
+        let Some(validation) = &object.definition.validation else { continue };
+        if validation.shapes.is_empty() {
+            continue;
+        }
+        let last = all.iter().find(|one| one.business_object == object.id);
+        validated.push(Validated {
+            id: object.id.clone(),
+            name: object.definition.name.clone(),
+            shapes: validation.shapes.clone(),
+            mode: validation.mode.name(),
+            last: last.map(Row::from),
+        });
+    }
+    validated
+}
+
+/// Enqueues a validation.
+#[handler]
+pub(crate) async fn start_validation(_req: &mut Request, depot: &mut Depot) -> PageResult {
+    let (form, gateway) = (take_form(depot), gateway(depot)?);
+    let id = form.trimmed("businessObject").unwrap_or_default();
+    let business_object = find_business_object(&gateway, &id)?;
+    Ok(match validations::start_validation(&gateway, caller(depot), &business_object) {
+        Ok(queued) => {
+            let words = format!("The validation of {} is queued.", queued.business_object_name);
+            PageReply::redirect(format!("/admin/quality/{}", queued.id), words)
+        }
+        Err(error) => PageReply::redirect_with_error("/admin/quality", error.detail),
+    })
+}
+
+/// Shows one validation.
+#[handler]
+pub(crate) async fn show_validation(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let query = Query::read(req, &["cursor"])?;
+    let skipped = query.read_number_cursor()?;
+    let (gateway, frame) = (gateway(depot)?, Frame::new(req, depot, Section::Quality));
+    let id = path_parameter(req, "id");
+    let Report { validation, constraints, other_count } =
+        validations::find_validation(&gateway, id).await?;
+    let first = usize::try_from(skipped.unwrap_or_default()).unwrap_or(usize::MAX);
+    let mut violations =
+        validations::list_violations(&gateway, id, first, VIOLATIONS_PER_PAGE + 1).await?;
+    let next = (violations.len() > VIOLATIONS_PER_PAGE)
+        .then(|| cursor_after(&first.saturating_add(VIOLATIONS_PER_PAGE).to_string()));
+    violations.truncate(VIOLATIONS_PER_PAGE);
+    let (total, listed) = (validation.counts.total(), validation.listed);
+    let show = |ListedViolation { violation, message }: ListedViolation| ViolationRow {
+        link: object_link(&frame, &violation.focus_node),
+        constraint: shorten_constraint(&violation.constraint),
+        class: severity_class(&violation.severity),
+        violation,
+        message,
+    };
+    let page = One {
+        is_defined: gateway.catalogue.get(&validation.business_object).is_some(),
+        row: Row::from(&validation),
+        queued: words::format_utc(&validation.queued_at),
+        ended: validation.ended_at.as_deref().map(words::format_utc),
+        constraints: count_bars(constraints),
+        other: (other_count > 0).then(|| words::format_number(other_count)),
+        violations: violations.into_iter().map(show).collect(),
+        listed: if listed < total {
+            format!(
+                "The first {} of {}:",
+                words::format_number(listed),
+                words::format_number(total)
+            )
+        } else {
+            String::new()
+        },
+        pager: Pager::new(
+            &frame,
+            &format!("/admin/quality/{}", validation.id),
+            &[],
+            skipped.is_none(),
+            next.as_deref(),
+        ),
+        validation,
+        frame,
+    };
+    Ok(PageReply::show(&page))
+}
+
+/// Cancels a validation.
+#[handler]
+pub(crate) async fn cancel_validation(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let id = path_parameter(req, "id");
+    let page = format!("/admin/quality/{id}");
+    match validations::cancel_validation(&gateway(depot)?, caller(depot), id).await {
+        Ok(_) => Ok(PageReply::redirect(page, "The validation was cancelled.")),
+        Err(error) if error.class == ErrorClass::NotFound => Err(error.into()),
+        Err(error) => Ok(PageReply::redirect_with_error(page, error.detail)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constraints_have_short_names() {
+        for (iri, name) in [
+            ("http://www.w3.org/ns/shacl#MinCountConstraintComponent", "MinCount"),
+            ("http://www.w3.org/ns/shex#closed", "closed"),
+            ("urn:x", "urn:x"),
+        ] {
+            assert_eq!(shorten_constraint(iri), name);
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Validations of everything that a Business Object has.
+use crate::server::{Server, definition};
+use oxrdfio::{RdfFormat, RdfParser};
+use penstock_base::Role;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const START: &str = "/api/v1/business-objects/Pump/validation";
+const SHAPES: &str = "\
+@prefix sh: <http://www.w3.org/ns/shacl#> .
+@prefix v: <https://plant.example/> .
+v:PumpShape a sh:NodeShape ; sh:targetSubjectsOf v:name ;
+  sh:property [ sh:path v:flow ; sh:minInclusive 0 ; sh:message \"must flow\" ] ;
+  sh:property [ sh:path v:name ; sh:minLength 3 ; sh:severity sh:Warning ] .
+v:PartShape a sh:NodeShape ; sh:targetSubjectsOf v:label ;
+  sh:property [ sh:path v:label ; sh:maxLength 5 ] .
+";
+
+/// Stores shapes and pumps that violate them: 300 flow backwards, one has a short name, and one a part with a long label.
+async fn define(server: &Server) {
+    let turtle = [("Content-Type", "text/turtle")];
+    server.send("PUT", "/api/v1/shapes/pumps", &turtle, SHAPES).await.expect(201);
+    let mut body = definition();
+    // The mode does not matter, and these objects would be refused in another one.
+    body["validation"] = json!({"shapes": ["pumps"], "mode": "off"});
+    server.json("PUT", "/api/v1/business-objects", &body).await.expect(201);
+    let mut pumps: Vec<_> = (0..300).map(|_| json!({"name": "south", "flow": -1})).collect();
+    pumps.push(json!({"name": "n", "flow": 1}));
+    pumps.push(json!({"name": "west", "flow": 1, "parts": [{"label": "bearing"}]}));
+    server.ingest("ADD", &json!(pumps)).await.expect(200);
+}
+
+/// Starts a validation, waits until it has ended, and returns its path and its first page.
+async fn validate(server: &Server) -> (String, Value) {
+    let started = server.send("POST", START, &[], "").await.expect(202);
+    let path = started.header("location").to_owned();
+    assert_eq!(path, format!("/api/v1/validations/{}", started.json()["id"].as_str().unwrap()));
+    assert_eq!(started.json()["state"], "queued");
+    loop {
+        let found = server.get(&path).await.expect(200).json();
+        if !found["endedAt"].is_null() {
+            return (path, found);
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_has_counts_and_violations_in_json_and_rdf() {
+    let server = Server::start(&[]).await;
+    define(&server).await;
+    let (path, report) = validate(&server).await;
+    assert_eq!((&report["state"], &report["conforms"]), (&json!("finished"), &json!(false)));
+    assert_eq!(report["counts"], json!({"violation": 301, "warning": 1, "info": 0}), "{report}");
+    assert_eq!(report["progress"], json!({"validated": 302, "expected": 302}));
+    assert_eq!(report["shapes"], json!([{"name": "pumps", "version": 1}]));
+    assert_eq!((&report["listed"], &report["otherCount"]), (&json!(302), &json!(0)));
+    let component = |name: &str| format!("http://www.w3.org/ns/shacl#{name}ConstraintComponent");
+    let count = |shape: &str, name: &str, severity: &str, count: u64| {
+        let shape = format!("https://plant.example/{shape}");
+        json!({"shape": shape, "constraint": component(name), "severity": severity, "count": count})
+    };
+    assert_eq!(
+        report["constraints"],
+        json!([
+            count("PumpShape", "MinInclusive", "violation", 300),
+            count("PartShape", "MaxLength", "violation", 1),
+            count("PumpShape", "MinLength", "warning", 1),
+        ])
+    );
+
+    // The pages have each violation once.
+    let mut page = server.get(&format!("{path}?limit=200")).await.expect(200).json();
+    let mut violations = page["items"].as_array().unwrap().clone();
+    assert_eq!(violations.len(), 200);
+    while let Some(next) = page["next"].as_str() {
+        page = server.get(&format!("{path}?limit=200&cursor={next}")).await.expect(200).json();
+        violations.extend(page["items"].as_array().unwrap().clone());
+    }
+    violations.sort_by_key(ToString::to_string);
+    violations.dedup();
+    assert_eq!(violations.len(), 302);
+    let backwards = violations.iter().find(|one| one["message"] == "must flow").unwrap();
+    assert_eq!(
+        (&backwards["value"], &backwards["path"], &backwards["severity"]),
+        (&json!("-1"), &json!("https://plant.example/flow"), &json!("violation"))
+    );
+    let uri = crate::server::escaped(backwards["focusNode"].as_str().unwrap());
+    let object = server.get(&format!("/api/v1/business-objects/Pump/objects/{uri}")).await;
+    assert_eq!(object.expect(200).json()["flow"], json!(-1));
+
+    // Every RDF format has all results.
+    let results = "http://www.w3.org/ns/shacl#ValidationResult";
+    for (accept, format) in [
+        ("text/turtle", RdfFormat::Turtle),
+        ("application/n-triples", RdfFormat::NTriples),
+        ("application/rdf+xml", RdfFormat::RdfXml),
+        ("application/ld+json", RdfFormat::JsonLd { profile: oxrdfio::JsonLdProfileSet::empty() }),
+    ] {
+        let answer = server.send("GET", &path, &[("Accept", accept)], "").await.expect(200);
+        assert_eq!((answer.header("content-type"), answer.header("vary")), (accept, "Accept"));
+        let quads = RdfParser::from_format(format).for_slice(&answer.body);
+        let quads: Vec<_> = quads.map(|quad| quad.unwrap().to_string()).collect();
+        assert_eq!(quads.iter().filter(|quad| quad.contains(results)).count(), 302, "{accept}");
+    }
+    let turtle = server.get(&format!("{path}?format=ttl")).await.expect(200);
+    assert_eq!(turtle.header("content-type"), "text/turtle");
+    server.get(&format!("{path}?format=pdf")).await.problem(400);
+    server.send("GET", &path, &[("Accept", "image/png")], "").await.problem(406);
+
+    let metrics = server.get("/metrics").await.expect(200).text();
+    for line in [
+        "penstock_validation_violations{business_object=\"Pump\",severity=\"violation\"} 301",
+        "penstock_validation_violations{business_object=\"Pump\",severity=\"warning\"} 1",
+        "penstock_validation_runs_total{result=\"finished\"} ",
+        "penstock_validation_objects_total ",
+        "penstock_validation_seconds_count ",
+    ] {
+        assert!(metrics.contains(line), "{line} in {metrics}");
+    }
+
+    // What has ended stays after a restart, and cannot be cancelled.
+    let dir = server.stop().await.unwrap();
+    let server = Server::start_in(dir.path(), &[]).await.unwrap();
+    assert_eq!(server.get(&path).await.expect(200).json(), report);
+    server.send("DELETE", &path, &[], "").await.problem(409);
+    server.send("DELETE", "/api/v1/validations/none", &[], "").await.problem(404);
+    for wanted in ["Pump", report["businessObject"].as_str().unwrap()] {
+        let list = format!("/api/v1/validations?businessObject={wanted}&limit=1");
+        let list = server.get(&list).await.expect(200).json();
+        assert_eq!((&list["items"][0]["id"], &list["next"]), (&report["id"], &Value::Null));
+    }
+    let none = server.get("/api/v1/validations?businessObject=Other").await.expect(200).json();
+    assert_eq!(none["items"], json!([]));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn corrected_data_conforms_and_keys_for_others_see_nothing() {
+    let server = Server::start(&[]).await;
+    define(&server).await;
+    let (path, _) = validate(&server).await;
+    let key = format!("Bearer {}", server.make_key(Role::Contributor, Some("Pump")));
+    let own = [("Authorization", key.as_str())];
+    server.send("GET", &path, &own, "").await.expect(200);
+    server.send("POST", START, &own, "").await.expect(202);
+    let mut other = definition();
+    other["name"] = json!("Other");
+    server.json("PUT", "/api/v1/business-objects", &other).await.expect(201);
+    let key = format!("Bearer {}", server.make_key(Role::Admin, Some("Other")));
+    server.send("GET", &path, &[("Authorization", key.as_str())], "").await.problem(403);
+    let without = server.send("POST", "/api/v1/business-objects/Other/validation", &[], "").await;
+    let problem = without.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("`validation`"), "{problem}");
+
+    let turtle = [("Content-Type", "text/turtle")];
+    let lenient =
+        SHAPES.replace("minInclusive 0", "minInclusive -1").replace("maxLength 5", "maxLength 50");
+    server
+        .send("PUT", "/api/v1/shapes/pumps", &turtle, lenient.replace("minLength 3", "minLength 1"))
+        .await
+        .expect(200);
+    let (_, report) = validate(&server).await;
+    assert_eq!((&report["conforms"], &report["items"]), (&json!(true), &json!([])), "{report}");
+    assert_eq!(report["shapes"], json!([{"name": "pumps", "version": 2}]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_starts_a_validation_and_shows_its_report() {
+    let server = Server::start(&[]).await;
+    let empty = server.get("/admin/quality").await.expect(200).text();
+    assert!(empty.contains("No Business Object names shapes graphs."), "{empty}");
+    define(&server).await;
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let started = server.send("POST", "/admin/quality", &form, "businessObject=Pump").await;
+    let page = started.expect(303).header("location").to_owned();
+    let api = page.replace("/admin/quality/", "/api/v1/validations/");
+    while server.get(&api).await.expect(200).json()["endedAt"].is_null() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let shown = server.get(&page).await.expect(200).text();
+    for part in ["MinInclusive", "must flow", "/admin/object?uri=", "?format=ttl", "cursor="] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+    let list = server.get("/admin/quality").await.expect(200).text();
+    assert!(list.contains(&page) && list.contains(">violations<"), "{list}");
+    // It has ended, so the notice of the next page says that it cannot be cancelled.
+    let cancelled = server.send("POST", &format!("{page}/cancel"), &form, "").await.expect(303);
+    assert_eq!(cancelled.header("location"), page);
+    server.get("/admin/quality/none").await.expect(404);
+}

@@ -8,6 +8,7 @@
 //! after a peak the level would remain at [`Level::Short`]. C code (zstd, one context at a time) keeps the allocator of
 //! the C library: with jemalloc as its malloc, a preloaded library such as libfaketime would deadlock at the start.
 use penstock_store::ReadStore;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -187,6 +188,8 @@ fn lowest_limit(root: &Path, group: &str, files: &[&str]) -> Option<u64> {
 thread_local! {
     /// The counters of this thread: bytes allocated and freed since it began.
     static COUNTERS: Option<(thread::ThreadLocal<u64>, thread::ThreadLocal<u64>)> = find_counters();
+    /// The bytes freed by [`drop_foreign`].
+    static FOREIGN: Cell<i64> = const { Cell::new(0) };
 }
 
 fn find_counters() -> Option<(thread::ThreadLocal<u64>, thread::ThreadLocal<u64>)> {
@@ -196,10 +199,18 @@ fn find_counters() -> Option<(thread::ThreadLocal<u64>, thread::ThreadLocal<u64>
 /// Returns the bytes that this thread allocated minus those that it freed. The difference between two calls is the
 /// memory that the work between them still holds, if no other thread frees it. Takes some nanoseconds.
 pub fn thread_bytes() -> i64 {
-    COUNTERS.with(|counters| {
+    let own = COUNTERS.with(|counters| {
         counters
             .map_or(0, |(allocated, freed)| allocated.get().wrapping_sub(freed.get()).cast_signed())
-    })
+    });
+    own + FOREIGN.get()
+}
+
+/// Drops a value that another thread allocated. It does not count as memory that this thread freed.
+pub fn drop_foreign<T>(value: T) {
+    let before = thread_bytes();
+    drop(value);
+    FOREIGN.set(FOREIGN.get() + before - thread_bytes());
 }
 
 #[cfg(test)]
@@ -254,6 +265,11 @@ mod tests {
         assert!(other.join().unwrap() < 1 << 20);
         drop(held);
         assert!(thread_bytes() - before < 1 << 19);
+        let foreign = std::thread::spawn(|| vec![1_u8; 1 << 22]).join().unwrap();
+        let kept = foreign.clone();
+        drop_foreign(foreign);
+        assert!(thread_bytes() - before >= 1 << 22);
+        drop(kept);
     }
 
     #[test]

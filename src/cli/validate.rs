@@ -102,6 +102,7 @@ fn validate(
         last = Some(end.clone());
         let limits = Limits {
             time: MAX_BATCH_TIME,
+            deadline: None,
             memory: MAX_BATCH_BYTES,
             violations: usize::MAX,
             cancellation: Cancellation::default(),

@@ -38,8 +38,18 @@ pub(crate) struct FoundViolation {
     pub(crate) violation: Violation,
     /// The name of the Business Object whose shapes it violates.
     pub(crate) business_object: String,
+    /// Whether it was there before the commit.
+    pub(crate) is_old: bool,
     /// Whether it prevents the commit.
     pub(crate) is_refused: bool,
+}
+
+/// What the validation of a commit has found.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) violations: Vec<FoundViolation>,
+    /// Why objects of Business Objects in the mode `warn` were not validated.
+    pub(crate) not_validated: Vec<String>,
 }
 
 impl Protection {
@@ -97,7 +107,10 @@ impl Protection {
         }
         let mut related = known.clone();
         for uri in known.iter().filter(|_| !properties.forward.is_empty()) {
-            add_referrers(transaction, &properties.forward, uri, &mut related)?;
+            self.add_referrers(transaction, &properties.forward, uri, &mut related)?;
+        }
+        if related.len() > known.len() + MAX_TOUCHED {
+            return Err(self.too_many_error());
         }
         for property in &properties.inverse {
             let pattern = Pattern { predicate: Some(property.clone()), ..Pattern::default() };
@@ -118,11 +131,50 @@ impl Protection {
         if touched.len() > MAX_TOUCHED { Err(self.too_many_error()) } else { Ok(touched) }
     }
 
+    /// Adds the objects that refer to an object by one of these properties, if they are members or may be nested in one.
+    fn add_referrers(
+        &self,
+        read: &impl Read,
+        properties: &BTreeSet<NamedNode>,
+        uri: &NamedNode,
+        found: &mut BTreeSet<NamedNode>,
+    ) -> Result<(), GatewayError> {
+        let most = found.len() + MAX_TOUCHED;
+        let mut failed = None;
+        // One look at all of its referrers costs as much as one at those of a single property, unless there are many.
+        let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
+        read.for_each(&pattern, &mut |quad| {
+            let NamedOrBlankNode::NamedNode(subject) = quad.subject else {
+                return ControlFlow::Continue(());
+            };
+            if !properties.contains(&quad.predicate) || found.contains(&subject) {
+                return ControlFlow::Continue(());
+            }
+            match self.may_belong(read, &subject) {
+                Ok(true) => drop(found.insert(subject)),
+                Ok(false) => {}
+                Err(error) => failed = Some(error),
+            }
+            // One more than is allowed is enough to refuse the commit.
+            if failed.is_some() || found.len() > most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Returns whether an object is a member, or may be nested in one.
+    fn may_belong(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+        Ok(self.is_member(read, uri)? || self.links.has_holder(read, uri)?)
+    }
+
     fn too_many_error(&self) -> GatewayError {
         GatewayError::new(
             ErrorClass::Conflict,
             format!(
-                "more than {MAX_TOUCHED} members of the Business Object {:?} hold or refer to what would change, too many to validate in one commit; change fewer objects at once, or an Admin sets its validation to `warn`",
+                "more than {MAX_TOUCHED} members of the Business Object {:?} would change, or hold or refer to what would change, too many to validate in one commit; change fewer objects at once, or an Admin sets its validation to `warn`",
                 self.name
             ),
         )
@@ -134,20 +186,9 @@ impl Protection {
         transaction: &mut Transaction<'_>,
         limits: &Limits,
     ) -> Result<Vec<FoundViolation>, GatewayError> {
-        let shapes = match &self.shapes {
-            Ok(shapes) => shapes,
-            Err(error) if self.mode == ValidationMode::Reject => {
-                let mut error = error.clone();
-                error.detail = format!(
-                    "the Business Object {:?} refuses what violates its shapes, and they cannot be used: {}",
-                    self.name, error.detail
-                );
-                return Err(error);
-            }
-            Err(_) => return Ok(Vec::new()),
-        };
+        let usable = self.shapes.as_deref().unwrap_or_default();
         let mut properties = Properties::default();
-        for graph in shapes {
+        for graph in usable {
             properties.forward.extend(graph.properties().forward.iter().cloned());
             properties.inverse.extend(graph.properties().inverse.iter().cloned());
         }
@@ -155,11 +196,19 @@ impl Protection {
         if members.is_empty() {
             return Ok(Vec::new());
         }
+        if let Err(error) = &self.shapes {
+            let mut error = error.clone();
+            error.detail = format!(
+                "the objects of the Business Object {:?} cannot be validated: {}",
+                self.name, error.detail
+            );
+            return Err(error);
+        }
         let transaction = &*transaction;
         // What the commit deletes is never refused.
-        let scope = build_scope(transaction, &self.links, members)?;
+        let scope = build_scope(transaction, &self.links, members.clone())?;
         let mut found = Vec::new();
-        for graph in shapes {
+        for graph in usable {
             let triples = StoredTriples(transaction);
             let data = Data::new(Box::new(&triples), limits.clone());
             let doubtful = graph.find_doubtful(&data, &scope)?;
@@ -173,18 +222,54 @@ impl Protection {
                 continue;
             }
             let prior = transaction.prior_state();
+            let validated_before = self.find_prior_scope(&prior, &members, doubtful)?;
             let before = lend_triples(&StoredTriples(&prior), |lent| {
-                graph.validate(&Data::new(lent, limits.clone()), &doubtful)
+                graph.validate(&Data::new(lent, limits.clone()), &validated_before)
             })?;
-            found.extend(now.into_iter().map(|violation| FoundViolation {
-                is_refused: self.mode == ValidationMode::Reject
-                    && violation.severity == Severity::Violation
-                    && !before.iter().any(|earlier| earlier.is_same(&violation)),
-                violation,
-                business_object: self.name.clone(),
+            found.extend(now.into_iter().map(|violation| {
+                let is_old = before.iter().any(|earlier| earlier.is_same(&violation));
+                FoundViolation {
+                    is_refused: self.mode == ValidationMode::Reject
+                        && violation.severity == Severity::Violation
+                        && !is_old,
+                    is_old,
+                    violation,
+                    business_object: self.name.clone(),
+                }
             }));
         }
         Ok(found)
+    }
+
+    /// Returns those of these objects that the shapes applied to before the commit: they were stored, and members or
+    /// nested in one. `touched` has all such members. What the commit brings under the shapes has no earlier violation.
+    fn find_prior_scope(
+        &self,
+        prior: &impl Read,
+        touched: &BTreeSet<NamedNode>,
+        Scope { members, nested }: Scope,
+    ) -> Result<Scope, GatewayError> {
+        let mut members_before = BTreeSet::new();
+        for uri in touched {
+            if self.is_member(prior, uri)? {
+                members_before.insert(uri.clone());
+            }
+        }
+        let before = build_scope(prior, &self.links, members_before)?;
+        let (mut still, mut others) = (BTreeSet::new(), BTreeSet::new());
+        for uri in members {
+            if before.members.contains(&uri) {
+                still.insert(uri);
+            } else if before.nested.contains(&uri) {
+                others.insert(uri);
+            }
+        }
+        others.extend(
+            nested
+                .into_iter()
+                .filter(|uri| before.nested.contains(uri) || before.members.contains(uri)),
+        );
+        Ok(Scope { members: still, nested: others })
     }
 }
 
@@ -202,40 +287,36 @@ pub(crate) fn build_scope(
     Ok(scope)
 }
 
-/// Adds the objects that refer to an object by one of these properties.
-fn add_referrers(
-    read: &impl Read,
-    properties: &BTreeSet<NamedNode>,
-    uri: &NamedNode,
-    found: &mut BTreeSet<NamedNode>,
-) -> Result<(), GatewayError> {
-    // One look at all of its referrers costs as much as one at those of a single property, unless there are many.
-    let pattern = Pattern { object: Some(uri.clone().into()), ..Pattern::default() };
-    read.for_each(&pattern, &mut |quad| {
-        if let NamedOrBlankNode::NamedNode(subject) = quad.subject
-            && properties.contains(&quad.predicate)
-        {
-            found.insert(subject);
-        }
-        // One more than is allowed is enough to refuse the commit.
-        if found.len() > MAX_TOUCHED { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    })?;
-    Ok(())
-}
-
-/// Returns the violations of the shapes of every Business Object that the ingestion touches.
+/// Returns the violations of the shapes of every Business Object that the ingestion touches. The limits count for all of
+/// them together. In the mode `warn`, an error is only a warning.
 ///
 /// # Errors
 /// - `ErrorClass::Conflict` if more than 10,000 members are touched
 /// - `ErrorClass::Invalid` past a limit of the validation
+/// - `ErrorClass::Damaged` if this version cannot use the shapes of a touched member
 pub(crate) fn find_violations(
     transaction: &mut Transaction<'_>,
     definitions: &WatchedDefinitions,
     limits: &Limits,
-) -> Result<Vec<FoundViolation>, GatewayError> {
-    let mut found = Vec::new();
+) -> Result<Found, GatewayError> {
+    let mut found = Found::default();
     for protection in &definitions.protections {
-        found.extend(protection.find_violations(transaction, limits)?);
+        match protection.find_violations(transaction, limits) {
+            Ok(violations) => found.violations.extend(violations),
+            Err(error)
+                if protection.mode == ValidationMode::Warn
+                    && matches!(
+                        error.class,
+                        ErrorClass::Conflict | ErrorClass::Invalid | ErrorClass::Damaged
+                    ) =>
+            {
+                found.not_validated.push(format!(
+                    "objects of the Business Object {:?} were not validated: {}",
+                    protection.name, error.detail
+                ));
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(found)
 }
@@ -257,7 +338,11 @@ pub fn check_untouched(
             continue;
         }
         let is_touched = protection.members.is_none()
-            || !protection.find_touched(transaction, &Properties::default())?.is_empty();
+            || match protection.find_touched(transaction, &Properties::default()) {
+                Ok(touched) => !touched.is_empty(),
+                Err(error) if error.class == ErrorClass::Conflict => true,
+                Err(error) => return Err(error),
+            };
         if is_touched && !is_overridden {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,

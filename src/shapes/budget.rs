@@ -18,6 +18,8 @@ const CHECKS_PER_CLOCK_READING: u32 = 16;
 pub struct Limits {
     /// Its maximum time: `service.limits.shapes.time`.
     pub time: Duration,
+    /// When it must have ended, if several validations have this time together.
+    pub deadline: Option<Instant>,
     /// The maximum memory that it takes, in bytes: `service.limits.shapes.memory`.
     pub memory: u64,
     /// The maximum number of violations of one shape, with those of the shapes in it, in one validation.
@@ -53,7 +55,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
-        let deadline = Instant::now() + limits.time;
+        let deadline = limits.deadline.unwrap_or_else(|| Instant::now() + limits.time);
         Self { limits, deadline, initial_bytes: thread_bytes(), checks: Cell::new(0) }
     }
 

@@ -19,6 +19,8 @@ use std::sync::Arc;
 const KEPT_SUBJECTS: usize = 1000;
 /// The number of triples from which a subject is not kept.
 const MAX_KEPT_TRIPLES: usize = 1000;
+/// The maximum length of all literals of the kept triples, in bytes.
+const MAX_KEPT_BYTES: usize = 1 << 20;
 /// The maximum number of combinations of the values of one node with the places for them in a `ShEx` shape.
 const MAX_COMBINATIONS: usize = 4096;
 
@@ -97,9 +99,35 @@ pub struct Data<'t> {
     triples: Box<dyn Triples + 't>,
     budget: Budget,
     /// The triples of the subjects that were read last.
-    kept: RefCell<HashMap<NamedOrBlankNode, Rc<[Triple]>>>,
+    kept: RefCell<KeptSubjects>,
     /// In how many places of a `ShEx` shape the values of a property can be, if it is more than one.
     repeated: RefCell<Arc<HashMap<NamedNode, usize>>>,
+}
+
+#[derive(Debug, Default)]
+struct KeptSubjects {
+    triples: HashMap<NamedOrBlankNode, Rc<[Triple]>>,
+    /// The length of their literals.
+    bytes: usize,
+}
+
+impl KeptSubjects {
+    /// Keeps the triples of a subject, unless they are large. Forgets all others when there are too many.
+    fn keep(&mut self, subject: &NamedOrBlankNode, triples: &Rc<[Triple]>) {
+        let literals = triples.iter().filter_map(|triple| match &triple.object {
+            Term::Literal(literal) => Some(literal.value().len()),
+            _ => None,
+        });
+        let bytes = literals.sum::<usize>();
+        if triples.len() > MAX_KEPT_TRIPLES || bytes > MAX_KEPT_BYTES {
+            return;
+        }
+        if self.triples.len() >= KEPT_SUBJECTS || self.bytes + bytes > MAX_KEPT_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += bytes;
+        self.triples.insert(subject.clone(), triples.clone());
+    }
 }
 
 impl<'t> Data<'t> {
@@ -169,7 +197,7 @@ impl<'t> Data<'t> {
     /// Returns the triples of a subject.
     pub(crate) fn read_subject(&self, subject: &NamedOrBlankNode) -> Rc<[Triple]> {
         self.budget.check();
-        if let Some(kept) = self.kept.borrow().get(subject) {
+        if let Some(kept) = self.kept.borrow().triples.get(subject) {
             return kept.clone();
         }
         let mut found = Vec::new();
@@ -178,13 +206,7 @@ impl<'t> Data<'t> {
             ControlFlow::Continue(())
         });
         let found: Rc<[Triple]> = found.into();
-        if found.len() <= MAX_KEPT_TRIPLES {
-            let mut kept = self.kept.borrow_mut();
-            if kept.len() >= KEPT_SUBJECTS {
-                kept.clear();
-            }
-            kept.insert(subject.clone(), found.clone());
-        }
+        self.kept.borrow_mut().keep(subject, &found);
         found
     }
 

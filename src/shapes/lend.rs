@@ -3,6 +3,7 @@
 use crate::data::Triples;
 use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::memory::drop_foreign;
 use std::ops::ControlFlow;
 use std::panic::resume_unwind;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,8 +13,9 @@ use std::time::Duration;
 /// The size of the stack of a thread that validates. rudof calls itself for each level of shapes. Only pages that are used take
 /// memory.
 pub const VALIDATION_STACK_BYTES: usize = 16 << 20;
-/// The maximum number of triples of one answer.
+/// The maximum number of triples of one answer, and the maximum length of their literals in bytes.
 const MAX_TRIPLES: usize = 100_000;
+const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 /// What a validation asks for.
 struct Question {
@@ -46,8 +48,10 @@ impl Triples for LentTriples {
         };
         self.questions.send(question).map_err(|_| ended())?;
         let triples = self.answers.recv().map_err(|_| ended())??;
-        // The visitor may break at any time; the answer is complete nevertheless.
-        let _ = triples.into_iter().try_for_each(visit);
+        // The visitor may break at any time; the answer is complete nevertheless. It gets copies, so that the limit for
+        // memory counts what it keeps.
+        let _ = triples.iter().cloned().try_for_each(visit);
+        drop_foreign(triples);
         Ok(())
     }
 }
@@ -87,9 +91,12 @@ pub fn lend_triples<T: Send>(
 fn read_answer(triples: &dyn Triples, question: &Question) -> Answer {
     let Question { subject, predicate, object } = question;
     let mut found = Vec::new();
-    let mut is_full = false;
+    let (mut is_full, mut bytes) = (false, 0);
     triples.for_each(subject.as_ref(), predicate.as_ref(), object.as_ref(), &mut |triple| {
-        if found.len() == MAX_TRIPLES {
+        if let Term::Literal(literal) = &triple.object {
+            bytes += literal.value().len();
+        }
+        if found.len() == MAX_TRIPLES || bytes > MAX_ANSWER_BYTES {
             is_full = true;
             return ControlFlow::Break(());
         }
@@ -100,7 +107,7 @@ fn read_answer(triples: &dyn Triples, question: &Question) -> Answer {
         return Err(GatewayError::new(
             ErrorClass::Invalid,
             format!(
-                "a constraint of the shapes graph reads more than {MAX_TRIPLES} triples for one object; use a more selective path"
+                "a constraint of the shapes graph reads more than {MAX_TRIPLES} triples or {MAX_ANSWER_BYTES} bytes for one object; use a more selective path"
             ),
         ));
     }

@@ -47,6 +47,7 @@ impl Triples for Document {
 fn limits() -> Limits {
     Limits {
         time: Duration::from_mins(1),
+        deadline: None,
         memory: 64 << 20,
         violations: 1000,
         cancellation: Cancellation::default(),

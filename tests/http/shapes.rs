@@ -380,3 +380,21 @@ async fn the_message_of_a_shape_has_the_language_of_the_request() {
         assert!(text.contains(message), "{languages}: {problem}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_object_violates_a_shape_in_shex() {
+    let server = Server::start(&[]).await;
+    let schema = "PREFIX p: <https://plant.example/>\nstart = @p:S\np:S { p:name . }\n";
+    let shex = [("Content-Type", "text/shex")];
+    put(&server, PUMPS, schema, &shex).await.expect(201);
+    server.define_with(&json!({"validation": {"shapes": ["pumps"], "mode": "reject"}})).await;
+    let problem = server.ingest("ADD", &json!([{"flow": 5}])).await.problem(422);
+    assert_eq!(problem["errors"][0]["pointer"], "/data/0", "{problem}");
+    server.ingest("ADD", &json!([{"flow": 5, "name": "a"}])).await.expect(200);
+    let prefix = schema.replace("<https://plant.example/>", "<urn:p:>");
+    let problem = put(&server, PUMPS, &prefix, &shex).await.problem(422);
+    assert_eq!(
+        (&problem["errors"][0]["line"], &problem["errors"][0]["column"]),
+        (&json!(1), &json!(1))
+    );
+}

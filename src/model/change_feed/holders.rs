@@ -89,6 +89,21 @@ impl HolderLinks {
         Ok(Some(roots))
     }
 
+    /// Returns whether an object refers to this one by a property of a nested object.
+    pub(crate) fn has_holder(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, Error> {
+        for property in self.by_property.keys() {
+            let pattern = Pattern {
+                predicate: Some(property.clone()),
+                object: Some(uri.clone().into()),
+                ..Pattern::default()
+            };
+            if read.any(&pattern)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the objects nested in these objects of the root shape, at any depth.
     pub(crate) fn find_nested(
         &self,

@@ -21,7 +21,7 @@ use crate::protection::find_violations;
 use crate::resource::Compiled;
 use crate::{change_feed, members};
 use oxrdf::{NamedNode, Quad, Term};
-use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
 use penstock_store::{Pattern, Read as _, SubjectFilter, Transaction};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -120,7 +120,7 @@ pub(super) fn apply_objects(
     let removed = orphans.remove_orphans(transaction, &scope)?;
     let gained = change_feed::update_key_index(transaction, request.watch, &spaces.keys())?;
     for (index, finding) in find_shared_keys(transaction, gained, &answer)? {
-        match (rejections.as_deref_mut(), texts.remove(&index)) {
+        match (rejections.as_deref_mut(), texts.get(&index).cloned()) {
             (Some(rejections), Some((line, range))) => {
                 let errors = vec![ObjectError::from(finding)];
                 rejections.add(index, Rejection { line, range, errors });
@@ -131,9 +131,12 @@ pub(super) fn apply_objects(
     }
     if request.mode != Mode::Delete {
         let found = find_violations(transaction, &definitions, &limits.of_validation())?;
-        let places = Places::new(&answer, &mapping.root, request.languages);
+        for why in found.not_validated {
+            warnings.push_finding(Finding::at_pointer(String::new(), why));
+        }
+        let places = Places::new(&answer, &mapping.root, request);
         for PlacedViolation { index, finding, is_refused } in
-            found.iter().map(|found| places.place(found))
+            found.violations.iter().filter_map(|found| places.place(found))
         {
             let text = index.and_then(|index| Some((index, texts.get(&index)?)));
             match (rejections.as_deref_mut(), text) {

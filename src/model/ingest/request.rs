@@ -5,7 +5,7 @@ use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
 use penstock_base::events::EventBus;
 use penstock_shapes::Cancellation;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,10 +32,11 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits of a validation.
+    /// Returns the limits of a validation that begins now.
     pub(super) fn of_validation(&self) -> penstock_shapes::Limits {
         penstock_shapes::Limits {
             time: self.validation_time,
+            deadline: Some(Instant::now() + self.validation_time),
             memory: self.validation_memory,
             violations: MAX_VIOLATIONS,
             cancellation: Cancellation::default(),

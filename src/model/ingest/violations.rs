@@ -1,4 +1,5 @@
 //! Places the violations of shapes in the request.
+use super::Request;
 use super::answer::{Answer, Warning};
 use super::findings::quote_excerpt;
 use crate::mapping::{FieldKind, Property, Shape, Value};
@@ -12,8 +13,7 @@ use std::collections::HashMap;
 pub(super) struct Places<'a> {
     by_uri: HashMap<&'a str, (usize, Option<&'a str>)>,
     root: &'a Shape,
-    /// The languages of the client, the preferred one first.
-    languages: &'a [String],
+    request: &'a Request<'a>,
 }
 
 /// A violation, placed in the request.
@@ -27,7 +27,7 @@ pub(super) struct PlacedViolation {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(answer: &'a Answer, root: &'a Shape, languages: &'a [String]) -> Self {
+    pub(super) fn new(answer: &'a Answer, root: &'a Shape, request: &'a Request<'a>) -> Self {
         let mut by_uri = HashMap::new();
         for object in &answer.objects {
             by_uri.insert(object.uri.as_str(), (object.index, None));
@@ -35,17 +35,18 @@ impl<'a> Places<'a> {
                 by_uri.insert(nested.uri.as_str(), (object.index, Some(nested.pointer.as_str())));
             }
         }
-        Self { by_uri, root, languages }
+        Self { by_uri, root, request }
     }
 
-    /// Places a violation at the field of the request that has its value, or else at its object.
-    pub(super) fn place(&self, found: &FoundViolation) -> PlacedViolation {
-        let FoundViolation { violation, business_object, is_refused } = found;
+    /// Places a violation at the field of the request that has its value, or else at its object. `None` if the object is
+    /// not in the request and violated the shape before.
+    pub(super) fn place(&self, found: &FoundViolation) -> Option<PlacedViolation> {
+        let FoundViolation { violation, business_object, is_old, is_refused } = found;
         let place = match &violation.focus_node {
             Term::NamedNode(node) => self.by_uri.get(node.as_str()),
             _ => None,
         };
-        let (index, pointer) = match place {
+        let (index, pointer, is_field) = match place {
             Some((index, pointer)) => {
                 let object = pointer.map_or_else(|| format!("/data/{index}"), str::to_owned);
                 let field = violation
@@ -53,18 +54,33 @@ impl<'a> Places<'a> {
                     .as_ref()
                     .zip(find_shape(self.root, &object))
                     .and_then(|(predicate, shape)| find_field(shape, predicate));
-                let pointer = match field {
-                    Some(field) => format!("{object}/{field}"),
-                    None => object,
-                };
-                (Some(*index), pointer)
+                match field {
+                    Some(field) => (Some(*index), format!("{object}/{field}"), true),
+                    None => (Some(*index), object, false),
+                }
             }
-            None => (None, String::new()),
+            None if *is_old => return None,
+            None => (None, String::new(), false),
         };
-        let mut finding =
-            Finding::at_pointer(pointer, describe(violation, business_object, self.languages));
+        // A field of the request is the client's own; other values need the right to read them.
+        if !is_field && !self.may_see(business_object) {
+            let message = "an object of another Business Object, which this credential is not for, would violate its shapes";
+            let finding = Finding::at_pointer(pointer, message);
+            return Some(PlacedViolation { index, finding, is_refused: *is_refused });
+        }
+        let mut finding = Finding::at_pointer(
+            pointer,
+            describe(violation, business_object, self.request.languages),
+        );
         finding.violation = Some(Box::new(violation.into()));
-        PlacedViolation { index, finding, is_refused: *is_refused }
+        Some(PlacedViolation { index, finding, is_refused: *is_refused })
+    }
+
+    /// Returns whether the credential is not limited to other Business Objects.
+    fn may_see(&self, business_object: &str) -> bool {
+        self.request.write_scope.is_none_or(|scope| {
+            scope.iter().any(|one| one.object.definition.name == business_object)
+        })
     }
 }
 

@@ -18,6 +18,7 @@ const SHAPES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix p: <ht
 fn limits() -> Limits {
     Limits {
         time: Duration::from_mins(1),
+        deadline: None,
         memory: 64 << 20,
         violations: usize::MAX,
         cancellation: Cancellation::default(),

@@ -117,6 +117,7 @@ fn validate(
     let limits = gateway.settings.limits.shapes;
     let limits = Limits {
         time: limits.time,
+        deadline: None,
         memory: limits.memory,
         violations: usize::MAX,
         cancellation: cancellation.clone(),

@@ -224,15 +224,17 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
             )));
         }
         let Some(name) = predicate.as_str().strip_prefix(SHACL) else { continue };
-        let shape = name_subject(subject, triples);
+        let shape = || name_subject(subject, triples);
         if !SUPPORTED.contains(&name) {
             findings.push(Finding::whole(format!(
-                "sh:{name} in {shape} is not supported; the constraints, targets and paths of SHACL Core are"
+                "sh:{name} in {} is not supported; the constraints, targets and paths of SHACL Core are",
+                shape()
             )));
             continue;
         }
         if SINGLE.contains(&name) && !single.insert((subject, name)) {
-            findings.push(Finding::whole(format!("sh:{name} is given more than once in {shape}")));
+            findings
+                .push(Finding::whole(format!("sh:{name} is given more than once in {}", shape())));
         }
         let why = match (name, object) {
             ("property", shape) if !with_path.contains(shape) => {
@@ -242,8 +244,8 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
                 patterns += 1;
                 check_pattern(pattern.value())
             }
-            ("deactivated", Term::Literal(value)) if is_boolean(value.value()) => None,
-            ("deactivated", _) => Some("must be true or false".to_owned()),
+            ("deactivated" | "closed", Term::Literal(value)) if is_boolean(value.value()) => None,
+            ("deactivated" | "closed", _) => Some("must be true or false".to_owned()),
             ("targetNode", Term::BlankNode(_)) => {
                 Some("is a blank node, which no object has".to_owned())
             }
@@ -258,7 +260,7 @@ pub(super) fn check_supported(triples: &[Triple]) -> Result<(), Vec<Finding>> {
             ) => check_count(object),
             _ => None,
         };
-        findings.extend(why.map(|why| Finding::whole(format!("sh:{name} in {shape} {why}"))));
+        findings.extend(why.map(|why| Finding::whole(format!("sh:{name} in {} {why}", shape()))));
     }
     if patterns > MAX_PATTERNS {
         findings.push(Finding::whole(format!(
@@ -279,6 +281,9 @@ fn check_count(value: &Term) -> Option<String> {
     let valid = matches!(value, Term::Literal(literal) if literal.value().parse::<u32>().is_ok());
     (!valid).then(|| format!("is {value}; it must be an integer from 0 to {}", u32::MAX))
 }
+
+/// The maximum length of a value that a pattern is matched with, in bytes.
+pub(super) const MAX_MATCHED_BYTES: usize = 64 << 10;
 
 pub(crate) fn check_pattern(pattern: &str) -> Option<String> {
     let built = RegexBuilder::new(pattern).size_limit(MAX_PATTERN_BYTES).nest_limit(50).build();

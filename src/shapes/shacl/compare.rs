@@ -1,8 +1,9 @@
-//! Comparing values as SPARQL's `<` does (SPARQL 1.1, 17.3), also dates, times and durations.
+//! The values of literals: whether they are valid (XML Schema Part 2), and how they compare as SPARQL's `<` does (SPARQL
+//! 1.1, 17.3), also dates, times and durations.
 use oxrdf::vocab::xsd;
 use oxrdf::{Literal, NamedNodeRef, Term};
 use oxsdatatypes::{
-    Boolean, Date, DateTime, DayTimeDuration, Double, Float, Time, YearMonthDuration,
+    Boolean, Date, DateTime, DayTimeDuration, Decimal, Double, Float, Time, YearMonthDuration,
 };
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -39,6 +40,34 @@ pub(super) fn compare(one: &Term, other: &Term) -> Option<Ordering> {
     }
 }
 
+/// Returns whether the text of a literal is valid for its datatype; `None` for a datatype that is not known here.
+pub(super) fn is_valid(literal: &Literal) -> Option<bool> {
+    let is_known = integer_bounds(literal.datatype()).is_some()
+        || matches!(
+            literal.datatype(),
+            xsd::DECIMAL
+                | xsd::DOUBLE
+                | xsd::FLOAT
+                | xsd::STRING
+                | xsd::BOOLEAN
+                | xsd::DATE_TIME
+                | xsd::DATE_TIME_STAMP
+                | xsd::DATE
+                | xsd::TIME
+                | xsd::DAY_TIME_DURATION
+                | xsd::YEAR_MONTH_DURATION
+        );
+    is_known.then(|| read_value(literal).is_some())
+}
+
+/// Returns the value of an integer or a decimal, if it is small enough to be exact.
+pub(super) fn to_decimal(literal: &Literal) -> Option<Decimal> {
+    match read_value(literal)? {
+        Value::Decimal(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
 fn read_value(literal: &Literal) -> Option<Value<'_>> {
     fn read<T: FromStr>(text: &str) -> Option<T> {
         text.parse().ok()
@@ -56,17 +85,67 @@ fn read_value(literal: &Literal) -> Option<Value<'_>> {
     }
     Some(match datatype {
         xsd::DECIMAL => Value::Decimal(split_decimal(text).map(|_| text)?),
-        xsd::DOUBLE => Value::Double(read::<Double>(text)?.into()),
-        xsd::FLOAT => Value::Double(f32::from(read::<Float>(text)?).into()),
+        xsd::DOUBLE => Value::Double(read::<Double>(check_float(text)?)?.into()),
+        xsd::FLOAT => Value::Double(f32::from(read::<Float>(check_float(text)?)?).into()),
         xsd::STRING => Value::Text(text),
         xsd::BOOLEAN => Value::Boolean(read::<Boolean>(text)?.into()),
-        xsd::DATE_TIME | xsd::DATE_TIME_STAMP => Value::DateTime(read(text)?),
-        xsd::DATE => Value::Date(read(text)?),
-        xsd::TIME => Value::Time(read(text)?),
+        xsd::DATE_TIME => Value::DateTime(read(check_day(text)?)?),
+        xsd::DATE_TIME_STAMP => {
+            Value::DateTime(read(check_day(text).filter(|_| has_time_zone(text))?)?)
+        }
+        xsd::DATE => Value::Date(read(check_day(text)?)?),
+        xsd::TIME => Value::Time(read(check_time_zone(text)?)?),
         xsd::DAY_TIME_DURATION => Value::DayTimeDuration(read(text)?),
         xsd::YEAR_MONTH_DURATION => Value::YearMonthDuration(read(text)?),
         _ => return None,
     })
+}
+
+/// Returns the text of a double or float, if it is none of the names of special values that only oxsdatatypes accepts.
+fn check_float(text: &str) -> Option<&str> {
+    let is_special = matches!(text, "INF" | "+INF" | "-INF" | "NaN");
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    (is_special || is_number).then_some(text)
+}
+
+/// Returns the text of a date, or of a date with a time, if its month has that day. oxsdatatypes accepts 30 February.
+fn check_day(text: &str) -> Option<&str> {
+    let without_sign = text.strip_prefix('-').unwrap_or(text);
+    let mut parts = without_sign.splitn(3, '-');
+    let year: i64 = parts.next()?.parse().ok()?;
+    let year = if text.starts_with('-') { -year } else { year };
+    let month: u8 = parts.next()?.parse().ok()?;
+    let day: u8 = parts.next()?.get(..2)?.parse().ok()?;
+    let is_leap =
+        year.rem_euclid(4) == 0 && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);
+    let days = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if day <= days { check_time_zone(text) } else { None }
+}
+
+/// Returns the text of a date or time, if its time zone is at most 14 hours.
+fn check_time_zone(text: &str) -> Option<&str> {
+    let zone = text.get(text.len().checked_sub(6)?..).filter(|_| has_offset(text));
+    let Some(zone) = zone else { return Some(text) };
+    let (hours, minutes) =
+        (zone.get(1..3)?.parse::<u8>().ok()?, zone.get(4..)?.parse::<u8>().ok()?);
+    (hours < 14 && minutes < 60 || hours == 14 && minutes == 0).then_some(text)
+}
+
+fn has_time_zone(text: &str) -> bool {
+    text.ends_with('Z') || has_offset(text)
+}
+
+/// Returns whether a date or time ends with an offset such as `+01:00`.
+fn has_offset(text: &str) -> bool {
+    match text.as_bytes() {
+        [.., sign, _, _, b':', _, _] => matches!(sign, b'+' | b'-'),
+        _ => false,
+    }
 }
 
 /// Returns the bounds of an integer datatype.
@@ -121,6 +200,44 @@ fn split_decimal(text: &str) -> Option<(bool, &str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_is_valid_only_for_its_datatype() {
+        let literal = |text: &str, datatype: &str| {
+            let datatype = format!("http://www.w3.org/2001/XMLSchema#{datatype}");
+            Literal::new_typed_literal(text, oxrdf::NamedNode::new_unchecked(datatype))
+        };
+        for (datatype, valid, invalid) in [
+            (
+                "double",
+                &["INF", "-INF", "NaN", "1.5E3", "-0"][..],
+                &["inf", "infinity", "nan", "Inf", ""][..],
+            ),
+            ("float", &["INF", "1"], &["Infinity"]),
+            (
+                "date",
+                &["2024-02-29", "-0004-02-29", "2024-01-01+14:00", "2024-01-01-01:00Z"][..3],
+                &["2024-02-30", "2023-02-29", "2024-04-31", "2024-01-01+99:00", "2024-01-01+14:30"],
+            ),
+            (
+                "dateTime",
+                &["2024-01-01T24:00:00", "2024-01-01T00:00:00-05:00"],
+                &["2024-02-30T00:00:00", "2024-01-01"],
+            ),
+            ("dateTimeStamp", &["2024-01-01T00:00:00Z"], &["2024-01-01T00:00:00"]),
+            ("time", &["12:00:00", "12:00:00+01:00"], &["12:00:00+15:00"]),
+            ("int", &["2147483647"], &["2147483648", "1.0"]),
+            ("integer", &["+1", "123456789012345678901234567890"], &["1.0", "", "-"]),
+        ] {
+            for text in valid {
+                assert_eq!(is_valid(&literal(text, datatype)), Some(true), "{text} {datatype}");
+            }
+            for text in invalid {
+                assert_eq!(is_valid(&literal(text, datatype)), Some(false), "{text} {datatype}");
+            }
+        }
+        assert_eq!(is_valid(&literal("x", "gYear")), None);
+    }
 
     #[test]
     fn values_compare_as_in_sparql() {

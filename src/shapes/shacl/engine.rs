@@ -1,9 +1,12 @@
 //! rudof's engine, with the constraints that compare values corrected. rudof orders IRIs, compares texts of dates and
 //! invalid values, does not compare `INF` and some integers, and passes over the values of a literal.
-use super::compare::compare;
+use super::check::MAX_MATCHED_BYTES;
+use super::compare::{compare, is_valid};
 use super::to_named_node;
 use crate::data::Data;
 use oxrdf::{NamedNode, Term};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::unwind::abort;
 use rudof_iri::IriS;
 use rudof_rdf::rdf_core::SHACLPath;
 use rudof_rdf::rdf_core::term::Object;
@@ -62,6 +65,41 @@ impl Check<'_> {
                 .with_value(Some(to_object(value)?)),
         );
         Ok(())
+    }
+
+    /// Adds the values that are not valid literals of the datatype (SHACL, 4.1.2).
+    fn check_datatype(
+        mut self,
+        datatype: &NamedNode,
+    ) -> Result<ValidationOutcome, ValidationError> {
+        for (focus, values) in self.values.iter() {
+            for value in values.iter() {
+                let conforms = matches!(value, Term::Literal(literal)
+                    if literal.datatype() == datatype.as_ref() && is_valid(literal) != Some(false));
+                if !conforms {
+                    self.add(focus, value)?;
+                }
+            }
+        }
+        Ok(self.outcome)
+    }
+
+    /// Checks that no value takes long to match. A match cannot be interrupted.
+    fn check_lengths(&self) {
+        let all = self.values.iter().flat_map(|(_, values)| values.iter());
+        for value in all {
+            if let Term::Literal(literal) = value
+                && literal.value().len() > MAX_MATCHED_BYTES
+            {
+                abort(GatewayError::new(
+                    ErrorClass::Invalid,
+                    format!(
+                        "a value with {} bytes is too long for sh:pattern, which is for at most {MAX_MATCHED_BYTES}; limit it with sh:maxLength in its place",
+                        literal.value().len()
+                    ),
+                ));
+            }
+        }
     }
 
     /// Adds the values for which `is_valid` does not hold, with the bound as its second argument. Values that cannot be
@@ -166,13 +204,18 @@ impl Engine<Rdf> for CorrectedEngine {
             }
             IRComponent::Equals(equals) => return check.check_equal(&to_named_node(equals.iri())),
             IRComponent::Class(inner) => inner,
-            IRComponent::Datatype(inner) => inner,
+            IRComponent::Datatype(datatype) => {
+                return check.check_datatype(&to_named_node(datatype.datatype()));
+            }
             IRComponent::NodeKind(inner) => inner,
             IRComponent::MinCount(inner) => inner,
             IRComponent::MaxCount(inner) => inner,
             IRComponent::MinLength(inner) => inner,
             IRComponent::MaxLength(inner) => inner,
-            IRComponent::Pattern(inner) => inner,
+            IRComponent::Pattern(inner) => {
+                check.check_lengths();
+                inner
+            }
             IRComponent::UniqueLang(inner) => inner,
             IRComponent::LanguageIn(inner) => inner,
             IRComponent::Disjoint(inner) => inner,

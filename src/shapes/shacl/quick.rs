@@ -1,10 +1,12 @@
 //! A quick check that most objects pass. rudof takes about 2 us for each constraint of an object, a multiple of what
 //! storing it takes. This check reads each object once and says "conforms" only if that is certain: for the frequent
 //! constraints, and values of the frequent datatypes. rudof validates the other data, and alone decides what violates.
+use super::check::MAX_MATCHED_BYTES;
+use super::compare::{is_valid, to_decimal};
 use crate::data::Data;
-use oxrdf::vocab::{rdf, xsd};
-use oxrdf::{Literal, NamedNode, NamedNodeRef, Term};
-use oxsdatatypes::{Boolean, Date, DateTime, Decimal, Double};
+use oxrdf::vocab::rdf;
+use oxrdf::{NamedNode, NamedNodeRef, Term};
+use oxsdatatypes::Decimal;
 use rudof_rdf::rdf_core::term::Object;
 use rudof_rdf::rdf_core::term::literal::ConcreteLiteral;
 use shacl::ir::components::Pattern;
@@ -12,7 +14,6 @@ use shacl::ir::{IRComponent, IRSchema, ShapeLabelIdx};
 use shacl::types::NodeKind;
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
-use std::str::FromStr;
 
 /// The quick checks of a shapes graph, by shape. A shape is missing if it has a constraint without a quick check.
 #[derive(Debug, Default)]
@@ -137,7 +138,8 @@ impl Run<'_> {
             Check::MaxLength(length) => {
                 text_of(value).is_some_and(|t| t.chars().count() <= *length)
             }
-            Check::Pattern(pattern) => text_of(value).is_some_and(|text| pattern.match_str(text)),
+            Check::Pattern(pattern) => text_of(value)
+                .is_some_and(|text| text.len() <= MAX_MATCHED_BYTES && pattern.match_str(text)),
             Check::Class(class) => {
                 let triples = self.data.read_term(value);
                 let mut types = triples.iter().filter(|triple| triple.predicate == rdf::TYPE);
@@ -206,33 +208,12 @@ fn has_kind(value: &Term, kind: &NodeKind) -> bool {
 /// Returns whether the value is certainly a valid literal of the datatype.
 fn has_datatype(value: &Term, datatype: NamedNodeRef<'_>) -> bool {
     let Term::Literal(literal) = value else { return false };
-    literal.datatype() == datatype && is_valid(literal)
+    literal.datatype() == datatype && is_valid(literal) == Some(true)
 }
 
-fn is_valid(literal: &Literal) -> bool {
-    let text = literal.value();
-    match literal.datatype() {
-        xsd::STRING => true,
-        xsd::INTEGER => parse_integer(text).is_some(),
-        xsd::DECIMAL => Decimal::from_str(text).is_ok(),
-        xsd::DOUBLE => Double::from_str(text).is_ok(),
-        xsd::BOOLEAN => Boolean::from_str(text).is_ok(),
-        xsd::DATE => Date::from_str(text).is_ok(),
-        xsd::DATE_TIME => DateTime::from_str(text).is_ok(),
-        _ => false,
-    }
-}
-
-/// Returns the value of an integer or a decimal that is small enough to be exact.
 fn to_number(value: &Term) -> Option<Decimal> {
-    let Term::Literal(literal) = value else { return None };
-    match literal.datatype() {
-        xsd::INTEGER => parse_integer(literal.value()),
-        xsd::DECIMAL => Decimal::from_str(literal.value()).ok(),
+    match value {
+        Term::Literal(literal) => to_decimal(literal),
         _ => None,
     }
-}
-
-fn parse_integer(text: &str) -> Option<Decimal> {
-    text.parse::<i64>().ok().map(Decimal::from)
 }

@@ -47,11 +47,36 @@ pub(super) fn check_text(text: &str) -> Result<(), Vec<Finding>> {
                 }
             }
             ')' | '}' | ']' => drop(open.pop()),
+            'P' | 'p' if open.is_empty() => {
+                if let Some(why) = check_prefix(rest) {
+                    let before = text.get(..text.len() - rest.len()).unwrap_or_default();
+                    let (line, column) = find_position(before);
+                    return Err(vec![Finding::at_line(line, column, why)]);
+                }
+            }
             _ => {}
         }
         rest = rest.get(length..).unwrap_or_default();
     }
     Ok(())
+}
+
+/// Returns why the parser would misunderstand the prefix that is declared at the start of this text: it puts a slash
+/// between the IRI and the local name, unless the IRI ends with a slash or a number sign.
+fn check_prefix(text: &str) -> Option<String> {
+    let (keyword, rest) = text.split_at_checked("PREFIX".len())?;
+    if !keyword.eq_ignore_ascii_case("PREFIX") || !rest.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let (name, rest) = rest.split_once('<')?;
+    let (iri, _) = rest.split_once('>')?;
+    let is_name = name.trim().ends_with(':') && !name.trim().contains(char::is_whitespace);
+    (is_name && !iri.ends_with(['/', '#'])).then(|| {
+        format!(
+            "the prefix {} <{iri}> ends with neither / nor #, which is not supported; write the IRIs in full",
+            name.trim()
+        )
+    })
 }
 
 /// Returns the bytes of the token at the start: of a string, an IRI, a comment or a regular expression, otherwise of one

@@ -250,13 +250,131 @@ fn shapes_that_cannot_be_used_refuse_every_change() {
     plant.store.transact(|t| t.put_document("shapes-graphs", b"pumps", b"{}")).unwrap();
     // Only the definitions are cached, so the next change of one reads the graph again.
     let catalogue = Catalogue::open(plant.store.clone(), catalogue_settings()).unwrap();
-    let request = local_request(
-        catalogue.watch(),
-        &plant.pumps,
-        Mode::Add,
-        Body::Json(br#"{"data": [{"uri": "http://x/pump/1", "name": "north"}]}"#),
-    );
-    let error = plant.run(&request).unwrap_err();
+    let send = |to: &Compiled, object: &str| {
+        let body = format!("{{\"data\": [{object}]}}");
+        let body = Body::Json(body.as_bytes());
+        plant.run(&local_request(catalogue.watch(), to, Mode::Add, body))
+    };
+    let error = send(&plant.pumps, r#"{"uri": "http://x/pump/1", "name": "north"}"#).unwrap_err();
     assert_eq!(error.class, ErrorClass::Damaged);
-    assert!(error.detail.contains("\"Pump\" refuses what violates its shapes"), "{error}");
+    assert!(error.detail.contains("\"Pump\" cannot be validated"), "{error}");
+    // Other objects are not concerned.
+    send(&plant.motors, r#"{"uri": "http://x/motor/9", "speed": 1}"#).unwrap();
+}
+
+#[test]
+fn what_a_commit_brings_under_the_shapes_had_no_violation_before() {
+    let plant = Plant::new("reject");
+    // It violates the shape, but nothing protects it.
+    plant.send(&plant.motors, Mode::Add, r#"{"uri": "http://x/motor/9", "speed": 999}"#).unwrap();
+    let pump = r#"{"uri": "http://x/pump/2", "name": "south", "maker": "http://x/maker/m",
+        "motors": [{"uri": "http://x/motor/9"}]}"#;
+    assert_eq!(plant.expect_refusal(&plant.pumps, Mode::Add, pump), ["/data/0/motors/0/speed"]);
+
+    // The same for an object that a condition makes a member.
+    let define = |name: &str, field: &str, others: serde_json::Value| {
+        let config = format!(
+            "type: object\npath: Valve:.\nprefixes: {{p: 'http://p/'}}\nfields: {{{field}}}"
+        );
+        let mut definition = json!({"name": name, "config": config, "namespaces":
+            [{"name": "Valve", "uriBase": "http://x/valve/", "generator": "manual"}]});
+        definition.as_object_mut().unwrap().extend(others.as_object().unwrap().clone());
+        put_definition(&plant.catalogue, &definition)
+    };
+    let fields = "name: {type: string, path: p:name}, power: {type: number, path: p:power}, maker: {type: resource, path: p:maker}";
+    let valves = define("Valve", fields, json!({}));
+    let kinds = define("Kind", "kind: {type: resource, path: p:kind}", json!({}));
+    let conditions = json!([{"predicate": "http://p/kind", "value": "http://p/Checked"}]);
+    let validation = json!({"shapes": ["pumps"], "mode": "reject"});
+    define("Checked", fields, json!({"conditions": conditions, "validation": validation}));
+    let valve =
+        r#"{"uri": "http://x/valve/1", "name": "east", "power": -5, "maker": "http://x/maker/m"}"#;
+    plant.send(&valves, Mode::Add, valve).unwrap();
+    let kind = r#"{"uri": "http://x/valve/1", "kind": "http://p/Checked"}"#;
+    assert_eq!(plant.expect_refusal(&kinds, Mode::Merge, kind), ["/data/0"]);
+}
+
+/// Stores as many triples with this property and object as one commit may touch, and one more.
+fn add_many(plant: &Plant, subjects: &str, predicate: &str, object: &str) {
+    plant
+        .store
+        .transact(|t| {
+            (0..10_001).try_for_each(|number| {
+                let quad = Quad::new(
+                    NamedNode::new_unchecked(format!("{subjects}{number}")),
+                    NamedNode::new_unchecked(predicate),
+                    NamedNode::new_unchecked(object),
+                    NamedNode::new_unchecked(subjects),
+                );
+                t.insert(quad.as_ref()).map(drop)
+            })
+        })
+        .unwrap();
+}
+
+const WITHOUT_COUNTRY: &str = r#"{"uri": "http://x/maker/m", "country": null}"#;
+
+#[test]
+fn referrers_that_are_no_members_hide_none() {
+    let plant = Plant::new("reject");
+    add_many(&plant, "http://a/", "http://p/maker", "http://x/maker/m");
+    plant.add_pump();
+    plant.expect_refusal(&plant.makers, Mode::Merge, WITHOUT_COUNTRY);
+}
+
+#[test]
+fn too_many_members_are_refused_or_a_warning() {
+    let plant = Plant::new("reject");
+    add_many(&plant, "http://x/pump/", "http://p/maker", "http://x/maker/m");
+    let error = plant.send(&plant.makers, Mode::Merge, WITHOUT_COUNTRY).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict, "{error}");
+    let plant = Plant::new("warn");
+    add_many(&plant, "http://x/pump/", "http://p/maker", "http://x/maker/m");
+    let answer = plant.send(&plant.makers, Mode::Merge, WITHOUT_COUNTRY).unwrap();
+    assert!(answer.warnings[0].message.contains("\"Pump\" were not validated"), "{answer:?}");
+
+    // An Admin overrides this limit too.
+    let plant = Plant::new("reject");
+    add_many(&plant, "http://x/pump/", "http://p/motor", "http://x/motor/1");
+    plant
+        .store
+        .transact(|t| -> Result<(), GatewayError> {
+            let quad = Quad::new(
+                NamedNode::new_unchecked("http://x/motor/1"),
+                NamedNode::new_unchecked("http://p/color"),
+                Literal::from("red"),
+                GraphName::DefaultGraph,
+            );
+            t.insert(quad.as_ref())?;
+            assert!(check_untouched(t, plant.catalogue.watch(), false).is_err());
+            assert_eq!(check_untouched(t, plant.catalogue.watch(), true)?, ["Pump"]);
+            Ok(())
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_limited_credential_sees_no_data_of_others() {
+    let plant = Plant::new("reject");
+    plant.add_pump();
+    let scope = [&*plant.makers];
+    let body = format!("{{\"data\": [{WITHOUT_COUNTRY}]}}");
+    let request = plant.request(&plant.makers, Mode::Merge, &body);
+    let limited = Request { write_scope: Some(&scope), ..request };
+    let error = plant.run(&limited).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Invalid);
+    assert!(!format!("{error:?}").contains("/pump/"), "{error:?}");
+    // Without the limit it has the pump.
+    assert!(format!("{:?}", plant.run(&request).unwrap_err()).contains("/pump/1"));
+
+    // What violated before is not part of an answer about other objects.
+    let negative = Quad::new(
+        NamedNode::new_unchecked("http://x/pump/1"),
+        NamedNode::new_unchecked("http://p/power"),
+        Literal::new_typed_literal("-7", oxrdf::vocab::xsd::DECIMAL),
+        GraphName::NamedNode(NamedNode::new_unchecked("http://x/pump/")),
+    );
+    plant.store.transact(|t| t.insert(negative.as_ref())).unwrap();
+    let maker = r#"{"uri": "http://x/maker/m", "country": "DE"}"#;
+    assert_eq!(plant.send(&plant.makers, Mode::Merge, maker).unwrap().warnings, []);
 }

@@ -10,8 +10,11 @@ use std::fmt::Write;
 
 /// Returns the shapes of a Business Object as a schema, whose `start` is the shape of the members.
 pub fn write_shex(source: &ShapeSource<'_>) -> String {
-    let mut writer = Writer { prefixes: source.prefixes(), out: String::new() };
-    for (name, iri) in source.prefixes() {
+    // Not all parsers read other prefixes correctly.
+    let mut prefixes = source.prefixes();
+    prefixes.retain(|(_, iri)| iri.ends_with(['/', '#']));
+    let mut writer = Writer { prefixes, out: String::new() };
+    for (name, iri) in writer.prefixes.clone() {
         writer.line(format_args!("PREFIX {name}: <{iri}>"));
     }
     let root = source.root_iri();

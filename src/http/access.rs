@@ -46,8 +46,8 @@ enum BoundKeyAccess {
     Ingestion,
     /// `{id}` names an export of it.
     Export,
-    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters those that it
-    /// sent.
+    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters and changes those
+    /// that it sent.
     Limited,
 }
 
@@ -65,6 +65,7 @@ impl BoundKeyAccess {
             }
             Some(path) if path.starts_with("business-objects/{id}/") => Self::BusinessObject,
             Some(path) if path.starts_with("ingestions/{id}/rejected") => Self::Limited,
+            Some("changes" | "changes/{id}") if reads => Self::Limited,
             Some("ingestions/{id}") if reads => Self::Ingestion,
             Some("exports/{id}" | "exports/{id}/content") if reads => Self::Export,
             _ => Self::Never,

@@ -35,6 +35,17 @@ GET    /api/v1/shapes                              User
 GET    /api/v1/shapes/{name}                       User
 PUT    /api/v1/shapes/{name}                       Admin
 DELETE /api/v1/shapes/{name}                       Admin
+GET    /api/v1/changes                             User
+GET    /api/v1/changes/{id}                        User
+POST   /api/v1/changes/{id}/submit                 User
+POST   /api/v1/changes/{id}/approve                Contributor
+POST   /api/v1/changes/{id}/reject                 Contributor
+POST   /api/v1/changes/{id}/withdraw               User
+POST   /api/v1/changes/{id}/rebase                 User
+GET    /api/v1/groups                              User
+GET    /api/v1/groups/{name}                       User
+PUT    /api/v1/groups/{name}                       Admin
+DELETE /api/v1/groups/{name}                       Admin
 GET    /api/v1/exports                             User
 GET    /api/v1/exports/{id}                        User
 GET    /api/v1/exports/{id}/content                User

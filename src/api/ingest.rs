@@ -51,8 +51,8 @@ impl Job {
 /// With `onError=skip`, the valid objects are stored. The response lists the others as `rejected`. Their texts are kept
 /// as dead letters: see `/api/v1/ingestions/{id}/rejected`. An object that refers to a rejected one is rejected too.
 ///
-/// Into a Business Object whose `review` is `required`, and with `review=true`, `draft=true` or change owners, nothing is
-/// stored in the graph. The request is checked as any other, and becomes a change: see `/api/v1/changes`.
+/// Into a Business Object whose `review` is `required`, and with `review=true`, `draft=true` or change owners, the
+/// graph stays as it is. The request is checked as any other, and becomes a change: see `/api/v1/changes`.
 ///
 /// With `application/x-ndjson`, one object per line, the body is ingested in chunks of up to 1,000 objects or
 /// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the response, which is

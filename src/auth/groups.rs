@@ -1,7 +1,7 @@
 //! Groups of accounts: documents of the store, all of them also in memory.
 //!
 //! An account is in a group if the group lists it, or lists a value of its group claim (`Account::group_claims`). A group
-//! that this version cannot read has no members, so that nobody gets a right by mistake.
+//! that this version cannot read has no members, so that a damaged record gives no rights.
 //!
 //! Invariant: a change locks `writer`, commits, and replaces the group in memory before it unlocks `writer`.
 use super::accounts::{self, Accounts};

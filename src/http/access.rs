@@ -46,8 +46,8 @@ enum BoundKeyAccess {
     Ingestion,
     /// `{id}` names an export of it.
     Export,
-    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters and changes those
-    /// that it sent.
+    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters and changes what it
+    /// sent.
     Limited,
 }
 

@@ -10,7 +10,7 @@
 //! | collection | key | value |
 //! |---|---|---|
 //! | `reviewed-changes` | id (16 bytes) | [`Change`] as JSON |
-//! | `reviewed-changes.parts` | id, kind (1 byte), number (u32) | a part, compressed: 0 the request as received, 1 the minted identifiers, 2 the warnings, 3 a page of the difference |
+//! | `reviewed-changes.parts` | id, kind (1 byte), number (u32) | a part ([`storage::Part`]), compressed |
 //! | `reviewed-changes.closed` | account, 0, sequence of the commit that closed it (u64), id | elapsed milliseconds then (u64) |
 //! | `reviewed-changes.totals` | account; empty for all together | open changes, their bytes, closed changes, their bytes (u64 each) |
 //!

@@ -29,6 +29,7 @@ const CLEANUP_INTERVAL: Duration = Duration::from_hours(1);
 
 /// What a caller is to a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each of them is independent of the others")]
 pub struct Relation {
     /// Whether it has sent the change.
     pub is_author: bool,
@@ -47,7 +48,7 @@ pub enum RelationFilter {
     Author,
     /// Those whose owner it is.
     Owner,
-    /// Those that it decides about.
+    /// The changes that it decides about.
     Approver,
 }
 
@@ -162,7 +163,7 @@ impl Relation {
     }
 }
 
-/// Determines relations from the accounts and groups in memory, or from those that a transaction sees.
+/// Determines relations from the accounts and groups in memory, or as a transaction sees them.
 struct Viewer<'v> {
     gateway: &'v Gateway,
     by: &'v Caller,
@@ -193,14 +194,12 @@ impl Viewer<'_> {
     fn is_any_of(&self, principals: &[Principal]) -> Result<bool, GatewayError> {
         let Some(account) = &self.by.account else { return Ok(false) };
         let groups = &self.gateway.auth.groups;
-        match self.transaction {
-            Some(transaction) => groups.is_any_of_in(transaction, &account.id, principals),
-            None => {
-                // The request's copy of the account may be older than its last sign-in.
-                let current = self.gateway.auth.accounts.get(&account.id);
-                Ok(current.is_some_and(|account| groups.is_any_of(&account, principals)))
-            }
+        if let Some(transaction) = self.transaction {
+            return groups.is_any_of_in(transaction, &account.id, principals);
         }
+        // The request's copy of the account may be older than its last sign-in.
+        let current = self.gateway.auth.accounts.get(&account.id);
+        Ok(current.is_some_and(|account| groups.is_any_of(&account, principals)))
     }
 }
 

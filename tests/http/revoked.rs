@@ -139,7 +139,8 @@ impl Fixture {
         };
         let auth = &self.gateway().auth;
         let account = auth.accounts.create(&Authorized::local(), new, self.hash.clone()).unwrap();
-        let mut members = auth.groups.get("owners").map_or_else(Vec::new, |it| it.members.clone());
+        let group = auth.groups.get("owners");
+        let mut members = group.map_or_else(Vec::new, |group| auth.groups.list_members(&group));
         members.push(account.id.clone());
         let group = NewGroup { members, ..NewGroup::default() };
         auth.groups.put(&Authorized::local(), "owners", &group, IfMatch::Any, false).unwrap();

@@ -100,7 +100,7 @@ pub(crate) enum ValidationMode {
     Off,
 }
 
-/// Which ingestions become changes under review: none, those that ask for it, or all.
+/// Which ingestions become changes under review: none, only on request, or all.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[salvo(schema(name = "Review", rename_all = "lowercase"))]

@@ -54,12 +54,12 @@ pub(super) struct Difference {
 
 /// Collects pages.
 #[derive(Default)]
-struct Pages {
+struct Paginator {
     digest: Sha256,
     items: u64,
     page: Vec<u8>,
     page_items: usize,
-    pages: Vec<Vec<u8>>,
+    finished: Vec<Vec<u8>>,
 }
 
 /// Computes what the transaction changes: first the objects of the request in its order, then the others by their URIs.
@@ -74,7 +74,7 @@ pub(super) fn compute_difference(
         transaction.changed_subjects()?.into_iter().map(|(uri, _)| uri).collect();
     let orphans: HashSet<&NamedNode> = orphans.iter().collect();
     let transaction = &*transaction;
-    let mut pages = Pages::default();
+    let mut pages = Paginator::default();
     let mut requested: HashSet<&str> = HashSet::new();
     for outcome in &answer.objects {
         let uri = NamedNode::new_unchecked(&outcome.uri);
@@ -127,7 +127,7 @@ fn compare_quads(
     })
 }
 
-/// Returns an object as the view shows it; `None` if nothing is stored about it.
+/// Returns an object as the view shows it; `None` if no quad is about it.
 fn render_if_stored(
     read: &impl Read,
     shape: &Shape,
@@ -148,7 +148,7 @@ fn unwritable_error(error: &dyn std::error::Error) -> GatewayError {
     GatewayError::new(ErrorClass::Internal, detail)
 }
 
-impl Pages {
+impl Paginator {
     fn push(&mut self, item: &DifferenceItem) -> Result<(), GatewayError> {
         let json = serde_json::to_vec(item).map_err(|error| unwritable_error(&error))?;
         self.digest.update((json.len() as u64).to_be_bytes());
@@ -168,7 +168,7 @@ impl Pages {
     fn end_page(&mut self) -> Result<(), GatewayError> {
         if self.page_items > 0 {
             self.page.push(b']');
-            self.pages.push(compress(&self.page)?);
+            self.finished.push(compress(&self.page)?);
             self.page.clear();
             self.page_items = 0;
         }
@@ -177,7 +177,7 @@ impl Pages {
 
     fn finish(mut self) -> Result<Difference, GatewayError> {
         self.end_page()?;
-        let Self { digest, items, pages, .. } = self;
-        Ok(Difference { digest: format!("{:x}", digest.finalize()), items, pages })
+        let Self { digest, items, finished, .. } = self;
+        Ok(Difference { digest: format!("{:x}", digest.finalize()), items, pages: finished })
     }
 }

@@ -255,7 +255,7 @@ pub fn rebase_change(
     Ok(change)
 }
 
-/// Computes whether a change would still do what its difference shows. Nothing is committed, but ingestions wait
+/// Computes whether a change would still do what its difference shows. It commits nothing, but ingestions wait
 /// meanwhile.
 ///
 /// # Errors

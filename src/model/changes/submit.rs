@@ -156,7 +156,7 @@ impl ChangeCounts {
     }
 }
 
-/// The data of an event about a change. Whoever may see the change reads it; the event has nothing of its content.
+/// The data of an event about a change. Listeners read the change itself; the event has nothing of its content.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ChangeEvent<'c> {

@@ -335,3 +335,63 @@ fn what_cannot_be_reviewed_is_refused() {
     // VALIDATE stores nothing in any case.
     assert_eq!(plant.ingest(Mode::Validate, PUMP).change, None);
 }
+
+/// Defines a Business Object over the parts.
+fn define_parts(plant: &Plant, name: &str, review: &str) -> Arc<Compiled> {
+    let config =
+        "type: object\npath: Part:.\nfields: {label: {type: string, path: <http://p/label>}}\n";
+    put_definition(&plant.catalogue, &json!({"name": name, "config": config, "review": review}))
+}
+
+#[test]
+fn removals_by_others_leave_objects_that_require_a_review_in_place() {
+    let plant = Plant::new("off", "counter");
+    plant.ingest(Mode::Add, PUMP);
+    let pieces = define_parts(&plant, "Piece", "off");
+    define_parts(&plant, "Part", "required");
+    let parts = |plant: &Plant| {
+        plant.quads().iter().filter(|quad| quad.starts_with("<http://x/part/")).count()
+    };
+    let stored = parts(&plant);
+    let answer = plant.ingest(Mode::Replace, r#"{"uri": "http://x/pump/1", "name": "north"}"#);
+    assert_eq!((answer.deleted, parts(&plant)), (0, stored));
+    assert_eq!(answer.warnings.len(), 2);
+    assert!(answer.warnings[0].message.contains("requires a review"), "{:?}", answer.warnings);
+
+    // An ingestion that changes them is refused, whatever it goes into.
+    let with_part = r#"{"uri": "http://x/pump/1", "parts": [{"label": "new"}]}"#;
+    let error = plant.send(Mode::Add, with_part, ReviewStep::None).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert!(error.detail.contains("\"Part\"") && error.detail.contains("bypass=true"), "{error}");
+
+    // So does the retention of another Business Object, and of one that has them nested.
+    let watch = plant.catalogue.watch();
+    let expire = |business_object: &Compiled, uri: &str| {
+        let request = local_request(watch, business_object, Mode::Delete, Body::Json(b""));
+        let uris = [oxrdf::NamedNode::new_unchecked(uri)];
+        let always = &mut |_: &Transaction<'_>, _: &oxrdf::NamedNode| Ok(true);
+        crate::ingest::remove_expired(&plant.store, &LIMITS, &request, &uris, always).unwrap();
+    };
+    expire(&pieces, "http://x/part/1");
+    assert_eq!(parts(&plant), stored);
+    expire(&plant.pumps, "http://x/pump/1");
+    assert_eq!((parts(&plant), plant.quads().len()), (stored, stored));
+    // Its own retention removes them.
+    let required = plant.catalogue.get("Part").unwrap();
+    expire(&required, "http://x/part/1");
+    assert_eq!(parts(&plant), stored - 1);
+}
+
+#[test]
+fn deleting_with_objects_needs_a_bypass_where_a_review_is_required() {
+    let plant = Plant::new("required", "counter");
+    let requester = crate::catalogue::Requester::new(&NoClient, "local");
+    let begin = |force| {
+        let requester = crate::catalogue::Requester { force, ..requester };
+        plant.catalogue.begin_deletion(requester, "Pump", IfMatch::Any)
+    };
+    let error = begin(false).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert!(error.detail.contains("bypass=true"), "{error}");
+    assert!(begin(true).is_ok());
+}

@@ -13,7 +13,7 @@ pub struct Answer {
     pub ingestion_id: String,
     /// The mode of the request.
     pub mode: Mode,
-    /// The change that the request became: its id is `ingestion_id`, and nothing is stored in the graph yet.
+    /// The change that the request became: its id is `ingestion_id`, and the graph stays as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<State>,
     /// The number of objects of the request that did not exist before.

@@ -24,7 +24,7 @@ pub struct MintedIdentifier {
 pub(super) struct Identifiers {
     /// Those of an earlier run that were not used yet, for each namespace.
     earlier: HashMap<String, VecDeque<NamedNode>>,
-    /// Those that were used; `None` if nobody needs them.
+    /// The used ones, if the caller needs them.
     used: Option<Vec<MintedIdentifier>>,
 }
 
@@ -76,7 +76,7 @@ impl Identifiers {
         Ok(uri)
     }
 
-    /// Returns the identifiers for the next run: those that were used, and then the others.
+    /// Returns the identifiers for the next run: the used ones, and then the others.
     pub(super) fn into_minted(self) -> Vec<MintedIdentifier> {
         let mut minted = self.used.unwrap_or_default();
         let mut unused: Vec<_> = self.earlier.into_iter().collect();

@@ -15,7 +15,7 @@ pub enum Review {
     /// None.
     #[default]
     Off,
-    /// Those that ask for it.
+    /// The ingestions that ask for it.
     Optional,
     /// All of them. No other commit may change the objects.
     Required,

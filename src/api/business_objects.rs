@@ -52,7 +52,7 @@ pub(super) async fn list_business_objects(req: &mut Request, depot: &mut Depot) 
     operation_id = "putBusinessObject",
     tags("Business Objects"),
     parameters(
-        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it, or if the definition leaves out `key` or `validation`."),
+        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it, or if the definition leaves out `key`, `validation`, `review` or `approvers`."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
         ("If-None-Match" = Option<String>, Header, description = "`*`: create only."),
     ),
@@ -113,7 +113,7 @@ pub(super) async fn get_business_object(req: &mut Request, depot: &mut Depot) ->
     tags("Business Objects"),
     parameters(
         ("id" = String, Path, description = "Its id or its name."),
-        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it, or if the definition leaves out `key` or `validation`."),
+        ("force" = Option<bool>, Query, description = "Replace it even if many objects would no longer belong to it, or if the definition leaves out `key`, `validation`, `review` or `approvers`."),
         ("If-Match" = Option<String>, Header, description = "Replace only this version."),
     ),
     request_body(content = shapes::Definition, content_type = "application/json"),
@@ -132,7 +132,7 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
     business_object_reply(&gateway, compiled).await
 }
 
-/// Deletes a Business Object. The stored objects stay, unless `data` is `true`.
+/// Deletes a Business Object, and withdraws its open changes. The stored objects stay, unless `data` is `true`.
 ///
 /// With `data=true` the gateway also deletes the objects that belong to it, in the background and also after a restart.
 /// Objects that belong to another Business Object stay, and so do objects that others refer to and that are nested in a
@@ -146,6 +146,7 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
         ("id" = String, Path, description = "Its id or its name."),
         ("data" = Option<bool>, Query, description = "Delete its objects too."),
         ("dryRun" = Option<bool>, Query, description = "Only count the objects; needs `data=true`."),
+        ("bypass" = Option<bool>, Query, description = "Delete the objects although they require a review."),
         ("If-Match" = Option<String>, Header, description = "Delete only this version."),
     ),
     responses(
@@ -156,7 +157,8 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
     ),
 )]
 pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let query = Query::read(req, &["data", "dryRun"])?;
+    let query = Query::read(req, &["data", "dryRun", "bypass"])?;
+    let bypass = query.read_flag("bypass")?;
     let (with_data, is_dry_run) = (query.read_flag("data")?, query.read_flag("dryRun")?);
     if is_dry_run && !with_data {
         return Err(Problem::malformed(
@@ -180,7 +182,7 @@ pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
         let count = deletions::count_deletion(&gateway, by, there, u64::MAX).await?;
         return Reply::json(&shapes::DeletionCount::from(count));
     }
-    let compiled = deletions::begin_deletion(&gateway, by, id, if_match).await?;
+    let compiled = deletions::begin_deletion(&gateway, by, id, if_match, bypass).await?;
     Ok(business_object_reply(&gateway, compiled).await?.with_status(StatusCode::ACCEPTED))
 }
 

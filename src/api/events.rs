@@ -3,13 +3,14 @@ use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
 use penstock_auth::Credential;
-use penstock_base::events::{Event, EventKind, Listener};
+use penstock_base::events::{Audience, Event, EventKind, Listener};
 use penstock_http::caller::caller;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::sending::EVENT_STREAM_MEDIA_TYPE;
 use penstock_http::state::{gateway, state};
+use penstock_service::changes::is_in_audience;
 use salvo::http::ResBody;
 use salvo::http::header::HeaderName;
 use salvo::oapi::endpoint;
@@ -31,6 +32,8 @@ const MAX_TOKEN_STREAM_TIME: Duration = Duration::from_mins(15);
 const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Streams events for as long as the client listens.
+///
+/// Events about changes under review are sent only to those who may see the change.
 ///
 /// Each event is a `CloudEvent` in JSON. A client that reconnects sends the last `id` it has seen as
 /// `Last-Event-ID`; browsers do so automatically. It gets the events after that one, if it is among the last
@@ -56,7 +59,10 @@ pub(super) async fn listen_to_events(req: &mut Request, depot: &mut Depot) -> Re
     let query = Query::read(req, &["types"])?;
     let kinds = parse_kinds(query.get("types"))?;
     let after = read_last_event_id(req)?;
-    let listener = gateway(depot)?.events.listen(after, &kinds).ok_or_else(|| {
+    let gateway = gateway(depot)?;
+    let (of_caller, by) = (gateway.clone(), caller(depot).clone());
+    let is_member = move |audience: &Audience| is_in_audience(&of_caller, &by, audience);
+    let listener = gateway.events.listen_as(after, &kinds, is_member).ok_or_else(|| {
         Problem::unavailable(
             HEARTBEAT_INTERVAL.as_secs(),
             "the number of listeners has reached service.events.listeners; try again later",
@@ -129,7 +135,7 @@ fn heartbeat(reported_id: &mut u64, listener: &Listener) -> String {
 
 fn format_events(events: &[Event]) -> String {
     let mut text = String::new();
-    for Event { id, kind, json } in events {
+    for Event { id, kind, json, .. } in events {
         let _ = write!(text, "id: {id}\nevent: {}\ndata: {json}\n\n", kind.name());
     }
     text

@@ -1,4 +1,5 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
+use crate::change_owners::read_change_owners;
 use crate::ndjson;
 use crate::shapes;
 use penstock_auth::Authorized;
@@ -10,12 +11,15 @@ use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
 use penstock_http::query::Query;
 use penstock_http::reply::{Reply, ReplyResult};
-use penstock_http::service::trace;
-use penstock_http::state::{State, gateway, run_blocking, state};
+use penstock_http::service::{origin, trace};
+use penstock_http::state::{self, gateway, run_blocking};
+use penstock_model::changes::State;
 use penstock_model::ingest::{Answer, Body, Mode, ObjectCondition, OnError};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
-use penstock_service::ingestions::{self, IngestionRequest};
+use penstock_service::ingestions::{self, IngestionRequest, NewChange};
+use salvo::http::StatusCode;
+use salvo::http::header::LOCATION;
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::sync::Arc;
@@ -23,7 +27,7 @@ use std::sync::Arc;
 /// A requested ingestion, without its body.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
-    pub(super) state: Arc<State>,
+    pub(super) state: Arc<state::State>,
     gateway: Gateway,
     by: Authorized,
     pub(super) request: IngestionRequest,
@@ -48,6 +52,9 @@ impl Job {
 /// With `onError=skip`, the valid objects are stored. The response lists the others as `rejected`. Their texts are kept
 /// as dead letters: see `/api/v1/ingestions/{id}/rejected`. An object that refers to a rejected one is rejected too.
 ///
+/// Into a Business Object whose `review` is `required`, and with `review=true`, `draft=true` or change owners, the
+/// graph stays as it is. The request is checked as any other, and becomes a change: see `/api/v1/changes`.
+///
 /// With `application/x-ndjson`, one object per line, the body is ingested in chunks of up to 1,000 objects or
 /// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the response, which is
 /// NDJSON too.
@@ -64,12 +71,21 @@ impl Job {
         ("mode" = Option<shapes::Mode>, Query, description = "How stored data is changed; `ADD` when absent."),
         ("onError" = Option<shapes::OnError>, Query, description = "What to do if an object has an error: store nothing (`abort`), or leave it out (`skip`); `abort` when absent."),
         ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON."),
+        ("review" = Option<bool>, Query, description = "Store the request as a change, which an approver publishes."),
+        ("draft" = Option<bool>, Query, description = "As `review`; the change is a draft until it is submitted."),
+        ("changeOwners" = Option<Vec<String>>, Query, description = "As `review`; `user:<id or email>` and `group:<name>` see the change too. Repeat it as needed."),
+        ("Change-Owners" = Option<String>, Header, description = "As `changeOwners`: a list of strings in quotes."),
+        ("bypass" = Option<bool>, Query, description = "Change objects of other Business Objects that require a review too; only for Admins."),
         ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON."),
         ("Accept-Language" = Option<String>, Header, description = "The language of the messages of shapes (`sh:message`)."),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
     ),
     request_body(content = shapes::IngestionRequest, content_type = "application/json"),
-    responses((status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion)),
+    responses(
+        (status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion),
+        (status_code = 202, description = "Stored as a change and synced to disk; nothing of it is in the graph yet.", body = shapes::SubmittedChange,
+            headers(("Location" = String, description = "The path of the change."))),
+    ),
 )]
 pub(super) async fn ingest_objects(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     ingest_unprefixed(req, depot).await.map_err(|problem| problem.with_prefix("Ingestion failed: "))
@@ -87,11 +103,15 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
         MediaType::Json => {
             let body = body::read_whole_body(req, depot).await;
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
+            let prefix = origin(depot).prefix.clone();
             run_blocking(move || {
                 let answer = job.ingest_body(Body::Json(body.bytes()))?;
                 // The answer may be as large as the body, so both are not kept at once.
                 drop(body);
                 let IngestionRequest { lists_objects, on_error, .. } = job.request;
+                if let Some(state) = answer.change {
+                    return change_reply(answer, state, lists_objects, &prefix);
+                }
                 Reply::json(&shapes::Ingestion::from_answer(answer, lists_objects, on_error))
             })
             .await
@@ -99,12 +119,21 @@ async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult 
     }
 }
 
+/// Responds with the change that the ingestion became.
+fn change_reply(answer: Answer, state: State, lists_objects: bool, prefix: &str) -> ReplyResult {
+    let location = format!("{prefix}/api/v1/changes/{}", answer.ingestion_id);
+    let change = shapes::SubmittedChange::from_answer(answer, state, lists_objects);
+    let reply = Reply::json(&change)?.with_status(StatusCode::ACCEPTED);
+    Ok(reply.with_header(LOCATION, &location))
+}
+
 /// Reads everything about the ingestion except its body.
 fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem> {
-    let query = Query::read(req, &["mode", "objects", "onError"])?;
+    let known = ["mode", "objects", "onError", "review", "draft", "bypass"];
+    let (query, owners) = Query::read_with_list(req, &known, "changeOwners")?;
     let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
     let on_error = query.get("onError").map_or(Ok(OnError::default()), str::parse)?;
-    let (state, gateway) = (state(depot), gateway(depot)?);
+    let (state, gateway) = (state::state(depot), gateway(depot)?);
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
     let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson])?;
     let lists_objects = match (query.get("objects"), media_type) {
@@ -116,6 +145,8 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         business_object_name: compiled.object.definition.name.clone(),
         mode,
         on_error,
+        submission: read_submission(req, &query, &owners)?,
+        bypass: query.read_flag("bypass")?,
         idempotency_key: read_idempotency_key(req)?,
         condition: read_condition(req, media_type, on_error)?,
         languages: read_languages(req.headers()),
@@ -123,6 +154,18 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         trace: trace(depot),
     };
     Ok((Job { state, gateway, by: caller(depot).clone(), request }, media_type))
+}
+
+/// Returns what the client says about its change; `None` if it does not ask for a review.
+fn read_submission(
+    req: &Request,
+    query: &Query,
+    owners: &[String],
+) -> Result<Option<NewChange>, Problem> {
+    let owners = read_change_owners(req, owners)?;
+    let is_draft = query.read_flag("draft")?;
+    let is_asked = query.read_flag("review")? || is_draft || !owners.is_empty();
+    Ok(is_asked.then_some(NewChange { owners, is_draft }))
 }
 
 /// Returns the state that the only object of the request must have.

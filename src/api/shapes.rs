@@ -7,11 +7,13 @@
 mod account;
 mod api_key;
 mod business_object;
+mod change;
 mod dead_letter;
 mod event;
 mod export;
 mod gateway;
 mod graphql;
+mod group;
 mod ingestion;
 mod namespace;
 mod object;
@@ -24,11 +26,15 @@ pub(super) use account::Accounts;
 pub use api_key::{ApiKey, MadeApiKey};
 pub(super) use api_key::{ApiKeys, AuditEvent, AuditEvents};
 pub(super) use business_object::{BusinessObject, BusinessObjects, DeletionCount, JsonSchema};
+pub(super) use change::{
+    Change, ChangeDetails, ChangeRole, ChangeState, Changes, StepComment, SubmittedChange,
+};
 pub(super) use dead_letter::DeadLetter;
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, Targets};
 pub(super) use gateway::{ClockStatus, Health, Limits, Status};
 pub(super) use graphql::GraphqlResponse;
+pub(super) use group::{Group, Groups, NewGroup};
 pub(super) use ingestion::{
     ChunkPlace, Ingestion, IngestionRecord, Ingestions, Mode, OnErrorName as OnError, SparqlUpdate,
 };

@@ -52,6 +52,8 @@ pub struct Profile {
     pub organization: Option<String>,
     /// The client id of a service account.
     pub client_id: Option<String>,
+    /// The values of the claim with the groups, sorted. Unlike other fields, it always replaces the account's.
+    pub group_claims: Vec<String>,
 }
 
 /// An account (specification, 2.5).
@@ -76,6 +78,9 @@ pub struct Account {
     pub identity: Option<Identity>,
     /// The client id of a service account.
     pub client_id: Option<String>,
+    /// The values of the claim with the groups at the last sign-in, or in the last token.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_claims: Vec<String>,
     /// The time of the first login (RFC 3339).
     pub first_login: Option<String>,
     /// The time of the last login (RFC 3339), to the minute.
@@ -113,6 +118,7 @@ impl Account {
             && same(&profile.family_name, &self.family_name)
             && same(&profile.organization, &self.organization)
             && same(&profile.client_id, &self.client_id)
+            && profile.group_claims == self.group_claims
             && profile.email.as_ref().is_none_or(|email| *email == self.email)
             && role == self.role
     }
@@ -131,6 +137,7 @@ impl Account {
         if let Some(email) = &profile.email {
             self.email.clone_from(email);
         }
+        self.group_claims.clone_from(&profile.group_claims);
         self.role = role;
     }
 }

@@ -21,7 +21,7 @@ use entries::AccountIndex;
 use penstock_base::commit::{CommitCheck, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::time;
-use penstock_store::{Corruption, DocumentRange, Read, Store, Transaction};
+use penstock_store::{Corruption, DocumentRange, Format, Read, Store, Transaction};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -95,6 +95,20 @@ impl Accounts {
         entries.get(id_or_email).or_else(|| entries.by_email(id_or_email)).cloned()
     }
 
+    /// Returns the account with this id, or the only one with this email, ignoring case. An email of a built-in account
+    /// is its own, whatever the emails of a provider are.
+    pub fn find_user(&self, id_or_email: &str) -> Option<Arc<Account>> {
+        if let Some(found) = self.find_by_id_or_email(id_or_email) {
+            return Some(found);
+        }
+        let email = id_or_email.to_lowercase();
+        let entries = self.lock_entries();
+        let mut found =
+            entries.iter_accounts().filter(|account| account.email.to_lowercase() == email);
+        let only = found.next()?;
+        found.next().is_none().then(|| only.clone())
+    }
+
     /// Lists at most `limit` accounts after this id, ordered by id.
     pub fn list(
         &self,
@@ -162,7 +176,7 @@ impl Accounts {
                 let other =
                     Account { role: before.role, version: before.version, ..account.clone() };
                 if other != *before {
-                    let detail = "the provider changed its names, email or organization";
+                    let detail = "the provider changed its names, email, organization or groups";
                     events.push(event_without_requester("account.changed", &account, detail));
                 }
                 (account, events)
@@ -242,6 +256,10 @@ impl Accounts {
     ) -> Result<Arc<Account>, GatewayError> {
         let document = encode_account(&account);
         self.inner.audit.commit_with_events(check, events, |transaction| {
+            if !account.group_claims.is_empty() {
+                // An older version would drop them.
+                transaction.require_format(Format::V3);
+            }
             Ok(transaction.put_document(COLLECTION, account.id.as_bytes(), &document)?)
         })?;
         let account = Arc::new(account);
@@ -281,6 +299,7 @@ fn new_account(email: String, role: Role) -> Account {
         enabled: true,
         identity: None,
         client_id: None,
+        group_claims: Vec::new(),
         first_login: None,
         last_login: None,
         password: None,

@@ -3,6 +3,7 @@
 //! - `caller`, `auth_error`: who sent a request and with which role, and why it is refused
 //! - `guard`: the check of a caller before, and inside, each commit on its behalf
 //! - `account`, `accounts`: the account records and their storage
+//! - `groups`: groups of accounts
 //! - `password`, `attempts`: Argon2id, and the delays after failures
 //! - `deferred_writes`: small writes that are committed within a second: last uses, sessions, sign-ins
 //! - `sessions`, `keys`: the credentials that the gateway issues
@@ -24,6 +25,7 @@ mod discovery;
 pub mod fetch;
 #[cfg(test)]
 mod fixture;
+pub mod groups;
 mod guard;
 pub mod keys;
 pub mod mapping;
@@ -42,13 +44,14 @@ pub use penstock_base::role::Role;
 use accounts::Accounts;
 use audit::Audit;
 use deferred_writes::DeferredWrites;
+use groups::Groups;
 use keys::ApiKeys;
 use oidc::Oidc;
 use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_config::Settings;
-use penstock_store::Store;
+use penstock_store::{Store, Transaction};
 use sessions::Sessions;
 use std::sync::Arc;
 use tokens::Tokens;
@@ -62,6 +65,8 @@ pub struct Auth {
     pub sessions: Sessions,
     /// The API keys.
     pub keys: ApiKeys,
+    /// The groups of accounts.
+    pub groups: Groups,
     /// The audit trail.
     pub audit: Audit,
     deferred_writes: DeferredWrites,
@@ -97,9 +102,10 @@ impl Auth {
         let parts = (&accounts, &audit, &later);
         let sessions = Sessions::open(store, parts, security.session, &settings.data_dir)?;
         let keys = ApiKeys::open(store, parts, clock)?;
+        let groups = Groups::open(store, &accounts, &audit)?;
         let tokens = Tokens::open(settings, &accounts, clock)?;
         let oidc = Oidc::open(security, clock)?;
-        Ok(Self { accounts, sessions, keys, audit, deferred_writes: later, tokens, oidc })
+        Ok(Self { accounts, sessions, keys, groups, audit, deferred_writes: later, tokens, oidc })
     }
 
     /// Deletes an account, its sessions and its API keys.
@@ -131,6 +137,25 @@ impl Auth {
                 (account.enabled && lasts).then(|| account.role.min(caller.role))
             }
         }
+    }
+
+    /// Returns whether the transaction sees this account or API key as enabled. `id` is that of an account, of an API key
+    /// without one, or `local`.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn is_enabled_in(
+        &self,
+        transaction: &Transaction<'_>,
+        id: &str,
+    ) -> Result<bool, GatewayError> {
+        if id == "local" {
+            return Ok(true);
+        }
+        if let Some(account) = accounts::read_account(transaction, id)? {
+            return Ok(account.enabled);
+        }
+        Ok(self.keys.current_role_in(transaction, id)?.is_some())
     }
 
     /// Commits all deferred writes. Blocking.

@@ -28,6 +28,28 @@ pub fn map_role(
     }
 }
 
+/// The maximum number of values of a claim with groups. Providers send at most 200 in a token.
+const MAX_GROUP_CLAIMS: usize = 200;
+/// The maximum length of such a value in bytes.
+const MAX_GROUP_CLAIM_BYTES: usize = 256;
+
+/// Returns the values of the first of these claims that is present, sorted. The claim is a list of values or one value.
+pub fn list_groups(names: &[String], claims: &Map<String, Value>) -> Vec<String> {
+    let claim =
+        names.iter().find_map(|name| find_claim(name, claims).filter(|claim| !claim.is_null()));
+    let values = match claim {
+        Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).collect(),
+        Some(Value::String(text)) => vec![text.as_str()],
+        _ => Vec::new(),
+    };
+    let fits = |value: &&str| (1..=MAX_GROUP_CLAIM_BYTES).contains(&value.len());
+    let mut values: Vec<String> =
+        values.into_iter().filter(fits).take(MAX_GROUP_CLAIMS).map(str::to_owned).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
 /// Returns whether one of these claims is present, whatever its value.
 pub fn has_claim(names: &[String], claims: &Map<String, Value>) -> bool {
     names.iter().any(|name| find_claim(name, claims).is_some_and(|claim| !claim.is_null()))
@@ -84,6 +106,17 @@ mod tests {
         }
         // The first claim that is present counts, not the first that maps to a role.
         assert_eq!(role(json!({"roles": [], "groups": ["U"]})), None);
+    }
+
+    #[test]
+    fn the_groups_are_the_values_of_one_claim() {
+        let list = |value| list_groups(&names(&["groups", "realm.groups"]), &claims(value));
+        assert_eq!(list(json!({"groups": ["b", "a", "b", 1, ""]})), ["a", "b"]);
+        assert_eq!(list(json!({"groups": null, "realm": {"groups": "c"}})), ["c"]);
+        // Entra ID leaves the claim out for members of many groups.
+        assert_eq!(list(json!({"_claim_names": {"groups": "src1"}})), [""; 0]);
+        let many: Vec<String> = (0..1000).map(|n| format!("{n:04}")).collect();
+        assert_eq!(list(json!({"groups": many})).len(), MAX_GROUP_CLAIMS);
     }
 
     #[test]

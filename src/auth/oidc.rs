@@ -276,6 +276,7 @@ impl Oidc {
             email: text(&names.email),
             organization: text(&names.organization),
             client_id: None,
+            group_claims: mapping::list_groups(&names.groups, claims),
         }
     }
 
@@ -299,6 +300,7 @@ impl Oidc {
             claims.first_name.clone(),
             claims.last_name.clone(),
             claims.organization.clone(),
+            claims.groups.clone(),
         ]
     }
 }

@@ -156,10 +156,12 @@ impl Tokens {
 
     async fn authenticate_bearer(&self, claims: Map<String, Value>) -> Result<Caller, AuthError> {
         let role = mapping::map_role(&self.0.role_values, &self.0.claims.roles, &claims);
+        let group_claims = mapping::list_groups(&self.0.claims.groups, &claims);
         match Bearer::from_claims(&claims)? {
             // A subject that is known as a person is not a client, even if the token has no claims of a person.
             Bearer::Client { subject, client_id } if self.find_person(&claims).is_none() => {
-                self.authenticate_client(subject, client_id, role).await
+                let profile = Profile { client_id, group_claims, ..Profile::default() };
+                self.authenticate_client(subject, profile, role).await
             }
             Bearer::Client { .. } | Bearer::Person => self.authenticate_person(&claims, role),
         }
@@ -168,7 +170,7 @@ impl Tokens {
     async fn authenticate_client(
         &self,
         subject: String,
-        client_id: Option<String>,
+        profile: Profile,
         role: Option<Role>,
     ) -> Result<Caller, AuthError> {
         let Some(role) = role.or(self.0.resource_server.default_role) else {
@@ -179,8 +181,7 @@ impl Tokens {
             ));
         };
         let domain = self.0.resource_server.email_domain.as_deref().unwrap_or_default();
-        let profile =
-            Profile { email: Some(format!("{subject}{domain}")), client_id, ..Profile::default() };
+        let profile = Profile { email: Some(format!("{subject}{domain}")), ..profile };
         let identity = Identity {
             source: AccountSource::ServiceAccount,
             issuer: self.0.expected.issuer.clone(),

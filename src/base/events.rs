@@ -12,7 +12,9 @@ mod ring;
 
 pub use listener::Listener;
 
+use crate::principal::Principal;
 use crate::time;
+use listener::Selection;
 use ring::Ring;
 use serde::Serialize;
 use serde_json::value::to_raw_value;
@@ -60,6 +62,16 @@ pub enum EventKind {
     Target,
     /// A validation of everything that a Business Object has ended; the data is the validation.
     Validation,
+    /// A change under review is a draft; the data has its id, Business Object and state.
+    ChangeDraft,
+    /// A change waits for an approver.
+    ChangeSubmitted,
+    /// A change was approved and published.
+    ChangeApproved,
+    /// A change was rejected.
+    ChangeRejected,
+    /// A change was withdrawn.
+    ChangeWithdrawn,
     /// Events were dropped before this listener read them. Sent to that listener only, whatever kinds it asked for.
     Lost,
     /// The stream has reached this identifier without another event of the kinds that the listener asked for.
@@ -75,11 +87,34 @@ pub struct Event {
     pub kind: EventKind,
     /// The event in the JSON format of `CloudEvents` 1.0, on one line.
     pub json: Arc<str>,
+    /// Who may see it; `None` if every listener may.
+    pub audience: Option<Arc<Audience>>,
+}
+
+/// Who may see an event, beside Admins.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Audience {
+    /// The account that caused it.
+    pub author: String,
+    /// The users and groups that the author named.
+    pub owners: Vec<Principal>,
+    /// The users and groups that decide about it; none if Admins do.
+    pub approvers: Vec<Principal>,
 }
 
 impl EventKind {
     /// The kinds that a listener can ask for.
-    pub const ALL: [Self; 4] = [Self::Ingestion, Self::Export, Self::Target, Self::Validation];
+    pub const ALL: [Self; 9] = [
+        Self::Ingestion,
+        Self::Export,
+        Self::Target,
+        Self::Validation,
+        Self::ChangeDraft,
+        Self::ChangeSubmitted,
+        Self::ChangeApproved,
+        Self::ChangeRejected,
+        Self::ChangeWithdrawn,
+    ];
 
     /// Returns the name on the wire, the `CloudEvents` `type`.
     pub fn name(self) -> &'static str {
@@ -88,6 +123,11 @@ impl EventKind {
             Self::Export => "penstock.export.changed",
             Self::Target => "penstock.target.changed",
             Self::Validation => "penstock.validation.finished",
+            Self::ChangeDraft => "penstock.change.draft",
+            Self::ChangeSubmitted => "penstock.change.submitted",
+            Self::ChangeApproved => "penstock.change.approved",
+            Self::ChangeRejected => "penstock.change.rejected",
+            Self::ChangeWithdrawn => "penstock.change.withdrawn",
             Self::Lost => "penstock.events.lost",
             Self::Position => "penstock.events.position",
         }
@@ -133,6 +173,29 @@ impl EventBus {
         subject: &str,
         data: &impl Serialize,
     ) {
+        self.push_event(None, trace, kind, subject, data);
+    }
+
+    /// Publishes an event as [`Self::publish_in_trace`], to those listeners that may see it.
+    pub fn publish_to(
+        &self,
+        audience: Audience,
+        trace: Option<&str>,
+        kind: EventKind,
+        subject: &str,
+        data: &impl Serialize,
+    ) {
+        self.push_event(Some(audience), trace, kind, subject, data);
+    }
+
+    fn push_event(
+        &self,
+        audience: Option<Audience>,
+        trace: Option<&str>,
+        kind: EventKind,
+        subject: &str,
+        data: &impl Serialize,
+    ) {
         let data = match to_raw_value(data) {
             Ok(data) => data,
             Err(error) => {
@@ -142,17 +205,29 @@ impl EventBus {
         };
         let mut ring = self.lock_ring();
         let id = ring.newest_id() + 1;
-        ring.push(self.build_event(id, trace, kind, subject, &data));
+        let event = self.build_event(id, trace, kind, subject, &data);
+        ring.push(Event { audience: audience.map(Arc::new), ..event });
         self.inner.newest.send_replace(id);
     }
 
-    /// Creates a listener for new events, or for the events after the identifier `after`. Returns `None` when the
-    /// maximum number of listeners is reached.
+    /// Creates a listener for new events, or for the events after the identifier `after`. It gets no event with an
+    /// audience. Returns `None` when the maximum number of listeners is reached.
     pub fn listen(&self, after: Option<u64>, kinds: &[EventKind]) -> Option<Listener> {
+        self.listen_as(after, kinds, |_| false)
+    }
+
+    /// Creates a listener as [`Self::listen`], which gets the events whose audience `is_member` of.
+    pub fn listen_as(
+        &self,
+        after: Option<u64>,
+        kinds: &[EventKind],
+        is_member: impl Fn(&Audience) -> bool + Send + Sync + 'static,
+    ) -> Option<Listener> {
         let permit = Arc::clone(&self.inner.listener_permits).try_acquire_owned().ok()?;
         let newest = self.inner.newest.subscribe();
         let after = after.unwrap_or_else(|| self.lock_ring().newest_id());
-        Some(Listener::new(self.clone(), newest, after, kinds.to_vec(), permit))
+        let selection = Selection { kinds: kinds.to_vec(), is_member: Box::new(is_member) };
+        Some(Listener::new(self.clone(), newest, after, selection, permit))
     }
 
     fn lock_ring(&self) -> MutexGuard<'_, Ring> {
@@ -179,7 +254,7 @@ impl EventBus {
             data,
         };
         let json = serde_json::to_string(&event).expect("serialized data can be written again");
-        Event { id, kind, json: json.into() }
+        Event { id, kind, json: json.into(), audience: None }
     }
 }
 

@@ -17,6 +17,7 @@ pub mod memory;
 pub mod nearest;
 pub mod network;
 pub mod prefixes;
+pub mod principal;
 pub mod rate_limit;
 pub mod role;
 pub mod shared_limit;

@@ -16,11 +16,11 @@ use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
 use penstock_http::state::State;
-use penstock_service::dead_letters;
 use penstock_service::deletions::run_deletions;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
 use penstock_service::validations::run_validations;
+use penstock_service::{changes, dead_letters};
 use penstock_store::ReadStore;
 use salvo::Server;
 use salvo::conn::rustls::RustlsListener;
@@ -149,6 +149,7 @@ async fn serve_opened(
     let (stop_workers, stopped) = watch::channel(false);
     let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
     let letter_cleanup = tokio::spawn(dead_letters::clean_up_dead_letters(gateway.clone()));
+    let change_cleanup = tokio::spawn(changes::clean_up_changes(gateway.clone()));
     let key_refresh = gateway.auth.tokens.clone().map(|tokens| tokio::spawn(tokens.refresh_keys()));
     let clock_updates = tokio::spawn(gateway.clock.clone().run_updates());
     let memory_relief =
@@ -167,6 +168,7 @@ async fn serve_opened(
     gateway.exporter.stop_rendering();
     reopening.abort();
     letter_cleanup.abort();
+    change_cleanup.abort();
     clock_updates.abort();
     memory_relief.abort();
     if let Some(key_refresh) = key_refresh {

@@ -41,8 +41,9 @@ pub use kind::SettingKind;
 pub use load::{Loaded, check_file, load};
 pub use settings::{
     Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
-    ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, RoleValues, Security, Server,
-    SessionLimits, Settings, Sparql, SparqlLimits, Target, TargetKind, Targets, Tls,
+    ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, ReviewSettings, RoleValues,
+    Security, Server, SessionLimits, Settings, Sparql, SparqlLimits, Target, TargetKind, Targets,
+    Tls,
 };
 pub use sources::Sources;
 pub use table::{SETTINGS, Setting};

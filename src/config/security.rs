@@ -93,6 +93,7 @@ pub(super) fn build_security(
             email: values.get_list("service.security.claims.email"),
             organization: values.get_list("service.security.claims.organization"),
             roles: values.get_list("service.security.claims.roles"),
+            groups: values.get_list("service.security.claims.groups"),
         },
         role_values,
         ca_file: check_ca_file(values, errors),

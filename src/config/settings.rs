@@ -26,6 +26,8 @@ pub struct Settings {
     pub limits: Limits,
     /// `service.sparql.*`
     pub sparql: Sparql,
+    /// `service.review.*`
+    pub review: ReviewSettings,
     /// `service.events.*`
     pub events: EventLimits,
     /// `security`, `service.security.*`, `framework.security.*`: authentication and authorization.
@@ -164,6 +166,10 @@ pub struct Limits {
     pub rejected_bytes: u64,
     /// `rejected.age`: how long dead letters are kept.
     pub rejected_age: Duration,
+    /// `changes`: the maximum number of open changes under review.
+    pub changes: u64,
+    /// `change-bytes`: the maximum bytes of all changes.
+    pub change_bytes: u64,
     /// `snapshot.memory`: the bytes that all snapshots together keep in memory of what commits change meanwhile.
     pub snapshot_memory_bytes: usize,
     /// `snapshot.disk`: the bytes that they keep in files.
@@ -217,6 +223,15 @@ pub struct SparqlLimits {
     pub rows: u64,
     /// `update`: the maximum quads that a request inserts and removes.
     pub update: u64,
+}
+
+/// `service.review.*`
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReviewSettings {
+    /// `history`: how long closed changes are kept.
+    pub history: Duration,
+    /// `self-approval`: whether the author of a change may approve it.
+    pub allows_self_approval: bool,
 }
 
 /// `service.sparql.*`
@@ -378,6 +393,8 @@ pub struct Claims {
     pub organization: Vec<String>,
     /// `roles`
     pub roles: Vec<String>,
+    /// `groups`
+    pub groups: Vec<String>,
 }
 
 /// `security.role.*`: the value of the roles claim for each role.

@@ -6,7 +6,8 @@ use super::load::{ParsedSetting, default_of};
 use super::security;
 use super::settings::{
     Compression, DeliveryWindow, EventLimits, ExportFormat, ForwardHeaders, GraphqlLimits, Limits,
-    Server, Settings, ShapesLimits, Sparql, SparqlLimits, Target, TargetKind, Targets, Tls,
+    ReviewSettings, Server, Settings, ShapesLimits, Sparql, SparqlLimits, Target, TargetKind,
+    Targets, Tls,
 };
 use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::telemetry::LogFormat;
@@ -45,6 +46,8 @@ pub(super) fn build_settings(
             history: values.get_count("service.limits.history"),
             rejected_bytes: values.get_number("service.limits.rejected.bytes"),
             rejected_age: values.get_duration("service.limits.rejected.age"),
+            changes: values.get_number("service.limits.changes"),
+            change_bytes: values.get_number("service.limits.change-bytes"),
             snapshot_memory_bytes: values.get_count("service.limits.snapshot.memory"),
             snapshot_disk_bytes: values.get_number("service.limits.snapshot.disk"),
             audit: values.get_count("service.limits.audit"),
@@ -71,6 +74,10 @@ pub(super) fn build_settings(
         sparql: Sparql {
             allows_updates: values.get_flag("service.sparql.update"),
             services: values.get_list("service.sparql.services"),
+        },
+        review: ReviewSettings {
+            history: values.get_duration("service.review.history"),
+            allows_self_approval: values.get_flag("service.review.self-approval"),
         },
         security: security::build_security(&values, errors, warnings),
         events: EventLimits {

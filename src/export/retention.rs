@@ -15,7 +15,7 @@ use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
 use penstock_model::change_feed::{self, ExportCursor};
-use penstock_model::ingest::{Body, Limits, Mode, OnError, Request};
+use penstock_model::ingest::{Body, Limits, Mode, OnError, Request, ReviewStep};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_store::Error;
@@ -116,6 +116,8 @@ pub(super) fn remove_objects(
         idempotency_bytes: 0,
         history: inner.options.history,
         rejected_bytes: 0,
+        changes: 0,
+        change_bytes: 0,
         validation_time: Duration::ZERO,
         validation_memory: 0,
     };
@@ -124,6 +126,9 @@ pub(super) fn remove_objects(
         mode: Mode::Delete,
         on_error: OnError::Abort,
         retried_letter: None,
+        review: ReviewStep::None,
+        bypass: false,
+        audit: None,
         check: &NoClient,
         caller: RETENTION_CALLER,
         api_key: None,

@@ -19,11 +19,15 @@ use penstock_config::GraphqlLimits;
 use penstock_export::{PublishedExport, PublishedTarget};
 use penstock_model::resource::Compiled;
 use penstock_model::search::{self, Search, SearchBudget};
+use penstock_service::changes::{ChangeFilter, VisibleChange, list_visible};
 use penstock_store::{Error, Snapshot};
 use serde_json::Value as Json;
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// The maximum number of pending changes in an answer.
+const MAX_PENDING_CHANGES: usize = 1000;
 
 /// The state of a running operation, on a blocking thread.
 pub(super) struct Execution<'d> {
@@ -132,6 +136,7 @@ impl<'d> Execution<'d> {
                 Ok(ResultValue::List(targets.collect::<Result<_, GatewayError>>()?))
             }
             "exports" => self.answer_exports(&arguments, sets),
+            "penstockPendingChanges" => self.answer_pending_changes(&arguments, sets),
             "object" => self.answer_any_object(&arguments, sets),
             "referredBy" => self.answer_referred_by(&arguments, sets),
             _ => Err(unimplemented_field_error()),
@@ -242,6 +247,42 @@ impl<'d> Execution<'d> {
             members.insert("typeMissing".to_owned(), missing);
         }
         Ok(self.select_members("BusinessObject", &members, sets))
+    }
+
+    /// Answers with the open changes that the caller may see.
+    fn answer_pending_changes(
+        &self,
+        arguments: &Arguments,
+        sets: &[&'d SelectionSet],
+    ) -> Result<ResultValue, GatewayError> {
+        let GraphqlSources { gateway, catalogue, .. } = self.sources;
+        let business_object = arguments.get_text("businessObject").map(|id_or_name| {
+            let found = catalogue.get(id_or_name);
+            found.map_or_else(|| id_or_name.to_owned(), |found| found.object.id.clone())
+        });
+        let filter = ChangeFilter { only_open: true, business_object, ..ChangeFilter::default() };
+        let listed = list_visible(gateway, self.caller, &filter, None, MAX_PENDING_CHANGES)?;
+        let show = |VisibleChange { change, approvers, .. }: &VisibleChange| {
+            let members = serde_json::json!({
+                "id": change.id,
+                "state": change.state,
+                "version": change.version,
+                "businessObject": change.business_object,
+                "businessObjectName": change.business_object_name,
+                "mode": change.mode,
+                "author": change.author,
+                "changeOwners": change.owners,
+                "approvers": approvers,
+                "createdAt": change.created_at,
+                "updatedAt": change.updated_at,
+                "created": change.counts.created,
+                "updated": change.counts.updated,
+                "unchanged": change.counts.unchanged,
+                "deleted": change.counts.deleted,
+            });
+            self.select_members("PenstockChange", &members, sets)
+        };
+        Ok(ResultValue::List(listed.changes.iter().map(show).collect()))
     }
 
     /// Answers with a page of exports.

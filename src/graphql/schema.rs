@@ -37,6 +37,8 @@ pub(super) struct GraphqlSources {
     pub(super) exporter: Exporter,
     /// The memory of the process.
     pub(super) memory: Memory,
+    /// The gateway, for the changes that the caller may see.
+    pub(super) gateway: Gateway,
 }
 
 /// The GraphQL service. Cheap to clone.
@@ -86,6 +88,7 @@ impl GraphqlService {
             catalogue: gateway.catalogue.clone(),
             exporter: gateway.exporter.clone(),
             memory: gateway.memory.clone(),
+            gateway: gateway.clone(),
         };
         let current = CurrentSchema { built: None, used: Instant::now(), is_watched: false };
         Self(Arc::new(Inner {

@@ -14,8 +14,15 @@ pub(super) const OBJECT_TYPE: &str = "ObjectType";
 pub(super) const REFERRERS_TYPE: &str = "ReferrerConnection";
 
 /// The fields of the query type that always exist, or that Business Objects share.
-pub(super) const SHARED_QUERY_FIELDS: [&str; 6] =
-    ["authenticatedUser", "businessObjects", "exports", "targets", "object", "referredBy"];
+pub(super) const SHARED_QUERY_FIELDS: [&str; 7] = [
+    "authenticatedUser",
+    "businessObjects",
+    "exports",
+    "targets",
+    "object",
+    "referredBy",
+    "penstockPendingChanges",
+];
 
 /// The default number of objects on a page.
 pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
@@ -99,6 +106,27 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
                 "String",
                 "How identifiers are generated, if the definition has a generator.",
             ),
+        ],
+    ),
+    (
+        "PenstockChange",
+        "A change under review that is not published yet. `/api/v1/changes/{id}` has its difference.",
+        &[
+            ("id", "ID!", "Its identifier."),
+            ("state", "String!", "`draft` or `submitted`."),
+            ("version", "Integer!", "1 at its creation, incremented by each step."),
+            ("businessObject", "ID!", "The Business Object's id."),
+            ("businessObjectName", "String!", "The Business Object's name at that time."),
+            ("mode", "String!", "The mode of the ingestion."),
+            ("author", "ID!", "The account that sent it."),
+            ("changeOwners", "[String!]!", "The users and groups that see it too."),
+            ("approvers", "[String!]!", "Who approves it; empty if Admins do."),
+            ("createdAt", "DateTime!", "When it was created."),
+            ("updatedAt", "DateTime!", "When its last step was."),
+            ("created", "Integer!", "The number of objects that it creates."),
+            ("updated", "Integer!", "The number of objects that it changes."),
+            ("unchanged", "Integer!", "The number of objects that it names and does not change."),
+            ("deleted", "Integer!", "The number of objects that it removes."),
         ],
     ),
     ("PushTarget", "Where exports go.", &[("bucketName", "String!", "Its name.")]),
@@ -349,6 +377,18 @@ pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
                 ))
                 .argument(build_argument("status", "ExportStatus", "Only exports in this state.")),
         );
+    query = query.field(
+        build_field(
+            "penstockPendingChanges",
+            parse_type_ref("[PenstockChange!]!"),
+            "The changes under review that the caller may see, newest first; at most 1,000.",
+        )
+        .argument(build_argument(
+            "businessObject",
+            "ID",
+            "Only changes of the Business Object with this id or name.",
+        )),
+    );
     if whole {
         query = query.field(build_field(
             "targets",

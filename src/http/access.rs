@@ -48,7 +48,7 @@ enum BoundKeyAccess {
     Export,
     /// `{id}` names a validation of it.
     Validation,
-    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters those that it
+    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters and changes what it
     /// sent.
     Limited,
 }
@@ -67,6 +67,7 @@ impl BoundKeyAccess {
             }
             Some(path) if path.starts_with("business-objects/{id}/") => Self::BusinessObject,
             Some(path) if path.starts_with("ingestions/{id}/rejected") => Self::Limited,
+            Some("changes" | "changes/{id}") if reads => Self::Limited,
             Some("ingestions/{id}") if reads => Self::Ingestion,
             Some("exports/{id}" | "exports/{id}/content") if reads => Self::Export,
             Some("validations/{id}") => Self::Validation,

@@ -21,22 +21,27 @@ impl Query {
     pub fn read(req: &Request, known: &[&str]) -> Result<Self, Problem> {
         let mut parameters = BTreeMap::new();
         for (name, value) in req.queries().flat_iter() {
-            if !known.contains(&name.as_str()) {
-                let known = match known {
-                    [] => "it has none".to_owned(),
-                    known => format!("it has {}", known.join(", ")),
-                };
-                return Err(Problem::malformed(format!(
-                    "this route has no query parameter {name:?}; {known}"
-                )));
-            }
-            if parameters.insert(name.clone(), value.clone()).is_some() {
-                return Err(Problem::malformed(format!(
-                    "the query parameter {name:?} is given more than once"
-                )));
-            }
+            insert_parameter(&mut parameters, known, name, value)?;
         }
         Ok(Self(parameters))
+    }
+
+    /// Reads the parameters as [`Self::read`]. The parameter `list` may be repeated; its values are returned separately.
+    pub fn read_with_list(
+        req: &Request,
+        known: &[&str],
+        list: &str,
+    ) -> Result<(Self, Vec<String>), Problem> {
+        let mut values = Vec::new();
+        let mut others = BTreeMap::new();
+        for (name, value) in req.queries().flat_iter() {
+            if name == list {
+                values.push(value.clone());
+            } else {
+                insert_parameter(&mut others, known, name, value)?;
+            }
+        }
+        Ok((Self(others), values))
     }
 
     /// Removes empty parameters, which a form sends for its empty fields.
@@ -103,6 +108,30 @@ impl Query {
         let cursor = self.read_cursor()?.map(|key| key.parse());
         cursor.transpose().map_err(|_| foreign_cursor_problem())
     }
+}
+
+/// Adds a parameter, which must be among `known` and not be there yet.
+fn insert_parameter(
+    parameters: &mut BTreeMap<String, String>,
+    known: &[&str],
+    name: &str,
+    value: &str,
+) -> Result<(), Problem> {
+    if !known.contains(&name) {
+        let known = match known {
+            [] => "it has none".to_owned(),
+            known => format!("it has {}", known.join(", ")),
+        };
+        return Err(Problem::malformed(format!(
+            "this route has no query parameter {name:?}; {known}"
+        )));
+    }
+    if parameters.insert(name.to_owned(), value.to_owned()).is_some() {
+        return Err(Problem::malformed(format!(
+            "the query parameter {name:?} is given more than once"
+        )));
+    }
+    Ok(())
 }
 
 /// Parses `application/x-www-form-urlencoded`, in the order of the text. A name may occur several times.

@@ -254,6 +254,7 @@ impl Catalogue {
             check_omitted_protections(there, &new)?;
         }
         new.definition.remove_empty_validation();
+        new.definition.remove_empty_review();
         if let Some(compiled) = there
             && compiled.object.definition == new.definition
             && compiled.conditions == new.conditions

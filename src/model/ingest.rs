@@ -6,6 +6,9 @@
 //! may change. `record` and
 //! `idempotency` are part of the same commit.
 //!
+//! An ingestion that needs an approval becomes a change (`review`, `crate::changes`): what it would do is computed here and
+//! stored, and nothing of it reaches the graph.
+//!
 //! With `onError=skip`, `partial` leaves out the objects with errors (`rejections`) and those that need them
 //! (`dependents`), and stores them as dead letters.
 //!
@@ -38,6 +41,7 @@ mod empty;
 mod expire;
 mod findings;
 mod idempotency;
+mod identifiers;
 mod lines;
 mod literal;
 mod mapping_namespaces;
@@ -54,6 +58,7 @@ mod request;
 mod request_uris;
 mod resolve;
 mod retry;
+mod review;
 mod run;
 mod shared_keys;
 #[cfg(test)]
@@ -65,18 +70,23 @@ mod write_history;
 mod write_scope;
 
 pub use answer::{Answer, Nested, Outcome, RejectedObject, Status, Warning};
+pub(crate) use change::{Applied, apply_whole_request};
 pub use condition::ObjectCondition;
 pub use dry_run::{DryRun, RenderedObject, dry_run_ingestion};
 pub(super) use empty::{RemovedMembers, remove_next_members};
 pub use expire::remove_expired;
 pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
+pub use identifiers::MintedIdentifier;
 pub use mode::Mode;
 pub use on_error::OnError;
+pub(crate) use record::store_approved_record;
 pub use record::{
     QuadCounts, Record, RecordMode, UpdateToRecord, list_records, read_record, store_update_record,
 };
 pub use request::{Body, Limits, Request};
 pub use retry::missing_letter_error;
+pub use review::{AuditHook, AuditedStep, Replay, ReviewStep, Submission};
 pub use run::ingest;
-pub(super) use run::outdated_error;
+pub(crate) use run::{check_versions, outdated_error};
+pub(crate) use write_history::WrittenObjects;
 pub use write_history::{WriteHistory, find_write_history};

@@ -11,6 +11,7 @@
 //! - `members` decides which objects belong to a Business Object
 //! - `search` finds members by their values, and the objects that refer to an object
 //! - `shapes_graphs` stores the shapes graphs that users define
+//! - `changes` keeps ingestions until they are approved
 //! - `dead_letters` keeps the objects that ingestions rejected
 //! - `change_feed` records changes for automatic exports
 //! - `shapes_graphs` stores the shapes graphs that clients define
@@ -22,6 +23,7 @@
 
 pub mod catalogue;
 pub mod change_feed;
+pub mod changes;
 pub mod dead_letters;
 pub mod derive;
 pub mod ingest;

@@ -16,6 +16,8 @@ use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transactio
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use rand::Rng;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 
 /// The collection of documents with the namespaces: name to JSON.
@@ -24,6 +26,11 @@ pub const COLLECTION: &str = "namespaces";
 /// The collection of documents with the last number issued: URI base to a big-endian `u64`.
 /// A counter belongs to the base and is kept when a namespace is deleted, so that no identifier is ever issued twice.
 pub const COUNTERS: &str = "counters";
+
+/// The collection of documents with the identifiers that were minted for changes under review: URI to nothing. They are not
+/// minted again, even if their change is never published. The counter or the time in a UUID has the same effect for the
+/// other generators.
+pub const RESERVED: &str = "reserved-identifiers";
 
 /// The characters of a name that are percent-encoded in a URI: all but the unreserved ones (RFC 3986, 2.3).
 const PERCENT_ENCODED: &AsciiSet =
@@ -400,7 +407,9 @@ pub fn mint_identifier(
         }
         Generator::Alphanumeric => loop {
             let identifier = namespace.build_identifier(&random_alphanumeric());
-            if !is_taken(transaction, &identifier)? {
+            let is_reserved =
+                transaction.read_document(RESERVED, identifier.as_str().as_bytes())?.is_some();
+            if !is_reserved && !is_taken(transaction, &identifier)? {
                 return Ok(identifier);
             }
         },
@@ -411,6 +420,56 @@ pub fn mint_identifier(
                 namespace.name
             ),
         )),
+    }
+}
+
+/// The state of generators after a change under review, which is stored although the change is not published.
+#[derive(Debug, Default)]
+pub(crate) struct MintingState {
+    /// The base and the last number of each counter.
+    counters: Vec<(String, Vec<u8>)>,
+    /// The identifiers that were drawn at random.
+    reserved: Vec<String>,
+}
+
+impl MintingState {
+    /// Reads the state after these identifiers were minted: each with the name of its namespace.
+    pub(crate) fn read<'i>(
+        read: &impl Read,
+        minted: impl IntoIterator<Item = (&'i str, &'i str)>,
+    ) -> Result<Self, GatewayError> {
+        let mut namespaces: HashMap<&str, Option<Namespace>> = HashMap::new();
+        let mut state = Self::default();
+        for (name, uri) in minted {
+            let namespace = match namespaces.entry(name) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let namespace = get(read, name)?;
+                    if let Some(Namespace { uri_base, generator: Generator::Counter, .. }) =
+                        &namespace
+                        && let Some(last) = read.read_document(COUNTERS, uri_base.as_bytes())?
+                    {
+                        state.counters.push((uri_base.clone(), last));
+                    }
+                    new.insert(namespace)
+                }
+            };
+            if namespace.as_ref().is_some_and(|it| it.generator == Generator::Alphanumeric) {
+                state.reserved.push(uri.to_owned());
+            }
+        }
+        Ok(state)
+    }
+
+    /// Stores the state.
+    pub(crate) fn store(&self, transaction: &mut Transaction<'_>) -> Result<(), GatewayError> {
+        for (base, last) in &self.counters {
+            transaction.put_document(COUNTERS, base.as_bytes(), last)?;
+        }
+        for uri in &self.reserved {
+            transaction.put_document(RESERVED, uri.as_bytes(), b"")?;
+        }
+        Ok(())
     }
 }
 
@@ -512,7 +571,7 @@ fn read_counter(read: &impl Read, namespace: &Namespace) -> Result<u64, GatewayE
 }
 
 /// Returns whether the store has this identifier, as a subject or as an object.
-fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
+pub(crate) fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
     Ok(read.any(&Pattern { subject: Some(identifier.clone().into()), ..Pattern::default() })?
         || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
 }
@@ -548,6 +607,22 @@ fn rewrite_counter(
         return Ok(false);
     }
     transaction.put_document(COUNTERS, to.uri_base.as_bytes(), &issued.to_be_bytes())?;
+    Ok(true)
+}
+
+/// Reserves an identifier with the new base of its namespace too. Returns whether this changes anything.
+fn rewrite_reserved(
+    transaction: &mut Transaction<'_>,
+    rebase: &Rebase,
+    uri: &[u8],
+) -> Result<bool, GatewayError> {
+    let Some(moved) = std::str::from_utf8(uri).ok().and_then(|uri| rebase.rewrite(uri)) else {
+        return Ok(false);
+    };
+    if transaction.read_document(RESERVED, moved.as_bytes())?.is_some() {
+        return Ok(false);
+    }
+    transaction.put_document(RESERVED, moved.as_bytes(), b"")?;
     Ok(true)
 }
 

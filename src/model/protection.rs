@@ -1,11 +1,12 @@
-//! What protects the members of a Business Object, whichever route changes them: its shapes.
+//! What protects the members of a Business Object, whichever route changes them: its shapes, and its review.
 //!
 //! A commit touches a Business Object if it changes, adds or removes an object that is a member before or after the
 //! commit, or that is nested in one. An ingestion is then validated by its shapes ([`find_violations`]). Every other commit
-//! of a client is refused ([`check_untouched`]), unless an Admin overrides it.
+//! of a client is refused ([`check_untouched`]), unless an Admin overrides it. If it requires a review, every commit is
+//! refused that does not publish a change of it ([`check_reviewed_untouched`]).
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
 use crate::members::satisfies_filter;
-use crate::resource::{BusinessObject, Compiled, ValidationMode};
+use crate::resource::{BusinessObject, Compiled, Review, Validation, ValidationMode};
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_shapes::{
@@ -22,9 +23,13 @@ const MAX_TOUCHED: usize = 10_000;
 /// What protects the members of one Business Object.
 #[derive(Debug)]
 pub(crate) struct Protection {
+    /// Its id.
+    id: String,
     /// Its name.
     name: String,
     mode: ValidationMode,
+    /// Whether only approved changes may change its members.
+    requires_review: bool,
     /// Its shapes graphs, or why one cannot be read.
     shapes: Result<Vec<Arc<ShapesGraph>>, GatewayError>,
     /// The filter that the members satisfy; `None` if this version of the gateway cannot determine them.
@@ -61,13 +66,18 @@ impl Protection {
         graphs: &mut dyn FnMut(&str) -> Result<Arc<ShapesGraph>, GatewayError>,
     ) -> Option<Self> {
         let definition = &object.definition;
-        let validation = definition.validation.as_ref()?;
-        if validation.mode == ValidationMode::Off || validation.shapes.is_empty() {
+        let requires_review = definition.review() == Review::Required;
+        let validation = definition.validation.clone().unwrap_or_default();
+        let validates = validation.mode != ValidationMode::Off && !validation.shapes.is_empty();
+        let validation = if validates { validation } else { Validation::default() };
+        if !validates && !requires_review {
             return None;
         }
         Some(Self {
+            id: object.id.clone(),
             name: definition.name.clone(),
             mode: validation.mode,
+            requires_review,
             shapes: validation.shapes.iter().map(|name| graphs(name)).collect(),
             members,
             links: compiled.map_or_else(HolderLinks::default, |compiled| {
@@ -170,11 +180,29 @@ impl Protection {
         Ok(self.is_member(read, uri)? || self.links.has_holder(read, uri)?)
     }
 
+    /// Returns whether the commit changes a member, or what is nested in one. If the members are unknown, it counts as such.
+    /// So do more members than one commit may touch.
+    fn is_touched(&self, transaction: &mut Transaction<'_>) -> Result<bool, GatewayError> {
+        if self.members.is_none() {
+            return Ok(true);
+        }
+        match self.find_touched(transaction, &Properties::default()) {
+            Ok(touched) => Ok(!touched.is_empty()),
+            Err(error) if error.class == ErrorClass::Conflict => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     fn too_many_error(&self) -> GatewayError {
+        let remedy = if self.requires_review {
+            "change fewer objects at once"
+        } else {
+            "change fewer objects at once, or an Admin sets its validation to `warn`"
+        };
         GatewayError::new(
             ErrorClass::Conflict,
             format!(
-                "more than {MAX_TOUCHED} members of the Business Object {:?} would change, or hold or refer to what would change, too many to validate in one commit; change fewer objects at once, or an Admin sets its validation to `warn`",
+                "more than {MAX_TOUCHED} members of the Business Object {:?} would change, or hold or refer to what would change, too many to check in one commit; {remedy}",
                 self.name
             ),
         )
@@ -186,6 +214,9 @@ impl Protection {
         transaction: &mut Transaction<'_>,
         limits: &Limits,
     ) -> Result<Vec<FoundViolation>, GatewayError> {
+        if self.mode == ValidationMode::Off {
+            return Ok(Vec::new());
+        }
         let usable = self.shapes.as_deref().unwrap_or_default();
         let mut properties = Properties::default();
         for graph in usable {
@@ -321,8 +352,8 @@ pub(crate) fn find_violations(
     Ok(found)
 }
 
-/// Checks that a commit that is no ingestion touches no Business Object that refuses violations of its shapes. Returns
-/// their names if the requester overrides the check.
+/// Checks that a commit that is no ingestion touches no Business Object that refuses violations of its shapes or requires a
+/// review. Returns their names if the requester overrides the check.
 ///
 /// # Errors
 /// `ErrorClass::Conflict` with the name of the first one.
@@ -334,27 +365,105 @@ pub fn check_untouched(
     let definitions = watch.current_definitions(transaction)?;
     let mut touched = Vec::new();
     for protection in &definitions.protections {
-        if protection.mode != ValidationMode::Reject {
+        if protection.mode != ValidationMode::Reject && !protection.requires_review {
             continue;
         }
-        let is_touched = protection.members.is_none()
-            || match protection.find_touched(transaction, &Properties::default()) {
-                Ok(touched) => !touched.is_empty(),
-                Err(error) if error.class == ErrorClass::Conflict => true,
-                Err(error) => return Err(error),
-            };
-        if is_touched && !is_overridden {
+        if !protection.is_touched(transaction)? {
+            continue;
+        }
+        let name = &protection.name;
+        if is_overridden {
+            touched.push(name.clone());
+        } else if protection.requires_review {
+            return Err(unreviewed_error(name));
+        } else {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!(
-                    "the request changes objects of the Business Object {:?}, which refuses what violates its shapes; ingest them instead, so that they are validated, or override this as an Admin with bypass=true",
-                    protection.name
+                    "the request changes objects of the Business Object {name:?}, which refuses what violates its shapes; ingest them instead, so that they are validated, or override this as an Admin with bypass=true"
                 ),
             ));
         }
-        if is_touched {
-            touched.push(protection.name.clone());
-        }
     }
     Ok(touched)
+}
+
+/// Checks that an ingestion into the Business Object `own_id` touches no other one that requires a review. Returns their
+/// names if the requester overrides the check.
+///
+/// # Errors
+/// `ErrorClass::Conflict` with the name of the first one.
+pub(crate) fn check_reviewed_untouched(
+    transaction: &mut Transaction<'_>,
+    definitions: &WatchedDefinitions,
+    own_id: &str,
+    is_overridden: bool,
+) -> Result<Vec<String>, GatewayError> {
+    let mut touched = Vec::new();
+    for protection in &definitions.protections {
+        if !protection.requires_review
+            || protection.id == own_id
+            || !protection.is_touched(transaction)?
+        {
+            continue;
+        }
+        if !is_overridden {
+            return Err(unreviewed_error(&protection.name));
+        }
+        touched.push(protection.name.clone());
+    }
+    Ok(touched)
+}
+
+fn unreviewed_error(name: &str) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Conflict,
+        format!(
+            "the request changes objects of the Business Object {name:?}, which requires a review; ingest them into it, so that an approver sees the change, or override this as an Admin with bypass=true"
+        ),
+    )
+}
+
+impl WatchedDefinitions {
+    /// Returns the filters of the members of the Business Objects that require a review, except the one with this id. A
+    /// filter has no condition if the members are unknown.
+    pub(crate) fn list_reviewed_members(&self, except: &str) -> Vec<SubjectFilter> {
+        self.list_reviewed(except)
+            .map(|protection| protection.members.clone().unwrap_or_default())
+            .collect()
+    }
+
+    /// Returns the name of a Business Object that requires a review, other than the one with this id, and that has the
+    /// object as a member or nested in one.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub(crate) fn find_reviewed_holder(
+        &self,
+        read: &impl Read,
+        except: &str,
+        uri: &NamedNode,
+    ) -> Result<Option<String>, GatewayError> {
+        for protection in self.list_reviewed(except) {
+            let mut is_held = protection.members.is_none() || protection.is_member(read, uri)?;
+            if !is_held {
+                let holders = protection.links.find_holders(read, [uri.clone()], MAX_TOUCHED)?;
+                // Too many to look at each of them.
+                is_held = holders.is_none();
+                for holder in holders.into_iter().flatten() {
+                    is_held = is_held || protection.is_member(read, &holder)?;
+                }
+            }
+            if is_held {
+                return Ok(Some(protection.name.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn list_reviewed(&self, except: &str) -> impl Iterator<Item = &Protection> {
+        let is_other =
+            move |protection: &&Protection| protection.requires_review && protection.id != except;
+        self.protections.iter().filter(is_other)
+    }
 }

@@ -1,15 +1,19 @@
 //! The Business Object as a client defines it (specification, 2.1).
 //!
 //! `read` reads a definition from a request body, and `check` validates it. `automatic` and `schedule` parse its settings
-//! for automatic exports, `validation` the shapes graphs that validate its objects.
+//! for automatic exports, `validation` the shapes graphs that validate its objects, `review` which ingestions become
+//! changes under review.
 
 mod automatic;
 mod check;
 mod read;
+mod review;
 mod schedule;
 mod validation;
 
 pub use automatic::AutomaticExports;
+pub use review::Review;
+pub(crate) use review::{check_omitted_approvers, check_omitted_review};
 pub use schedule::{Schedule, SettingError};
 pub(crate) use validation::check_omitted_validation;
 pub use validation::{Validation, ValidationMode};
@@ -19,6 +23,7 @@ use super::mapping::{Mapping, ShapeSource};
 use super::namespace::NamespaceDefinition;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::Finding;
+use penstock_base::principal::Principal;
 use serde::{Deserialize, Serialize};
 
 /// A definition that a client sends, before it is validated.
@@ -82,6 +87,12 @@ pub struct Definition {
     /// The shapes graphs that validate its objects. A stored definition has it only if it has shapes or a mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
+    /// Which ingestions become changes under review. A stored definition has it only if it is not off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<Review>,
+    /// Who approves changes; Admins if absent. A stored definition has it only with an element.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approvers: Option<Vec<Principal>>,
 }
 
 impl Definition {
@@ -172,6 +183,8 @@ impl Compiled {
     pub(crate) fn needs_newer_format(&self) -> bool {
         self.mapping.needs_newer_format()
             || self.object.definition.validation.is_some()
+            || self.object.definition.review.is_some()
+            || self.object.definition.approvers.is_some()
             || self.expand_conditions() != self.object.definition.conditions
     }
 

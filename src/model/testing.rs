@@ -4,7 +4,7 @@
 
 use crate::catalogue::{Catalogue, CatalogueSettings, IfMatch, Requester};
 use crate::change_feed::Watch;
-use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request, ingest};
+use crate::ingest::{Answer, Body, Limits, Mode, OnError, Request, ReviewStep, ingest};
 use crate::mapping::{Mapping, Shape};
 use crate::namespace::{self, Generator, Namespace};
 use crate::rdf::Format;
@@ -28,6 +28,8 @@ pub const LIMITS: Limits = Limits {
     idempotency_bytes: 16 << 20,
     history: 10_000,
     rejected_bytes: 64 << 20,
+    changes: 20_000,
+    change_bytes: 256 << 20,
     validation_time: std::time::Duration::from_mins(1),
     validation_memory: 64 << 20,
 };
@@ -153,6 +155,9 @@ pub fn local_request<'a>(
         mode,
         on_error: OnError::Abort,
         retried_letter: None,
+        review: ReviewStep::None,
+        bypass: false,
+        audit: None,
         check: &NoClient,
         caller: "local",
         api_key: None,

@@ -14,13 +14,14 @@ pub use usage::{
 
 use crate::audit::change_event;
 use crate::blocking::run_blocking;
+use crate::changes::withdraw_abandoned;
 use crate::deletions::beginning_event;
 use crate::gateway::Gateway;
-use penstock_auth::{Authorized, Caller, Role};
+use penstock_auth::{Account, Authorized, Caller, Role};
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_model::catalogue::{Action, Change, Requester};
-use penstock_model::resource::{Compiled, NewDefinition};
+use penstock_model::resource::{Compiled, Definition, NewDefinition, Review};
 use penstock_store::Transaction;
 use std::sync::Arc;
 
@@ -68,10 +69,11 @@ pub async fn collect_warnings(
     gateway: &Gateway,
     compiled: Arc<Compiled>,
 ) -> Result<CheckedBusinessObject, GatewayError> {
-    let catalogue = gateway.catalogue.clone();
+    let gateway = gateway.clone();
     run_blocking(move || {
-        let warnings = catalogue.collect_warnings(std::slice::from_ref(&compiled))?;
-        let warnings = warnings.into_iter().flatten().collect();
+        let found = gateway.catalogue.collect_warnings(std::slice::from_ref(&compiled))?;
+        let mut warnings: Vec<_> = found.into_iter().flatten().collect();
+        warnings.extend(check_approvers(&gateway, &compiled.object.definition)?);
         Ok(CheckedBusinessObject { compiled, warnings })
     })
     .await
@@ -86,20 +88,47 @@ pub async fn list_business_objects(
     after: Option<String>,
     limit: usize,
 ) -> Result<Vec<CheckedBusinessObject>, GatewayError> {
-    let catalogue = gateway.catalogue.clone();
+    let gateway = gateway.clone();
     run_blocking(move || {
-        let mut all = catalogue.list();
+        let mut all = gateway.catalogue.list();
         if let Some(after) = after {
             all.retain(|compiled| compiled.object.definition.name > after);
         }
         all.truncate(limit);
-        let warnings = catalogue.collect_warnings(&all)?;
-        let checked = all.into_iter().zip(warnings);
-        Ok(checked
-            .map(|(compiled, warnings)| CheckedBusinessObject { compiled, warnings })
-            .collect())
+        let warnings = gateway.catalogue.collect_warnings(&all)?;
+        let check = |(compiled, mut warnings): (Arc<Compiled>, Vec<_>)| {
+            warnings.extend(check_approvers(&gateway, &compiled.object.definition)?);
+            Ok(CheckedBusinessObject { compiled, warnings })
+        };
+        all.into_iter().zip(warnings).map(check).collect()
     })
     .await
+}
+
+/// Returns a warning if changes are reviewed and no enabled account could approve them.
+fn check_approvers(
+    gateway: &Gateway,
+    definition: &Definition,
+) -> Result<Option<Finding>, GatewayError> {
+    if definition.review() == Review::Off {
+        return Ok(None);
+    }
+    let approvers = definition.approvers();
+    let may_approve = |account: &Arc<Account>| {
+        account.enabled
+            && if approvers.is_empty() {
+                account.role == Role::Admin
+            } else {
+                account.role >= Role::Contributor
+                    && gateway.auth.groups.is_any_of(account, approvers)
+            }
+    };
+    if gateway.auth.accounts.list(None, usize::MAX)?.iter().any(may_approve) {
+        return Ok(None);
+    }
+    let message =
+        "no enabled account could approve a change: approvers need at least the role Contributor";
+    Ok(Some(Finding::at_pointer("/approvers", message)))
 }
 
 /// Creates the Business Object of this definition, or replaces the one of the same name. Returns true if it was
@@ -151,7 +180,7 @@ pub async fn redefine_business_object(
     .await
 }
 
-/// Deletes the Business Object with this id or name. Its objects stay.
+/// Deletes the Business Object with this id or name. Its objects stay, and its open changes are withdrawn.
 ///
 /// # Errors
 /// - `ErrorClass::NotFound`, `ErrorClass::PreconditionFailed`, and `ErrorClass::Forbidden` without the role Admin
@@ -164,9 +193,21 @@ pub async fn delete_business_object(
 ) -> Result<(), GatewayError> {
     let id_or_name = id_or_name.to_owned();
     change_catalogue(gateway, by, false, move |gateway, by| {
-        gateway.catalogue.delete(by, &id_or_name, if_match)
+        gateway.catalogue.delete(by, &id_or_name, if_match)?;
+        report_withdrawal(withdraw_abandoned(gateway));
+        Ok(())
     })
     .await
+}
+
+/// Logs that the changes of a deleted Business Object could not be withdrawn. They count as withdrawn anyway.
+pub(crate) fn report_withdrawal(withdrawn: Result<u64, GatewayError>) {
+    if let Err(error) = withdrawn {
+        tracing::warn!(
+            cause = error.detail,
+            "Withdrawing the changes of a deleted Business Object failed; the next cleanup does it."
+        );
+    }
 }
 
 /// Runs a change of the catalogue for an Admin. Its audit events are in its commit.

@@ -216,6 +216,8 @@ pub fn retry_dead_letter(
         business_object_name: letter.business_object_name.clone(),
         mode: letter.mode,
         on_error: OnError::Abort,
+        submission: None,
+        bypass: false,
         condition: None,
         idempotency_key: None,
         languages,

@@ -2,7 +2,8 @@
 //! while the disk is full it uses the reserve.
 use crate::audit::change_event;
 use crate::blocking::run_blocking;
-use crate::business_objects::change_catalogue;
+use crate::business_objects::{change_catalogue, report_withdrawal};
+use crate::changes::withdraw_abandoned;
 use crate::gateway::Gateway;
 use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller, Role};
@@ -39,19 +40,20 @@ pub async fn count_deletion(
 }
 
 /// Begins to delete the Business Object with this id or name together with its objects. If that has begun already,
-/// nothing changes.
+/// nothing changes. `bypass` deletes objects that require a review too.
 ///
 /// # Errors
 /// - `ErrorClass::NotFound`, `ErrorClass::PreconditionFailed`, and `ErrorClass::Forbidden` without the role Admin
-/// - `ErrorClass::Conflict` if the members of this or another Business Object are unknown
+/// - `ErrorClass::Conflict` if the members of this or another Business Object are unknown, and if it requires a review
 pub async fn begin_deletion(
     gateway: &Gateway,
     by: &Authorized,
     id_or_name: &str,
     if_match: IfMatch,
+    bypass: bool,
 ) -> Result<Arc<Compiled>, GatewayError> {
     let id_or_name = id_or_name.to_owned();
-    change_catalogue(gateway, by, false, move |gateway, by| {
+    change_catalogue(gateway, by, bypass, move |gateway, by| {
         gateway.catalogue.begin_deletion(by, &id_or_name, if_match)
     })
     .await
@@ -124,6 +126,9 @@ fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError> {
             gateway.validations.remove_reports(&id);
         }
     }
+    if results.iter().any(|result| matches!(result, Ok(false))) {
+        report_withdrawal(withdraw_abandoned(gateway));
+    }
     if results.iter().any(Result::is_ok) {
         return Ok(true);
     }
@@ -133,7 +138,8 @@ fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError> {
 /// Builds the audit event of the beginning of a deletion.
 pub(crate) fn beginning_event(by: &Caller, change: &Change<'_>, members: u64) -> Event {
     let Change { name, id, version, .. } = change;
-    let detail = format!("{name:?} ({id}), version {version}, with {members} objects");
+    let bypass = if change.forced.is_some() { ", bypass=true" } else { "" };
+    let detail = format!("{name:?} ({id}), version {version}, with {members} objects{bypass}");
     change_event(by, "business-object.deletion-begun", detail)
 }
 

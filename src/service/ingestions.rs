@@ -1,13 +1,19 @@
 //! Ingestion into a Business Object, and the records of ingestions.
+use crate::audit::change_event;
 use crate::blocking::run_blocking;
+use crate::changes::submission_event;
 use crate::gateway::Gateway;
+use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::principal::Principal;
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::ingest::{
-    self, Answer, Body, Limits, Mode, ObjectCondition, OnError, Record, Request,
+    self, Answer, AuditHook, AuditedStep, Body, Limits, Mode, ObjectCondition, OnError, Record,
+    Request, ReviewStep, Submission,
 };
-use penstock_model::resource::Compiled;
+use penstock_model::resource::{Compiled, Review};
+use penstock_store::Transaction;
 use std::sync::Arc;
 
 /// What a client asks for with an ingestion, except the body and the client itself.
@@ -21,6 +27,10 @@ pub struct IngestionRequest {
     pub mode: Mode,
     /// What to do if an object has an error.
     pub on_error: OnError,
+    /// What the client says about its change, if it asks for a review.
+    pub submission: Option<NewChange>,
+    /// Whether it may change objects of other Business Objects that require a review.
+    pub bypass: bool,
     /// The key under which a repeated request gets the first answer.
     pub idempotency_key: Option<String>,
     /// The state that the only object of the request must have.
@@ -31,6 +41,15 @@ pub struct IngestionRequest {
     pub languages: Vec<String>,
     /// The trace of the request.
     pub trace: Trace,
+}
+
+/// What a client says about a change that it sends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewChange {
+    /// The users and groups that see it too.
+    pub owners: Vec<Principal>,
+    /// Whether it is a draft.
+    pub is_draft: bool,
 }
 
 impl IngestionRequest {
@@ -79,24 +98,32 @@ pub(super) fn ingest_body(
     let write_scope = find_write_scope(gateway, by, &business_object);
     let write_scope: Option<Vec<&Compiled>> =
         write_scope.as_ref().map(|found| found.iter().map(|one| &**one).collect());
-    let limits = gateway.settings.limits;
-    let limits = Limits {
-        nesting: limits.nesting,
-        objects: limits.objects,
-        values: limits.values,
-        idempotency_keys: limits.idempotency_keys,
-        idempotency_bytes: limits.idempotency_bytes,
-        history: limits.history,
-        rejected_bytes: limits.rejected_bytes,
-        validation_time: limits.shapes.time,
-        validation_memory: limits.shapes.memory,
+    let limits = build_limits(gateway);
+    let review = match &request.submission {
+        Some(NewChange { owners, is_draft }) => {
+            ReviewStep::Submit(Submission { owners, is_draft: *is_draft })
+        }
+        None => ReviewStep::None,
     };
+    let add_event = |transaction: &mut Transaction<'_>, step: AuditedStep<'_>| {
+        let event = match step {
+            AuditedStep::Bypassed(names) => bypass_event(by, request, names),
+            AuditedStep::Submitted(change) => submission_event(by, change),
+        };
+        gateway.auth.audit.add_event(transaction, &event)
+    };
+    if request.submission.is_some() || request.bypass {
+        gateway.auth.audit.flush();
+    }
     let traceparent = request.trace.to_string();
     let request = Request {
         business_object: &business_object,
         mode: request.mode,
         on_error: request.on_error,
         retried_letter,
+        review,
+        bypass: request.bypass,
+        audit: Some(AuditHook(&add_event)),
         check: by,
         caller: by.id(),
         api_key: by.api_key_id(),
@@ -113,13 +140,44 @@ pub(super) fn ingest_body(
     ingest::ingest(&gateway.store, &limits, &request)
 }
 
+/// Returns the limits of requests.
+pub(crate) fn build_limits(gateway: &Gateway) -> Limits {
+    let limits = gateway.settings.limits;
+    Limits {
+        nesting: limits.nesting,
+        objects: limits.objects,
+        values: limits.values,
+        idempotency_keys: limits.idempotency_keys,
+        idempotency_bytes: limits.idempotency_bytes,
+        history: limits.history,
+        rejected_bytes: limits.rejected_bytes,
+        changes: limits.changes,
+        change_bytes: limits.change_bytes,
+        validation_time: limits.shapes.time,
+        validation_memory: limits.shapes.memory,
+    }
+}
+
+/// Builds the audit event of an ingestion that changes objects of Business Objects that require a review.
+fn bypass_event(by: &Caller, request: &IngestionRequest, names: &[String]) -> Event {
+    let detail = format!(
+        "{} into {:?} with bypass=true changed objects of the Business Objects {names:?}, which require a review",
+        request.mode, request.business_object_name
+    );
+    change_event(by, "review.bypassed", detail)
+}
+
 /// Returns the current Business Object, if the caller may ingest into it now and there is disk space for it.
 fn check_admission(
     gateway: &Gateway,
     by: &Authorized,
     request: &IngestionRequest,
 ) -> Result<Arc<Compiled>, GatewayError> {
-    by.with_current_role()?.require_role(Role::Contributor)?;
+    let current = by.with_current_role()?;
+    current.require_role(Role::Contributor)?;
+    if request.bypass {
+        current.require_role(Role::Admin)?;
+    }
     if !by.may_use(&request.business_object) {
         return Err(GatewayError::new(
             ErrorClass::Forbidden,
@@ -134,10 +192,12 @@ fn check_admission(
     let business_object = found.ok_or_else(|| {
         GatewayError::new(ErrorClass::NotFound, "the Business Object has been deleted meanwhile")
     })?;
+    let is_reviewed = request.submission.is_some()
+        || business_object.object.definition.review() == Review::Required;
     let takes_space = match request.mode {
         Mode::Validate => false,
-        // Dead letters take space too.
-        Mode::Delete => request.on_error == OnError::Skip,
+        // Dead letters and changes take space too.
+        Mode::Delete => request.on_error == OnError::Skip || is_reviewed,
         _ => true,
     };
     if takes_space {
@@ -154,13 +214,23 @@ fn find_write_scope(
     by: &Caller,
     business_object: &Arc<Compiled>,
 ) -> Option<Vec<Arc<Compiled>>> {
+    by.business_objects().map(|ids| find_compiled(gateway, ids, business_object))
+}
+
+/// Returns the Business Objects with these ids as they are now, and `business_object` as given. One that was deleted is left
+/// out.
+pub(crate) fn find_compiled(
+    gateway: &Gateway,
+    ids: &[String],
+    business_object: &Arc<Compiled>,
+) -> Vec<Arc<Compiled>> {
     let find = |id: &String| {
         if *id == business_object.object.id {
             return Some(Arc::clone(business_object));
         }
         gateway.catalogue.get(id).filter(|found| found.object.id == *id)
     };
-    by.business_objects().map(|ids| ids.iter().filter_map(find).collect())
+    ids.iter().filter_map(find).collect()
 }
 
 /// Lists the records of ingestions, newest first: those older than the one with the id `after`.

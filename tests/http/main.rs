@@ -8,6 +8,8 @@
 mod api_keys;
 mod audit;
 mod business_objects;
+mod changes;
+mod changes_model;
 mod credentials;
 mod csrf;
 mod definitions;

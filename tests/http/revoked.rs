@@ -5,6 +5,7 @@
 //! of the credential was committed, and before memory is updated, so that only the commit can refuse it.
 use crate::server::{Server, connect, definition, escaped};
 use penstock_auth::accounts::{self, AccountEdit};
+use penstock_auth::groups::NewGroup;
 use penstock_auth::keys;
 use penstock_auth::password::Hash;
 use penstock_auth::sessions::Sessions;
@@ -40,6 +41,8 @@ struct Sample {
     body: String,
     /// Whether it changes stored data.
     changes: bool,
+    /// The header `If-Match`.
+    if_match: Option<&'static str>,
 }
 
 /// A gateway with data that each sample can change.
@@ -134,8 +137,22 @@ impl Fixture {
             enabled: true,
             password: String::new(),
         };
-        let accounts = &self.gateway().auth.accounts;
-        accounts.create(&Authorized::local(), new, self.hash.clone()).unwrap()
+        let auth = &self.gateway().auth;
+        let account = auth.accounts.create(&Authorized::local(), new, self.hash.clone()).unwrap();
+        let group = auth.groups.get("owners");
+        let mut members = group.map_or_else(Vec::new, |group| auth.groups.list_members(&group));
+        members.push(account.id.clone());
+        let group = NewGroup { members, ..NewGroup::default() };
+        auth.groups.put(&Authorized::local(), "owners", &group, IfMatch::Any, false).unwrap();
+        account
+    }
+
+    /// Creates a change, whose owners are all accounts, and returns its id.
+    async fn change(&self, parameter: &str) -> String {
+        let path =
+            format!("/api/v1/business-objects/Reviewed?{parameter}&changeOwners=group:owners");
+        let change = self.server.json("POST", &path, &json!({"data": [{"name": "new"}]})).await;
+        change.expect(202).json()["id"].as_str().unwrap().to_owned()
     }
 
     fn session(&self, account: Arc<Account>) -> Shown {
@@ -201,6 +218,23 @@ impl Fixture {
             let headers = [("Content-Type", "text/turtle")];
             server.send("PUT", &path, &headers, SHAPES).await.expect(201);
         }
+        for name in ["NewGroup", "GoneGroup"] {
+            server.json("PUT", &format!("/api/v1/groups/{name}"), &json!({})).await.expect(201);
+        }
+        let mut reviewed = definition();
+        reviewed["name"] = json!("Reviewed");
+        reviewed["review"] = json!("optional");
+        server.json("PUT", "/api/v1/business-objects", &reviewed).await.expect(201);
+        let mut changes = Vec::new();
+        for (action, parameter) in [
+            ("submit", "draft=true"),
+            ("approve", "review=true"),
+            ("reject", "review=true"),
+            ("withdraw", "review=true"),
+            ("rebase", "review=true"),
+        ] {
+            changes.push(format!("/api/v1/changes/{}/{action}", self.change(parameter).await));
+        }
         let mut objects = Vec::new();
         for name in ["Replaced", "Deleted", "Edited", "Dropped"] {
             let mut body = definition();
@@ -265,6 +299,7 @@ impl Fixture {
         let object = r#"{"data": [{"uri": "https://plant.example/p/2", "name": "two"}]}"#;
         let line = r#"{"uri": "https://plant.example/p/3", "name": "three"}"#;
         let key = r#"{"name": "theirs", "role": "Admin"}"#;
+        let comment = r#"{"comment": "by somebody who may not"}"#;
         let graphql = r#"{"query": "{ businessObjects { name } }"}"#;
         let sample = |method, route, path: &str, media_type, body: &str| Sample {
             method,
@@ -273,6 +308,7 @@ impl Fixture {
             media_type,
             body: body.to_owned(),
             changes: true,
+            if_match: None,
         };
         let api =
             |method, route, path: String, body: &str| sample(method, route, &path, JSON, body);
@@ -315,6 +351,21 @@ impl Fixture {
             page("/admin/rejected/{id}/delete", letter_page(3, "/delete"), "x=1"),
             api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),
             api("DELETE", "/api/v1/namespaces/{name}", "/api/v1/namespaces/Gone".to_owned(), ""),
+            api("POST", "/api/v1/changes/{id}/submit", changes[0].clone(), comment),
+            Sample {
+                if_match: Some("\"1\""),
+                ..api("POST", "/api/v1/changes/{id}/approve", changes[1].clone(), comment)
+            },
+            api("POST", "/api/v1/changes/{id}/reject", changes[2].clone(), comment),
+            api("POST", "/api/v1/changes/{id}/withdraw", changes[3].clone(), comment),
+            api("POST", "/api/v1/changes/{id}/rebase", changes[4].clone(), comment),
+            api(
+                "PUT",
+                "/api/v1/groups/{name}",
+                "/api/v1/groups/NewGroup".to_owned(),
+                r#"{"claimValues": ["x"]}"#,
+            ),
+            api("DELETE", "/api/v1/groups/{name}", "/api/v1/groups/GoneGroup".to_owned(), ""),
             sample("PUT", "/api/v1/shapes/{name}", "/api/v1/shapes/New", "text/turtle", SHAPES),
             api("DELETE", "/api/v1/shapes/{name}", "/api/v1/shapes/Gone".to_owned(), ""),
             page("/admin/shapes/{name}", "/admin/shapes/Shown".to_owned(), &shapes_form),
@@ -425,6 +476,8 @@ impl Fixture {
             "export-sequences",
             "ingestion-ids",
             "dead-letters",
+            "groups",
+            "reviewed-changes",
         ] {
             let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
             for (key, document) in store.read().read_documents(collection, range).unwrap() {
@@ -466,6 +519,7 @@ impl Fixture {
         let mut headers: Vec<_> =
             shown.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
         headers.push(("Content-Type", sample.media_type));
+        headers.extend(sample.if_match.map(|tag| ("If-Match", tag)));
         let body = sample.body.clone();
         let address = self.server.address;
         let answer = connect(address, sample.method, &sample.path, &headers, body).await;
@@ -494,7 +548,8 @@ async fn begin(server: &Server, sample: &Sample, shown: &Shown) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let headers: Vec<_> =
         shown.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let headers = headers.concat();
+    let if_match = sample.if_match.map(|tag| format!("If-Match: {tag}\r\n"));
+    let headers = headers.concat() + &if_match.unwrap_or_default();
     let head = format!(
         "{} {} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nExpect: 100-continue\r\n{headers}\
          Content-Type: {}\r\nContent-Length: {}\r\n\r\n",

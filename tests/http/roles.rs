@@ -39,6 +39,17 @@ POST   /api/v1/business-objects/{id}/validation    Contributor
 GET    /api/v1/validations                         User
 GET    /api/v1/validations/{id}                    User
 DELETE /api/v1/validations/{id}                    Contributor
+GET    /api/v1/changes                             User
+GET    /api/v1/changes/{id}                        User
+POST   /api/v1/changes/{id}/submit                 User
+POST   /api/v1/changes/{id}/approve                Contributor
+POST   /api/v1/changes/{id}/reject                 Contributor
+POST   /api/v1/changes/{id}/withdraw               User
+POST   /api/v1/changes/{id}/rebase                 User
+GET    /api/v1/groups                              User
+GET    /api/v1/groups/{name}                       User
+PUT    /api/v1/groups/{name}                       Admin
+DELETE /api/v1/groups/{name}                       Admin
 GET    /api/v1/exports                             User
 GET    /api/v1/exports/{id}                        User
 GET    /api/v1/exports/{id}/content                User

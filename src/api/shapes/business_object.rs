@@ -51,6 +51,14 @@ pub(crate) struct BusinessObject {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false))]
     pub(crate) validation: Option<Validation>,
+    /// Which ingestions become changes under review; absent if none do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false))]
+    pub(crate) review: Option<Review>,
+    /// Who approves changes; absent if Admins do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false))]
+    pub(crate) approvers: Option<Vec<String>>,
     /// 1 at its creation, incremented by each change; in quotes it is the `ETag`.
     pub(crate) version: u64,
     /// When it was created (RFC 3339, UTC).
@@ -90,6 +98,16 @@ pub(crate) enum ValidationMode {
     Reject,
     Warn,
     Off,
+}
+
+/// Which ingestions become changes under review: none, only on request, or all.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[salvo(schema(name = "Review", rename_all = "lowercase"))]
+pub(crate) enum Review {
+    Off,
+    Optional,
+    Required,
 }
 
 /// The progress of the deletion of a Business Object with its objects.
@@ -219,6 +237,10 @@ impl From<CheckedBusinessObject> for BusinessObject {
             debounce: definition.debounce,
             retention: definition.retention,
             validation: definition.validation.map(Into::into),
+            review: definition.review.map(Into::into),
+            approvers: definition
+                .approvers
+                .map(|approvers| approvers.into_iter().map(Into::into).collect()),
             version: object.version,
             created_at: object.created_at,
             updated_at: object.updated_at,
@@ -256,6 +278,16 @@ impl From<resource::Validation> for Validation {
             resource::ValidationMode::Off => ValidationMode::Off,
         };
         Self { shapes, mode }
+    }
+}
+
+impl From<resource::Review> for Review {
+    fn from(review: resource::Review) -> Self {
+        match review {
+            resource::Review::Off => Self::Off,
+            resource::Review::Optional => Self::Optional,
+            resource::Review::Required => Self::Required,
+        }
     }
 }
 

@@ -16,7 +16,8 @@ pub(crate) struct Event {
     pub(crate) source: String,
     /// What happened.
     pub(crate) r#type: EventType,
-    /// What the event is about: the id of the ingestion, of the export or of the validation, or the name of the target.
+    /// What the event is about: the id of the ingestion, of the export, of the validation or of the change, or the name of
+    /// the target.
     pub(crate) subject: String,
     /// When (RFC 3339, UTC).
     pub(crate) time: String,
@@ -25,7 +26,8 @@ pub(crate) struct Event {
     pub(crate) traceparent: Option<String>,
     /// `application/json`
     pub(crate) datacontenttype: String,
-    /// The record of the ingestion, the export, the target, or the validation, as its own resource shows it. For
+    /// The record of the ingestion, the export, the target, or the validation, as its own resource shows it. Of
+    /// a change only its id, `businessObject` and `state`. For
     /// `penstock.events.lost` the number of lost events (`count`, null when unknown). For
     /// `penstock.events.position` an empty object.
     pub(crate) data: Value,
@@ -43,6 +45,16 @@ pub(crate) enum EventType {
     TargetChanged,
     #[salvo(schema(rename = "penstock.validation.finished"))]
     ValidationFinished,
+    #[salvo(schema(rename = "penstock.change.draft"))]
+    ChangeDraft,
+    #[salvo(schema(rename = "penstock.change.submitted"))]
+    ChangeSubmitted,
+    #[salvo(schema(rename = "penstock.change.approved"))]
+    ChangeApproved,
+    #[salvo(schema(rename = "penstock.change.rejected"))]
+    ChangeRejected,
+    #[salvo(schema(rename = "penstock.change.withdrawn"))]
+    ChangeWithdrawn,
     #[salvo(schema(rename = "penstock.events.lost"))]
     EventsLost,
     #[salvo(schema(rename = "penstock.events.position"))]

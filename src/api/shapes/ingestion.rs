@@ -224,6 +224,14 @@ pub(crate) struct IngestionRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     api_key: Option<String>,
+    /// The author of the change that it published.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    author: Option<String>,
+    /// The account that approved the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    approved_by: Option<String>,
     /// The trace that the request was part of (W3C Trace Context).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
@@ -320,6 +328,8 @@ impl From<Record> for IngestionRecord {
             mode: record.mode.into(),
             caller: record.caller,
             api_key: record.api_key,
+            author: record.author,
+            approved_by: record.approved_by,
             traceparent: record.traceparent,
             at: record.at,
             clock: record.clock.map(Into::into),

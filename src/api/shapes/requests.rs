@@ -2,7 +2,7 @@
 #![expect(dead_code, reason = "the fields are there to be described")]
 use super::account::AccountRole;
 use super::api_key::Role;
-use super::business_object::{Condition, DefinedNamespace, PushTarget, Validation};
+use super::business_object::{Condition, DefinedNamespace, PushTarget, Review, Validation};
 use super::namespace::Generator;
 use salvo::oapi::ToSchema;
 use serde::Deserialize;
@@ -60,6 +60,14 @@ pub(crate) struct Definition {
     /// refused (409); empty `shapes` and the mode `off` remove it.
     #[salvo(schema(required = false))]
     pub(crate) validation: Option<Validation>,
+    /// Which ingestions become changes under review; `off` when absent. If it is left out and the stored definition has
+    /// another value, the definition is refused (409).
+    #[salvo(schema(required = false))]
+    pub(crate) review: Option<Review>,
+    /// Who approves changes: `user:<id or email>` or `group:<name>`; Admins when absent. If it is left out and the stored
+    /// definition has it, the definition is refused (409); an empty list removes it.
+    #[salvo(schema(required = false))]
+    pub(crate) approvers: Option<Vec<String>>,
     /// Accepted and ignored, like the six fields that follow, so that a response can be sent back.
     #[salvo(schema(required = false))]
     pub(crate) id: Value,

@@ -32,7 +32,7 @@ impl Share {
         }
         match what.split('.').next().unwrap_or_default() {
             "sign-in" | "sign-out" => Self::SignIns,
-            "account" | "role" | "password" | "key" => Self::Credentials,
+            "account" | "group" | "role" | "password" | "key" => Self::Credentials,
             _ => Self::Others,
         }
     }

@@ -1,6 +1,7 @@
 //! One listener: its position, and the kinds of events that it asked for.
-use super::{Event, EventBus, EventKind};
+use super::{Audience, Event, EventBus, EventKind};
 use serde_json::json;
+use std::fmt;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 /// The maximum bytes of events in one batch; a larger event is a batch of its own.
@@ -13,8 +14,30 @@ pub struct Listener {
     newest: watch::Receiver<u64>,
     /// Every event up to this identifier was sent, or skipped because the listener did not ask for its kind.
     after: u64,
-    kinds: Vec<EventKind>,
+    selection: Selection,
     _permit: OwnedSemaphorePermit,
+}
+
+/// The events that a listener gets.
+pub(super) struct Selection {
+    /// The kinds that it asked for.
+    pub(super) kinds: Vec<EventKind>,
+    /// Whether it is in the audience of an event that has one.
+    pub(super) is_member: Box<dyn Fn(&Audience) -> bool + Send + Sync>,
+}
+
+impl Selection {
+    /// Returns whether the listener gets the event.
+    pub(super) fn includes(&self, event: &Event) -> bool {
+        self.kinds.contains(&event.kind)
+            && event.audience.as_ref().is_none_or(|audience| (self.is_member)(audience))
+    }
+}
+
+impl fmt::Debug for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Selection").field("kinds", &self.kinds).finish_non_exhaustive()
+    }
 }
 
 impl Listener {
@@ -22,10 +45,10 @@ impl Listener {
         events: EventBus,
         newest: watch::Receiver<u64>,
         after: u64,
-        kinds: Vec<EventKind>,
+        selection: Selection,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        Self { events, newest, after, kinds, _permit: permit }
+        Self { events, newest, after, selection, _permit: permit }
     }
 
     /// Returns the identifier after which the listener continues.
@@ -57,7 +80,11 @@ impl Listener {
     fn take_available(&mut self) -> Vec<Event> {
         let ring = self.events.lock_ring();
         let Some(missed) = ring.missed_after(self.after) else {
-            let (events, seen) = ring.events_after(self.after, &self.kinds, MAX_BATCH_BYTES);
+            let (events, seen) = ring.events_after(
+                self.after,
+                &|event| self.selection.includes(event),
+                MAX_BATCH_BYTES,
+            );
             self.after = seen;
             return events;
         };

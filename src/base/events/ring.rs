@@ -1,5 +1,5 @@
 //! A ring of the newest events, limited in number and in bytes.
-use super::{Event, EventKind};
+use super::Event;
 use std::collections::VecDeque;
 
 /// The maximum bytes of all events kept, whatever `service.events.depth` allows.
@@ -61,12 +61,12 @@ impl Ring {
         Some(MissedEvents { count, up_to: self.last_dropped_id })
     }
 
-    /// Returns the events of these kinds after `after`, until they reach `bytes`, and the identifier of the last event
+    /// Returns the events after `after` that are wanted, until they reach `bytes`, and the identifier of the last event
     /// that was looked at. No event after `after` may have been dropped.
     pub(super) fn events_after(
         &self,
         after: u64,
-        kinds: &[EventKind],
+        is_wanted: &dyn Fn(&Event) -> bool,
         bytes: usize,
     ) -> (Vec<Event>, u64) {
         let (mut found, mut taken, mut seen) = (Vec::new(), 0, after);
@@ -76,7 +76,7 @@ impl Ring {
             if taken >= bytes {
                 break;
             }
-            if kinds.contains(&event.kind) {
+            if is_wanted(event) {
                 taken += event.json.len();
                 found.push(event.clone());
             }
@@ -88,6 +88,7 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
+    use super::super::EventKind;
     use super::*;
 
     fn filled_ring(events: usize, bytes: usize) -> Ring {
@@ -98,13 +99,14 @@ mod tests {
             } else {
                 EventKind::Target
             };
-            ring.push(Event { id: ring.newest_id() + 1, kind, json: "x".repeat(bytes).into() });
+            let json = "x".repeat(bytes).into();
+            ring.push(Event { id: ring.newest_id() + 1, kind, json, audience: None });
         }
         ring
     }
 
     fn ids_after(ring: &Ring, after: u64, kinds: &[EventKind]) -> (Vec<u64>, u64) {
-        let (events, seen) = ring.events_after(after, kinds, 1000);
+        let (events, seen) = ring.events_after(after, &|event| kinds.contains(&event.kind), 1000);
         (events.iter().map(|event| event.id).collect(), seen)
     }
 
@@ -134,7 +136,7 @@ mod tests {
         let ring = filled_ring(3, MAX_TOTAL_BYTES / 2);
         assert_eq!((ring.events.len(), ring.last_dropped_id), (2, 101));
         assert_eq!(filled_ring(1, MAX_TOTAL_BYTES + 1).missed_after(100).unwrap().up_to, 101);
-        let (some, seen) = ring.events_after(101, &EventKind::ALL, 1);
+        let (some, seen) = ring.events_after(101, &|_| true, 1);
         assert_eq!((some.len(), seen), (1, 102));
     }
 }

@@ -10,9 +10,9 @@
 use super::entry::{Entry, store_definition};
 use super::{Action, COLLECTION, Catalogue, Change, CommitHook, IfMatch, Requester, check_version};
 use crate::change_feed;
-use crate::ingest::{self, Body, Mode, OnError, RemovedMembers, Request};
-use crate::members::{self, satisfies_any};
-use crate::resource::{BusinessObject, Compiled, Deletion};
+use crate::ingest::{self, Body, Mode, OnError, RemovedMembers, Request, ReviewStep};
+use crate::members::{self, Loss, satisfies_any};
+use crate::resource::{BusinessObject, Compiled, Deletion, Review};
 use penstock_base::commit::{NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
@@ -44,6 +44,21 @@ pub(crate) fn being_deleted_error(object: &BusinessObject) -> GatewayError {
 /// `ErrorClass::Conflict`.
 pub(super) fn check_not_deleting(object: &BusinessObject) -> Result<(), GatewayError> {
     if object.deleting.is_some() { Err(being_deleted_error(object)) } else { Ok(()) }
+}
+
+/// Checks that the objects of a Business Object do not require a review, unless the requester overrides that.
+fn check_not_reviewed(object: &BusinessObject, by: Requester<'_>) -> Result<(), GatewayError> {
+    let definition = &object.definition;
+    if definition.review() != Review::Required || by.force {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::Conflict,
+        format!(
+            "the Business Object {:?} requires a review, so its objects are only deleted by changes; ingest a DELETE, or override this as an Admin with bypass=true",
+            definition.name
+        ),
+    ))
 }
 
 impl Catalogue {
@@ -79,7 +94,7 @@ impl Catalogue {
     /// - `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`
     /// - `ErrorClass::Unavailable` if the definition was replaced while its members were counted
     /// - `ErrorClass::Conflict` if the definition does not compile, or that of another Business Object, so that it is
-    ///   not known which objects belong
+    ///   not known which objects belong; and without `force` if it requires a review
     pub fn begin_deletion(
         &self,
         by: Requester<'_>,
@@ -106,6 +121,7 @@ impl Catalogue {
         {
             return Err(ingest::outdated_error(&entry.name));
         }
+        check_not_reviewed(&compiled.object, by)?;
         self.list_other_filters(&entry.id)?;
         let Compiled { mut object, mapping, conditions } = (*compiled).clone();
         object.deleting = Some(Deletion { remaining, ..Deletion::default() });
@@ -120,7 +136,9 @@ impl Catalogue {
             t.require_format(Format::V3);
             change_feed::stop_watching(t, &entry.id)?;
             store_definition(t, &compiled)?;
-            by.add_to_commit(t, &Change::of_entry(Action::DeletionBegun(remaining), &entry))
+            let change = Change::of_entry(Action::DeletionBegun(remaining), &entry);
+            let forced = by.force.then(Loss::default);
+            by.add_to_commit(t, &Change { forced, ..change })
         })?;
         self.watch.close(&entry.id);
         tracing::info!(
@@ -183,6 +201,9 @@ impl Catalogue {
             mode: Mode::Delete,
             on_error: OnError::Abort,
             retried_letter: None,
+            review: ReviewStep::None,
+            bypass: false,
+            audit: None,
             condition: None,
             check: &NoClient,
             caller: compiled.object.updated_by.as_deref().unwrap_or(UNKNOWN_CALLER),

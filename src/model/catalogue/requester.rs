@@ -17,7 +17,7 @@ pub struct Requester<'a> {
     pub check: &'a dyn CommitCheck,
     /// The id for records and logs: of an account, or `local`.
     pub id: &'a str,
-    /// Whether the change may remove many objects from a Business Object.
+    /// Whether the change may remove many objects from a Business Object, and delete objects that require a review.
     pub force: bool,
     /// A hook that adds to the commit of the change, such as its audit event.
     pub on_commit: Option<CommitHook<'a>>,

@@ -10,6 +10,7 @@ use crate::{catalogue, members, namespace};
 use oxrdf::NamedNode;
 use penstock_base::clock::{Clock, Stamp};
 use penstock_base::error::GatewayError;
+use penstock_base::principal::Principal;
 use penstock_store::{Read, SubjectFilter};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,6 +63,8 @@ pub(crate) struct WatchedDefinitions {
     graphs: CompiledGraphs,
     /// The version of each Business Object, by its id.
     versions: HashMap<String, u64>,
+    /// Who approves changes of each Business Object, by its id.
+    approvers: HashMap<String, Vec<Principal>>,
 }
 
 /// Marks a Business Object whose objects changed since its last export on change.
@@ -275,9 +278,16 @@ impl WatchedDefinitions {
                 ));
             }
             definitions.members.push(filter.unwrap_or_default());
-            definitions.versions.insert(object.id, object.version);
+            definitions.versions.insert(object.id.clone(), object.version);
+            let approvers = object.definition.approvers.unwrap_or_default();
+            definitions.approvers.insert(object.id, approvers);
         }
         Ok(definitions)
+    }
+
+    /// Returns who approves changes of a Business Object; `None` if it is not stored. None are the Admins.
+    pub(crate) fn approvers_of(&self, id: &str) -> Option<&[Principal]> {
+        self.approvers.get(id).map(Vec::as_slice)
     }
 
     /// Returns the version of a Business Object; `None` if it is not stored.

@@ -1,5 +1,6 @@
 //! The answer to an ingestion.
 use super::Mode;
+use crate::changes::State;
 use crate::dead_letters::ObjectError;
 use penstock_base::error::{Finding, ViolatedConstraint};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ pub struct Answer {
     pub ingestion_id: String,
     /// The mode of the request.
     pub mode: Mode,
+    /// The change that the request became: its id is `ingestion_id`, and the graph stays as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<State>,
     /// The number of objects of the request that did not exist before.
     pub created: u64,
     /// The number of existing objects of the request that changed, themselves or in a nested object.
@@ -100,6 +104,7 @@ impl Answer {
         Self {
             ingestion_id: uuid::Uuid::now_v7().to_string(),
             mode,
+            change: None,
             created: 0,
             updated: 0,
             unchanged: 0,

@@ -3,22 +3,23 @@ use super::answer::{Outcome, Status, Warnings};
 use super::convert::{Converter, IgnoredFields, format_value};
 use super::delete::Deletion;
 use super::findings::Findings;
+use super::identifiers::{Identifiers, MintedIdentifier};
 use super::mapping_namespaces::MappingNamespaces;
 use super::objects::{ReadObject, read_objects};
-use super::orphans::Orphans;
+use super::orphans::{Orphans, RemovedOrphans};
 use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
 use super::request_uris::RequestUris;
-use super::retry::list_moves_since_rejection;
+use super::retry::list_moves_since_receipt;
 use super::shared_keys::find_shared_keys;
 use super::violations::{PlacedViolation, Places};
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
-use super::{Answer, Limits, Mode, Request};
+use super::{Answer, Limits, Mode, Request, ReviewStep};
 use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
-use crate::protection::find_violations;
-use crate::resource::Compiled;
+use crate::protection::{check_reviewed_untouched, find_violations};
+use crate::resource::{Compiled, Review};
 use crate::{change_feed, members};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -28,10 +29,26 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// What a request changed in its transaction.
 #[derive(Debug)]
-pub(super) struct Applied {
-    pub(super) answer: Answer,
+pub(crate) struct Applied {
+    pub(crate) answer: Answer,
     /// The nested objects that were removed because nothing refers to them any more.
-    pub(super) removed: Vec<NamedNode>,
+    pub(crate) removed: Vec<NamedNode>,
+    /// The identifiers that were minted, if the request becomes a change.
+    pub(crate) minted: Vec<MintedIdentifier>,
+    /// The Business Objects that require a review and whose objects it changes nevertheless.
+    pub(crate) bypassed: Vec<String>,
+}
+
+/// Applies the objects of the request to the transaction without committing it, all or none.
+///
+/// # Errors
+/// Returns the errors that concern the whole request, and those of the objects, together.
+pub(crate) fn apply_whole_request(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+) -> Result<Applied, GatewayError> {
+    apply_objects(transaction, limits, request, None)
 }
 
 /// Applies the objects of the request to the transaction without committing it. With `rejections`, it leaves out these
@@ -52,8 +69,17 @@ pub(super) fn apply_objects(
         Some(business_objects) => WriteScope::limited_to(transaction, business_objects)?,
         None => WriteScope::ALL,
     };
+    let own_id = request.business_object.object.id.as_str();
+    let reviewed = definitions.list_reviewed_members(own_id);
+    let moves = list_moves_since_receipt(transaction, request)?;
+    let identifiers = match request.review {
+        ReviewStep::Replay(change) => Identifiers::of_change(change.minted, &moves),
+        _ if tracks_identifiers(request) => Identifiers::of_change(&[], &moves),
+        _ => Identifiers::default(),
+    };
     let mut writer = RequestWriter {
-        moves: list_moves_since_rejection(transaction, request)?,
+        moves,
+        identifiers,
         transaction,
         namespaces: &spaces,
         scope: &scope,
@@ -65,7 +91,7 @@ pub(super) fn apply_objects(
         orphans: Orphans::keeping(if request.mode == Mode::Merge {
             &definitions.members
         } else {
-            &[]
+            &reviewed
         }),
         repeats: RepeatedObjects::default(),
         minted: RequestUris::default(),
@@ -115,9 +141,17 @@ pub(super) fn apply_objects(
     if count == 0 && request.condition.is_some() {
         return Err(condition_error());
     }
-    let RequestWriter { transaction, orphans, mut warnings, mut findings, unlinked, .. } = writer;
+    let RequestWriter {
+        transaction,
+        identifiers,
+        orphans,
+        mut warnings,
+        mut findings,
+        unlinked,
+        ..
+    } = writer;
     transaction.release_savepoint();
-    let removed = orphans.remove_orphans(transaction, &scope)?;
+    let RemovedOrphans { removed, kept } = orphans.remove_orphans(transaction, &scope)?;
     let gained = change_feed::update_key_index(transaction, request.watch, &spaces.keys())?;
     for (index, finding) in find_shared_keys(transaction, gained, &answer)? {
         match (rejections.as_deref_mut(), texts.get(&index).cloned()) {
@@ -151,6 +185,10 @@ pub(super) fn apply_objects(
     if let Some(error) = findings.take_error() {
         return Err(error);
     }
+    let bypassed = check_reviewed_untouched(transaction, &definitions, own_id, request.bypass)?;
+    if request.mode != Mode::Merge {
+        warn_of_kept(&kept, &mut warnings);
+    }
     if request.mode == Mode::Merge {
         warn_of_unlinked(transaction, unlinked, &removed, &mut warnings)?;
     }
@@ -159,7 +197,7 @@ pub(super) fn apply_objects(
         warn_of_non_members(transaction, request.business_object, &answer, &mut warnings)?;
     }
     answer.warnings = warnings.into_vec();
-    Ok(Applied { answer, removed })
+    Ok(Applied { answer, removed, minted: identifiers.into_minted(), bypassed })
 }
 
 /// Applies one object of the request if it is not rejected yet. An object with an error changes nothing and is rejected.
@@ -219,7 +257,8 @@ pub(super) fn remove_objects<'a>(
         let outcome = deletion.delete(shape, 0, uri.clone())?;
         deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
     }
-    Ok(deleted + orphans.remove_orphans(transaction, &WriteScope::ALL)?.len() as u64)
+    let RemovedOrphans { removed, .. } = orphans.remove_orphans(transaction, &WriteScope::ALL)?;
+    Ok(deleted + removed.len() as u64)
 }
 
 /// Applies one object of the request. Returns `None` if the object has an error.
@@ -277,6 +316,24 @@ fn apply_object<'m>(
             Ok(outcome)
         }
         _ => Ok(None),
+    }
+}
+
+/// Returns whether the request becomes a change, so that the identifiers that it mints must be known.
+fn tracks_identifiers(request: &Request<'_>) -> bool {
+    request.business_object.object.definition.review() != Review::Off
+        && request.mode != Mode::Validate
+}
+
+/// Names the nested objects that nothing refers to any more and that stay.
+fn warn_of_kept(kept: &[NamedNode], warnings: &mut Warnings) {
+    for uri in kept {
+        let message = format!(
+            "nothing refers to {} any more; it stays stored, because it belongs to a Business Object that requires a \
+             review",
+            uri.as_str()
+        );
+        warnings.push("", message);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Dry run: shows what sample data would become with a definition that is not stored yet.
 use super::change::apply_objects;
-use super::{Answer, Body, Limits, Mode, OnError, Request, value_limit};
+use super::{Answer, Body, Limits, Mode, OnError, Request, ReviewStep, value_limit};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use crate::view;
@@ -48,6 +48,9 @@ pub fn dry_run_ingestion(
         mode: Mode::Validate,
         on_error: OnError::Abort,
         retried_letter: None,
+        review: ReviewStep::None,
+        bypass: false,
+        audit: None,
         check: &NoClient,
         caller: "",
         idempotency_key: None,

@@ -30,7 +30,7 @@ pub(crate) struct RemovedMembers {
 }
 
 /// Removes the next members of a deletion, and the objects nested in them that nothing else refers to. Objects that satisfy
-/// one of the filters `kept` stay. `request` names the caller; its body is ignored. The number of members and quads is
+/// one of the filters `kept` stay, and so do those nested in members of a Business Object that requires a review. `request` names the caller; its body is ignored. The number of members and quads is
 /// bounded, so that a commit takes a bounded time. All commits of the deletion have one record.
 ///
 /// # Errors
@@ -43,6 +43,8 @@ pub(crate) fn remove_next_members(
     kept: &[SubjectFilter],
 ) -> Result<RemovedMembers, GatewayError> {
     let business_object = request.business_object;
+    let definitions = request.watch.current_definitions(transaction)?;
+    let own_id = business_object.object.id.as_str();
     let mut answer = Answer::new(Mode::Delete);
     let mut last_visited = deletion.last_visited.clone();
     let (mut visited, mut removed) = (0, Vec::new());
@@ -62,7 +64,9 @@ pub(crate) fn remove_next_members(
         for uri in page {
             visited += 1;
             last_visited = Some(uri.as_str().to_owned());
-            if !satisfies_any(transaction, kept, &uri)? {
+            let is_kept = satisfies_any(transaction, kept, &uri)?
+                || definitions.find_reviewed_holder(transaction, own_id, &uri)?.is_some();
+            if !is_kept {
                 let deleted = remove_objects(transaction, business_object, [&uri], kept)?;
                 answer.deleted += deleted;
                 // It may be nested in a member before it, and removed with that.

@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 /// Removes the objects for which `is_expired` still holds, and the nested objects that nothing else refers to. One
 /// commit contains the removal and its record. `request` names the caller; its body is ignored.
 ///
+/// An object that also belongs to another Business Object that requires a review stays, with a warning.
+///
 /// The removal is not recorded as a change of this Business Object, because the targets must keep the objects that were
 /// exported to them.
 ///
@@ -29,22 +31,29 @@ pub fn remove_expired(
 ) -> Result<bool, GatewayError> {
     let object = &request.business_object.object;
     let mut is_current = true;
+    let mut kept = Vec::new();
     let (expired, _) = store.transact(|transaction| -> Result<_, GatewayError> {
         if catalogue::read_version(transaction, &object.id)? != Some(object.version) {
             is_current = false;
             return Ok(None);
         }
+        let definitions = request.watch.current_definitions(transaction)?;
         let mut over = BTreeSet::new();
         for uri in uris {
-            if is_expired(transaction, uri)? {
-                over.insert(uri.clone());
+            if !is_expired(transaction, uri)? {
+                continue;
+            }
+            match definitions.find_reviewed_holder(transaction, &object.id, uri)? {
+                None => drop(over.insert(uri.clone())),
+                Some(name) => kept.push((uri.clone(), name)),
             }
         }
         if over.is_empty() {
             return Ok(None);
         }
         let mut answer = Answer::new(Mode::Delete);
-        answer.deleted = remove_objects(transaction, request.business_object, &over, &[])?;
+        let reviewed = definitions.list_reviewed_members(&object.id);
+        answer.deleted = remove_objects(transaction, request.business_object, &over, &reviewed)?;
         let id = &object.id;
         change_feed::record_changes_except(transaction, request.watch, id, &over)?;
         for uri in &over {
@@ -53,6 +62,15 @@ pub fn remove_expired(
         let wrote = WrittenObjects::from_uris(over.iter().map(NamedNode::as_str));
         Ok(Some(record::store_record(transaction, request, &answer, &wrote, limits.history)?))
     })?;
+    for (uri, name) in kept {
+        tracing::warn!(
+            object = uri.as_str(),
+            business_object = object.definition.name,
+            reviewed = name,
+            "An object past its retention was not removed, because it also belongs to a Business Object that requires a \
+             review."
+        );
+    }
     let Some(record) = expired else { return Ok(is_current) };
     if let Some(events) = request.events {
         events.publish(events::EventKind::Ingestion, &record.id, &record);

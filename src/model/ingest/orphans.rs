@@ -14,6 +14,15 @@ use penstock_store::{Pattern, Read, SubjectFilter, Transaction};
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
+/// What became of the objects that nothing refers to any more.
+#[derive(Debug, Default)]
+pub(super) struct RemovedOrphans {
+    /// The objects that lost quads.
+    pub(super) removed: Vec<NamedNode>,
+    /// The objects that stay, because they satisfy one of the filters.
+    pub(super) kept: Vec<NamedNode>,
+}
+
 /// The objects that lost a link in this request and may now be orphans.
 #[derive(Debug, Default)]
 pub(super) struct Orphans<'m> {
@@ -54,16 +63,16 @@ impl<'m> Orphans<'m> {
         self.named.insert(uri);
     }
 
-    /// Removes the quads of the write scope about the orphans, except those of foreign and of kept objects. Returns the
-    /// objects that lost quads.
+    /// Removes the quads of the write scope about the orphans, except those of foreign and of kept objects.
     pub(super) fn remove_orphans(
         self,
         transaction: &mut Transaction<'_>,
         scope: &WriteScope<'_>,
-    ) -> Result<Vec<NamedNode>, GatewayError> {
-        let Self { suspects, named, kept } = self;
+    ) -> Result<RemovedOrphans, GatewayError> {
+        let Self { suspects, named, kept: filters } = self;
+        let mut found = RemovedOrphans::default();
         if suspects.is_empty() {
-            return Ok(Vec::new());
+            return Ok(found);
         }
         let reached = collect_reachable(transaction, suspects)?;
         let mut living: Vec<NamedNode> = Vec::new();
@@ -71,9 +80,11 @@ impl<'m> Orphans<'m> {
             if named.contains(uri)
                 || is_referred_from_outside(transaction, uri, &reached, scope)?
                 || scope.is_foreign(transaction, uri)?
-                || satisfies_any(transaction, kept, uri)?
             {
                 living.push(uri.clone());
+            } else if satisfies_any(transaction, filters, uri)? {
+                living.push(uri.clone());
+                found.kept.push(uri.clone());
             }
         }
         let mut alive: HashSet<NamedNode> = HashSet::new();
@@ -90,7 +101,6 @@ impl<'m> Orphans<'m> {
                 }
             }
         }
-        let mut removed: Vec<NamedNode> = Vec::new();
         for uri in reached.into_keys().filter(|uri| !alive.contains(uri)) {
             let mut quads = transaction.quads_about(&uri.clone().into())?;
             quads.retain(|quad| scope.contains(quad));
@@ -98,10 +108,13 @@ impl<'m> Orphans<'m> {
                 transaction.remove(quad.as_ref())?;
             }
             if !quads.is_empty() {
-                removed.push(uri);
+                found.removed.push(uri);
             }
         }
-        Ok(removed)
+        // The order of a map would differ from run to run.
+        found.removed.sort_unstable();
+        found.kept.sort_unstable();
+        Ok(found)
     }
 }
 

@@ -34,6 +34,12 @@ pub struct Record {
     /// The id of the API key of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_key: Option<String>,
+    /// The author of the change that it publishes, which is also the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// The account that approved the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved_by: Option<String>,
     /// The trace that the request was part of (W3C Trace Context).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
@@ -124,6 +130,18 @@ pub(super) fn store_record(
     wrote: &WrittenObjects,
     max_records: usize,
 ) -> Result<Record, GatewayError> {
+    store_approved_record(transaction, request, answer, wrote, None, max_records)
+}
+
+/// As [`store_record`], for a change that `approved_by` approved.
+pub(crate) fn store_approved_record(
+    transaction: &mut Transaction<'_>,
+    request: &Request<'_>,
+    answer: &Answer,
+    wrote: &WrittenObjects,
+    approved_by: Option<&str>,
+    max_records: usize,
+) -> Result<Record, GatewayError> {
     let sequence = transaction.sequence();
     let stamp = request.watch.stamp();
     let object = &request.business_object.object;
@@ -134,6 +152,8 @@ pub(super) fn store_record(
         mode: RecordMode::Ingestion(answer.mode),
         caller: request.caller.to_owned(),
         api_key: request.api_key.map(str::to_owned),
+        author: approved_by.map(|_| request.caller.to_owned()),
+        approved_by: approved_by.map(str::to_owned),
         traceparent: request.traceparent.map(str::to_owned),
         at: stamp.to_rfc3339(),
         clock: stamp.doubt,
@@ -168,6 +188,8 @@ pub fn store_update_record(
         mode: RecordMode::Sparql,
         caller: update.caller.to_owned(),
         api_key: update.api_key.map(str::to_owned),
+        author: None,
+        approved_by: None,
         traceparent: Some(update.traceparent.to_owned()),
         at: stamp.to_rfc3339(),
         clock: stamp.doubt,

@@ -1,5 +1,5 @@
 //! The request for one ingestion.
-use super::{Mode, ObjectCondition, OnError};
+use super::{AuditHook, Mode, ObjectCondition, OnError, ReviewStep};
 use crate::change_feed::Watch;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
@@ -25,6 +25,10 @@ pub struct Limits {
     pub history: usize,
     /// The setting `service.limits.rejected.bytes`: the maximum size of all dead letters.
     pub rejected_bytes: u64,
+    /// The setting `service.limits.changes`: the maximum number of open changes.
+    pub changes: u64,
+    /// The setting `service.limits.change-bytes`: the maximum size of all changes.
+    pub change_bytes: u64,
     /// The setting `service.limits.shapes.time`: the maximum time of a validation.
     pub validation_time: Duration,
     /// The setting `service.limits.shapes.memory`: the maximum memory of a validation, in bytes.
@@ -58,6 +62,12 @@ pub struct Request<'a> {
     pub on_error: OnError,
     /// The id of the dead letter that the request retries. A success removes it in the same commit.
     pub retried_letter: Option<&'a str>,
+    /// How it takes part in the review of a change.
+    pub review: ReviewStep<'a>,
+    /// Whether it may change objects of other Business Objects that require a review.
+    pub bypass: bool,
+    /// Adds audit events to the commit.
+    pub audit: Option<AuditHook<'a>>,
     /// The check of the client, which runs in the commit.
     pub check: &'a dyn CommitCheck,
     /// The client's account, as stored in the record.
@@ -118,7 +128,7 @@ impl Body<'_> {
         self.text().len() as u64
     }
 
-    pub(super) fn text(&self) -> &[u8] {
+    pub(crate) fn text(&self) -> &[u8] {
         match self {
             Self::Json(text) | Self::Lines { text, .. } | Self::Object { text, .. } => text,
         }

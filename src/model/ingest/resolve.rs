@@ -3,7 +3,7 @@ use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenObject, GivenValue};
 use super::write::{ObjectName, RequestWriter, field_pointer};
 use crate::mapping::{Property, Shape};
-use crate::namespace::{self, Generator};
+use crate::namespace::Generator;
 use crate::natural_key::{self, KeyMatch};
 use oxrdf::{NamedNode, NamedNodeRef, Quad, Term};
 use penstock_base::error::GatewayError;
@@ -70,10 +70,9 @@ impl<'m> RequestWriter<'_, '_, 'm> {
             );
             return Ok(None);
         }
-        let mut uri = namespace::mint_identifier(self.transaction, namespace)?;
-        while self.claimed.contains(&uri) {
-            uri = namespace::mint_identifier(self.transaction, namespace)?;
-        }
+        let claimed = &self.claimed;
+        let uri =
+            self.identifiers.mint(self.transaction, namespace, |uri| claimed.contains(uri))?;
         if namespace.generator == Generator::Counter {
             self.minted.insert(uri.clone(), ());
         }

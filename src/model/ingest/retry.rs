@@ -1,6 +1,6 @@
 //! Retries of dead letters: an ingestion whose success removes the dead letter in the same commit. After an error the dead
 //! letter stays, with the new errors.
-use super::{Limits, Request};
+use super::{Limits, Request, ReviewStep};
 use crate::dead_letters::{DeadLetter, ObjectError, find_letter, replace_errors};
 use crate::namespace::moving::{self, Rebase};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -18,14 +18,19 @@ pub(super) fn find_retried_letter(
     find_letter(transaction, id)?.map(Some).ok_or_else(|| missing_letter_error(id))
 }
 
-/// Returns the moves of namespaces since the dead letter was stored that the request retries, oldest first. The text has
-/// the IRIs as they were then, and nothing in the store has them any more.
-pub(super) fn list_moves_since_rejection(
+/// Returns the moves of namespaces since the request was received: when it retries a dead letter, or computes a change
+/// again. They are ordered, oldest first. The text has the IRIs as they were then, and nothing in the store has them any
+/// more.
+pub(super) fn list_moves_since_receipt(
     transaction: &Transaction<'_>,
     request: &Request<'_>,
 ) -> Result<Vec<Rebase>, GatewayError> {
-    match find_retried_letter(transaction, request)? {
-        Some(letter) => moving::list_rebases_since(transaction, letter.sequence),
+    let received = match request.review {
+        ReviewStep::Replay(change) => Some(change.sequence),
+        _ => find_retried_letter(transaction, request)?.map(|letter| letter.sequence),
+    };
+    match received {
+        Some(sequence) => moving::list_rebases_since(transaction, sequence),
         None => Ok(Vec::new()),
     }
 }

@@ -1,11 +1,16 @@
 //! Runs one ingestion: transaction, answer, log line and metrics.
-use super::change::{Applied, apply_objects};
+use super::change::{Applied, apply_objects, apply_whole_request};
 use super::findings::quote_excerpt;
 use super::idempotency::IdempotencyKey;
 use super::partial::apply_valid_objects;
 use super::rejections::Rejections;
+use super::review::find_submission;
 use super::write_history::WrittenObjects;
-use super::{Answer, Limits, Mode, OnError, Record, Request, record, retry, value_limit};
+use super::{
+    Answer, AuditHook, AuditedStep, Limits, Mode, OnError, Record, Request, Submission, record,
+    retry, value_limit,
+};
+use crate::changes::{Change, store_submission};
 use crate::{change_feed, dead_letters};
 use oxrdf::NamedNode;
 use penstock_base::commit::GuardedStore;
@@ -20,6 +25,11 @@ use std::time::{Duration, Instant};
 enum Completion {
     Committed(Box<Committed>),
     Replayed(Answer),
+    /// The request became a change.
+    Submitted {
+        answer: Answer,
+        change: Box<Change>,
+    },
     /// The retry of a dead letter failed. Only its errors were committed.
     RetryFailed {
         error: GatewayError,
@@ -80,6 +90,12 @@ pub fn ingest(
             ("committed", Ok(answer))
         }
         Ok(Completion::Replayed(answer)) => ("replayed", Ok(answer)),
+        Ok(Completion::Submitted { answer, change }) => {
+            if let Some(events) = request.events {
+                change.publish_event(events, request.traceparent, change.approvers.clone());
+            }
+            ("submitted", Ok(answer))
+        }
         Err(NotCommitted::Validated(answer)) => ("validated", Ok(*answer)),
         Ok(Completion::RetryFailed { error, evicted_letters }) => {
             metrics::count_removed_dead_letters("evicted", evicted_letters);
@@ -121,8 +137,11 @@ fn run_ingestion(
                 return Err(GatewayError::new(ErrorClass::Conflict, message).into());
             }
             let retried = retry::find_retried_letter(transaction, request)?;
+            if let Some(submission) = find_submission(request)? {
+                return submit_change(transaction, limits, request, key.as_ref(), submission);
+            }
             let applied = apply_request(transaction, limits, request);
-            let (Applied { mut answer, removed }, rejections) = match (applied, retried) {
+            let (applied, rejections) = match (applied, retried) {
                 (Ok(applied), None) => applied,
                 (Ok(applied), Some(letter)) => {
                     dead_letters::remove_letter(transaction, &letter)?;
@@ -134,6 +153,7 @@ fn run_ingestion(
                 }
                 (Err(error), None) => return Err(error.into()),
             };
+            let Applied { mut answer, removed, bypassed, .. } = applied;
             answer.rejected = rejections.list();
             let wrote = WrittenObjects::from_answer(&answer);
             if !request.lists_objects {
@@ -156,15 +176,41 @@ fn run_ingestion(
             if let Some(key) = &key {
                 key.store_answer(transaction, &answer, limits)?;
             }
+            if !bypassed.is_empty() {
+                let step = AuditedStep::Bypassed(&bypassed);
+                AuditHook::record(request.audit, transaction, step)?;
+            }
             let committed = Committed { answer, record, removed, evicted_letters };
             Ok(Completion::Committed(Box::new(committed)))
         })?;
     Ok(done)
 }
 
+/// Computes what the request would do, and stores it as a change. Nothing of it reaches the graph.
+fn submit_change(
+    transaction: &mut Transaction<'_>,
+    limits: &Limits,
+    request: &Request<'_>,
+    key: Option<&IdempotencyKey>,
+    submission: Submission<'_>,
+) -> Result<Completion, NotCommitted> {
+    let applied = apply_whole_request(transaction, limits, request)?;
+    let change = store_submission(transaction, limits, request, &applied, submission)?;
+    AuditHook::record(request.audit, transaction, AuditedStep::Submitted(&change))?;
+    let mut answer = applied.answer;
+    answer.change = Some(change.state);
+    if !request.lists_objects {
+        answer.objects.clear();
+    }
+    if let Some(key) = key {
+        key.store_answer(transaction, &answer, limits)?;
+    }
+    Ok(Completion::Submitted { answer, change: Box::new(change) })
+}
+
 /// Checks that no definition was replaced after the request read it. With an old one, objects could be stored without a
 /// new key, or in a namespace that the credential may no longer write.
-fn check_versions(
+pub(crate) fn check_versions(
     transaction: &Transaction<'_>,
     request: &Request<'_>,
 ) -> Result<(), GatewayError> {

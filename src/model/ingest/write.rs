@@ -7,6 +7,7 @@ use super::answer::{Nested, Outcome, Status, Warnings};
 use super::condition::ObjectCondition;
 use super::convert::{IgnoredFields, format_both, format_value};
 use super::findings::Findings;
+use super::identifiers::Identifiers;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenField, GivenObject, GivenValue};
 use super::orphans::Orphans;
@@ -32,12 +33,13 @@ pub(super) struct RequestWriter<'w, 's, 'm> {
     pub(super) mode: Mode,
     /// The state that the object of the request must have.
     pub(super) condition: Option<&'w ObjectCondition>,
-    /// The moves of namespaces since the dead letter was stored that the request retries.
+    /// The moves of namespaces since the request was received, if it runs again.
     pub(super) moves: Vec<Rebase>,
     pub(super) findings: Findings,
     pub(super) warnings: Warnings,
     pub(super) orphans: Orphans<'m>,
     pub(super) repeats: RepeatedObjects,
+    pub(super) identifiers: Identifiers,
     pub(super) minted: RequestUris<()>,
     /// The URIs given in this request, perhaps not written yet, which counters must skip.
     pub(super) claimed: HashSet<NamedNode>,

@@ -27,7 +27,7 @@ const MAX_LISTED_INGESTIONS: usize = 20;
 
 /// The objects that an ingestion wrote, as its record names them.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct WrittenObjects {
+pub(crate) struct WrittenObjects {
     /// The hashes in base64; `None` if there are too many objects, or if an older version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wrote: Option<String>,
@@ -48,7 +48,7 @@ pub struct WriteHistory {
 
 impl WrittenObjects {
     /// Returns the objects that an answer reports as changed.
-    pub(super) fn from_answer(answer: &Answer) -> Self {
+    pub(crate) fn from_answer(answer: &Answer) -> Self {
         let changed = answer
             .objects
             .iter()
@@ -106,8 +106,9 @@ pub fn find_write_history(store: &ReadStore, uri: &str) -> Result<WriteHistory, 
         let record = record::decode_record(value)?;
         // The ingestion that minted the identifier is the newest one that began before it.
         if let Some(id) = &minted
-            && history.minted_by.is_none()
             && record.id < *id
+            // A change is recorded when it is published, but minted when it was sent.
+            && history.minted_by.as_ref().is_none_or(|known| known.id < record.id)
         {
             history.minted_by = Some(record.clone());
         }

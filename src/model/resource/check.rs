@@ -1,5 +1,6 @@
 //! Validates a definition and compiles its mapping. Reports every error in it, in the order of its members.
 use super::read::invalid_definition_error;
+use super::review::MAX_APPROVERS;
 use super::{
     CompiledDefinition, Condition, Conditions, Definition, NewDefinition, PushTarget, Validation,
 };
@@ -11,6 +12,7 @@ use penstock_base::bucket_name::check_bucket_name;
 use penstock_base::characters::is_deceptive;
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::MAX_FINDINGS;
+use penstock_base::principal::Principal;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::collections::HashSet;
 use std::iter::Peekable;
@@ -49,6 +51,7 @@ impl NewDefinition {
         check_targets(&definition.push_targets, check_target, &mut report);
         check_automatic(&definition, &mut report);
         check_validation(definition.validation.as_ref(), &mut report);
+        check_approvers(definition.approvers(), &mut report);
         let findings = report.finish();
         match mapping {
             Some(mapping) if findings.is_empty() => {
@@ -284,5 +287,27 @@ fn check_validation(validation: Option<&Validation>, report: &mut Report) {
         let message =
             format!("{count} shapes graphs are listed; a gateway has at most {MAX_GRAPHS}");
         report.add(Finding::at_pointer("/validation/shapes", message));
+    }
+}
+
+/// Checks who approves changes. They need not exist.
+fn check_approvers(approvers: &[Principal], report: &mut Report) {
+    report.take_read("/review");
+    if report.take_read("/approvers") {
+        return;
+    }
+    let mut seen = HashSet::new();
+    for (index, approver) in approvers.iter().enumerate() {
+        if !seen.insert(approver) {
+            let message = format!("{approver} is listed twice; remove one");
+            report.add(Finding::at_pointer(format!("/approvers/{index}"), message));
+        }
+    }
+    if approvers.len() > MAX_APPROVERS {
+        let count = approvers.len();
+        let message = format!(
+            "{count} approvers are listed, at most {MAX_APPROVERS} are allowed; use a group"
+        );
+        report.add(Finding::at_pointer("/approvers", message));
     }
 }

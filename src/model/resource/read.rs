@@ -1,5 +1,6 @@
 //! Reads a definition from JSON. `check` validates what was read.
-use super::{Condition, Definition, NewDefinition, PushTarget, Validation};
+use super::review::read_approvers;
+use super::{Condition, Definition, NewDefinition, PushTarget, Review, Validation};
 use crate::namespace::NamespaceDefinition;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, MAX_NESTING, Members, push_pointer};
@@ -53,6 +54,8 @@ impl NewDefinition {
             debounce: members.take_string("debounce"),
             retention: members.take_string("retention"),
             validation: Validation::read_member(&mut members),
+            review: Review::read_member(&mut members),
+            approvers: read_approvers(&mut members),
         };
         for name in ANSWER_MEMBERS {
             members.take(name);

@@ -1,4 +1,5 @@
 //! Tries a definition out before it is saved: its mapping, its namespaces, and what it would store of a sample.
+use super::check_approvers;
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
@@ -126,6 +127,8 @@ fn run_dry_run(
         idempotency_bytes: 0,
         history: 0,
         rejected_bytes: 0,
+        changes: 0,
+        change_bytes: 0,
         validation_time: gateway.settings.limits.shapes.time,
         validation_memory: gateway.settings.limits.shapes.memory,
     };
@@ -149,6 +152,7 @@ fn run_dry_run(
         })
         .collect();
     check.warnings = warnings;
+    check.warnings.extend(check_approvers(gateway, &compiled.object.definition)?);
     check.sample = tried.or(check.sample.take());
     Ok(())
 }

@@ -30,7 +30,7 @@ async fn a_deletion_continues_when_the_disk_has_space_again() {
     let faults = Faults::inject_below(dir.path());
     // The commit that begins the deletion, and raises the format of the store, takes some of these operations.
     faults.fail_nth(16, Failure::DiskFull, true);
-    let begun = begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any).await;
+    let begun = begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any, false).await;
     begun.unwrap();
     while faults.first_failure().is_none() {
         tokio::time::sleep(Duration::from_millis(5)).await;

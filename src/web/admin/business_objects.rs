@@ -216,7 +216,7 @@ pub(crate) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
     let BusinessObject { id, definition, .. } = &compiled.object;
     let (by, if_match, name) = (caller(depot), form.if_match(), &definition.name);
     let deleted = if form.text("data") == "true" {
-        let begun = deletions::begin_deletion(&gateway, by, id, if_match).await;
+        let begun = deletions::begin_deletion(&gateway, by, id, if_match, false).await;
         begun.map(|_| format!("{name} is being deleted with its objects."))
     } else {
         let deleted = business_objects::delete_business_object(&gateway, by, id, if_match).await;

@@ -1,9 +1,11 @@
 //! The content of the editor's form, and its conversion from a definition and into one.
 use super::form::Form;
 use penstock_base::error::Finding;
+use penstock_base::principal::Principal;
 use penstock_model::namespace::{Generator, NamespaceDefinition};
 use penstock_model::resource::{
-    BusinessObject, Condition, Definition, NewDefinition, PushTarget, Validation, ValidationMode,
+    BusinessObject, Condition, Definition, NewDefinition, PushTarget, Review, Validation,
+    ValidationMode,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,6 +51,10 @@ pub(super) struct Draft {
     pub(super) shapes: Vec<String>,
     /// The mode of the validation; empty if the form lacks it.
     pub(super) validation: String,
+    /// Which ingestions become changes; empty if the form lacks it.
+    pub(super) review: String,
+    /// Who approves changes, one a line.
+    pub(super) approvers: String,
     /// The id and version of the edited Business Object.
     pub(super) id: String,
     pub(super) version: Option<u64>,
@@ -67,6 +73,9 @@ impl Draft {
 
     fn from_definition(definition: &Definition) -> Self {
         let definition = definition.clone();
+        let review = definition.review().name().to_owned();
+        let approvers: Vec<String> =
+            definition.approvers().iter().map(ToString::to_string).collect();
         let validation = definition.validation.unwrap_or_default();
         let conditions = definition.conditions.into_iter();
         let targets = definition.push_targets.into_iter();
@@ -91,6 +100,8 @@ impl Draft {
             retention: definition.retention.unwrap_or_default(),
             validation: validation.mode.name().to_owned(),
             shapes: validation.shapes,
+            review,
+            approvers: approvers.join("\n"),
             id: String::new(),
             version: None,
             sample: Arc::default(),
@@ -121,6 +132,8 @@ impl Draft {
             retention: word("retention"),
             shapes: form.ticked_below("shapes.").map(str::to_owned).collect(),
             validation: word("validation"),
+            review: word("review"),
+            approvers: form.text("approvers"),
             id: word("id"),
             version: form.trimmed("version").and_then(|version| version.parse().ok()),
             sample: form.text("sample").into(),
@@ -135,6 +148,20 @@ impl Draft {
             let parsed = ValidationMode::parse(&name);
             parsed.map_err(|why| findings.push(Finding::at_pointer("/validation/mode", why))).ok()
         });
+        let review = some(&self.review).and_then(|name| {
+            let parsed = Review::parse(&name);
+            parsed.map_err(|why| findings.push(Finding::at_pointer("/review", why))).ok()
+        });
+        let mut approvers = Vec::new();
+        let lines = self.approvers.lines().map(str::trim).filter(|line| !line.is_empty());
+        for (index, line) in lines.enumerate() {
+            match Principal::parse(line) {
+                Ok(approver) => approvers.push(approver),
+                Err(why) => {
+                    findings.push(Finding::at_pointer(format!("/approvers/{index}"), why));
+                }
+            }
+        }
         let mut generator = |row: usize, name: &str| {
             let parsed = Generator::parse(&some(name)?);
             let place = format!("/namespaces/{row}/generator");
@@ -164,12 +191,15 @@ impl Draft {
             debounce: some(&self.debounce),
             retention: some(&self.retention),
             validation: mode.map(|mode| Validation { shapes: self.shapes.clone(), mode }),
+            // A form with a review has approvers too.
+            approvers: review.is_some().then_some(approvers),
+            review,
         };
         NewDefinition { definition, findings }
     }
 
     /// Returns every field with its label and its value, for comparison.
-    pub(super) fn field_values(&self) -> [(&'static str, String); 14] {
+    pub(super) fn field_values(&self) -> [(&'static str, String); 16] {
         let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
         let conditions =
             self.conditions.iter().map(|(predicate, value)| format!("{predicate} = {value}"));
@@ -190,6 +220,8 @@ impl Draft {
             ("Keep for", self.retention.clone()),
             ("Shapes", self.shapes.join(", ")),
             ("Validation", self.validation.clone()),
+            ("Review", self.review.clone()),
+            ("Approvers", self.approvers.clone()),
         ]
     }
 
@@ -230,7 +262,8 @@ mod tests {
             "conditions": [{"predicate": "rdf:type", "value": "urn:v"}],
             "pushTargets": [{"bucketName": "plant-exports"}], "schedule": "0 5 * * *",
             "timezone": "Europe/Vienna", "exportOnChange": true, "debounce": "2s", "retention": "P30D",
-            "validation": {"shapes": ["pumps"], "mode": "warn"}}"#;
+            "validation": {"shapes": ["pumps"], "mode": "warn"}, "review": "required",
+            "approvers": ["user:ada", "group:shift 1"]}"#;
         let new = NewDefinition::from_json(body).unwrap();
         let draft = Draft::from_definition(&new.definition);
         assert_eq!(draft.to_definition(), new);

@@ -65,6 +65,7 @@ pub const COLLECTIONS: &[Collection] = &[
     // A queued file stays as it was rendered, and so does the record of it.
     without_iris("exports"),
     without_iris("gateway"),
+    without_iris("groups"),
     with_iris(ingest::ANSWERS_BY_SCOPE, LARGE, ingest::rewrite_stored_answer),
     // Its entries are rewritten with the answers that they belong to.
     without_iris("idempotency-order"),
@@ -76,6 +77,12 @@ pub const COLLECTIONS: &[Collection] = &[
     without_iris(natural_key::COLLECTION),
     with_iris(namespace::COLLECTION, SMALL, namespace::rewrite_namespace),
     with_iris(change_feed::AGES, SMALL, change_feed::rewrite_age),
+    with_iris(namespace::RESERVED, SMALL, namespace::rewrite_reserved),
+    // A change stays as it was computed. Computing it again rewrites the IRIs in it (`list_rebases_since`).
+    without_iris("reviewed-changes"),
+    without_iris("reviewed-changes.closed"),
+    without_iris("reviewed-changes.parts"),
+    without_iris("reviewed-changes.totals"),
     without_iris("schedules"),
     without_iris("sessions"),
     with_iris(shapes_graphs::COLLECTION, LARGE, shapes_graphs::rewrite_shapes),

@@ -4,6 +4,7 @@ use super::collections::Collection;
 use super::*;
 use crate::catalogue::{Catalogue, IfMatch, Requester};
 use crate::change_feed::{read_age, read_cursor};
+use crate::changes::{Decision, Review, publish_change, rebase_change};
 use crate::dead_letters;
 use crate::ingest::{Body, Mode, OnError, Request, find_write_history, ingest};
 use crate::namespace;
@@ -537,4 +538,41 @@ fn a_retry_rewrites_the_uris_that_moved_since_the_rejection() {
     let answer = retry(&plant, Mode::Delete, &deleted, corrected.as_bytes());
     assert_eq!(answer.objects[0].uri, format!("{NEW}3"));
     assert!(answer.deleted > 0);
+}
+
+#[test]
+fn a_change_that_was_sent_before_a_move_is_rebased_with_the_new_uris() {
+    let plant = Plant::new();
+    let mut definition = serde_json::to_value(&plant.get("Pumps").object.definition).unwrap();
+    definition["review"] = json!("required");
+    let pumps = plant.define(&definition);
+    let watch = plant.catalogue.watch().clone();
+    let body = json!({"data": [{"name": "new", "feeds": format!("{OLD}2")}]}).to_string();
+    let request = local_request(&watch, &pumps, Mode::Add, Body::Json(body.as_bytes()));
+    let sent = ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request).unwrap();
+    assert_eq!(sent.objects[0].uri, format!("{OLD}11"));
+    let (plant, _) = plant.move_to("Pump", "http://between.example/Pump/");
+    let (plant, _) = plant.move_to("Pump", NEW);
+
+    let (pumps, store) = (plant.get("Pumps"), GuardedStore::from(plant.store.clone()));
+    let review = Review {
+        id: &sent.ingestion_id,
+        check: &NoClient,
+        authorize: &|_, _, _| Ok(()),
+        on_commit: &|_, _| Ok(()),
+        by: "bob",
+        if_match: IfMatch::Any,
+        comment: None,
+        traceparent: None,
+        watch: plant.catalogue.watch(),
+        events: None,
+    };
+    let decision = Decision { business_object: &pumps, write_scope: None, limits: &LIMITS };
+    let error = publish_change(&store, &review, decision).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    rebase_change(&store, &review, decision).unwrap();
+    publish_change(&store, &review, decision).unwrap();
+    let has_quad = |part: &str| plant.quads().iter().any(|quad| quad.contains(part));
+    assert!(has_quad(&format!("<{NEW}11> <http://v.example/feeds> <{NEW}2>")));
+    assert!(!has_quad(&format!("<{OLD}")));
 }

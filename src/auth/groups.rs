@@ -1,0 +1,528 @@
+//! Groups of accounts: documents of the store, all of them also in memory.
+//!
+//! An account is in a group if the group lists it, or lists a value of its group claim (`Account::group_claims`). A group
+//! that this version cannot read has no members, so that a damaged record gives no rights.
+//!
+//! Invariant: a change locks `writer`, commits, and replaces the group in memory before it unlocks `writer`.
+use super::accounts::{self, Accounts};
+use super::audit::{Audit, Event};
+use super::{Account, Caller, Requester};
+use penstock_base::IfMatch;
+use penstock_base::characters::is_deceptive;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::json::{self, Json, Members};
+use penstock_base::principal::Principal;
+use penstock_base::time;
+use penstock_store::{DocumentRange, Format, Read, Store, Transaction};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+/// The collection of the documents: name to JSON.
+pub const COLLECTION: &str = "groups";
+
+/// The maximum number of groups.
+const MAX_GROUPS: usize = 1000;
+/// The maximum number of members that a group lists, and of claim values.
+const MAX_MEMBERS: usize = 10_000;
+/// The maximum length of a name in characters.
+const MAX_NAME_CHARACTERS: usize = 64;
+/// The maximum length of a claim value in bytes.
+const MAX_CLAIM_VALUE_BYTES: usize = 256;
+/// The maximum nesting of a body.
+const MAX_NESTING: usize = 8;
+
+/// A group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Group {
+    /// Its name.
+    pub name: String,
+    /// The ids of the accounts that it lists, sorted. Some may no longer exist.
+    pub members: Vec<String>,
+    /// The values of the group claim whose accounts are members, sorted.
+    pub claim_values: Vec<String>,
+    /// 1 at its creation, incremented by each change.
+    pub version: u64,
+    /// When it was created (RFC 3339, UTC).
+    pub created_at: String,
+    /// When it was last changed (RFC 3339, UTC).
+    pub updated_at: String,
+    /// Who changed it last: an account's id, or `local`.
+    pub updated_by: String,
+}
+
+/// What a client defines about a group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NewGroup {
+    /// The ids or emails of its members.
+    pub members: Vec<String>,
+    /// The values of the group claim.
+    pub claim_values: Vec<String>,
+}
+
+/// The groups. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Groups {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    entries: RwLock<BTreeMap<String, Arc<Group>>>,
+    writer: Mutex<()>,
+    accounts: Accounts,
+    audit: Audit,
+}
+
+impl Group {
+    /// Returns whether the account is a member.
+    pub fn has_member(&self, account: &Account) -> bool {
+        self.members.binary_search(&account.id).is_ok()
+            || account
+                .group_claims
+                .iter()
+                .any(|value| self.claim_values.binary_search(value).is_ok())
+    }
+}
+
+impl NewGroup {
+    /// Reads the body of a PUT of the group `name`. It may have the read-only members of an answer; they have no effect.
+    ///
+    /// # Errors
+    /// `ErrorClass::Malformed` as [`json::parse`]; `ErrorClass::Invalid` with every finding.
+    pub fn from_json(name: &str, body: &[u8]) -> Result<Self, GatewayError> {
+        let body = json::parse(body, MAX_NESTING)?;
+        let mut findings = Vec::new();
+        let mut new = Self::default();
+        if let Err(why) = check_name(name) {
+            findings.push(Finding::at_pointer("", why));
+        }
+        if let Some(mut members) = Members::of_object(body, "", &mut findings) {
+            if let Some(given) = members.take_string("name")
+                && given != name
+            {
+                members.add_finding("name", format!("the body names {given:?}, the path {name:?}"));
+            }
+            new.members = read_texts(&mut members, "members");
+            new.claim_values = read_texts(&mut members, "claimValues");
+            for read_only in ["version", "createdAt", "updatedAt", "updatedBy"] {
+                members.take(read_only);
+            }
+            members.report_unknown();
+        }
+        if findings.is_empty() { Ok(new) } else { Err(invalid_group_error(name, findings)) }
+    }
+}
+
+/// Reads an array of texts; none if it is absent.
+fn read_texts(members: &mut Members<'_>, name: &'static str) -> Vec<String> {
+    let mut texts = Vec::new();
+    for (index, element) in members.take_array(name).unwrap_or_default().into_iter().enumerate() {
+        let why = match element {
+            Json::String(text) if text.is_empty() => "it is empty; remove it".to_owned(),
+            Json::String(text) if text.len() > MAX_CLAIM_VALUE_BYTES => {
+                format!("it is longer than {MAX_CLAIM_VALUE_BYTES} bytes")
+            }
+            Json::String(text) => {
+                texts.push(text);
+                continue;
+            }
+            other => format!("expected a string, not {}", other.kind_name()),
+        };
+        let place = format!("{}/{index}", members.pointer_to(name));
+        members.findings().push(Finding::at_pointer(place, why));
+    }
+    if texts.len() > MAX_MEMBERS {
+        members.add_finding(name, format!("it has more than {MAX_MEMBERS} elements"));
+    }
+    texts
+}
+
+fn invalid_group_error(name: &str, findings: Vec<Finding>) -> GatewayError {
+    let detail = match findings.as_slice() {
+        [one] => format!("the group {name:?} is not valid: {one}"),
+        many => format!("the group {name:?} is not valid: {} errors were found", many.len()),
+    };
+    GatewayError::with_findings(ErrorClass::Invalid, detail, findings)
+}
+
+/// Checks the name of a group.
+fn check_name(name: &str) -> Result<(), String> {
+    let why = if name.is_empty() {
+        "it is empty".to_owned()
+    } else if name.chars().count() > MAX_NAME_CHARACTERS {
+        format!("it is longer than {MAX_NAME_CHARACTERS} characters")
+    } else if name.trim() != name {
+        "it begins or ends with white space".to_owned()
+    } else if name == "." || name == ".." {
+        "URLs do not keep it as a path segment".to_owned()
+    } else if let Some(c) = name.chars().find(|c| *c == '/' || *c == '"' || is_deceptive(*c)) {
+        format!("the character {c:?} is not allowed")
+    } else {
+        return Ok(());
+    };
+    Err(format!("{name:?} cannot be the name of a group: {why}"))
+}
+
+impl Groups {
+    /// Reads all groups from the store.
+    pub(super) fn open(
+        store: &Store,
+        accounts: &Accounts,
+        audit: &Audit,
+    ) -> Result<Self, GatewayError> {
+        let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+        let mut entries = BTreeMap::new();
+        for (name, document) in store.read().read_documents(COLLECTION, range)? {
+            if let Some(group) = decode_group(&name, &document) {
+                entries.insert(group.name.clone(), Arc::new(group));
+            }
+        }
+        let inner = Inner {
+            entries: RwLock::new(entries),
+            writer: Mutex::default(),
+            accounts: accounts.clone(),
+            audit: audit.clone(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Returns the group with this name.
+    pub fn get(&self, name: &str) -> Option<Arc<Group>> {
+        self.lock_entries().get(name).cloned()
+    }
+
+    /// Lists at most `limit` groups after this name, ordered by name.
+    pub fn list(&self, after: Option<&str>, limit: usize) -> Vec<Arc<Group>> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let entries = self.lock_entries();
+        entries
+            .range::<str, _>((from, Bound::Unbounded))
+            .take(limit)
+            .map(|(_, group)| group.clone())
+            .collect()
+    }
+
+    /// Returns the ids of the accounts that a group lists and that exist.
+    pub fn list_members(&self, group: &Group) -> Vec<String> {
+        let exists = |id: &&String| self.inner.accounts.get(id).is_some();
+        group.members.iter().filter(exists).cloned().collect()
+    }
+
+    /// Creates the group or replaces the one of the same name. With `only_if_new` it replaces none. Returns true if it was
+    /// created. The same content changes nothing: version and `updatedAt` stay. Blocking.
+    ///
+    /// # Errors
+    /// - `ErrorClass::Invalid` if an account does not exist
+    /// - `ErrorClass::PreconditionFailed` if the stored version does not match `if_match`, or is there despite
+    ///   `only_if_new`
+    /// - `ErrorClass::Conflict` if there are [`MAX_GROUPS`] others
+    pub fn put(
+        &self,
+        by: &dyn Requester,
+        name: &str,
+        new: &NewGroup,
+        if_match: IfMatch,
+        only_if_new: bool,
+    ) -> Result<(Arc<Group>, bool), GatewayError> {
+        let members = self.resolve_members(name, &new.members)?;
+        let claim_values: BTreeSet<String> = new.claim_values.iter().cloned().collect();
+        let _writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = self.get(name);
+        if only_if_new && there.is_some() {
+            return Err(GatewayError::new(
+                ErrorClass::PreconditionFailed,
+                format!("If-None-Match requires a new group, and {name:?} already exists"),
+            ));
+        }
+        check_version(name, there.as_deref(), if_match)?;
+        if there.is_none() && self.lock_entries().len() >= MAX_GROUPS {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!("the limit of {MAX_GROUPS} groups is reached; delete some"),
+            ));
+        }
+        let now = time::now_rfc3339();
+        let group = Group {
+            name: name.to_owned(),
+            members: members.into_iter().collect(),
+            claim_values: claim_values.into_iter().collect(),
+            version: there.as_ref().map_or(1, |there| there.version + 1),
+            created_at: there
+                .as_ref()
+                .map_or_else(|| now.clone(), |there| there.created_at.clone()),
+            updated_at: now,
+            updated_by: by.caller().id().to_owned(),
+        };
+        if let Some(there) = there.as_ref().filter(|there| {
+            (&there.members, &there.claim_values) == (&group.members, &group.claim_values)
+        }) {
+            return Ok((there.clone(), false));
+        }
+        let what = if there.is_some() { "group.replaced" } else { "group.created" };
+        let event = describe_change(by.caller(), what, there.as_deref(), &group);
+        let document = encode_group(&group)?;
+        self.inner.audit.commit_with_events(by, &[event], |transaction| {
+            transaction.require_format(Format::V3);
+            Ok(transaction.put_document(COLLECTION, name.as_bytes(), &document)?)
+        })?;
+        let group = Arc::new(group);
+        let mut entries = self.inner.entries.write().unwrap_or_else(PoisonError::into_inner);
+        entries.insert(name.to_owned(), group.clone());
+        Ok((group, there.is_none()))
+    }
+
+    /// Deletes a group. Who was its member loses the rights that come from it. Blocking.
+    ///
+    /// # Errors
+    /// `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`.
+    pub fn delete(
+        &self,
+        by: &dyn Requester,
+        name: &str,
+        if_match: IfMatch,
+    ) -> Result<(), GatewayError> {
+        let _writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = self.get(name).ok_or_else(|| missing_group_error(name))?;
+        check_version(name, Some(&there), if_match)?;
+        let event = change_event(by.caller(), "group.deleted", format!("{name:?}"));
+        self.inner.audit.commit_with_events(by, &[event], |transaction| {
+            Ok(transaction.delete_document(COLLECTION, name.as_bytes())?)
+        })?;
+        self.inner.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        Ok(())
+    }
+
+    /// Returns whether an account is one of these users, or in one of these groups. Never blocks.
+    pub fn is_any_of(&self, account: &Account, principals: &[Principal]) -> bool {
+        principals.iter().any(|principal| match principal {
+            Principal::User(user) => self.is_user(account, user),
+            Principal::Group(name) => self.get(name).is_some_and(|group| group.has_member(account)),
+        })
+    }
+
+    /// As [`Self::is_any_of`], as this transaction sees the account and the groups. An account that is disabled or does not
+    /// exist is none of them.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn is_any_of_in(
+        &self,
+        transaction: &Transaction<'_>,
+        account: &str,
+        principals: &[Principal],
+    ) -> Result<bool, GatewayError> {
+        let Some(account) = accounts::read_account(transaction, account)?.filter(|it| it.enabled)
+        else {
+            return Ok(false);
+        };
+        for principal in principals {
+            let is_meant = match principal {
+                Principal::User(user) => self.is_user(&account, user),
+                Principal::Group(name) => {
+                    let document = transaction.read_document(COLLECTION, name.as_bytes())?;
+                    let group = document.and_then(|found| decode_group(name.as_bytes(), &found));
+                    group.is_some_and(|group| group.has_member(&account))
+                }
+            };
+            if is_meant {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns whether a user or a group with this name exists.
+    pub fn exists(&self, principal: &Principal) -> bool {
+        match principal {
+            Principal::User(user) => self.inner.accounts.find_user(user).is_some(),
+            Principal::Group(name) => self.get(name).is_some(),
+        }
+    }
+
+    fn is_user(&self, account: &Account, id_or_email: &str) -> bool {
+        account.id == id_or_email
+            // Other accounts may have the email too.
+            || account.email.to_lowercase() == id_or_email.to_lowercase()
+                && self.inner.accounts.find_user(id_or_email).is_some_and(|it| it.id == account.id)
+    }
+
+    /// Returns the ids of accounts that are given by id or email.
+    fn resolve_members(
+        &self,
+        name: &str,
+        given: &[String],
+    ) -> Result<BTreeSet<String>, GatewayError> {
+        let mut ids = BTreeSet::new();
+        let mut findings = Vec::new();
+        for (index, id_or_email) in given.iter().enumerate() {
+            if let Some(account) = self.inner.accounts.find_user(id_or_email) {
+                ids.insert(account.id.clone());
+            } else if findings.len() < json::MAX_FINDINGS {
+                let message = format!(
+                    "no account has the id {id_or_email:?}, and not exactly one has it as its email"
+                );
+                findings.push(Finding::at_pointer(format!("/members/{index}"), message));
+            }
+        }
+        if findings.is_empty() { Ok(ids) } else { Err(invalid_group_error(name, findings)) }
+    }
+
+    fn lock_entries(&self) -> RwLockReadGuard<'_, BTreeMap<String, Arc<Group>>> {
+        self.inner.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the error of a group that does not exist.
+pub fn missing_group_error(name: &str) -> GatewayError {
+    GatewayError::new(ErrorClass::NotFound, format!("there is no group {name:?}"))
+}
+
+fn check_version(name: &str, there: Option<&Group>, if_match: IfMatch) -> Result<(), GatewayError> {
+    let message = match (if_match, there) {
+        (IfMatch::Any, _) | (IfMatch::Exists, Some(_)) => return Ok(()),
+        (IfMatch::Version(asked), Some(there)) if asked == there.version => return Ok(()),
+        (IfMatch::Version(asked), Some(there)) => {
+            format!(
+                "the group {name:?} has version {} now, not {asked}; read it again",
+                there.version
+            )
+        }
+        (IfMatch::Exists | IfMatch::Version(_), None) => {
+            format!("there is no group {name:?} yet; leave out If-Match to create it")
+        }
+    };
+    Err(GatewayError::new(ErrorClass::PreconditionFailed, message))
+}
+
+/// Builds the event of a change, which names the members that it adds and removes.
+fn describe_change(
+    by: &Caller,
+    what: &'static str,
+    before: Option<&Group>,
+    after: &Group,
+) -> Event {
+    let none = Vec::new();
+    let list_new = |sign: &str, all: &[String], than: &[String]| {
+        let new = all.iter().filter(|one| !than.contains(one));
+        new.map(|one| format!("{sign}{one}")).collect::<Vec<_>>()
+    };
+    let (members, values) =
+        before.map_or((&none, &none), |before| (&before.members, &before.claim_values));
+    let mut changes = list_new("+", &after.members, members);
+    changes.extend(list_new("-", members, &after.members));
+    changes.extend(list_new("+claim ", &after.claim_values, values));
+    changes.extend(list_new("-claim ", values, &after.claim_values));
+    let detail = format!("{:?}, version {}: {}", after.name, after.version, changes.join(", "));
+    change_event(by, what, detail)
+}
+
+fn change_event(by: &Caller, what: &'static str, detail: String) -> Event {
+    Event { what, account: None, by: Some(by.actor_id().to_owned()), from: by.from, detail }
+}
+
+fn encode_group(group: &Group) -> Result<Vec<u8>, GatewayError> {
+    serde_json::to_vec(group).map_err(|error| {
+        GatewayError::new(ErrorClass::Internal, format!("serializing a group failed: {error}"))
+    })
+}
+
+fn decode_group(name: &[u8], document: &[u8]) -> Option<Group> {
+    let decoded = serde_json::from_slice(document);
+    decoded
+        .map_err(|error| {
+            let name = String::from_utf8_lossy(name);
+            tracing::error!(%name, %error, "A group could not be read and has no members.");
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::Fixture;
+    use super::super::{AccountSource, Authorized, Identity, Profile, Role};
+    use super::*;
+
+    fn put(fixture: &Fixture, name: &str, members: &[&str], values: &[&str]) -> Arc<Group> {
+        let texts = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
+        let new = NewGroup { members: texts(members), claim_values: texts(values) };
+        let by = Authorized::local();
+        fixture.auth.groups.put(&by, name, &new, IfMatch::Any, false).unwrap().0
+    }
+
+    fn principals(texts: &[&str]) -> Vec<Principal> {
+        texts.iter().map(|text| Principal::parse(text).unwrap()).collect()
+    }
+
+    #[test]
+    fn members_are_listed_by_id_or_email_or_come_from_a_claim() {
+        let fixture = Fixture::new();
+        let ada = fixture.create_account("ada", Role::User);
+        let bob = fixture.create_account("bob", Role::User);
+        let identity = Identity {
+            source: AccountSource::ServiceAccount,
+            issuer: "i".to_owned(),
+            name: "line 4".to_owned(),
+        };
+        let sign_in = |claims: &[&str]| {
+            let group_claims = claims.iter().map(|one| (*one).to_owned()).collect();
+            let profile = Profile { group_claims, ..Profile::default() };
+            fixture.auth.accounts.sign_in_identity(&identity, &profile, Role::User).unwrap()
+        };
+        let first = put(&fixture, "shift 1", &[&ada.email, &ada.id], &["9f-1"]);
+        assert_eq!((first.members.clone(), first.version), (vec![ada.id.clone()], 1));
+        assert_eq!(put(&fixture, "shift 1", &[&ada.id], &["9f-1"]).version, 1, "nothing changed");
+        let groups = &fixture.auth.groups;
+        let meant = principals(&["group:shift 1"]);
+        assert!(groups.is_any_of(&ada, &meant) && !groups.is_any_of(&bob, &meant));
+        // The last sign-in or token decides.
+        assert!(groups.is_any_of(&sign_in(&["9f-1", "x"]), &meant));
+        assert!(!groups.is_any_of(&sign_in(&[]), &meant));
+        assert!(groups.is_any_of(&bob, &principals(&["group:none", "user:BOB"])));
+        assert!(!groups.is_any_of(&bob, &principals(&["group:none", "user:ada"])));
+        let error = NewGroup { members: vec!["carl".to_owned()], ..NewGroup::default() };
+        let error = groups.put(&Authorized::local(), "x", &error, IfMatch::Any, false).unwrap_err();
+        assert_eq!((error.class, error.findings.len()), (ErrorClass::Invalid, 1));
+    }
+
+    #[test]
+    fn a_commit_sees_a_changed_group_before_memory_does() {
+        let fixture = Fixture::new();
+        let ada = fixture.create_account("ada", Role::User);
+        put(&fixture, "shift 1", &["ada"], &[]);
+        let meant = principals(&["group:shift 1"]);
+        let is_meant = || {
+            let check = |transaction: &mut Transaction<'_>| {
+                fixture.auth.groups.is_any_of_in(transaction, &ada.id, &meant)
+            };
+            fixture.store.transact::<_, GatewayError>(check).unwrap().0
+        };
+        assert!(is_meant());
+        let remove = |transaction: &mut Transaction<'_>| {
+            Ok::<_, GatewayError>(transaction.delete_document(COLLECTION, b"shift 1")?)
+        };
+        fixture.store.transact(remove).unwrap();
+        assert!(fixture.auth.groups.is_any_of(&ada, &meant) && !is_meant());
+    }
+
+    #[test]
+    fn groups_survive_a_restart_and_have_audit_events() {
+        let fixture = Fixture::new();
+        let ada = fixture.create_account("ada", Role::User);
+        put(&fixture, "a", &[&ada.id], &["v"]);
+        put(&fixture, "a", &[], &["v"]);
+        put(&fixture, "b", &[], &[]);
+        fixture.auth.groups.delete(&Authorized::local(), "b", IfMatch::Version(1)).unwrap();
+        let again =
+            Groups::open(&fixture.store, &fixture.auth.accounts, &fixture.auth.audit).unwrap();
+        assert_eq!(again.list(None, 10), fixture.auth.groups.list(None, 10));
+        let filter = crate::audit::Filter { what: Some("group".to_owned()), ..Default::default() };
+        let events = fixture.auth.audit.list(&filter, None, 10).unwrap();
+        let details: Vec<_> = events.iter().map(|event| event.detail.clone()).collect();
+        let removed = format!("\"a\", version 2: -{}", ada.id);
+        assert_eq!(details[2], removed, "{details:?}");
+        assert_eq!(details.len(), 4);
+    }
+}

@@ -1,0 +1,183 @@
+//! What a change would do: each object before and after it, and the quads that it adds and removes.
+use super::compression::compress;
+use crate::ingest::{Answer, Status};
+use crate::mapping::Shape;
+use crate::view;
+use oxrdf::{NamedNode, Quad};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::{Pattern, Read, Transaction};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeSet, HashSet};
+
+/// The bytes after which a page ends, before it is compressed. A larger object has a page of its own.
+const MAX_PAGE_BYTES: usize = 64 << 10;
+/// The maximum number of objects of a page.
+const MAX_PAGE_ITEMS: usize = 100;
+
+/// An object that a change creates, changes or removes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DifferenceItem {
+    /// Its URI.
+    pub uri: String,
+    /// What the change does with it. An object of the request that only changes in a nested one counts as updated.
+    pub status: Status,
+    /// Its index in the request, where the request names it first; `None` for nested objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<usize>,
+    /// Whether it is removed because nothing refers to it any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub orphaned: bool,
+    /// An object of the request as the view shows it now; `None` if it does not exist, and for nested objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<RawValue>>,
+    /// An object of the request as the view would show it; `None` if it would not exist, and for nested objects.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Box<RawValue>>,
+    /// The quads about it that are added, as lines of N-Quads, sorted.
+    pub added: Vec<String>,
+    /// The quads about it that are removed.
+    pub removed: Vec<String>,
+}
+
+/// A difference, in pages.
+#[derive(Debug)]
+pub(super) struct Difference {
+    /// The SHA-256 of its objects, in hexadecimal.
+    pub(super) digest: String,
+    /// The number of its objects.
+    pub(super) items: u64,
+    /// Its pages: arrays of [`DifferenceItem`], compressed.
+    pub(super) pages: Vec<Vec<u8>>,
+}
+
+/// Collects pages.
+#[derive(Default)]
+struct Paginator {
+    digest: Sha256,
+    items: u64,
+    page: Vec<u8>,
+    page_items: usize,
+    finished: Vec<Vec<u8>>,
+}
+
+/// Computes what the transaction changes: first the objects of the request in its order, then the others by their URIs.
+/// `orphans` are the nested objects that it removes because nothing refers to them any more.
+pub(super) fn compute_difference(
+    transaction: &mut Transaction<'_>,
+    root: &Shape,
+    answer: &Answer,
+    orphans: &[NamedNode],
+) -> Result<Difference, GatewayError> {
+    let changed: BTreeSet<NamedNode> =
+        transaction.changed_subjects()?.into_iter().map(|(uri, _)| uri).collect();
+    let orphans: HashSet<&NamedNode> = orphans.iter().collect();
+    let transaction = &*transaction;
+    let mut pages = Paginator::default();
+    let mut requested: HashSet<&str> = HashSet::new();
+    for outcome in &answer.objects {
+        let uri = NamedNode::new_unchecked(&outcome.uri);
+        let is_same = matches!(outcome.status, Status::Unchanged | Status::Absent);
+        if !requested.insert(&outcome.uri) || is_same && !changed.contains(&uri) {
+            continue;
+        }
+        let prior = transaction.prior_state();
+        pages.push(&DifferenceItem {
+            index: Some(outcome.index),
+            before: render_if_stored(&prior, root, &uri)?,
+            after: render_if_stored(transaction, root, &uri)?,
+            ..compare_quads(&prior, transaction, &uri, false)?
+        })?;
+    }
+    for uri in changed.iter().filter(|uri| !requested.contains(uri.as_str())) {
+        let is_orphan = orphans.contains(uri);
+        pages.push(&compare_quads(&transaction.prior_state(), transaction, uri, is_orphan)?)?;
+    }
+    pages.finish()
+}
+
+/// Returns the quads about an object that differ, without its views.
+fn compare_quads(
+    before: &impl Read,
+    after: &impl Read,
+    uri: &NamedNode,
+    orphaned: bool,
+) -> Result<DifferenceItem, GatewayError> {
+    let write =
+        |quads: Vec<Quad>| quads.iter().map(|quad| format!("{quad} .")).collect::<BTreeSet<_>>();
+    let subject = uri.clone().into();
+    let old = write(before.quads_about(&subject)?);
+    let new = write(after.quads_about(&subject)?);
+    let status = match (old.is_empty(), new.is_empty()) {
+        (true, false) => Status::Created,
+        (false, true) => Status::Deleted,
+        (true, true) => Status::Absent,
+        (false, false) => Status::Updated,
+    };
+    Ok(DifferenceItem {
+        uri: uri.as_str().to_owned(),
+        status,
+        index: None,
+        orphaned,
+        before: None,
+        after: None,
+        added: new.difference(&old).cloned().collect(),
+        removed: old.difference(&new).cloned().collect(),
+    })
+}
+
+/// Returns an object as the view shows it; `None` if no quad is about it.
+fn render_if_stored(
+    read: &impl Read,
+    shape: &Shape,
+    uri: &NamedNode,
+) -> Result<Option<Box<RawValue>>, GatewayError> {
+    let about = Pattern { subject: Some(uri.clone().into()), ..Pattern::default() };
+    if !read.any(&about)? {
+        return Ok(None);
+    }
+    let mut json = Vec::new();
+    view::render_object(read, shape, uri, &mut json, &mut Vec::new())?;
+    let text = String::from_utf8(json).map_err(|error| unwritable_error(&error))?;
+    RawValue::from_string(text).map(Some).map_err(|error| unwritable_error(&error))
+}
+
+fn unwritable_error(error: &dyn std::error::Error) -> GatewayError {
+    let detail = format!("serializing the difference of a change failed: {error}");
+    GatewayError::new(ErrorClass::Internal, detail)
+}
+
+impl Paginator {
+    fn push(&mut self, item: &DifferenceItem) -> Result<(), GatewayError> {
+        let json = serde_json::to_vec(item).map_err(|error| unwritable_error(&error))?;
+        self.digest.update((json.len() as u64).to_be_bytes());
+        self.digest.update(&json);
+        let is_full = self.page_items == MAX_PAGE_ITEMS
+            || self.page_items > 0 && self.page.len() + json.len() > MAX_PAGE_BYTES;
+        if is_full {
+            self.end_page()?;
+        }
+        self.page.push(if self.page_items == 0 { b'[' } else { b',' });
+        self.page.extend(json);
+        self.page_items += 1;
+        self.items += 1;
+        Ok(())
+    }
+
+    fn end_page(&mut self) -> Result<(), GatewayError> {
+        if self.page_items > 0 {
+            self.page.push(b']');
+            self.finished.push(compress(&self.page)?);
+            self.page.clear();
+            self.page_items = 0;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Difference, GatewayError> {
+        self.end_page()?;
+        let Self { digest, items, finished, .. } = self;
+        Ok(Difference { digest: format!("{:x}", digest.finalize()), items, pages: finished })
+    }
+}

@@ -1,0 +1,180 @@
+//! Reads changes.
+use super::compression::decompress;
+use super::difference::DifferenceItem;
+use super::storage::{Part, read_stored};
+use super::{CHANGES, Change, PARTS, State, parse_id};
+use crate::catalogue;
+use crate::change_feed::Watch;
+use crate::ingest::{MintedIdentifier, Warning};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::principal::Principal;
+use penstock_store::{DocumentRange, Read, ReadStore};
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+
+/// The number of changes that are read at a time.
+const CHANGES_PER_READ: usize = 200;
+
+/// What was sent as a change, and what the ingestion warned of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeContent {
+    /// The request as received.
+    pub request: Vec<u8>,
+    /// The warnings.
+    pub warnings: Vec<Warning>,
+}
+
+/// A page of changes.
+#[derive(Debug, Default)]
+pub struct ListedChanges {
+    /// The changes, newest first.
+    pub changes: Vec<Change>,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// Returns the change with this id. If its Business Object is not stored any more, it counts as withdrawn.
+///
+/// # Errors
+/// The errors of the store.
+pub fn find_change(read: &impl Read, id: &str) -> Result<Option<Change>, GatewayError> {
+    let Some(mut change) = read_stored(read, id)? else { return Ok(None) };
+    if is_abandoned(read, &change)? {
+        change.state = State::Withdrawn;
+    }
+    Ok(Some(change))
+}
+
+/// Returns whether a change is open although its Business Object is not stored any more.
+pub(super) fn is_abandoned(read: &impl Read, change: &Change) -> Result<bool, GatewayError> {
+    let id = change.business_object.as_bytes();
+    Ok(change.state.is_open() && read.read_document(catalogue::COLLECTION, id)?.is_none())
+}
+
+/// Returns the users and groups that approve a change now; none if Admins do.
+///
+/// # Errors
+/// The errors of the store.
+pub fn current_approvers(
+    read: &impl Read,
+    watch: &Watch,
+    change: &Change,
+) -> Result<Vec<Principal>, GatewayError> {
+    let definitions = watch.current_definitions(read)?;
+    let current = definitions.approvers_of(&change.business_object);
+    Ok(current.unwrap_or(&change.approvers).to_vec())
+}
+
+/// Lists the changes that `is_wanted` selects, newest first: at most `limit` after the one with the id `after`. It gets
+/// each change with its current approvers.
+///
+/// # Errors
+/// The errors of the store.
+pub fn list_changes(
+    store: &ReadStore,
+    watch: &Watch,
+    after: Option<&str>,
+    limit: usize,
+    is_wanted: &mut dyn FnMut(&Change, &[Principal]) -> bool,
+) -> Result<ListedChanges, GatewayError> {
+    let mut found = ListedChanges::default();
+    let mut after = after.and_then(parse_id).map(|id| id.to_vec());
+    let mut is_stored: HashMap<String, bool> = HashMap::new();
+    loop {
+        let read = store.read();
+        let definitions = watch.current_definitions(&read)?;
+        let range = DocumentRange {
+            after: after.as_deref(),
+            reverse: true,
+            limit: CHANGES_PER_READ,
+            ..DocumentRange::default()
+        };
+        let page = read.read_documents(CHANGES, range)?;
+        let Some((last, _)) = page.last() else { return Ok(found) };
+        after = Some(last.clone());
+        for (_, value) in &page {
+            // What cannot be read is logged, and does not hide the others.
+            let Ok(mut change) = Change::decode(value) else { continue };
+            if change.state.is_open() {
+                let object = &change.business_object;
+                let is_there = match is_stored.get(object) {
+                    Some(known) => *known,
+                    None => !is_abandoned(&read, &change)?,
+                };
+                is_stored.insert(object.clone(), is_there);
+                if !is_there {
+                    change.state = State::Withdrawn;
+                }
+            }
+            let approvers = definitions.approvers_of(&change.business_object);
+            if !is_wanted(&change, approvers.unwrap_or(&change.approvers)) {
+                continue;
+            }
+            if found.changes.len() == limit {
+                found.has_more = true;
+                return Ok(found);
+            }
+            found.changes.push(change);
+        }
+    }
+}
+
+/// Returns what was sent as a change.
+///
+/// # Errors
+/// The errors of the store.
+pub fn read_content(read: &impl Read, change: &Change) -> Result<ChangeContent, GatewayError> {
+    let request = read_part(read, change, Part::Request)?;
+    Ok(ChangeContent { request, warnings: read_json(read, change, Part::Warnings)? })
+}
+
+/// Returns a page of the difference of a change; none past its end.
+///
+/// # Errors
+/// The errors of the store.
+pub fn read_difference(
+    read: &impl Read,
+    change: &Change,
+    page: u32,
+) -> Result<Vec<DifferenceItem>, GatewayError> {
+    if page >= change.pages {
+        return Ok(Vec::new());
+    }
+    read_json(read, change, Part::Page(page))
+}
+
+/// Returns the identifiers that were minted for a change.
+pub(super) fn read_minted(
+    read: &impl Read,
+    change: &Change,
+) -> Result<Vec<MintedIdentifier>, GatewayError> {
+    read_json(read, change, Part::Minted)
+}
+
+fn read_json<T: DeserializeOwned>(
+    read: &impl Read,
+    change: &Change,
+    part: Part,
+) -> Result<T, GatewayError> {
+    serde_json::from_slice(&read_part(read, change, part)?).map_err(|error| {
+        tracing::error!(%error, change = change.id, ?part, "A part of a change could not be read.");
+        unreadable_error(change)
+    })
+}
+
+/// Returns a part of a change.
+pub(super) fn read_part(
+    read: &impl Read,
+    change: &Change,
+    part: Part,
+) -> Result<Vec<u8>, GatewayError> {
+    let document = read.read_document(PARTS, &part.key(change.id_bytes()?))?;
+    decompress(&document.ok_or_else(|| unreadable_error(change))?)
+}
+
+fn unreadable_error(change: &Change) -> GatewayError {
+    GatewayError::new(
+        ErrorClass::Internal,
+        format!("a part of the change {} could not be read; the log has the cause", change.id),
+    )
+}

@@ -1,0 +1,277 @@
+//! The stored form of a change.
+use super::{IdBytes, parse_id};
+use crate::ingest::Mode;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::principal::Principal;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The maximum number of entries in a history. Beyond it the oldest ones after the first are removed, which can only be
+/// rebases.
+const MAX_HISTORY: usize = 100;
+
+/// A change under review, without its request and its difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    /// Its id, which is that of the ingestion once it is published.
+    pub id: String,
+    /// Its state.
+    pub state: State,
+    /// 1 at its creation, incremented by each step. The `ETag` is this number in quotes.
+    pub version: u64,
+    /// The Business Object's id.
+    pub business_object: String,
+    /// The Business Object's name at its creation.
+    pub business_object_name: String,
+    /// The mode of the ingestion.
+    pub mode: Mode,
+    /// The account that sent it: its id, that of an API key without an account, or `local`.
+    pub author: String,
+    /// The id of the API key that sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// The ids of the Business Objects that the API key was limited to; `None` without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_scope: Option<Vec<String>>,
+    /// The users and groups that see it though they did not send it, as the author gave them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owners: Vec<Principal>,
+    /// Who approved changes of the Business Object when the difference was computed. It counts once the Business Object is
+    /// deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<Principal>,
+    /// When it was created (RFC 3339, UTC).
+    pub created_at: String,
+    /// When its last step was (RFC 3339, UTC).
+    pub updated_at: String,
+    /// The journal's sequence of the commit whose state the difference was computed from.
+    pub base: u64,
+    /// The counts of the ingestion.
+    pub counts: ChangeCounts,
+    /// The number of objects in the difference.
+    pub items: u64,
+    /// The number of pages of the difference.
+    pub pages: u32,
+    /// The size of the request in bytes.
+    pub request_bytes: u64,
+    /// Its steps, oldest first.
+    pub history: Vec<HistoryEntry>,
+    /// The journal's sequence of the commit that created it.
+    pub(crate) sequence: u64,
+    /// The SHA-256 of the difference, in hexadecimal.
+    pub(crate) digest: String,
+    /// The bytes of its request, compressed.
+    pub(crate) request_part_bytes: u64,
+    /// The bytes of all its parts.
+    pub(crate) part_bytes: u64,
+    /// The bytes that it counts for.
+    pub(crate) bytes: u64,
+    /// The journal's sequence of the commit that closed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closed: Option<u64>,
+}
+
+/// The state of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// Its author has not submitted it yet.
+    Draft,
+    /// It waits for an approver.
+    Submitted,
+    /// It was approved and published.
+    Approved,
+    /// An approver has rejected it.
+    Rejected,
+    /// Its author or an owner has withdrawn it, or its Business Object was deleted.
+    Withdrawn,
+}
+
+/// What an ingestion does, in objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ChangeCounts {
+    /// Objects of the request that do not exist yet.
+    pub created: u64,
+    /// Objects of the request that exist and change.
+    pub updated: u64,
+    /// Objects of the request that do not change.
+    pub unchanged: u64,
+    /// Removed objects, including nested ones that nothing refers to any more.
+    pub deleted: u64,
+}
+
+/// A step of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// When it was (RFC 3339, UTC).
+    pub at: String,
+    /// Who took it: the id of an account or of an API key without one, or `local`. `None` if the gateway did, because the
+    /// Business Object was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The state after it.
+    pub state: State,
+    /// Whether the difference was computed again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rebased: bool,
+    /// What was said about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// A step that a client takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeAction {
+    /// Submits a draft.
+    Submit,
+    /// Publishes the change.
+    Approve,
+    /// Rejects the change.
+    Reject,
+    /// Withdraws the change.
+    Withdraw,
+    /// Computes the difference again.
+    Rebase,
+}
+
+impl State {
+    /// All states.
+    pub const ALL: [Self; 5] =
+        [Self::Draft, Self::Submitted, Self::Approved, Self::Rejected, Self::Withdrawn];
+
+    /// Returns its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Submitted => "submitted",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Withdrawn => "withdrawn",
+        }
+    }
+
+    /// Returns the state of this name.
+    ///
+    /// # Errors
+    /// Says which names there are.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|state| state.name() == name).ok_or_else(|| {
+            format!(
+                "there is no state {name:?}; use draft, submitted, approved, rejected or withdrawn"
+            )
+        })
+    }
+
+    /// Returns whether a step can still change it.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Draft | Self::Submitted)
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ChangeAction {
+    /// All actions.
+    pub const ALL: [Self; 5] =
+        [Self::Submit, Self::Approve, Self::Reject, Self::Withdraw, Self::Rebase];
+
+    /// Returns its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Submit => "submit",
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+            Self::Withdraw => "withdraw",
+            Self::Rebase => "rebase",
+        }
+    }
+
+    /// Returns the state after it.
+    pub fn state(self) -> State {
+        match self {
+            Self::Submit | Self::Rebase => State::Submitted,
+            Self::Approve => State::Approved,
+            Self::Reject => State::Rejected,
+            Self::Withdraw => State::Withdrawn,
+        }
+    }
+
+    /// Returns whether it leads from this state to another one.
+    fn is_allowed_from(self, state: State) -> bool {
+        match self {
+            Self::Submit => state == State::Draft,
+            Self::Approve | Self::Reject => state == State::Submitted,
+            Self::Withdraw | Self::Rebase => state.is_open(),
+        }
+    }
+
+    /// Returns whether the action is still to be taken; false if it was taken before, so that repeating it changes nothing.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` if the state does not allow it.
+    pub(super) fn check_state(self, change: &Change) -> Result<bool, GatewayError> {
+        if self.is_allowed_from(change.state) {
+            Ok(true)
+        } else if change.state == self.state() && self != Self::Rebase {
+            Ok(false)
+        } else {
+            Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!(
+                    "the change {} is in the state {}, which does not allow {}",
+                    change.id,
+                    change.state,
+                    self.name()
+                ),
+            ))
+        }
+    }
+}
+
+impl Change {
+    /// Returns who approved it.
+    pub fn approved_by(&self) -> Option<&str> {
+        let last = self.history.iter().rev().find(|entry| entry.state == State::Approved)?;
+        last.by.as_deref()
+    }
+
+    /// Adds a step.
+    pub(super) fn add_step(&mut self, entry: HistoryEntry) {
+        self.version += 1;
+        self.state = entry.state;
+        self.updated_at.clone_from(&entry.at);
+        self.history.push(entry);
+        if self.history.len() > MAX_HISTORY {
+            self.history.remove(1);
+        }
+    }
+
+    pub(super) fn id_bytes(&self) -> Result<IdBytes, GatewayError> {
+        parse_id(&self.id).ok_or_else(|| {
+            let detail = format!("the id of the change {:?} is not a UUID", self.id);
+            GatewayError::new(ErrorClass::Internal, detail)
+        })
+    }
+
+    pub(super) fn encode(&self) -> Result<Vec<u8>, GatewayError> {
+        serde_json::to_vec(self).map_err(|error| {
+            let detail = format!("serializing a change failed: {error}");
+            GatewayError::new(ErrorClass::Internal, detail)
+        })
+    }
+
+    pub(super) fn decode(value: &[u8]) -> Result<Self, GatewayError> {
+        serde_json::from_slice(value).map_err(|error| {
+            tracing::error!(%error, "A change could not be read.");
+            GatewayError::new(
+                ErrorClass::Internal,
+                "a change could not be read; the log has the cause",
+            )
+        })
+    }
+}

@@ -1,0 +1,397 @@
+use super::*;
+use crate::catalogue::{Catalogue, IfMatch};
+use crate::ingest::{Answer, Body, Limits, Mode, ReviewStep, Submission, read_record};
+use crate::resource::Compiled;
+use crate::testing::{
+    LIMITS, catalogue_settings, list_quads, local_request, open_store, put_definition,
+};
+use penstock_base::commit::{GuardedStore, NoClient};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::principal::Principal;
+use penstock_store::{Read as _, Store, Transaction};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A gateway with pumps, whose changes can be reviewed.
+struct Plant {
+    dir: TempDir,
+    store: Store,
+    catalogue: Catalogue,
+    pumps: Arc<Compiled>,
+    limits: Limits,
+}
+
+fn definition(review: &str, generator: &str) -> Value {
+    json!({
+        "name": "Pump",
+        "config": "type: object\npath: Pump:.\nprefixes: {p: 'http://p/'}\nfields:\n  \
+            name: {type: string, path: p:name}\n  \
+            parts: {type: array, path: p:part, elements: {type: object, path: 'Part:.', fields: {label: {type: string, path: p:label}}}}\n",
+        "namespaces": [
+            {"name": "Pump", "uriBase": "http://x/pump/", "generator": generator},
+            {"name": "Part", "uriBase": "http://x/part/", "generator": generator},
+        ],
+        "review": review,
+        "approvers": ["group:shift"],
+    })
+}
+
+impl Plant {
+    fn new(review: &str, generator: &str) -> Self {
+        let (dir, store) = open_store();
+        let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
+        let pumps = put_definition(&catalogue, &definition(review, generator));
+        Self { dir, store, catalogue, pumps, limits: LIMITS }
+    }
+
+    /// Closes the store and opens it again.
+    fn restart(self) -> Self {
+        let Self { dir, store, catalogue, pumps, limits } = self;
+        drop((store, catalogue));
+        let store =
+            Store::open(dir.path(), penstock_store::Options::default(), &mut |_| {}).unwrap();
+        let catalogue = Catalogue::open(store.clone(), catalogue_settings()).unwrap();
+        Self { dir, store, catalogue, pumps, limits }
+    }
+
+    fn send(&self, mode: Mode, data: &str, review: ReviewStep<'_>) -> Result<Answer, GatewayError> {
+        let body = format!(r#"{{"data": [{data}]}}"#);
+        let watch = self.catalogue.watch();
+        let request = local_request(watch, &self.pumps, mode, Body::Json(body.as_bytes()));
+        let request = crate::ingest::Request { review, caller: "ada", ..request };
+        crate::ingest::ingest(&GuardedStore::from(self.store.clone()), &self.limits, &request)
+    }
+
+    fn submit(&self, mode: Mode, data: &str) -> Answer {
+        self.send(mode, data, ReviewStep::Submit(Submission::default())).unwrap()
+    }
+
+    fn ingest(&self, mode: Mode, data: &str) -> Answer {
+        self.send(mode, data, ReviewStep::None).unwrap()
+    }
+
+    fn take(
+        &self,
+        id: &str,
+        action: ChangeAction,
+        if_match: IfMatch,
+    ) -> Result<Change, GatewayError> {
+        let review = Review {
+            id,
+            check: &NoClient,
+            authorize: &|_, _, _| Ok(()),
+            on_commit: &|_: &mut Transaction<'_>, _| Ok(()),
+            by: "bob",
+            if_match,
+            comment: Some("seen"),
+            traceparent: None,
+            watch: self.catalogue.watch(),
+            events: None,
+        };
+        let limits = &self.limits;
+        let decision = Decision { business_object: &self.pumps, write_scope: None, limits };
+        let store = GuardedStore::from(self.store.clone());
+        match action {
+            ChangeAction::Approve => publish_change(&store, &review, decision),
+            ChangeAction::Rebase => rebase_change(&store, &review, decision),
+            action => take_step(&store, &review, action),
+        }
+    }
+
+    fn approve(&self, id: &str) -> Result<Change, GatewayError> {
+        let seen = self.find(id).version;
+        self.take(id, ChangeAction::Approve, IfMatch::Version(seen))
+    }
+
+    fn find(&self, id: &str) -> Change {
+        find_change(&self.store.read(), id).unwrap().unwrap()
+    }
+
+    fn difference(&self, id: &str) -> Vec<DifferenceItem> {
+        let change = self.find(id);
+        let read = self.store.read();
+        (0..change.pages).flat_map(|page| read_difference(&read, &change, page).unwrap()).collect()
+    }
+
+    fn quads(&self) -> Vec<String> {
+        list_quads(&self.store.read())
+    }
+}
+
+const PUMP: &str = r#"{"name": "north", "parts": [{"label": "seal"}, {"label": "shaft"}]}"#;
+
+#[test]
+fn a_change_reaches_the_graph_only_when_it_is_approved_and_then_exactly_as_shown() {
+    let direct = Plant::new("off", "counter");
+    direct.ingest(Mode::Add, PUMP);
+
+    let plant = Plant::new("required", "counter");
+    let answer = plant.ingest(Mode::Add, PUMP);
+    assert_eq!((answer.change, answer.created), (Some(State::Submitted), 1));
+    assert_eq!(answer.objects[0].uri, "http://x/pump/1");
+    let id = answer.ingestion_id.as_str();
+    assert_eq!(plant.quads(), Vec::<String>::new());
+    assert!(read_record(&plant.store, id).unwrap().is_none());
+
+    let plant = plant.restart();
+    let shown = plant.difference(id);
+    let uris: Vec<_> = shown.iter().map(|item| item.uri.as_str()).collect();
+    assert_eq!(uris, ["http://x/pump/1", "http://x/part/1", "http://x/part/2"]);
+    assert!(shown[0].before.is_none() && shown[0].after.as_ref().unwrap().get().contains("seal"));
+    let mut added: Vec<String> = shown.iter().flat_map(|item| item.added.clone()).collect();
+    added.sort();
+
+    let stale = plant.take(id, ChangeAction::Approve, IfMatch::Version(7)).unwrap_err();
+    assert_eq!(stale.class, ErrorClass::PreconditionFailed);
+    let approved = plant.approve(id).unwrap();
+    assert_eq!((approved.state, approved.approved_by()), (State::Approved, Some("bob")));
+    let stored: Vec<String> = plant.quads().iter().map(|quad| format!("{quad} .")).collect();
+    assert_eq!(stored, added);
+    assert_eq!(plant.quads(), direct.quads());
+    let record = read_record(&plant.store, id).unwrap().unwrap();
+    assert_eq!(
+        (record.author.as_deref(), record.approved_by.as_deref()),
+        (Some("ada"), Some("bob"))
+    );
+    assert_eq!((record.caller.as_str(), record.created), ("ada", 1));
+
+    // Repeating it answers the same, also with the version that was seen first.
+    let again = plant.restart().take(id, ChangeAction::Approve, IfMatch::Version(1)).unwrap();
+    assert_eq!(again, approved);
+}
+
+#[test]
+fn what_would_be_removed_is_shown_and_what_repeats_is_the_same_change() {
+    let plant = Plant::new("optional", "counter");
+    plant.ingest(Mode::Add, PUMP);
+    let answer = plant.submit(Mode::Delete, r#"{"uri": "http://x/pump/1"}"#);
+    let shown = plant.difference(&answer.ingestion_id);
+    let orphans: Vec<_> = shown.iter().filter(|item| item.orphaned).map(|item| &item.uri).collect();
+    assert_eq!(orphans, ["http://x/part/1", "http://x/part/2"]);
+    assert!(shown[0].after.is_none() && shown[0].added.is_empty());
+    assert_eq!(shown.iter().map(|item| item.removed.len()).sum::<usize>(), plant.quads().len());
+    plant.approve(&answer.ingestion_id).unwrap();
+    assert_eq!(plant.quads(), Vec::<String>::new());
+}
+
+#[test]
+fn identifiers_of_a_change_are_never_minted_again() {
+    let plant = Plant::new("optional", "counter");
+    let first = plant.submit(Mode::Add, r#"{"name": "a"}"#);
+    let second = plant.submit(Mode::Add, r#"{"name": "b"}"#);
+    let direct = plant.ingest(Mode::Add, r#"{"name": "c"}"#);
+    let uris = [&first, &second, &direct].map(|answer| answer.objects[0].uri.as_str());
+    assert_eq!(uris, ["http://x/pump/1", "http://x/pump/2", "http://x/pump/3"]);
+    let plant = plant.restart();
+    plant.take(&first.ingestion_id, ChangeAction::Reject, IfMatch::Any).unwrap();
+    plant.approve(&second.ingestion_id).unwrap();
+    assert_eq!(plant.ingest(Mode::Add, r#"{"name": "d"}"#).objects[0].uri, "http://x/pump/4");
+    assert!(plant.quads().iter().any(|quad| quad.starts_with("<http://x/pump/2> ")));
+
+    let plant = Plant::new("optional", "alphanumeric");
+    let answer = plant.submit(Mode::Add, r#"{"name": "a"}"#);
+    let uri = answer.objects[0].uri.as_bytes();
+    plant.take(&answer.ingestion_id, ChangeAction::Withdraw, IfMatch::Any).unwrap();
+    let reserved = plant.store.read().read_document(crate::namespace::RESERVED, uri).unwrap();
+    assert!(reserved.is_some());
+}
+
+#[test]
+fn a_change_that_would_do_something_else_is_refused_until_it_is_rebased() {
+    let plant = Plant::new("optional", "counter");
+    plant.ingest(Mode::Add, r#"{"name": "old"}"#);
+    let rename = r#"{"uri": "http://x/pump/1", "name": "new"}"#;
+    let id = plant.submit(Mode::Update, rename).ingestion_id;
+    plant.ingest(Mode::Update, r#"{"uri": "http://x/pump/1", "name": "other"}"#);
+    let error = plant.approve(&id).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert!(error.detail.contains("rebase"), "{error}");
+    let before = plant.find(&id);
+    let rebased = plant.take(&id, ChangeAction::Rebase, IfMatch::Version(1)).unwrap();
+    assert_eq!((rebased.state, rebased.version), (State::Submitted, 2));
+    assert!(rebased.base > before.base && rebased.history[1].rebased);
+    assert!(plant.difference(&id)[0].before.as_ref().unwrap().get().contains("other"));
+    plant.approve(&id).unwrap();
+    assert!(plant.quads()[0].contains("\"new\""), "{:?}", plant.quads());
+
+    // A change that is no longer valid stays as it is.
+    let id = plant.submit(Mode::Update, rename).ingestion_id;
+    plant.ingest(Mode::Delete, r#"{"uri": "http://x/pump/1"}"#);
+    let error = plant.approve(&id).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert_eq!((plant.find(&id).state, plant.find(&id).version), (State::Submitted, 1));
+}
+
+#[test]
+fn a_state_allows_only_its_actions() {
+    use ChangeAction::{Approve, Rebase, Reject, Submit, Withdraw};
+    let plant = Plant::new("optional", "counter");
+    let draft = ReviewStep::Submit(Submission { owners: &[], is_draft: true });
+    let taken = |id: &str, action| plant.take(id, action, IfMatch::Any).map(|change| change.state);
+    for (closing, closed) in
+        [(Approve, State::Approved), (Reject, State::Rejected), (Withdraw, State::Withdrawn)]
+    {
+        let id = plant.send(Mode::Add, r#"{"name": "a"}"#, draft).unwrap().ingestion_id;
+        assert_eq!(plant.find(&id).state, State::Draft);
+        for action in [Approve, Reject] {
+            assert_eq!(taken(&id, action).unwrap_err().class, ErrorClass::Conflict, "{action:?}");
+        }
+        assert_eq!(taken(&id, Submit), Ok(State::Submitted));
+        let version = plant.find(&id).version;
+        assert_eq!(taken(&id, Submit), Ok(State::Submitted));
+        assert_eq!(plant.find(&id).version, version, "a repeated action changes nothing");
+        assert_eq!(taken(&id, closing), Ok(closed));
+        for action in ChangeAction::ALL {
+            let result = taken(&id, action);
+            if action == closing {
+                assert_eq!(result, Ok(closed));
+            } else {
+                assert_eq!(result.unwrap_err().class, ErrorClass::Conflict, "{action:?}");
+            }
+        }
+        assert!([Rebase, Withdraw].iter().all(|action| !action.state().name().is_empty()));
+    }
+}
+
+#[test]
+fn closed_changes_make_place_and_open_ones_are_refused_past_the_limit() {
+    let mut plant = Plant::new("required", "counter");
+    plant.limits.changes = 30;
+    let ids: Vec<String> =
+        (0..3).map(|_| plant.ingest(Mode::Add, r#"{"name": "a"}"#).ingestion_id).collect();
+    let error = plant.send(Mode::Add, r#"{"name": "a"}"#, ReviewStep::None).unwrap_err();
+    assert!(matches!(error.class, ErrorClass::TooManyRequests(_)), "{error}");
+    plant.take(&ids[0], ChangeAction::Reject, IfMatch::Any).unwrap();
+    plant.ingest(Mode::Add, r#"{"name": "a"}"#);
+    let totals = read_totals(&plant.store.read()).unwrap();
+    assert_eq!((totals.open, totals.closed), (3, 1));
+
+    // The account may have as many bytes as it has now.
+    plant.limits.change_bytes = (totals.open_bytes + totals.closed_bytes + 50) * 10;
+    plant.take(&ids[1], ChangeAction::Withdraw, IfMatch::Any).unwrap();
+    plant.ingest(Mode::Add, r#"{"name": "a"}"#);
+    let read = plant.store.read();
+    assert!(find_change(&read, &ids[0]).unwrap().is_none(), "the oldest closed one went");
+    assert!(find_change(&read, &ids[1]).unwrap().is_some());
+    drop(read);
+    let store = GuardedStore::from(plant.store.clone());
+    let now = plant.catalogue.watch().elapsed();
+    assert_eq!(expire_changes(&store, now, 60_000).unwrap(), 0);
+    assert_eq!(expire_changes(&store, now + 60_001, 60_000).unwrap(), 1);
+    assert_eq!(read_totals(&store.read()).unwrap().closed, 0);
+}
+
+#[test]
+fn deleting_the_business_object_withdraws_its_changes() {
+    let plant = Plant::new("optional", "counter");
+    let id = plant.submit(Mode::Add, r#"{"name": "a"}"#).ingestion_id;
+    let requester = crate::catalogue::Requester::new(&NoClient, "local");
+    plant.catalogue.delete(requester, "Pump", IfMatch::Any).unwrap();
+    assert_eq!(plant.find(&id).state, State::Withdrawn, "before it is stored");
+    let events = penstock_base::events::EventBus::default();
+    let store = GuardedStore::from(plant.store.clone());
+    let withdraw = || withdraw_abandoned(&store, plant.catalogue.watch(), &events, &|_, _| Ok(()));
+    assert_eq!((withdraw().unwrap(), withdraw().unwrap()), (1, 0));
+    assert_eq!(plant.find(&id).state, State::Withdrawn);
+    assert_eq!(read_totals(&plant.store.read()).unwrap().open, 0);
+}
+
+#[test]
+fn a_large_difference_has_pages_and_the_current_approvers_decide() {
+    let plant = Plant::new("required", "counter");
+    let data: Vec<String> = (0..250).map(|n| format!(r#"{{"name": "pump {n}"}}"#)).collect();
+    let id = plant.ingest(Mode::Add, &data.join(",")).ingestion_id;
+    let change = plant.find(&id);
+    assert_eq!((change.items, change.pages), (250, 3));
+    assert_eq!(plant.difference(&id).len(), 250);
+    let approvers = current_approvers(&plant.store.read(), plant.catalogue.watch(), &change);
+    assert_eq!(approvers.unwrap(), [Principal::Group("shift".to_owned())]);
+    let mut other = definition("required", "counter");
+    other["approvers"] = json!(["user:eve"]);
+    put_definition(&plant.catalogue, &other);
+    let approvers = current_approvers(&plant.store.read(), plant.catalogue.watch(), &change);
+    assert_eq!(approvers.unwrap(), [Principal::User("eve".to_owned())]);
+}
+
+#[test]
+fn what_cannot_be_reviewed_is_refused() {
+    let plant = Plant::new("off", "counter");
+    let error = plant.send(Mode::Add, PUMP, ReviewStep::Submit(Submission::default())).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    let plant = Plant::new("required", "counter");
+    let lines = Body::Lines { text: b"{}\n", first: 0, line_numbers: &[1] };
+    let watch = plant.catalogue.watch();
+    let store = GuardedStore::from(plant.store.clone());
+    let request = local_request(watch, &plant.pumps, Mode::Add, lines);
+    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    assert_eq!(error.class, ErrorClass::UnsupportedMediaType);
+    let on_error = crate::ingest::OnError::Skip;
+    let body = Body::Json(br#"{"data": []}"#);
+    let request =
+        crate::ingest::Request { on_error, ..local_request(watch, &plant.pumps, Mode::Add, body) };
+    let error = crate::ingest::ingest(&store, &LIMITS, &request).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Malformed);
+    // VALIDATE stores nothing in any case.
+    assert_eq!(plant.ingest(Mode::Validate, PUMP).change, None);
+}
+
+/// Defines a Business Object over the parts.
+fn define_parts(plant: &Plant, name: &str, review: &str) -> Arc<Compiled> {
+    let config =
+        "type: object\npath: Part:.\nfields: {label: {type: string, path: <http://p/label>}}\n";
+    put_definition(&plant.catalogue, &json!({"name": name, "config": config, "review": review}))
+}
+
+#[test]
+fn removals_by_others_leave_objects_that_require_a_review_in_place() {
+    let plant = Plant::new("off", "counter");
+    plant.ingest(Mode::Add, PUMP);
+    let pieces = define_parts(&plant, "Piece", "off");
+    define_parts(&plant, "Part", "required");
+    let parts = |plant: &Plant| {
+        plant.quads().iter().filter(|quad| quad.starts_with("<http://x/part/")).count()
+    };
+    let stored = parts(&plant);
+    let answer = plant.ingest(Mode::Replace, r#"{"uri": "http://x/pump/1", "name": "north"}"#);
+    assert_eq!((answer.deleted, parts(&plant)), (0, stored));
+    assert_eq!(answer.warnings.len(), 2);
+    assert!(answer.warnings[0].message.contains("requires a review"), "{:?}", answer.warnings);
+
+    // An ingestion that changes them is refused, whatever it goes into.
+    let with_part = r#"{"uri": "http://x/pump/1", "parts": [{"label": "new"}]}"#;
+    let error = plant.send(Mode::Add, with_part, ReviewStep::None).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert!(error.detail.contains("\"Part\"") && error.detail.contains("bypass=true"), "{error}");
+
+    // So does the retention of another Business Object, and of one that has them nested.
+    let watch = plant.catalogue.watch();
+    let expire = |business_object: &Compiled, uri: &str| {
+        let request = local_request(watch, business_object, Mode::Delete, Body::Json(b""));
+        let uris = [oxrdf::NamedNode::new_unchecked(uri)];
+        let always = &mut |_: &Transaction<'_>, _: &oxrdf::NamedNode| Ok(true);
+        crate::ingest::remove_expired(&plant.store, &LIMITS, &request, &uris, always).unwrap();
+    };
+    expire(&pieces, "http://x/part/1");
+    assert_eq!(parts(&plant), stored);
+    expire(&plant.pumps, "http://x/pump/1");
+    assert_eq!((parts(&plant), plant.quads().len()), (stored, stored));
+    // Its own retention removes them.
+    let required = plant.catalogue.get("Part").unwrap();
+    expire(&required, "http://x/part/1");
+    assert_eq!(parts(&plant), stored - 1);
+}
+
+#[test]
+fn deleting_with_objects_needs_a_bypass_where_a_review_is_required() {
+    let plant = Plant::new("required", "counter");
+    let requester = crate::catalogue::Requester::new(&NoClient, "local");
+    let begin = |force| {
+        let requester = crate::catalogue::Requester { force, ..requester };
+        plant.catalogue.begin_deletion(requester, "Pump", IfMatch::Any)
+    };
+    let error = begin(false).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    assert!(error.detail.contains("bypass=true"), "{error}");
+    assert!(begin(true).is_ok());
+}

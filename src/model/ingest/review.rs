@@ -1,0 +1,130 @@
+//! How a request takes part in the review of a change.
+use super::identifiers::MintedIdentifier;
+use super::{Body, Mode, OnError, Request};
+use crate::changes::Change;
+use crate::resource::Review;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::principal::Principal;
+use penstock_store::Transaction;
+use std::fmt;
+
+/// How a request takes part in the review of a change.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum ReviewStep<'a> {
+    /// It asks for no review. The Business Object can require one nevertheless.
+    #[default]
+    None,
+    /// It asks for a review.
+    Submit(Submission<'a>),
+    /// It computes a stored change again.
+    Replay(Replay<'a>),
+}
+
+/// What a client says about a change that it sends.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Submission<'a> {
+    /// The users and groups that see it too.
+    pub owners: &'a [Principal],
+    /// Whether it is a draft.
+    pub is_draft: bool,
+}
+
+/// The first run of a stored change.
+#[derive(Debug, Clone, Copy)]
+pub struct Replay<'a> {
+    /// The journal's sequence of the commit that stored the request.
+    pub(crate) sequence: u64,
+    /// The identifiers that were minted.
+    pub(crate) minted: &'a [MintedIdentifier],
+}
+
+/// What a commit of an ingestion does that the audit trail records.
+#[derive(Debug, Clone, Copy)]
+pub enum AuditedStep<'a> {
+    /// It changes objects of these Business Objects, which require a review.
+    Bypassed(&'a [String]),
+    /// It stores this change.
+    Submitted(&'a Change),
+}
+
+/// Adds an audit event to the commit.
+#[derive(Clone, Copy)]
+pub struct AuditHook<'a>(
+    /// The function that adds it.
+    pub &'a (dyn Fn(&mut Transaction<'_>, AuditedStep<'_>) -> Result<(), GatewayError> + 'a),
+);
+
+impl fmt::Debug for AuditHook<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AuditHook(..)")
+    }
+}
+
+impl AuditHook<'_> {
+    /// Adds the event of a step, if there is a hook.
+    pub(crate) fn record(
+        hook: Option<Self>,
+        transaction: &mut Transaction<'_>,
+        step: AuditedStep<'_>,
+    ) -> Result<(), GatewayError> {
+        hook.map_or(Ok(()), |hook| (hook.0)(transaction, step))
+    }
+}
+
+/// Returns what the client says about its change, if the request is to become one.
+///
+/// # Errors
+/// - `ErrorClass::Conflict` if it asks for a review that the Business Object does not have, and for the retry of a dead
+///   letter
+/// - `ErrorClass::Malformed` if it is combined with `onError=skip` or `bypass`
+/// - `ErrorClass::UnsupportedMediaType` for a stream
+pub(super) fn find_submission<'a>(
+    request: &Request<'a>,
+) -> Result<Option<Submission<'a>>, GatewayError> {
+    let definition = &request.business_object.object.definition;
+    let review = definition.review();
+    let submission = match (request.review, review) {
+        (ReviewStep::Submit(_), Review::Off) => {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!(
+                    "the Business Object {:?} has no review, so the request cannot become a change; leave out review and \
+                     change owners, or let an Admin set `review`",
+                    definition.name
+                ),
+            ));
+        }
+        // It stores nothing in any case.
+        (_, _) if request.mode == Mode::Validate => return Ok(None),
+        (ReviewStep::Submit(submission), _) => submission,
+        (ReviewStep::None, Review::Required) => Submission::default(),
+        (ReviewStep::None | ReviewStep::Replay(_), _) => return Ok(None),
+    };
+    let (class, why) = if request.retried_letter.is_some() {
+        (
+            ErrorClass::Conflict,
+            "a dead letter cannot become a change; ingest its object, and delete it",
+        )
+    } else if request.on_error == OnError::Skip {
+        (
+            ErrorClass::Malformed,
+            "onError=skip cannot be combined with a review; send only valid objects",
+        )
+    } else if request.bypass {
+        (ErrorClass::Malformed, "bypass cannot be combined with a review; leave one of them out")
+    } else if !matches!(request.body, Body::Json(_)) {
+        (
+            ErrorClass::UnsupportedMediaType,
+            "a stream cannot be reviewed; send the objects as application/json",
+        )
+    } else {
+        return Ok(Some(submission));
+    };
+    let message = match review {
+        Review::Required => {
+            format!("the Business Object {:?} requires a review: {why}", definition.name)
+        }
+        _ => why.to_owned(),
+    };
+    Err(GatewayError::new(class, message))
+}

@@ -48,14 +48,11 @@ pub(super) async fn list_changes(req: &mut Request, depot: &mut Depot) -> ReplyR
     let query = Query::read(req, &["state", "businessObject", "role", "limit", "cursor"])?;
     let (limit, after) = (query.read_limit()?, query.read_uuid_cursor()?);
     let gateway = gateway(depot)?;
-    let business_object = match query.get("businessObject") {
+    let business_object = query.get("businessObject").map(|id_or_name| {
         // One that was deleted still has changes.
-        Some(id_or_name) => Some(
-            find_business_object(&gateway, id_or_name)
-                .map_or_else(|_| id_or_name.to_owned(), |found| found.object.id.clone()),
-        ),
-        None => None,
-    };
+        find_business_object(&gateway, id_or_name)
+            .map_or_else(|_| id_or_name.to_owned(), |found| found.object.id.clone())
+    });
     let filter = ChangeFilter {
         state: query.get("state").map(State::parse).transpose().map_err(Problem::malformed)?,
         only_open: false,

@@ -339,6 +339,7 @@ impl StoredRequest {
             traceparent: review.traceparent,
             idempotency_key: None,
             condition: None,
+            languages: &[],
             lists_objects: true,
             watch: review.watch,
             events: None,

@@ -131,7 +131,7 @@ async fn reports_are_deleted_with_the_objects_of_their_business_object() {
     wait_for_end(&gateway, &started.id).await;
     let files = || std::fs::read_dir(dir.path().join("validations")).unwrap().count();
     assert_eq!(files(), 1);
-    begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any).await.unwrap();
+    begin_deletion(&gateway, &Authorized::local(), "Pump", IfMatch::Any, false).await.unwrap();
     while files() > 0 {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }

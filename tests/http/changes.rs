@@ -24,7 +24,7 @@ impl Person {
         ];
         let mut person = Self { id: String::new(), headers };
         let me = person.send(server, "GET", "/api/v1/users/me", &[], "").await.expect(200).json();
-        person.id = me["id"].as_str().unwrap().to_owned();
+        me["id"].as_str().unwrap().clone_into(&mut person.id);
         person
     }
 

@@ -91,7 +91,7 @@ impl Model {
             ];
             let mut person = Person { id: String::new(), headers };
             let me = person.send(&server, "GET", "/api/v1/users/me", &[], "").await;
-            person.id = me.expect(200).json()["id"].as_str().unwrap().to_owned();
+            me.expect(200).json()["id"].as_str().unwrap().clone_into(&mut person.id);
             people.push(person);
         }
         for group in GROUPS {

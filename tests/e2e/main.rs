@@ -11,6 +11,7 @@
 
 mod automatic;
 mod bad_input;
+mod changes;
 #[path = "../gateway/client.rs"]
 mod client;
 mod clockless;

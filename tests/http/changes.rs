@@ -1,4 +1,5 @@
 //! Changes under review over HTTP: who sees them, who takes which step, and that nothing pending is visible elsewhere.
+use crate::events::EventStream;
 use crate::server::{Answer, Server, connect, definition};
 use penstock_auth::Role;
 use penstock_auth::sessions::Sessions;
@@ -193,6 +194,50 @@ async fn an_author_that_was_disabled_publishes_nothing_and_a_group_decides_at_th
     // Names for everybody, members for Admins.
     let seen = approver.get(server, "/api/v1/groups").await.expect(200).json();
     assert_eq!(seen["items"], json!([{"name": "approvers"}]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_a_change_go_only_to_those_who_see_it() {
+    const PATH: &str = "/api/v1/events";
+    let plant = Plant::new("required", &[]).await;
+    let Plant { server, author, owner, approver, stranger } = &plant;
+    let path = "/api/v1/api-keys";
+    let scoped = json!({"name": "scoped", "role": "Contributor", "businessObject": "Pump"});
+    let scoped = server.json("POST", path, &scoped).await.expect(201).json();
+    let scoped = scoped["key"].as_str().unwrap();
+    let mut listeners = Vec::new();
+    for person in [author, owner, approver, stranger] {
+        let headers: Vec<_> =
+            person.headers.iter().map(|(name, it)| (*name, it.as_str())).collect();
+        listeners.push(EventStream::start_with(server, PATH, &headers).await);
+    }
+    for key in [server.key.as_str(), scoped] {
+        listeners.push(EventStream::start_with(server, PATH, &[("Apikey", key)]).await);
+    }
+
+    let id = plant.submit("one").await["id"].clone();
+    approver.step(server, id.as_str().unwrap(), "reject", "").await.expect(200);
+    let id = plant.submit("two").await["id"].clone();
+    approver.step(server, id.as_str().unwrap(), "approve", "\"1\"").await.expect(200);
+    // Everybody hears of an ingestion, which ends the wait for others.
+    server.define_with(&json!({"review": "off", "approvers": []})).await;
+    server.ingest("ADD", &json!([{"name": "three"}])).await.expect(200);
+    for (number, listener) in listeners.iter_mut().enumerate() {
+        let (mut steps, mut ingestions) = (Vec::new(), 0);
+        while ingestions < 2 {
+            let event = listener.event().await;
+            match event.event.strip_prefix("penstock.change.") {
+                Some(step) => {
+                    assert_eq!(event.data["data"]["businessObject"], "Pump");
+                    steps.push(step.to_owned());
+                }
+                None => ingestions += usize::from(event.event == "penstock.ingestion.committed"),
+            }
+        }
+        let expected = ["submitted", "rejected", "submitted", "approved"];
+        let sees = matches!(number, 0..3 | 4);
+        assert_eq!(steps, if sees { &expected[..] } else { &[] }, "listener {number}");
+    }
 }
 
 /// Whether an answer of any route has the pending name or the minted URI.

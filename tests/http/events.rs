@@ -12,32 +12,33 @@ use tokio::time::timeout;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An open stream of events.
-struct EventStream {
+pub(crate) struct EventStream {
     response: Response<Incoming>,
     text: String,
 }
 
 /// One block of the stream.
 #[derive(Debug, Default)]
-struct Block {
+pub(crate) struct Block {
     id: String,
-    event: String,
-    data: Value,
+    pub(crate) event: String,
+    pub(crate) data: Value,
 }
 
 impl EventStream {
     async fn start(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
-        Self::start_with(server, &server.key, path, headers).await
+        let key = [("Apikey", server.key.as_str())];
+        Self::start_with(server, path, &[&key, headers].concat()).await
     }
 
-    async fn start_with(server: &Server, key: &str, path: &str, headers: &[(&str, &str)]) -> Self {
+    /// Starts a stream for the caller that the headers name.
+    pub(crate) async fn start_with(server: &Server, path: &str, headers: &[(&str, &str)]) -> Self {
         let address = server.address;
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         let mut request = Request::builder().uri(path).header("Host", address.to_string());
-        request = request.header("Apikey", key);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -70,7 +71,7 @@ impl EventStream {
         }
     }
 
-    async fn event(&mut self) -> Block {
+    pub(crate) async fn event(&mut self) -> Block {
         loop {
             let block = self.block().await.expect("the stream continues");
             if block.data.is_null() {
@@ -197,7 +198,7 @@ async fn a_revoked_listener_gets_no_more_events() {
     let request = json!({"name": "listener", "role": "User"});
     let made = server.json("POST", "/api/v1/api-keys", &request).await.expect(201).json();
     let key = made["key"].as_str().unwrap();
-    let mut revoked = EventStream::start_with(&server, key, "/api/v1/events", &[]).await;
+    let mut revoked = EventStream::start_with(&server, "/api/v1/events", &[("Apikey", key)]).await;
     let mut other = EventStream::start(&server, "/api/v1/events", &[]).await;
     server.ingest("ADD", &json!([{"name": "one"}])).await.expect(200);
     revoked.event().await;

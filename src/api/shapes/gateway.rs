@@ -36,6 +36,10 @@ pub(crate) struct Limits {
     pub(crate) rejected_bytes: u64,
     /// Seconds for which dead letters are kept.
     pub(crate) rejected_age_seconds: u64,
+    /// Open changes under review.
+    pub(crate) changes: u64,
+    /// Bytes of all changes.
+    pub(crate) change_bytes: u64,
     /// Bytes that all snapshots together keep in memory.
     pub(crate) snapshot_memory_bytes: usize,
     /// Bytes that they keep in files.
@@ -44,6 +48,19 @@ pub(crate) struct Limits {
     pub(crate) graphql: GraphqlLimits,
     /// The limits of one SPARQL request.
     pub(crate) sparql: SparqlLimits,
+    /// The limits of one validation.
+    pub(crate) shapes: ShapesLimits,
+}
+
+/// The limits of one validation (`service.limits.shapes.*`).
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "ShapesLimits"))]
+pub(crate) struct ShapesLimits {
+    /// Seconds of the validation of an ingestion.
+    pub(crate) time_seconds: f64,
+    /// Bytes of memory of a validation.
+    pub(crate) memory: u64,
 }
 
 /// The limits of one SPARQL request (`service.limits.sparql.*`).
@@ -103,6 +120,8 @@ pub(crate) struct Status {
     pub(crate) targets: Vec<Target>,
     /// The dead letters.
     pub(crate) rejected: RejectedStatus,
+    /// The changes under review.
+    pub(crate) changes: ChangesStatus,
     /// The disk of the data directory, and its use.
     pub(crate) disk: DiskStatus,
     /// The memory of the process.
@@ -286,6 +305,23 @@ pub(crate) struct RejectedStatus {
     pub(crate) expired: u64,
 }
 
+/// The changes under review.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "ChangesStatus"))]
+pub(crate) struct ChangesStatus {
+    /// The number of changes that are drafts or submitted.
+    pub(crate) open: u64,
+    /// The maximum number of them (`service.limits.changes`).
+    pub(crate) limit_open: u64,
+    /// The number of changes that are approved, rejected or withdrawn.
+    pub(crate) closed: u64,
+    /// The bytes of all of them.
+    pub(crate) bytes: u64,
+    /// The maximum bytes (`service.limits.change-bytes`).
+    pub(crate) limit_bytes: u64,
+}
+
 /// Whether the process runs, or is ready.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Health"))]
@@ -308,6 +344,8 @@ impl From<&config::Limits> for Limits {
             history: limits.history,
             rejected_bytes: limits.rejected_bytes,
             rejected_age_seconds: limits.rejected_age.as_secs(),
+            changes: limits.changes,
+            change_bytes: limits.change_bytes,
             snapshot_memory_bytes: limits.snapshot_memory_bytes,
             snapshot_disk_bytes: limits.snapshot_disk_bytes,
             graphql: GraphqlLimits {
@@ -324,6 +362,10 @@ impl From<&config::Limits> for Limits {
                 memory: limits.sparql.memory,
                 rows: limits.sparql.rows,
                 update: limits.sparql.update,
+            },
+            shapes: ShapesLimits {
+                time_seconds: limits.shapes.time.as_secs_f64(),
+                memory: limits.shapes.memory,
             },
         }
     }
@@ -359,6 +401,13 @@ impl From<status::Status> for Status {
                 limit_bytes: status.rejected.limit_bytes,
                 evicted: status.rejected.totals.evicted,
                 expired: status.rejected.totals.expired,
+            },
+            changes: ChangesStatus {
+                open: status.changes.totals.open,
+                limit_open: status.changes.limit_open,
+                closed: status.changes.totals.closed,
+                bytes: status.changes.totals.bytes(),
+                limit_bytes: status.changes.limit_bytes,
             },
             disk: DiskStatus {
                 free_bytes: status.disk.free_bytes,

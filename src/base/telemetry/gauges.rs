@@ -42,6 +42,8 @@ pub struct Gauges {
     pub spool_bytes_and_limit: (u64, u64),
     /// Dead letters, and their bytes.
     pub dead_letters_and_bytes: (u64, u64),
+    /// Open changes under review, and the bytes of all changes.
+    pub changes_and_bytes: (u64, u64),
     /// Exports that an operator parked.
     pub parked: u64,
     /// The names of the Business Objects whose automatic exports wait for spool space.
@@ -159,6 +161,16 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
     );
     whole("dead_letters", "Dead letters that wait for a retry", gauges.dead_letters_and_bytes.0);
     whole("dead_letters_bytes", "Bytes of these dead letters", gauges.dead_letters_and_bytes.1);
+    whole(
+        "changes_open",
+        "Changes under review that are neither approved nor rejected nor withdrawn",
+        gauges.changes_and_bytes.0,
+    );
+    whole(
+        "changes_bytes",
+        "Bytes of all stored changes, closed ones included",
+        gauges.changes_and_bytes.1,
+    );
     whole("exports_parked", "Exports that an operator parked", gauges.parked);
     whole(
         "memory_limit_bytes",

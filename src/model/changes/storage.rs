@@ -70,7 +70,8 @@ impl ChangeTotals {
         [open, open_bytes, closed, closed_bytes].map(u64::to_be_bytes).concat()
     }
 
-    fn bytes(self) -> u64 {
+    /// Returns the bytes of all of them.
+    pub fn bytes(self) -> u64 {
         self.open_bytes.saturating_add(self.closed_bytes)
     }
 

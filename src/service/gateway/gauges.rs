@@ -8,7 +8,7 @@ use penstock_base::disk;
 use penstock_base::error::GatewayError;
 use penstock_base::telemetry::metrics::{self, Gauges, TargetGauges, ValidationGauges};
 use penstock_export::TargetState;
-use penstock_model::dead_letters;
+use penstock_model::{changes, dead_letters};
 
 impl Gateway {
     /// Collects the gauges.
@@ -22,7 +22,9 @@ impl Gateway {
 
     fn read_gauges(&self) -> Result<Gauges, GatewayError> {
         let (stats, spool) = (self.store.stats(), self.exporter.spool_usage());
-        let rejected = dead_letters::read_totals(&self.store.read())?;
+        let read = self.store.read();
+        let rejected = dead_letters::read_totals(&read)?;
+        let changes = changes::read_totals(&read)?;
         Ok(Gauges {
             quads: stats.quads,
             sequence: stats.sequence,
@@ -38,6 +40,7 @@ impl Gateway {
             certificate_expiry_seconds: metrics::certificate_expiry(),
             spool_bytes_and_limit: (spool.waiting, spool.limit),
             dead_letters_and_bytes: (rejected.letters, rejected.bytes),
+            changes_and_bytes: (changes.open, changes.bytes()),
             parked: spool.parked,
             waiting_business_objects: self.exporter.list_waiting_names(),
             last_validations: self

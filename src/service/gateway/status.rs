@@ -9,6 +9,7 @@ use penstock_base::memory::{self, Level};
 use penstock_base::telemetry::{metrics, recent};
 use penstock_base::time;
 use penstock_export::TargetState;
+use penstock_model::changes::{self, ChangeTotals};
 use penstock_model::dead_letters::{self, Totals};
 
 /// The gateway's status.
@@ -30,6 +31,8 @@ pub struct Status {
     pub targets: Vec<TargetState>,
     /// The dead letters.
     pub rejected: RejectedStatus,
+    /// The changes under review.
+    pub changes: ChangesStatus,
     /// The disk of the data directory, and its use.
     pub disk: DiskStatus,
     /// The memory of the process.
@@ -86,6 +89,17 @@ pub struct RejectedStatus {
     /// What is stored, and what the limits removed.
     pub totals: Totals,
     /// `service.limits.rejected.bytes`
+    pub limit_bytes: u64,
+}
+
+/// The changes under review.
+#[derive(Debug, Clone, Copy)]
+pub struct ChangesStatus {
+    /// What is stored.
+    pub totals: ChangeTotals,
+    /// `service.limits.changes`
+    pub limit_open: u64,
+    /// `service.limits.change-bytes`
     pub limit_bytes: u64,
 }
 
@@ -172,6 +186,11 @@ impl Gateway {
             rejected: RejectedStatus {
                 totals: dead_letters::read_totals(&self.store.read())?,
                 limit_bytes: self.settings.limits.rejected_bytes,
+            },
+            changes: ChangesStatus {
+                totals: changes::read_totals(&self.store.read())?,
+                limit_open: self.settings.limits.changes,
+                limit_bytes: self.settings.limits.change_bytes,
             },
             disk: DiskStatus {
                 free_bytes: disk::free_bytes_of(&self.settings.data_dir),

@@ -3,7 +3,7 @@ use crate::shapes;
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::json::{self, Members};
-use penstock_http::body::{self, MediaType, check_media_type};
+use penstock_http::body::{self, BodyPermit, MediaType, check_media_type};
 use penstock_http::caller::caller;
 use penstock_http::etag::{format_etag, read_if_match_tags};
 use penstock_http::path::path_parameter;
@@ -17,15 +17,12 @@ use penstock_service::business_objects::find_business_object;
 use penstock_service::changes::{
     self, ChangeFilter, RelationFilter, Step, VisibleChange, VisibleChanges,
 };
+use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 
-/// The bytes of memory for each byte of a request: the text, and its form in the answer.
-const BYTES_PER_REQUEST_BYTE: u64 = 3;
-/// The bytes of memory for a page of a difference.
-const PAGE_BYTES: u64 = 256 << 10;
 /// The maximum size of the body of a step.
 const MAX_STEP_BYTES: u64 = 64 << 10;
 /// The maximum nesting of the body of a step.
@@ -93,26 +90,33 @@ fn parse_role(name: &str) -> Result<RelationFilter, Problem> {
 )]
 pub(super) async fn get_change(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     let query = Query::read(req, &["cursor"])?;
-    let page = match query.read_number_cursor()? {
-        Some(last) => u32::try_from(last.saturating_add(1)).unwrap_or(u32::MAX),
-        None => 0,
+    // A cursor has the version, so that all pages are of the same difference.
+    let (version, page) = match query.read_numbers_cursor()? {
+        Some((version, last)) => (Some(version), last.saturating_add(1)),
+        None => (None, 0),
     };
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let id = path_parameter(req, "id").to_owned();
-    let state = state(depot);
-    let mut bytes = PAGE_BYTES;
-    if page == 0 {
-        let request = changes::measure_change(&gateway, by, id.clone()).await?;
-        bytes = bytes.saturating_add(request.saturating_mul(BYTES_PER_REQUEST_BYTE));
-    }
-    // A single request must fit, whatever its size.
-    let bytes = bytes.min(state.settings().limits.in_flight_bytes);
-    let _permit = state.body_quotas.data.try_acquire(bytes)?;
-    let details = changes::read_change(&gateway, by, id, page).await?;
-    let etag = format_etag(details.visible.change.version);
-    let next = details.next_page.map(|_| cursor_after(&page.to_string()));
+    let _permit = acquire_memory(depot, &gateway, &id).await?;
+    let details = changes::read_change(&gateway, by, id, version, page).await?;
+    let version = details.visible.change.version;
+    let etag = format_etag(version);
+    let next = details.next_page.map(|_| cursor_after(&format!("{version}-{page}")));
     let reply = Reply::json(&shapes::ChangeDetails::from_details(details, next))?;
     Ok(reply.with_header(ETAG, &etag))
+}
+
+/// Acquires the memory for reading a change, or for running its request again.
+async fn acquire_memory(
+    depot: &Depot,
+    gateway: &Gateway,
+    id: &str,
+) -> Result<BodyPermit, Problem> {
+    let bytes = changes::measure_change(gateway, caller(depot), id.to_owned()).await?;
+    let state = state(depot);
+    // A single request must fit, whatever its size.
+    let bytes = bytes.min(state.settings().limits.in_flight_bytes);
+    state.body_quotas.data.try_acquire(bytes)
 }
 
 /// Submits a draft.
@@ -205,6 +209,12 @@ async fn take_step(req: &mut Request, depot: &mut Depot, action: ChangeAction) -
     let comment = read_comment(req, depot).await?;
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let id = path_parameter(req, "id").to_owned();
+    let _permit = match action {
+        ChangeAction::Approve | ChangeAction::Rebase => {
+            Some(acquire_memory(depot, &gateway, &id).await?)
+        }
+        ChangeAction::Submit | ChangeAction::Reject | ChangeAction::Withdraw => None,
+    };
     let step = Step { id, action, if_match, comment, trace: trace(depot) };
     change_reply(changes::take_step(&gateway, by, step).await?)
 }

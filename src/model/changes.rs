@@ -10,8 +10,9 @@
 //! | collection | key | value |
 //! |---|---|---|
 //! | `reviewed-changes` | id (16 bytes) | [`Change`] as JSON |
+//! | `reviewed-changes.open` | id of an open change | nothing |
 //! | `reviewed-changes.parts` | id, kind (1 byte), number (u32) | a part ([`storage::Part`]), compressed |
-//! | `reviewed-changes.closed` | account, 0, sequence of the commit that closed it (u64), id | elapsed milliseconds then (u64) |
+//! | `reviewed-changes.closed` | account, 0, 0 if it was withdrawn or 1 if it was decided, sequence of the commit that closed it (u64), id | elapsed milliseconds then (u64) |
 //! | `reviewed-changes.totals` | account; empty for all together | open changes, their bytes, closed changes, their bytes (u64 each) |
 //!
 //! Numbers are big endian. A change whose Business Object is not stored any more counts as withdrawn, also before
@@ -29,7 +30,7 @@ mod tests;
 
 pub use difference::DifferenceItem;
 pub use read::{
-    ChangeContent, ListedChanges, current_approvers, find_change, list_changes, read_content,
+    ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes, read_content,
     read_difference,
 };
 pub use record::{Change, ChangeAction, ChangeCounts, HistoryEntry, State};
@@ -41,6 +42,7 @@ pub use storage::{ChangeTotals, expire_changes, read_totals};
 pub(crate) use submit::store_submission;
 
 const CHANGES: &str = "reviewed-changes";
+const OPEN: &str = "reviewed-changes.open";
 const PARTS: &str = "reviewed-changes.parts";
 const CLOSED: &str = "reviewed-changes.closed";
 const TOTALS: &str = "reviewed-changes.totals";

@@ -15,17 +15,23 @@ use penstock_base::principal::Principal;
 use penstock_base::telemetry::trace::Trace;
 use penstock_model::changes::{
     self, Applicability, Change, ChangeAction, ChangeContent, Decision, DifferenceItem, Review,
-    State, current_approvers, missing_change_error,
+    Selection, State, current_approvers, missing_change_error,
 };
 use penstock_model::resource::Compiled;
 use penstock_store::Transaction;
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The maximum length of a comment in characters.
 const MAX_COMMENT_CHARACTERS: usize = 2000;
 /// The interval between two cleanups.
 const CLEANUP_INTERVAL: Duration = Duration::from_hours(1);
+
+/// The number of computed applicabilities that are kept.
+const MAX_RECENT_CHECKS: usize = 64;
+/// The longest pause that a reader waits for, before its change is computed again.
+const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 /// What a caller is to a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,7 +80,7 @@ pub struct VisibleChange {
     pub relation: Relation,
     /// Who approves it now; none if Admins do.
     pub approvers: Vec<Principal>,
-    /// The owners that do not exist; `None` if the caller may not know.
+    /// The owners that do not exist; `None` if the caller may not know, and in lists.
     pub unknown_owners: Option<Vec<Principal>>,
 }
 
@@ -111,7 +117,7 @@ pub struct Step {
     pub action: ChangeAction,
     /// The version that the client has seen.
     pub if_match: IfMatch,
-    /// What the client says about it.
+    /// The client's comment.
     pub comment: Option<String>,
     /// The trace of the request.
     pub trace: Trace,
@@ -269,11 +275,20 @@ pub fn list_visible(
         }
     };
     let watch = gateway.catalogue.watch();
-    let listed = changes::list_changes(&gateway.store, watch, after, limit, &mut is_wanted)?;
+    let is_open = filter.only_open || filter.state.is_some_and(State::is_open);
+    let selection = if is_open { Selection::Open } else { Selection::All };
+    let listed =
+        changes::list_changes(&gateway.store, watch, selection, after, limit, &mut is_wanted)?;
     if let Some(error) = failure {
         return Err(error);
     }
-    let show = |(change, (relation, approvers))| show_change(gateway, change, relation, approvers);
+    let show = |(change, (relation, approvers))| VisibleChange {
+        change,
+        relation,
+        approvers,
+        // Looking each of them up is for one change.
+        unknown_owners: None,
+    };
     let changes = listed.changes.into_iter().zip(relations).map(show).collect();
     Ok(VisibleChanges { changes, has_more: listed.has_more })
 }
@@ -303,7 +318,7 @@ fn find_visible(gateway: &Gateway, by: &Caller, id: &str) -> Result<VisibleChang
     Ok(show_change(gateway, change, relation, approvers))
 }
 
-/// Returns the number of bytes of the request of a change.
+/// Returns the memory in bytes for reading a change, or for running its request again.
 ///
 /// # Errors
 /// `ErrorClass::NotFound` if the caller sees no such change.
@@ -313,31 +328,36 @@ pub async fn measure_change(
     id: String,
 ) -> Result<u64, GatewayError> {
     let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || Ok(find_visible(&gateway, &by, &id)?.change.request_bytes)).await
+    run_blocking(move || Ok(find_visible(&gateway, &by, &id)?.change.memory_bytes())).await
 }
 
-/// Returns a change with a page of its difference, from 0.
+/// Returns a change with a page of its difference, from 0. `version` is that of the page before.
 ///
 /// # Errors
-/// `ErrorClass::NotFound` if the caller sees no such change.
+/// - `ErrorClass::NotFound` if the caller sees no such change
+/// - `ErrorClass::Conflict` if it has another version
 pub async fn read_change(
     gateway: &Gateway,
     by: &Authorized,
     id: String,
+    version: Option<u64>,
     page: u32,
 ) -> Result<ChangeDetails, GatewayError> {
     let (gateway, by) = (gateway.clone(), by.clone());
     run_blocking(move || {
         let mut visible = find_visible(&gateway, &by, &id)?;
-        let applicability = if page == 0 && visible.change.state.is_open() {
-            check_applicability(&gateway, &by, &id)?
-        } else {
-            None
-        };
+        let is_checked = page == 0 && visible.change.state.is_open();
+        let applicability =
+            is_checked.then(|| check_applicability(&gateway, &by, &visible.change)).flatten();
         // A rebase replaces all parts in one commit, which one reader sees or not.
         let read = gateway.store.read();
-        if let Some(current) = changes::find_change(&read, &id)? {
-            visible.change = current;
+        visible.change =
+            changes::find_change(&read, &id)?.ok_or_else(|| missing_change_error(&id))?;
+        if version.is_some_and(|version| version != visible.change.version) {
+            return Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!("the change {id} is another version now; read it again from its first page"),
+            ));
         }
         let content = match page {
             0 => Some(changes::read_content(&read, &visible.change)?),
@@ -350,30 +370,103 @@ pub async fn read_change(
     .await
 }
 
-/// Computes whether a change would still do what its difference shows; `None` if that cannot be computed now.
+/// The last computations of whether changes still do what their differences show. Each runs the request again, and other
+/// commits wait meanwhile, so all together take at most a fifth of the time.
+#[derive(Debug, Default)]
+pub struct ApplicabilityChecks(Mutex<RecentChecks>);
+
+#[derive(Debug, Default)]
+struct RecentChecks {
+    /// The newest last.
+    results: VecDeque<RecentCheck>,
+    /// When the next computation may begin.
+    next: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct RecentCheck {
+    id: String,
+    version: u64,
+    /// The newest sequence of the store then.
+    sequence: u64,
+    result: Applicability,
+}
+
+/// Computes whether an open change would still do what its difference shows; `None` if that cannot be computed now.
 fn check_applicability(
     gateway: &Gateway,
     by: &Authorized,
-    id: &str,
-) -> Result<Option<Applicability>, GatewayError> {
-    let step = Step {
-        id: id.to_owned(),
-        action: ChangeAction::Rebase,
+    change: &Change,
+) -> Option<Applicability> {
+    let Ok(mut recent) = gateway.applicability_checks.0.try_lock() else { return None };
+    let sequence = gateway.store.stats().sequence;
+    let is_it = |check: &&RecentCheck| {
+        check.id == change.id && check.version == change.version && check.sequence == sequence
+    };
+    if let Some(check) = recent.results.iter().find(is_it) {
+        return Some(check.result.clone());
+    }
+    if let Some(pause) = recent.next.map(|next| next.saturating_duration_since(Instant::now())) {
+        if pause > MAX_PAUSE {
+            return None;
+        }
+        std::thread::sleep(pause);
+    }
+    let begun = Instant::now();
+    let result = compute_applicability(gateway, by, change);
+    recent.next = Some(Instant::now() + begun.elapsed() * 4);
+    let result = match result {
+        Ok(result) => result,
+        Err(error) if can_fail_with(&error.class) => Applicability::Fails(error),
+        Err(_) => return None,
+    };
+    if recent.results.len() == MAX_RECENT_CHECKS {
+        recent.results.pop_front();
+    }
+    recent.results.push_back(RecentCheck {
+        id: change.id.clone(),
+        version: change.version,
+        sequence,
+        result: result.clone(),
+    });
+    Some(result)
+}
+
+/// Returns whether an error says that the change cannot be published, and not that the gateway cannot do it now.
+fn can_fail_with(class: &ErrorClass) -> bool {
+    matches!(
+        class,
+        ErrorClass::Malformed
+            | ErrorClass::Conflict
+            | ErrorClass::Invalid
+            | ErrorClass::TooLarge
+            | ErrorClass::Damaged
+    )
+}
+
+fn compute_applicability(
+    gateway: &Gateway,
+    by: &Authorized,
+    change: &Change,
+) -> Result<Applicability, GatewayError> {
+    let authorize = |transaction: &Transaction<'_>, change: &Change, _: &[Principal]| {
+        check_author(gateway, transaction, change)
+    };
+    let review = Review {
+        id: &change.id,
+        check: by,
+        authorize: &authorize,
+        on_commit: &|_, _| Ok(()),
+        by: by.id(),
         if_match: IfMatch::Any,
         comment: None,
-        trace: Trace::from_header(None),
+        traceparent: None,
+        watch: gateway.catalogue.watch(),
+        events: None,
     };
-    let found = with_review(gateway, by, &step, StepKind::Look, |review, decision| {
-        changes::check_applicability(&gateway.store, review, decision)
-    });
-    match found {
-        Ok(found) => Ok(Some(found)),
-        Err(GatewayError {
-            class: ErrorClass::Unavailable(_) | ErrorClass::InsufficientStorage,
-            ..
-        }) => Ok(None),
-        Err(error) => Err(error),
-    }
+    with_definitions(gateway, change, |decision| {
+        changes::check_applicability(&gateway.store, &review, decision)
+    })
 }
 
 /// Takes a step of a change. Repeating it answers the same.
@@ -401,23 +494,27 @@ pub async fn take_step(
             ));
         }
         // The commit checks it again.
-        find_visible(&gateway, &by, &step.id)?;
+        let seen = find_visible(&gateway, &by, &step.id)?.change;
         gateway.auth.audit.flush();
         let store = &gateway.store;
         let change = match step.action {
             ChangeAction::Approve => {
                 gateway.disk.check_reserve()?;
-                with_review(&gateway, &by, &step, StepKind::Take, |review, decision| {
-                    changes::publish_change(store, review, decision)
+                with_hooks(&gateway, &by, &step, |review| {
+                    with_definitions(&gateway, &seen, |decision| {
+                        changes::publish_change(store, review, decision)
+                    })
                 })?
             }
             ChangeAction::Rebase => {
                 gateway.disk.check_reserve()?;
-                with_review(&gateway, &by, &step, StepKind::Take, |review, decision| {
-                    changes::rebase_change(store, review, decision)
+                with_hooks(&gateway, &by, &step, |review| {
+                    with_definitions(&gateway, &seen, |decision| {
+                        changes::rebase_change(store, review, decision)
+                    })
                 })?
             }
-            action => with_hooks(&gateway, &by, &step, StepKind::Take, |review| {
+            action => with_hooks(&gateway, &by, &step, |review| {
                 changes::take_step(store, review, action)
             })?,
         };
@@ -437,19 +534,11 @@ pub async fn take_step(
     .await
 }
 
-/// Whether a caller takes a step, or only looks at what it would do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StepKind {
-    Take,
-    Look,
-}
-
 /// Calls `take` with the checks of a step.
 fn with_hooks<T>(
     gateway: &Gateway,
     by: &Authorized,
     step: &Step,
-    kind: StepKind,
     take: impl FnOnce(&Review<'_>) -> Result<T, GatewayError>,
 ) -> Result<T, GatewayError> {
     let allows_self_approval = gateway.settings.review.allows_self_approval;
@@ -458,9 +547,6 @@ fn with_hooks<T>(
         let relation = viewer.relation_to(change, approvers)?;
         if !relation.may_see() {
             return Err(missing_change_error(&change.id));
-        }
-        if kind == StepKind::Look {
-            return Ok(());
         }
         // Memory may not know yet that the account was demoted.
         by.check_role(transaction)?;
@@ -489,15 +575,12 @@ fn with_hooks<T>(
     })
 }
 
-/// Calls `take` with the checks of a step, and with the definitions that the change is computed with.
-fn with_review<T>(
+/// Calls `take` with the definitions that a change is computed with.
+fn with_definitions<T>(
     gateway: &Gateway,
-    by: &Authorized,
-    step: &Step,
-    kind: StepKind,
-    take: impl FnOnce(&Review<'_>, Decision<'_>) -> Result<T, GatewayError>,
+    change: &Change,
+    take: impl FnOnce(Decision<'_>) -> Result<T, GatewayError>,
 ) -> Result<T, GatewayError> {
-    let change = find_visible(gateway, by, &step.id)?.change;
     let business_object = gateway
         .catalogue
         .get(&change.business_object)
@@ -516,12 +599,11 @@ fn with_review<T>(
     let scope: Option<Vec<&Compiled>> =
         scope.as_ref().map(|found: &Vec<Arc<Compiled>>| found.iter().map(|one| &**one).collect());
     let limits = build_limits(gateway);
-    let decision = Decision {
+    take(Decision {
         business_object: &business_object,
         write_scope: scope.as_deref(),
         limits: &limits,
-    };
-    with_hooks(gateway, by, step, kind, |review| take(review, decision))
+    })
 }
 
 /// Checks that the author of a change is still enabled.

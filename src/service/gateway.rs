@@ -3,6 +3,7 @@ pub mod data_events;
 mod gauges;
 pub mod status;
 
+use crate::changes::ApplicabilityChecks;
 use crate::query_permits::QueryPermits;
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
@@ -70,6 +71,8 @@ pub struct Gateway {
     pub sparql: SparqlService,
     /// The validations of everything that Business Objects have.
     pub validations: Validations,
+    /// Whether changes under review still do what their differences show.
+    pub applicability_checks: Arc<ApplicabilityChecks>,
     /// The bus of events for listeners.
     pub events: EventBus,
     /// `service.gateway-id`, configured or generated.
@@ -165,6 +168,7 @@ impl Gateway {
             query_permits,
             sparql,
             validations,
+            applicability_checks: Arc::default(),
             events,
             gateway_id,
             epoch,

@@ -167,6 +167,10 @@ async fn an_author_that_was_disabled_publishes_nothing_and_a_group_decides_at_th
     enable(false).await;
     let problem = approver.step(server, &id, "approve", "\"1\"").await.problem(409);
     assert!(problem["detail"].as_str().unwrap().contains("disabled"), "{problem}");
+    let change = approver.get(server, &format!("/api/v1/changes/{id}")).await.expect(200).json();
+    let applicability = &change["applicability"];
+    assert_eq!(applicability["applies"], false);
+    assert!(applicability.to_string().contains("disabled"), "{applicability}");
     enable(true).await;
     let members = async |members: &[&str]| {
         let group = json!({"members": members});
@@ -194,6 +198,30 @@ async fn an_author_that_was_disabled_publishes_nothing_and_a_group_decides_at_th
     // Names for everybody, members for Admins.
     let seen = approver.get(server, "/api/v1/groups").await.expect(200).json();
     assert_eq!(seen["items"], json!([{"name": "approvers"}]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_a_difference_are_of_one_version() {
+    let plant = Plant::new("required", &[]).await;
+    let Plant { server, author, approver, .. } = &plant;
+    let pumps: Vec<_> = (0..150).map(|number| json!({"name": format!("pump {number}")})).collect();
+    let path = "/api/v1/business-objects/Pump";
+    let body = json!({"data": pumps}).to_string();
+    let sent = author.send(server, "POST", path, &[], &body).await.expect(202).json();
+    let path = format!("/api/v1/changes/{}", sent["id"].as_str().unwrap());
+    let first = approver.get(server, &path).await.expect(200).json();
+    let first = &first["difference"];
+    let rest = format!("{path}?cursor={}", first["next"].as_str().unwrap());
+    let second = approver.get(server, &rest).await.expect(200).json();
+    assert_eq!(
+        [first, &second["difference"]].map(|page| page["items"].as_array().unwrap().len()),
+        [100, 50]
+    );
+    let comment = r#"{"comment": "as it is now"}"#;
+    let rebased = author.send(server, "POST", &format!("{path}/rebase"), &[], comment).await;
+    assert_eq!(rebased.expect(200).json()["version"], 2);
+    approver.get(server, &rest).await.problem(409);
+    approver.get(server, &format!("{path}?cursor=W10")).await.problem(400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -414,6 +442,8 @@ async fn an_idempotency_key_keeps_its_answer_and_a_key_with_a_write_scope_sees_i
     approver.step(server, id, "approve", "\"1\"").await.expect(200);
     let again = author.send(server, "POST", path, &headers, &body).await.expect(202).json();
     assert_eq!(again, first);
+    let corrected = format!("{path}&changeOwners=user:{}", approver.id);
+    author.send(server, "POST", &corrected, &headers, &body).await.problem(409);
 
     let key = server.make_key(Role::Contributor, Some("Pump"));
     let bearer = format!("Bearer {key}");

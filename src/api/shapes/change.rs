@@ -85,7 +85,7 @@ pub(crate) struct Change {
     pub(crate) api_key: Option<String>,
     /// The users and groups that see it too, as the author gave them.
     pub(crate) change_owners: Vec<String>,
-    /// Those of them that do not exist; only for approvers and Admins.
+    /// Those of them that do not exist; only for approvers and Admins, and not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) unknown_change_owners: Option<Vec<String>>,
@@ -132,7 +132,7 @@ pub(crate) struct ChangeStep {
     pub(crate) state: ChangeState,
     /// Whether the difference was computed again.
     pub(crate) rebased: bool,
-    /// What was said about it.
+    /// The comment on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     pub(crate) comment: Option<String>,

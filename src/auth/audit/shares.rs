@@ -1,4 +1,4 @@
-//! The shares of the audit trail. A quarter of `service.limits.audit` is guaranteed to each kind of event, so that a
+//! The shares of the audit trail. A fifth of `service.limits.audit` is guaranteed to each kind of event, so that a
 //! flood of one kind does not evict the guaranteed events of another. A kind can borrow capacity that others do not
 //! use, and gives it back when they need it.
 //!
@@ -16,6 +16,8 @@ pub(super) enum Share {
     Refusals,
     /// Sign-ins and sign-outs.
     SignIns,
+    /// Steps of changes under review.
+    Changes,
     /// Everything else, such as changes to definitions.
     Others,
     /// Changes to accounts and API keys.
@@ -23,7 +25,8 @@ pub(super) enum Share {
 }
 
 impl Share {
-    const ALL: [Self; 4] = [Self::Refusals, Self::SignIns, Self::Others, Self::Credentials];
+    const ALL: [Self; 5] =
+        [Self::Refusals, Self::SignIns, Self::Changes, Self::Others, Self::Credentials];
 
     /// Returns the share that an event of this kind counts for.
     fn for_kind(what: &str) -> Self {
@@ -32,6 +35,7 @@ impl Share {
         }
         match what.split('.').next().unwrap_or_default() {
             "sign-in" | "sign-out" => Self::SignIns,
+            "change" => Self::Changes,
             "account" | "group" | "role" | "password" | "key" => Self::Credentials,
             _ => Self::Others,
         }
@@ -39,8 +43,8 @@ impl Share {
 
     /// Returns the number of events that are guaranteed to it, of `capacity` in total.
     fn guaranteed_events(self, capacity: u64) -> u64 {
-        let quarter = capacity / 4;
-        if self == Self::Credentials { capacity - 3 * quarter } else { quarter }
+        let fifth = capacity / 5;
+        if self == Self::Credentials { capacity - 4 * fifth } else { fifth }
     }
 
     /// Returns the collection of its list.
@@ -48,6 +52,7 @@ impl Share {
         match self {
             Self::Refusals => "audit.refusals",
             Self::SignIns => "audit.sign-ins",
+            Self::Changes => "audit.changes",
             Self::Others => "audit.others",
             Self::Credentials => "audit.credentials",
         }

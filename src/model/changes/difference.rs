@@ -48,8 +48,8 @@ pub(super) struct Difference {
     pub(super) digest: String,
     /// The number of its objects.
     pub(super) items: u64,
-    /// Its pages: arrays of [`DifferenceItem`], compressed.
-    pub(super) pages: Vec<Vec<u8>>,
+    /// Its pages: arrays of [`DifferenceItem`], compressed, and the size of each before.
+    pub(super) pages: Vec<(Vec<u8>, u64)>,
 }
 
 /// Collects pages.
@@ -59,7 +59,7 @@ struct Paginator {
     items: u64,
     page: Vec<u8>,
     page_items: usize,
-    finished: Vec<Vec<u8>>,
+    finished: Vec<(Vec<u8>, u64)>,
 }
 
 /// Computes what the transaction changes: first the objects of the request in its order, then the others by their URIs.
@@ -168,7 +168,7 @@ impl Paginator {
     fn end_page(&mut self) -> Result<(), GatewayError> {
         if self.page_items > 0 {
             self.page.push(b']');
-            self.finished.push(compress(&self.page)?);
+            self.finished.push((compress(&self.page)?, self.page.len() as u64));
             self.page.clear();
             self.page_items = 0;
         }

@@ -2,7 +2,7 @@
 use super::compression::decompress;
 use super::difference::DifferenceItem;
 use super::storage::{Part, read_stored};
-use super::{CHANGES, Change, PARTS, State, parse_id};
+use super::{CHANGES, Change, OPEN, PARTS, State, parse_id};
 use crate::catalogue;
 use crate::change_feed::Watch;
 use crate::ingest::{MintedIdentifier, Warning};
@@ -14,6 +14,17 @@ use std::collections::HashMap;
 
 /// The number of changes that are read at a time.
 const CHANGES_PER_READ: usize = 200;
+/// The bytes of stored changes after which a page ends.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// Which changes a list looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    /// Those that were open when they were stored last. Others are not read.
+    Open,
+    /// All.
+    All,
+}
 
 /// What was sent as a change, and what the ingestion warned of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,14 +76,15 @@ pub fn current_approvers(
     Ok(current.unwrap_or(&change.approvers).to_vec())
 }
 
-/// Lists the changes that `is_wanted` selects, newest first: at most `limit` after the one with the id `after`. It gets
-/// each change with its current approvers.
+/// Lists the changes that `is_wanted` selects, newest first: at most `limit` after the one with the id `after`, and fewer
+/// if they are large. It gets each change with its current approvers.
 ///
 /// # Errors
 /// The errors of the store.
 pub fn list_changes(
     store: &ReadStore,
     watch: &Watch,
+    selection: Selection,
     after: Option<&str>,
     limit: usize,
     is_wanted: &mut dyn FnMut(&Change, &[Principal]) -> bool,
@@ -80,6 +92,7 @@ pub fn list_changes(
     let mut found = ListedChanges::default();
     let mut after = after.and_then(parse_id).map(|id| id.to_vec());
     let mut is_stored: HashMap<String, bool> = HashMap::new();
+    let mut page_bytes = 0;
     loop {
         let read = store.read();
         let definitions = watch.current_definitions(&read)?;
@@ -89,12 +102,18 @@ pub fn list_changes(
             limit: CHANGES_PER_READ,
             ..DocumentRange::default()
         };
-        let page = read.read_documents(CHANGES, range)?;
+        let collection = if selection == Selection::Open { OPEN } else { CHANGES };
+        let page = read.read_documents(collection, range)?;
         let Some((last, _)) = page.last() else { return Ok(found) };
         after = Some(last.clone());
-        for (_, value) in &page {
+        for (id, value) in page {
+            let value = match selection {
+                Selection::All => Some(value),
+                Selection::Open => read.read_document(CHANGES, &id)?,
+            };
+            let Some(value) = value else { continue };
             // What cannot be read is logged, and does not hide the others.
-            let Ok(mut change) = Change::decode(value) else { continue };
+            let Ok(mut change) = Change::decode(&value) else { continue };
             if change.state.is_open() {
                 let object = &change.business_object;
                 let is_there = match is_stored.get(object) {
@@ -110,7 +129,10 @@ pub fn list_changes(
             if !is_wanted(&change, approvers.unwrap_or(&change.approvers)) {
                 continue;
             }
-            if found.changes.len() == limit {
+            page_bytes += value.len();
+            if found.changes.len() == limit
+                || page_bytes > MAX_PAGE_BYTES && !found.changes.is_empty()
+            {
                 found.has_more = true;
                 return Ok(found);
             }

@@ -6,9 +6,10 @@ use penstock_base::principal::Principal;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The maximum number of entries in a history. Beyond it the oldest ones after the first are removed, which can only be
-/// rebases.
+/// The maximum number of entries in a history. Beyond it the oldest rebase without a comment is removed.
 const MAX_HISTORY: usize = 100;
+/// The bytes of memory for each byte of a part: the text, the parsed items, and their form in the answer.
+const BYTES_PER_BYTE: u64 = 4;
 
 /// A change under review, without its request and its difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,11 +66,10 @@ pub struct Change {
     pub(crate) request_part_bytes: u64,
     /// The bytes of all its parts.
     pub(crate) part_bytes: u64,
+    /// The size of its largest part in bytes, before it is compressed.
+    pub(crate) max_part_bytes: u64,
     /// The bytes that it counts for.
     pub(crate) bytes: u64,
-    /// The journal's sequence of the commit that closed it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) closed: Option<u64>,
 }
 
 /// The state of a change.
@@ -115,7 +115,7 @@ pub struct HistoryEntry {
     /// Whether the difference was computed again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rebased: bool,
-    /// What was said about it.
+    /// The comment on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
@@ -240,15 +240,34 @@ impl Change {
         last.by.as_deref()
     }
 
+    /// Returns the memory in bytes for reading it: its request and its largest page, and what they become in an answer.
+    pub fn memory_bytes(&self) -> u64 {
+        self.request_bytes.saturating_add(self.max_part_bytes).saturating_mul(BYTES_PER_BYTE)
+    }
+
     /// Adds a step.
-    pub(super) fn add_step(&mut self, entry: HistoryEntry) {
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` if the history is full.
+    pub(super) fn add_step(&mut self, entry: HistoryEntry) -> Result<(), GatewayError> {
+        if self.history.len() >= MAX_HISTORY && entry.state.is_open() {
+            let silent = self.history.iter().position(|it| it.rebased && it.comment.is_none());
+            let Some(oldest) = silent else {
+                return Err(GatewayError::new(
+                    ErrorClass::Conflict,
+                    format!(
+                        "the change {} has had {MAX_HISTORY} steps with comments; approve, reject or withdraw it",
+                        self.id
+                    ),
+                ));
+            };
+            self.history.remove(oldest);
+        }
         self.version += 1;
         self.state = entry.state;
         self.updated_at.clone_from(&entry.at);
         self.history.push(entry);
-        if self.history.len() > MAX_HISTORY {
-            self.history.remove(1);
-        }
+        Ok(())
     }
 
     pub(super) fn id_bytes(&self) -> Result<IdBytes, GatewayError> {

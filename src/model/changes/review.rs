@@ -45,7 +45,7 @@ pub struct Review<'a> {
     pub by: &'a str,
     /// The version that the client has seen.
     pub if_match: IfMatch,
-    /// What the client says about it.
+    /// The client's comment.
     pub comment: Option<&'a str>,
     /// The trace of the request, as in the header `traceparent`.
     pub traceparent: Option<&'a str>,
@@ -101,7 +101,10 @@ impl Review<'_> {
     }
 
     /// Returns the change after the step.
-    fn advance(&self, change: &Change, action: ChangeAction) -> Change {
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` if the history is full.
+    fn advance(&self, change: &Change, action: ChangeAction) -> Result<Change, GatewayError> {
         let mut change = change.clone();
         change.add_step(HistoryEntry {
             at: self.watch.stamp().to_rfc3339(),
@@ -109,8 +112,8 @@ impl Review<'_> {
             state: action.state(),
             rebased: action == ChangeAction::Rebase,
             comment: self.comment.map(str::to_owned),
-        });
-        change
+        })?;
+        Ok(change)
     }
 
     fn publish(&self, store: &GuardedStore, change: &Change) {
@@ -144,7 +147,7 @@ pub fn take_step(
             return Ok((before, false));
         }
         review.check_version(&before)?;
-        let mut change = review.advance(&before, action);
+        let mut change = review.advance(&before, action)?;
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
         (review.on_commit)(transaction, &change)?;
         Ok::<_, GatewayError>((change, true))
@@ -177,7 +180,7 @@ pub fn publish_change(
         let request = stored.to_request(review, decision, &before);
         let (applied, computed) =
             run_again(transaction, decision.limits, &request).map_err(to_conflict)?;
-        if computed.difference.digest != before.digest {
+        if computed.digest != before.digest {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
                 "something that the change depends on has changed, so it would not do what its difference shows; rebase it, and look at it again",
@@ -190,7 +193,7 @@ pub fn publish_change(
         let history = decision.limits.history;
         let record =
             store_approved_record(transaction, &request, &answer, &wrote, Some(review.by), history)?;
-        let mut change = review.advance(&before, ChangeAction::Approve);
+        let mut change = review.advance(&before, ChangeAction::Approve)?;
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
         (review.on_commit)(transaction, &change)?;
         Ok((change, Some(record)))
@@ -218,7 +221,8 @@ fn publish_record(review: &Review<'_>, record: &Record) {
     );
 }
 
-/// Computes the difference of a change again, and submits it if it is a draft.
+/// Computes the difference of a change again, and submits it if it is a draft. Without a comment, it changes nothing if the
+/// difference of a submitted change is still the same.
 ///
 /// # Errors
 /// - `ErrorClass::NotFound` and the errors of [`Review::authorize`]
@@ -234,18 +238,19 @@ pub fn rebase_change(
         let before = review.find(transaction)?;
         ChangeAction::Rebase.check_state(&before)?;
         review.check_version(&before)?;
-        if before.state == State::Submitted && before.base + 1 == transaction.sequence() {
-            // Nothing was committed since.
-            return Ok((before, false));
-        }
         let stored = StoredRequest::read(transaction, &before)?;
         let request = stored.to_request(review, decision, &before);
         let (_, computed) =
             run_again(transaction, decision.limits, &request).map_err(to_conflict)?;
-        let mut change = review.advance(&before, ChangeAction::Rebase);
+        let is_same = before.state == State::Submitted && computed.digest == before.digest;
+        if is_same && review.comment.is_none() {
+            transaction.discard_changes();
+            return Ok((before, false));
+        }
+        let mut change = review.advance(&before, ChangeAction::Rebase)?;
         change.approvers = decision.business_object.object.definition.approvers().to_vec();
-        let now = (decision.limits, review.watch.elapsed());
-        let change = computed.store(transaction, Some(&before), change, None, now)?;
+        let (limits, now) = (decision.limits, review.watch.elapsed());
+        let change = computed.store(transaction, Some(&before), change, limits, now)?;
         (review.on_commit)(transaction, &change)?;
         Ok::<_, GatewayError>((change, true))
     })?;
@@ -267,13 +272,14 @@ pub fn check_applicability(
 ) -> Result<Applicability, GatewayError> {
     let computed = store.commit(review.check, |transaction| -> Result<(), NotCommitted> {
         let change = review.find(transaction)?;
-        if change.base + 1 == transaction.sequence() {
+        if change.base + 2 == transaction.sequence() {
+            // Nothing was committed since its own commit.
             return Err(NotCommitted::Computed(Applicability::Applies));
         }
         let stored = StoredRequest::read(transaction, &change)?;
         let request = stored.to_request(review, decision, &change);
         Err(NotCommitted::Computed(match run_again(transaction, decision.limits, &request) {
-            Ok((_, computed)) if computed.difference.digest == change.digest => {
+            Ok((_, computed)) if computed.digest == change.digest => {
                 Applicability::Applies
             }
             Ok(_) => Applicability::Differs,
@@ -281,10 +287,10 @@ pub fn check_applicability(
             Err(error) => return Err(error.into()),
         }))
     });
-    match computed {
+    match computed.map(|((), _)| Applicability::Applies) {
         Err(NotCommitted::Computed(found)) => Ok(found),
         Err(NotCommitted::Failed(error)) => Err(error),
-        Ok(_) => Ok(Applicability::Applies),
+        Ok(found) => Ok(found),
     }
 }
 
@@ -432,7 +438,7 @@ pub fn withdraw_abandoned(
                     state: State::Withdrawn,
                     rebased: false,
                     comment: Some("The Business Object was deleted.".to_owned()),
-                });
+                })?;
                 put_change(transaction, Some(&before), &mut change, watch.elapsed())?;
                 on_commit(transaction, &change)?;
                 closed.push(change);

@@ -1,9 +1,8 @@
 //! The documents of changes, and their limits.
 //!
-//! An account has at most a tenth of the limits. Past its share, the oldest closed changes of the account make place for a
-//! new one; past the limit of all, the oldest closed ones of the account that has most of them. Open changes are never
-//! removed: without enough closed ones, the new change is refused.
-use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, TOTALS, parse_id};
+//! An account has at most a tenth of the limits. Past them, the oldest changes that the account has withdrawn make room for
+//! a new one. Open ones, and those that an approver has decided about, are kept for `service.review.history`.
+use super::{CHANGES, CLOSED, Change, IdBytes, OPEN, PARTS, State, TOTALS, parse_id};
 use crate::ingest::Limits;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -126,12 +125,17 @@ pub(super) fn put_change(
     // An older version would show a change to everybody, or drop it.
     transaction.require_format(Format::V3);
     let id = after.id_bytes()?;
-    if before.is_some_and(|before| before.state.is_open()) && !after.state.is_open() {
-        let sequence = transaction.sequence();
-        after.closed = Some(sequence);
-        transaction.put_document(CLOSED, &closed_key(after, sequence, id), &now.to_be_bytes())?;
+    match (before.is_some_and(|before| before.state.is_open()), after.state.is_open()) {
+        (false, true) => transaction.put_document(OPEN, &id, b"")?,
+        (true, false) => {
+            transaction.delete_document(OPEN, &id)?;
+            let kind = ClosedKind::of(after.state);
+            let (prefix, sequence) = (kind.prefix(&after.author), transaction.sequence());
+            let key = [&prefix[..], &sequence.to_be_bytes(), &id].concat();
+            transaction.put_document(CLOSED, &key, &now.to_be_bytes())?;
+        }
+        _ => {}
     }
-    after.bytes = 0;
     after.bytes = after.part_bytes.saturating_add(after.encode()?.len() as u64);
     transaction.put_document(CHANGES, &id, &after.encode()?)?;
     update_totals(transaction, &after.author, |totals| {
@@ -159,95 +163,107 @@ fn update_totals(
     Ok(())
 }
 
-fn closed_key(change: &Change, sequence: u64, id: IdBytes) -> Vec<u8> {
-    [change.author.as_bytes(), &[0], &sequence.to_be_bytes(), &id].concat()
-}
-
-/// Makes place for a change of an account that has `bytes`, and checks the limits. `before` is what is stored of it.
+/// Checks the limits after a change was stored, and removes withdrawn ones of its author past them. `before` is what was
+/// stored of it.
 ///
 /// # Errors
-/// `ErrorClass::TooManyRequests` if the open changes leave no place.
-pub(super) fn make_place(
+/// - `ErrorClass::TooLarge` if the change alone exceeds the share of its author
+/// - `ErrorClass::TooManyRequests` if the other changes leave too little
+pub(super) fn keep_limits(
     transaction: &mut Transaction<'_>,
-    account: &str,
     before: Option<&Change>,
-    bytes: u64,
+    after: &Change,
     limits: &Limits,
 ) -> Result<(), GatewayError> {
-    let is_new = u64::from(before.is_none());
-    let old_bytes = before.map_or(0, |before| before.bytes);
     let share = |limit: u64| (limit / SHARE).max(1);
-    let every_limit = [
-        (account, share(limits.changes), share(limits.change_bytes), "this account has"),
-        ("", limits.changes, limits.change_bytes, "there are"),
-    ];
-    for (owner, max_open, max_bytes, whose) in every_limit {
-        let totals = read_totals_of(transaction, owner)?;
-        let open_bytes = totals.open_bytes.saturating_sub(old_bytes).saturating_add(bytes);
-        if totals.open + is_new > max_open || open_bytes > max_bytes {
+    let max_bytes = share(limits.change_bytes);
+    if after.bytes > max_bytes {
+        return Err(GatewayError::new(
+            ErrorClass::TooLarge,
+            format!(
+                "the change has {} bytes with its difference, and an account may have {max_bytes}, a tenth of service.limits.change-bytes; send fewer objects at once",
+                after.bytes
+            ),
+        ));
+    }
+    let grows = before.is_none_or(|before| after.bytes > before.bytes);
+    for (account, whose, max_open, max_bytes) in [
+        (after.author.as_str(), "of this account", share(limits.changes), max_bytes),
+        ("", "of all accounts", limits.changes, limits.change_bytes),
+    ] {
+        if before.is_none() && read_totals_of(transaction, account)?.open > max_open {
             return Err(GatewayError::new(
                 ErrorClass::TooManyRequests(RETRY_DELAY),
                 format!(
-                    "{whose} {} open changes with {} bytes, and this one would have {bytes}; the limits are {max_open} and {max_bytes} (service.limits.changes and .change-bytes; an account may have a tenth); approve, reject or withdraw some first",
-                    totals.open, totals.open_bytes
+                    "the open changes {whose} have reached their limit of {max_open} (service.limits.changes; an account may have a tenth); approve, reject or withdraw some first"
                 ),
             ));
         }
-        while read_totals_of(transaction, owner)?
-            .bytes()
-            .saturating_sub(old_bytes)
-            .saturating_add(bytes)
-            > max_bytes
-        {
-            let loser = if owner.is_empty() {
-                find_largest_owner(transaction)?
-            } else {
-                Some(owner.to_owned())
-            };
-            let Some(loser) = loser else { break };
-            if !remove_oldest_closed(transaction, &loser)? {
-                break;
+        while grows && read_totals_of(transaction, account)?.bytes() > max_bytes {
+            if !remove_oldest_withdrawn(transaction, &after.author)? {
+                return Err(GatewayError::new(
+                    ErrorClass::TooManyRequests(RETRY_DELAY),
+                    format!(
+                        "the changes {whose} have reached their limit of {max_bytes} bytes (service.limits.change-bytes; an account may have a tenth); withdraw some, or wait until decided ones are older than service.review.history"
+                    ),
+                ));
             }
         }
     }
     Ok(())
 }
 
-/// Returns the account whose closed changes have most bytes.
-fn find_largest_owner(read: &impl Read) -> Result<Option<String>, GatewayError> {
-    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
-    let all = read.read_documents(TOTALS, range)?.into_iter();
-    let owners = all.filter(|(account, _)| !account.is_empty());
-    let bytes = owners.map(|(account, value)| (ChangeTotals::decode(&value).closed_bytes, account));
-    let largest = bytes.filter(|(bytes, _)| *bytes > 0).max();
-    Ok(largest.map(|(_, account)| String::from_utf8_lossy(&account).into_owned()))
-}
-
-/// Removes the oldest closed change of an account. Returns false if it has none.
-fn remove_oldest_closed(
+/// Removes the oldest withdrawn change of an account. Returns false if it has none.
+fn remove_oldest_withdrawn(
     transaction: &mut Transaction<'_>,
     account: &str,
 ) -> Result<bool, GatewayError> {
-    let oldest = read_oldest_closed(transaction, account, 1)?;
-    let Some((key, id, _)) = oldest.into_iter().next() else { return Ok(false) };
-    remove_closed(transaction, account, &key, id)?;
+    let oldest = read_oldest_closed(transaction, ClosedKind::Withdrawn, account, 1)?;
+    let Some(oldest) = oldest.into_iter().next() else { return Ok(false) };
+    remove_closed(transaction, account, &oldest)?;
     Ok(true)
 }
 
-/// Returns the oldest closed changes of an account: the key of each, its id, and the elapsed milliseconds when it was
-/// closed.
+/// How a change was closed.
+#[derive(Debug, Clone, Copy)]
+enum ClosedKind {
+    Withdrawn,
+    Decided,
+}
+
+impl ClosedKind {
+    const ALL: [Self; 2] = [Self::Withdrawn, Self::Decided];
+
+    fn of(state: State) -> Self {
+        if state == State::Withdrawn { Self::Withdrawn } else { Self::Decided }
+    }
+
+    fn prefix(self, account: &str) -> Vec<u8> {
+        [account.as_bytes(), &[0, u8::from(matches!(self, Self::Decided))]].concat()
+    }
+}
+
+/// An entry of the list of closed changes.
+struct ClosedEntry {
+    key: Vec<u8>,
+    id: IdBytes,
+    /// The elapsed milliseconds when it was closed.
+    at: u64,
+}
+
 fn read_oldest_closed(
     read: &impl Read,
+    kind: ClosedKind,
     account: &str,
     limit: usize,
-) -> Result<Vec<(Vec<u8>, IdBytes, u64)>, GatewayError> {
-    let prefix = [account.as_bytes(), &[0]].concat();
+) -> Result<Vec<ClosedEntry>, GatewayError> {
+    let prefix = kind.prefix(account);
     let range = DocumentRange { prefix: &prefix, limit, ..DocumentRange::default() };
     let entries = read.read_documents(CLOSED, range)?.into_iter();
     let decode = |(key, value): (Vec<u8>, Vec<u8>)| {
         let id = *key.last_chunk::<16>()?;
         let at = u64::from_be_bytes(value.try_into().ok()?);
-        Some((key, id, at))
+        Some(ClosedEntry { key, id, at })
     };
     Ok(entries.filter_map(decode).collect())
 }
@@ -256,17 +272,23 @@ fn read_oldest_closed(
 fn remove_closed(
     transaction: &mut Transaction<'_>,
     account: &str,
-    key: &[u8],
-    id: IdBytes,
+    entry: &ClosedEntry,
 ) -> Result<(), GatewayError> {
-    transaction.delete_document(CLOSED, key)?;
-    let Some(document) = transaction.read_document(CHANGES, &id)? else { return Ok(()) };
-    let change = Change::decode(&document)?;
-    transaction.delete_document(CHANGES, &id)?;
-    let pages = (0..change.pages).map(Part::Page);
-    for part in [Part::Request, Part::Minted, Part::Warnings].into_iter().chain(pages) {
-        transaction.delete_document(PARTS, &part.key(id))?;
+    transaction.delete_document(CLOSED, &entry.key)?;
+    let Some(document) = transaction.read_document(CHANGES, &entry.id)? else { return Ok(()) };
+    transaction.delete_document(CHANGES, &entry.id)?;
+    loop {
+        let range = DocumentRange { prefix: &entry.id, limit: 4, ..DocumentRange::default() };
+        let parts = transaction.read_documents(PARTS, range)?;
+        if parts.is_empty() {
+            break;
+        }
+        for (key, _) in parts {
+            transaction.delete_document(PARTS, &key)?;
+        }
     }
+    // What cannot be read is logged, and does not keep the others from being removed.
+    let Ok(change) = Change::decode(&document) else { return Ok(()) };
     update_totals(transaction, account, |totals| totals.remove(&change))
 }
 
@@ -281,22 +303,23 @@ pub fn expire_changes(store: &GuardedStore, now: u64, max_age: u64) -> Result<u6
     let mut expired = 0;
     for (account, _) in accounts {
         let Ok(account) = String::from_utf8(account) else { continue };
-        loop {
-            let is_old = |at: u64| now.saturating_sub(at) > max_age;
-            let oldest = read_oldest_closed(&store.read(), &account, 1)?;
-            if !oldest.first().is_some_and(|(.., at)| is_old(*at)) {
-                break;
-            }
-            let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
-                let oldest = read_oldest_closed(transaction, &account, MAX_EXPIRED_PER_COMMIT)?;
-                let mut count = 0;
-                for (key, id, _) in oldest.into_iter().take_while(|(.., at)| is_old(*at)) {
-                    remove_closed(transaction, &account, &key, id)?;
-                    count += 1;
+        for kind in ClosedKind::ALL {
+            loop {
+                let is_old = |entry: &ClosedEntry| now.saturating_sub(entry.at) > max_age;
+                if !read_oldest_closed(&store.read(), kind, &account, 1)?.iter().any(is_old) {
+                    break;
                 }
-                Ok(count)
-            })?;
-            expired += count;
+                let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
+                    let most = MAX_EXPIRED_PER_COMMIT;
+                    let oldest = read_oldest_closed(transaction, kind, &account, most)?;
+                    let old = oldest.into_iter().take_while(is_old);
+                    old.map(|entry| remove_closed(transaction, &account, &entry)).try_fold(
+                        0,
+                        |count, removed| removed.map(|()| count + 1),
+                    )
+                })?;
+                expired += count;
+            }
         }
     }
     Ok(expired)

@@ -1,7 +1,7 @@
 //! Stores what an ingestion would do as a change.
 use super::compression::compress;
 use super::difference::{Difference, compute_difference};
-use super::storage::{Part, make_place, put_change};
+use super::storage::{Part, keep_limits, put_change};
 use super::{Change, ChangeCounts, HistoryEntry, PARTS, State};
 use crate::ingest::{Answer, Applied, Limits, Request, Submission};
 use crate::namespace::MintingState;
@@ -13,10 +13,18 @@ use serde::Serialize;
 
 /// What was computed of a change, to be stored.
 pub(super) struct Computed {
-    pub(super) difference: Difference,
-    pub(super) counts: ChangeCounts,
-    parts: Vec<(Part, Vec<u8>)>,
+    pub(super) digest: String,
+    counts: ChangeCounts,
+    items: u64,
+    parts: Vec<(Part, EncodedPart)>,
     minting: MintingState,
+}
+
+/// A part as it is stored.
+struct EncodedPart {
+    compressed: Vec<u8>,
+    /// Its size before.
+    size: u64,
 }
 
 impl Computed {
@@ -28,76 +36,66 @@ impl Computed {
     ) -> Result<Self, GatewayError> {
         let Applied { answer, removed, minted, .. } = applied;
         let root = &request.business_object.mapping.root;
-        let mut difference = compute_difference(transaction, root, answer, removed)?;
+        let Difference { digest, items, pages } =
+            compute_difference(transaction, root, answer, removed)?;
         let names = minted.iter().map(|one| (one.namespace.as_str(), one.uri.as_str()));
         let minting = MintingState::read(transaction, names)?;
         let mut parts = vec![
-            (Part::Minted, encode_part(minted)?),
-            (Part::Warnings, encode_part(&answer.warnings)?),
+            (Part::Minted, EncodedPart::of_json(minted)?),
+            (Part::Warnings, EncodedPart::of_json(&answer.warnings)?),
         ];
-        let pages = (0..).map(Part::Page).zip(std::mem::take(&mut difference.pages));
-        parts.extend(pages);
-        Ok(Self { difference, counts: ChangeCounts::of_answer(answer), parts, minting })
+        let pages = pages.into_iter().map(|(compressed, size)| EncodedPart { compressed, size });
+        parts.extend((0..).map(Part::Page).zip(pages));
+        Ok(Self { digest, counts: ChangeCounts::of_answer(answer), items, parts, minting })
     }
 
-    /// Discards what the transaction changes, and stores the change with its parts. `before` is what is stored of it, and
-    /// `request` its text if it is new.
+    /// Discards what the transaction changes, and stores the change with its parts. `before` is what is stored of it.
     pub(super) fn store(
         self,
         transaction: &mut Transaction<'_>,
         before: Option<&Change>,
         mut change: Change,
-        request: Option<&[u8]>,
-        (limits, now): (&Limits, u64),
+        limits: &Limits,
+        now: u64,
     ) -> Result<Change, GatewayError> {
         transaction.discard_changes();
         self.minting.store(transaction)?;
-        let mut parts = self.parts;
-        let mut part_bytes = match before {
-            Some(before) => before.request_part_bytes,
-            None => 0,
-        };
-        if let Some(text) = request {
-            let text = compress(text)?;
-            part_bytes = text.len() as u64;
-            change.request_part_bytes = part_bytes;
-            parts.push((Part::Request, text));
-        }
-        let is_other = |(part, _): &&(Part, Vec<u8>)| *part != Part::Request;
-        part_bytes +=
-            parts.iter().filter(is_other).map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
-        change.part_bytes = part_bytes;
+        let id = change.id_bytes()?;
+        let pages = self.parts.iter().filter(|(part, _)| matches!(part, Part::Page(_))).count();
         change.counts = self.counts;
-        change.digest = self.difference.digest;
-        change.items = self.difference.items;
-        let pages = parts.iter().filter(|(part, _)| matches!(part, Part::Page(_))).count();
+        change.digest = self.digest;
+        change.items = self.items;
         change.pages = u32::try_from(pages).unwrap_or(u32::MAX);
         change.base = transaction.sequence().saturating_sub(1);
-        let bytes = part_bytes.saturating_add(change.encode()?.len() as u64);
-        make_place(transaction, &change.author, before, bytes, limits)?;
-        let id = change.id_bytes()?;
+        change.part_bytes = change.request_part_bytes;
+        change.max_part_bytes = 0;
+        for (part, EncodedPart { compressed, size }) in &self.parts {
+            transaction.put_document(PARTS, &part.key(id), compressed)?;
+            change.part_bytes += compressed.len() as u64;
+            change.max_part_bytes = change.max_part_bytes.max(*size);
+        }
         for page in change.pages..before.map_or(0, |before| before.pages) {
             transaction.delete_document(PARTS, &Part::Page(page).key(id))?;
         }
-        for (part, bytes) in &parts {
-            transaction.put_document(PARTS, &part.key(id), bytes)?;
-        }
         put_change(transaction, before, &mut change, now)?;
+        keep_limits(transaction, before, &change, limits)?;
         Ok(change)
     }
 }
 
-fn encode_part(value: &impl Serialize) -> Result<Vec<u8>, GatewayError> {
-    let json = serde_json::to_vec(value).map_err(|error| {
-        GatewayError::new(ErrorClass::Internal, format!("serializing a change failed: {error}"))
-    })?;
-    compress(&json)
+impl EncodedPart {
+    fn of_json(value: &impl Serialize) -> Result<Self, GatewayError> {
+        let json = serde_json::to_vec(value).map_err(|error| {
+            GatewayError::new(ErrorClass::Internal, format!("serializing a change failed: {error}"))
+        })?;
+        Ok(Self { compressed: compress(&json)?, size: json.len() as u64 })
+    }
 }
 
 /// Stores what the request has changed in the transaction as a change, and discards it from the graph.
 ///
 /// # Errors
-/// `ErrorClass::TooManyRequests` past the limits of changes.
+/// `ErrorClass::TooLarge` and `ErrorClass::TooManyRequests` past the limits of changes.
 pub(crate) fn store_submission(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
@@ -106,6 +104,7 @@ pub(crate) fn store_submission(
     submission: Submission<'_>,
 ) -> Result<Change, GatewayError> {
     let computed = Computed::read(transaction, request, applied)?;
+    let text = compress(request.body.text())?;
     let object = &request.business_object.object;
     let at = request.watch.stamp().to_rfc3339();
     let state = if submission.is_draft { State::Draft } else { State::Submitted };
@@ -140,13 +139,15 @@ pub(crate) fn store_submission(
         }],
         sequence: transaction.sequence(),
         digest: String::new(),
-        request_part_bytes: 0,
+        request_part_bytes: text.len() as u64,
         part_bytes: 0,
+        max_part_bytes: 0,
         bytes: 0,
-        closed: None,
     };
-    let now = request.watch.elapsed();
-    computed.store(transaction, None, change, Some(request.body.text()), (limits, now))
+    let id = change.id_bytes()?;
+    let change = computed.store(transaction, None, change, limits, request.watch.elapsed())?;
+    transaction.put_document(PARTS, &Part::Request.key(id), &text)?;
+    Ok(change)
 }
 
 impl ChangeCounts {

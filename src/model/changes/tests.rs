@@ -27,6 +27,7 @@ fn definition(review: &str, generator: &str) -> Value {
         "name": "Pump",
         "config": "type: object\npath: Pump:.\nprefixes: {p: 'http://p/'}\nfields:\n  \
             name: {type: string, path: p:name}\n  \
+            flow: {type: integer, path: p:flow}\n  \
             parts: {type: array, path: p:part, elements: {type: object, path: 'Part:.', fields: {label: {type: string, path: p:label}}}}\n",
         "namespaces": [
             {"name": "Pump", "uriBase": "http://x/pump/", "generator": generator},
@@ -77,6 +78,16 @@ impl Plant {
         action: ChangeAction,
         if_match: IfMatch,
     ) -> Result<Change, GatewayError> {
+        self.take_as(id, action, if_match, Some("seen"))
+    }
+
+    fn take_as(
+        &self,
+        id: &str,
+        action: ChangeAction,
+        if_match: IfMatch,
+        comment: Option<&str>,
+    ) -> Result<Change, GatewayError> {
         let review = Review {
             id,
             check: &NoClient,
@@ -84,7 +95,7 @@ impl Plant {
             on_commit: &|_: &mut Transaction<'_>, _| Ok(()),
             by: "bob",
             if_match,
-            comment: Some("seen"),
+            comment,
             traceparent: None,
             watch: self.catalogue.watch(),
             events: None,
@@ -224,6 +235,30 @@ fn a_change_that_would_do_something_else_is_refused_until_it_is_rebased() {
 }
 
 #[test]
+fn rebases_without_an_effect_change_nothing_and_no_comment_is_lost() {
+    let plant = Plant::new("optional", "counter");
+    plant.ingest(Mode::Add, r#"{"name": "old"}"#);
+    let rename = r#"{"uri": "http://x/pump/1", "name": "new"}"#;
+    let id = plant.submit(Mode::Update, rename).ingestion_id;
+    let rebase = |comment: Option<&str>| plant.take_as(&id, ChangeAction::Rebase, IfMatch::Any, comment);
+    let before = plant.find(&id);
+    assert_eq!(rebase(None).unwrap(), before);
+    assert_eq!(rebase(Some("first")).unwrap().version, 2);
+    // Each of these changes what the next one computes.
+    for number in 0..120 {
+        let flow = format!(r#"{{"uri": "http://x/pump/1", "flow": {number}}}"#);
+        plant.ingest(Mode::Update, &flow);
+        rebase(None).unwrap();
+    }
+    let history = plant.find(&id).history;
+    assert_eq!((history.len(), history[1].comment.as_deref()), (100, Some("first")));
+    assert_eq!(history[0].state, State::Submitted);
+    let error = (0..200).find_map(|_| rebase(Some("again")).err()).unwrap();
+    assert_eq!(error.class, ErrorClass::Conflict);
+    plant.approve(&id).unwrap();
+}
+
+#[test]
 fn a_state_allows_only_its_actions() {
     use ChangeAction::{Approve, Rebase, Reject, Submit, Withdraw};
     let plant = Plant::new("optional", "counter");
@@ -255,7 +290,7 @@ fn a_state_allows_only_its_actions() {
 }
 
 #[test]
-fn closed_changes_make_place_and_open_ones_are_refused_past_the_limit() {
+fn withdrawn_changes_make_room_and_past_the_limits_others_are_refused() {
     let mut plant = Plant::new("required", "counter");
     plant.limits.changes = 30;
     let ids: Vec<String> =
@@ -267,18 +302,24 @@ fn closed_changes_make_place_and_open_ones_are_refused_past_the_limit() {
     let totals = read_totals(&plant.store.read()).unwrap();
     assert_eq!((totals.open, totals.closed), (3, 1));
 
-    // The account may have as many bytes as it has now.
-    plant.limits.change_bytes = (totals.open_bytes + totals.closed_bytes + 50) * 10;
+    // The account may have about as many bytes as it has now.
+    plant.limits.change_bytes = (totals.bytes() + 200) * 10;
     plant.take(&ids[1], ChangeAction::Withdraw, IfMatch::Any).unwrap();
     plant.ingest(Mode::Add, r#"{"name": "a"}"#);
     let read = plant.store.read();
-    assert!(find_change(&read, &ids[0]).unwrap().is_none(), "the oldest closed one went");
-    assert!(find_change(&read, &ids[1]).unwrap().is_some());
+    assert!(find_change(&read, &ids[0]).unwrap().is_some(), "an approver has decided about it");
+    assert!(find_change(&read, &ids[1]).unwrap().is_none(), "it was withdrawn");
     drop(read);
+    plant.take(&ids[2], ChangeAction::Reject, IfMatch::Any).unwrap();
+    let error = plant.send(Mode::Add, r#"{"name": "a"}"#, ReviewStep::None).unwrap_err();
+    assert!(matches!(error.class, ErrorClass::TooManyRequests(_)), "{error}");
+    plant.limits.change_bytes = 5000;
+    let error = plant.send(Mode::Add, r#"{"name": "a"}"#, ReviewStep::None).unwrap_err();
+    assert_eq!(error.class, ErrorClass::TooLarge);
     let store = GuardedStore::from(plant.store.clone());
     let now = plant.catalogue.watch().elapsed();
     assert_eq!(expire_changes(&store, now, 60_000).unwrap(), 0);
-    assert_eq!(expire_changes(&store, now + 60_001, 60_000).unwrap(), 1);
+    assert_eq!(expire_changes(&store, now + 60_001, 60_000).unwrap(), 2);
     assert_eq!(read_totals(&store.read()).unwrap().closed, 0);
 }
 

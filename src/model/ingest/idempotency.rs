@@ -8,7 +8,7 @@
 //! The 24 h are elapsed time (`Clock::elapsed`): setting a clock ahead does not cause a second execution.
 use super::answer::RejectedObject;
 use super::bounded::BoundedCollection;
-use super::{Answer, Body, Limits, Outcome, Request};
+use super::{Answer, Body, Limits, Outcome, Request, ReviewStep, Submission};
 use crate::dead_letters::{ObjectError, find_letter};
 use crate::namespace::moving::Rebase;
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -70,9 +70,15 @@ impl IdempotencyKey {
             scope.update((part.len() as u64).to_be_bytes());
             scope.update(part);
         }
+        let mut body = Sha256::new();
+        body.update(text);
+        if let ReviewStep::Submit(Submission { owners, is_draft }) = request.review {
+            // As a part of the request, so that a corrected one is not answered as the first one.
+            body.update(format!("\0{is_draft}\0{owners:?}"));
+        }
         Ok(Self {
             scope: scope.finalize().into(),
-            body: format!("{:x}", Sha256::digest(text)),
+            body: format!("{:x}", body.finalize()),
             now: request.watch.elapsed(),
         })
     }

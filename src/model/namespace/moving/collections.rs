@@ -43,6 +43,7 @@ pub const COLLECTIONS: &[Collection] = &[
     without_iris("api-keys"),
     without_iris("audit"),
     without_iris("audit.credentials"),
+    without_iris("audit.changes"),
     without_iris("audit.others"),
     without_iris("audit.refusals"),
     without_iris("audit.sign-ins"),
@@ -81,6 +82,7 @@ pub const COLLECTIONS: &[Collection] = &[
     // A change stays as it was computed. Computing it again rewrites the IRIs in it (`list_rebases_since`).
     without_iris("reviewed-changes"),
     without_iris("reviewed-changes.closed"),
+    without_iris("reviewed-changes.open"),
     without_iris("reviewed-changes.parts"),
     without_iris("reviewed-changes.totals"),
     without_iris("schedules"),

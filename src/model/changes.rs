@@ -4,13 +4,14 @@
 //! discarded. Approving runs the same request again, with the identifiers that were minted first, and commits only if the
 //! difference is still the same. So what was approved is exactly what is stored.
 //!
-//! `record` has the stored form, `difference` what a change would do, `storage` the documents and their limits, `submit`
-//! and `review` the steps, `read` lists and pages.
+//! `record` has the stored form, `difference` what a change would do, `storage` the documents and their limits, `open` the
+//! index of the open ones, `submit` and `review` the steps, `read` lists and pages.
 //!
 //! | collection | key | value |
 //! |---|---|---|
 //! | `reviewed-changes` | id (16 bytes) | [`Change`] as JSON |
 //! | `reviewed-changes.parts` | id, kind (1 byte), number (u32) | a part ([`storage::Part`]), compressed |
+//! | `reviewed-changes.open` | Business Object's id, 0, id (16 bytes) | state and author of an open change ([`OpenChange`]) as JSON |
 //! | `reviewed-changes.closed` | account, 0, sequence of the commit that closed it (u64), id | elapsed milliseconds then (u64) |
 //! | `reviewed-changes.totals` | account; empty for all together | open changes, their bytes, closed changes, their bytes (u64 each) |
 //!
@@ -19,6 +20,7 @@
 
 mod compression;
 mod difference;
+mod open;
 mod read;
 mod record;
 mod review;
@@ -28,6 +30,7 @@ mod submit;
 mod tests;
 
 pub use difference::DifferenceItem;
+pub use open::{OpenChange, is_touched, list_open_changes};
 pub use read::{
     ChangeContent, ListedChanges, current_approvers, find_change, list_changes, read_content,
     read_difference,
@@ -42,6 +45,7 @@ pub(crate) use submit::store_submission;
 
 const CHANGES: &str = "reviewed-changes";
 const PARTS: &str = "reviewed-changes.parts";
+const OPEN: &str = "reviewed-changes.open";
 const CLOSED: &str = "reviewed-changes.closed";
 const TOTALS: &str = "reviewed-changes.totals";
 

@@ -22,6 +22,12 @@ use penstock_store::Transaction;
 use std::sync::Arc;
 use std::time::Duration;
 
+mod pending;
+
+pub use pending::{
+    TouchingChanges, count_waiting_changes, list_allowed_actions, list_touching_changes,
+};
+
 /// The maximum length of a comment in characters.
 const MAX_COMMENT_CHARACTERS: usize = 2000;
 /// The interval between two cleanups.
@@ -186,9 +192,16 @@ impl Viewer<'_> {
         Ok(Relation {
             is_author: change.author == self.by.id(),
             is_owner: self.is_any_of(&change.owners)?,
-            is_approver: if approvers.is_empty() { is_admin } else { self.is_any_of(approvers)? },
+            is_approver: self.is_approver(approvers)?,
             is_admin,
         })
+    }
+
+    fn is_approver(&self, approvers: &[Principal]) -> Result<bool, GatewayError> {
+        if approvers.is_empty() {
+            return Ok(self.by.role == Role::Admin);
+        }
+        self.is_any_of(approvers)
     }
 
     fn is_any_of(&self, principals: &[Principal]) -> Result<bool, GatewayError> {
@@ -314,6 +327,19 @@ pub async fn measure_change(
 ) -> Result<u64, GatewayError> {
     let (gateway, by) = (gateway.clone(), by.clone());
     run_blocking(move || Ok(find_visible(&gateway, &by, &id)?.change.request_bytes)).await
+}
+
+/// Returns a change without its difference.
+///
+/// # Errors
+/// `ErrorClass::NotFound` if the caller sees no such change.
+pub async fn read_visible_change(
+    gateway: &Gateway,
+    by: &Authorized,
+    id: String,
+) -> Result<VisibleChange, GatewayError> {
+    let (gateway, by) = (gateway.clone(), by.clone());
+    run_blocking(move || find_visible(&gateway, &by, &id)).await
 }
 
 /// Returns a change with a page of its difference, from 0.

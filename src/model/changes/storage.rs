@@ -3,6 +3,7 @@
 //! An account has at most a tenth of the limits. Past its share, the oldest closed changes of the account make place for a
 //! new one; past the limit of all, the oldest closed ones of the account that has most of them. Open changes are never
 //! removed: without enough closed ones, the new change is refused.
+use super::open::update_open_changes;
 use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, TOTALS, parse_id};
 use crate::ingest::Limits;
 use penstock_base::commit::{GuardedStore, NoClient};
@@ -28,6 +29,8 @@ pub(super) enum Part {
     Warnings,
     /// The page of the difference with this number, from 0.
     Page(u32),
+    /// The hashes of the objects in the difference.
+    Subjects,
 }
 
 impl Part {
@@ -38,6 +41,7 @@ impl Part {
             Self::Minted => (1, 0),
             Self::Warnings => (2, 0),
             Self::Page(number) => (3, number),
+            Self::Subjects => (4, 0),
         };
         [id.as_slice(), &[kind], &u32::to_be_bytes(number)].concat()
     }
@@ -133,6 +137,7 @@ pub(super) fn put_change(
     after.bytes = 0;
     after.bytes = after.part_bytes.saturating_add(after.encode()?.len() as u64);
     transaction.put_document(CHANGES, &id, &after.encode()?)?;
+    update_open_changes(transaction, after)?;
     update_totals(transaction, &after.author, |totals| {
         if let Some(before) = before {
             totals.remove(before);
@@ -263,7 +268,8 @@ fn remove_closed(
     let change = Change::decode(&document)?;
     transaction.delete_document(CHANGES, &id)?;
     let pages = (0..change.pages).map(Part::Page);
-    for part in [Part::Request, Part::Minted, Part::Warnings].into_iter().chain(pages) {
+    let others = [Part::Request, Part::Minted, Part::Warnings, Part::Subjects];
+    for part in others.into_iter().chain(pages) {
         transaction.delete_document(PARTS, &part.key(id))?;
     }
     update_totals(transaction, account, |totals| totals.remove(&change))

@@ -34,6 +34,7 @@ impl Computed {
         let mut parts = vec![
             (Part::Minted, encode_part(minted)?),
             (Part::Warnings, encode_part(&answer.warnings)?),
+            (Part::Subjects, compress(&difference.subjects)?),
         ];
         let pages = (0..).map(Part::Page).zip(std::mem::take(&mut difference.pages));
         parts.extend(pages);

@@ -11,11 +11,12 @@ const stranger = { email: 'ned@plant.example', password: secret };
 for (const person of [grace, stranger]) await admin.ask('POST', '/api/v1/users', { ...person, roles: ['Contributor'] });
 const carla = await api(people.Contributor);
 const uwe = await api(people.User);
+const approver = await api(grace);
 
 const listed = async () => (await admin.ask('GET', '/api/v1/business-objects/Pump/objects')).items;
 const { id: pumpId } = await admin.ask('GET', '/api/v1/business-objects/Pump');
 const object = (await listed()).find((one) => one.name === 'P-1').uri;
-const send = async (data) => (await carla.ask('POST', '/api/v1/business-objects/Pump?mode=UPDATE&changeOwners=user:uwe@plant.example', { data })).id;
+const send = async (data) => (await carla.ask('POST', '/api/v1/business-objects/Pump?mode=REPLACE&changeOwners=user:uwe@plant.example', { data })).id;
 const notice = (page, text) => page.locator('.notice', { hasText: text }).waitFor();
 const buttons = (page) => page.locator('.decision button').allTextContents();
 
@@ -50,10 +51,10 @@ await browse({}, async (page) => {
 });
 
 for (const javaScriptEnabled of [true, false]) {
-  const flow = javaScriptEnabled ? 13.5 : 14.5;
+  const flow = javaScriptEnabled ? 13.5 : 23.5;
   const name = `P-${flow}`;
   const before = (await listed()).find((one) => one.uri === object).flow;
-  const id = await send([{ uri: object, flow }, { name }]);
+  const id = await send([{ uri: object, name: 'P-1', flow }, { name }]);
   const path = `/admin/changes/${id}`;
 
   // The change owner sees it, and what it does, and does not decide.
@@ -98,7 +99,7 @@ for (const javaScriptEnabled of [true, false]) {
     const count = page.locator('#to-approve');
     assert.match(await count.textContent(), /^1 to approve$/);
     await page.getByRole('link', { name: /^Changes/ }).click();
-    await page.getByRole('link', { name: 'To approve' }).click();
+    await page.getByRole('link', { name: 'To approve', exact: true }).click();
     await page.getByRole('link', { name: 'Pump', exact: true }).click();
     await page.getByText('Carla Curie').first().waitFor();
     assert.deepEqual(await buttons(page), ['Approve and publish', 'Reject']);
@@ -142,10 +143,11 @@ for (const javaScriptEnabled of [true, false]) {
     const { history } = await carla.ask('GET', `/api/v1/changes/${rejected}`);
     assert.equal(history.at(-1).comment, 'There is no such pump.');
 
-    // Data that a third change depends on changes: it is rebased before it is approved.
-    const third = await send([{ uri: object, flow: flow + 1 }]);
+    // Another change of the same object is published first: the third one is rebased before it is approved.
+    const third = await send([{ uri: object, name: 'P-1', flow: flow + 1 }]);
     await page.goto(`${gateway}/admin/changes/${third}`);
-    await admin.ask('POST', '/api/v1/business-objects/Pump?mode=UPDATE&bypass=true', { data: [{ uri: object, flow: flow + 2 }] });
+    const faster = await send([{ uri: object, name: 'P-1', flow: flow + 2 }]);
+    await approver.ask('POST', `/api/v1/changes/${faster}/approve`, undefined, { 'If-Match': '"1"' });
     const refused = page.waitForResponse((answer) => answer.url().endsWith('/approve'));
     await page.getByRole('button', { name: 'Approve and publish' }).click();
     assert.equal((await refused).status(), 409);
@@ -193,4 +195,4 @@ await browse({}, async (page) => {
   await page.getByRole('button', { name: 'Delete group' }).click();
   await notice(page, 'The group shift leaders was deleted.');
 });
-for (const client of [admin, carla, uwe]) await client.close();
+for (const client of [admin, carla, uwe, approver]) await client.close();

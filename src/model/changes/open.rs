@@ -78,6 +78,5 @@ pub fn is_touched(read: &impl Read, change: &Change, uri: &str) -> Result<bool, 
 /// Returns the beginning of the SHA-256 of a URI. Two objects of the open changes practically never share it.
 pub(super) fn hash_subject(uri: &str) -> [u8; HASH_BYTES] {
     let digest: [u8; 32] = Sha256::digest(uri).into();
-    let [a, b, c, d, e, f, g, h, ..] = digest;
-    [a, b, c, d, e, f, g, h]
+    digest.first_chunk().copied().unwrap_or_default()
 }

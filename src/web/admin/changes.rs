@@ -469,21 +469,24 @@ impl One {
         let (requested, nested): (Vec<_>, Vec<_>) =
             difference.into_iter().partition(|item| item.index.is_some());
         let show = |item| ChangedObject::from_item(item, label, is_published, nesting, &frame);
+        let objects: Vec<_> = requested.into_iter().map(show).collect();
         let warnings = content.map(|content| content.warnings).unwrap_or_default();
-        let findings = warnings.into_iter().map(|warning| match warning.pointer.as_str() {
-            "" => warning.message,
-            pointer => format!("{}: {}", super::check::describe_place(pointer), warning.message),
+        let findings = warnings.into_iter().map(|warning| {
+            let place = describe_place(&warning.pointer, &objects);
+            if place.is_empty() { warning.message } else { format!("{place}: {}", warning.message) }
         });
+        let findings = findings.collect();
         let path = format!("/admin/changes/{}", change.id);
         let next = next_page.map(|_| cursor_after(&page.to_string()));
         let is_open = change.state.is_open() && page == 0;
         let actions = list_allowed_actions(gateway, by, &visible);
-        let actions = actions.into_iter().filter(|action| is_useful(*action, &applicability));
+        let actions =
+            actions.into_iter().filter(|action| is_useful(*action, applicability.as_ref()));
         Self {
             progress: Progress::from_visible(&visible, gateway, by),
             refusal: None,
-            findings: findings.collect(),
-            objects: requested.into_iter().map(show).collect(),
+            findings,
+            objects,
             others: nested.into_iter().map(show).collect(),
             is_first: true,
             verdict: is_open.then(|| Verdict::from_applicability(applicability.as_ref())),
@@ -495,8 +498,28 @@ impl One {
     }
 }
 
+/// Formats a JSON Pointer into `{"data": [...]}` for people: `P-101 › flow`.
+fn describe_place(pointer: &str, objects: &[ChangedObject]) -> String {
+    let mut names = pointer.split('/').skip(2).map(unescape_token);
+    let index = names.next().and_then(|index| index.parse::<usize>().ok());
+    let Some(index) = index else { return String::new() };
+    let object = objects.iter().find(|object| object.index == Some(index));
+    let object =
+        object.map_or_else(|| format!("object {}", index + 1), |found| found.label.clone());
+    let names = names.map(|name| match name.parse::<usize>() {
+        Ok(index) => (index + 1).to_string(),
+        Err(_) => name,
+    });
+    std::iter::once(object).chain(names).collect::<Vec<_>>().join(" › ")
+}
+
+/// Returns a token of a JSON Pointer as the name that it stands for (RFC 6901, section 4).
+fn unescape_token(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
 /// Returns whether a step can succeed as things are now.
-fn is_useful(action: ChangeAction, applicability: &Option<Applicability>) -> bool {
+fn is_useful(action: ChangeAction, applicability: Option<&Applicability>) -> bool {
     match (action, applicability) {
         (ChangeAction::Approve, Some(found)) => *found == Applicability::Applies,
         // A draft is submitted as it is.
@@ -535,12 +558,17 @@ impl Verdict {
                     .to_owned(),
             },
             Some(Applicability::Fails(error)) => {
-                let mut words = format!("The gateway would refuse it: {}.", error.detail);
-                for finding in &error.findings {
-                    words.push_str(&format!(" {finding}."));
+                let findings = error.findings.iter().map(|finding| format!(" {finding}."));
+                Self {
+                    class: "bad",
+                    mark: "✗",
+                    heading: "It cannot be published as things are now.",
+                    words: format!(
+                        "The gateway would refuse it: {}.{} Correct the cause, or reject or withdraw the change and send a corrected one.",
+                        error.detail,
+                        findings.collect::<String>()
+                    ),
                 }
-                words.push_str(" Correct the cause, or reject or withdraw the change and send a corrected one.");
-                Self { class: "bad", mark: "✗", heading: "It cannot be published as things are now.", words }
             }
             None => Self {
                 class: "warn",
@@ -597,5 +625,18 @@ fn describe_step(entry: &HistoryEntry, is_first: bool) -> &'static str {
         State::Approved => "approved it, which published it",
         State::Rejected => "rejected it",
         State::Withdrawn => "withdrew it",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_name_fields_and_count_from_one() {
+        assert_eq!(describe_place("/data/0/parts/1/in~1out", &[]), "object 1 › parts › 2 › in/out");
+        assert_eq!(describe_place("/data/11", &[]), "object 12");
+        assert_eq!(describe_place("/data", &[]), "");
+        assert_eq!(describe_place("", &[]), "");
     }
 }

@@ -198,7 +198,7 @@ fn to_refused_sample(error: &GatewayError) -> Sample {
 }
 
 /// Formats a JSON Pointer into `{"data": [...]}` for people: `object 1, /flow`.
-pub(super) fn describe_place(pointer: &str) -> String {
+fn describe_place(pointer: &str) -> String {
     let Some(rest) = pointer.strip_prefix("/data/") else { return pointer.to_owned() };
     let (index, inside) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
     match index.parse::<usize>() {

@@ -17,6 +17,8 @@ const URI: &str = "uri";
 
 /// An object that a change creates, changes or removes.
 pub(super) struct ChangedObject {
+    /// Its index in the request; `None` for nested objects.
+    pub(super) index: Option<usize>,
     pub(super) uri: String,
     /// Its label; the URI without one.
     pub(super) label: String,
@@ -85,6 +87,7 @@ impl ChangedObject {
         fields.unchanged.truncate(MAX_FIELDS);
         Self {
             label: named(&after).or_else(|| named(&before)).unwrap_or_else(|| item.uri.clone()),
+            index: item.index,
             link: is_there.then(|| object_link(frame, &item.uri)),
             uri: item.uri,
             status,
@@ -135,14 +138,14 @@ impl Fields {
 
     fn compare_objects(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
         let uris = [before, after].map(|value| member(value?, URI));
-        // The URI of the whole object is in its heading, and that of a nested one is shown where it changes.
-        if !path.is_empty() && uris[0] != uris[1] {
+        let names = merge_names(before, after);
+        // The URI of the whole object is in its heading. That of a nested one says more than its fields if it is
+        // another object, or has no other fields.
+        let is_other = uris[0] != uris[1] && before.is_some() && after.is_some();
+        if !path.is_empty() && (is_other || names.iter().all(|name| *name == URI)) {
             self.add(path, uris[0], uris[1]);
         }
-        for name in merge_names(before, after) {
-            if name == URI {
-                continue;
-            }
+        for name in names.into_iter().filter(|name| *name != URI) {
             let [before, after] = [before, after].map(|value| member(value?, name));
             self.compare(&[path, &[name.to_owned()]].concat(), before, after);
         }
@@ -150,6 +153,7 @@ impl Fields {
 
     /// Compares lists of objects: those with the same URI, or else at the same position.
     fn compare_lists(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
+        let Some((last, parents)) = path.split_last() else { return };
         let [before, after] = [before, after].map(list_elements);
         let key = |(at, element): (usize, &Json)| match member(element, URI) {
             Some(Json::String(uri)) => uri.clone(),
@@ -159,31 +163,29 @@ impl Fields {
         for (at, element) in before.iter().enumerate() {
             old.insert(key((at, element)), (at, element));
         }
-        let numbered = |at: usize| {
-            let (last, parents) = path.split_last()?;
-            Some([parents, &[format!("{last} {}", at + 1)]].concat())
-        };
+        let name_element =
+            |at: usize, note: &str| [parents, &[format!("{last} {}{note}", at + 1)]].concat();
         for (at, element) in after.iter().enumerate() {
             let known = old.remove(&key((at, element))).map(|(_, element)| element);
-            self.compare(&numbered(at).unwrap_or_default(), known, Some(element));
+            let note = if known.is_some() { "" } else { " (new)" };
+            self.compare(&name_element(at, note), known, Some(element));
         }
         let mut removed: Vec<_> = old.into_values().collect();
         removed.sort_by_key(|(at, _)| *at);
         for (at, element) in removed {
-            self.compare(&numbered(at).unwrap_or_default(), Some(element), None);
+            self.compare(&name_element(at, " (removed)"), Some(element), None);
         }
     }
 
     fn add(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
         let name = path.join(" › ");
-        let [before, after] = [before, after].map(|value| value.map(show_value));
-        match (before, after) {
-            (Some(before), Some(after)) if before == after => self.unchanged.push((name, after)),
-            (before, after) => self.changed.push(ChangedField {
-                name,
-                before: before.unwrap_or_default(),
-                after: after.unwrap_or_default(),
-            }),
+        // A field without a value may be absent, or an empty list.
+        let [before, after] =
+            [before, after].map(|value| value.map(show_value).unwrap_or_default());
+        if before != after {
+            self.changed.push(ChangedField { name, before, after });
+        } else if !after.is_empty() {
+            self.unchanged.push((name, after));
         }
     }
 }
@@ -278,10 +280,8 @@ mod tests {
             changed,
             [
                 ("parts 1 › label", "shaft", "long shaft"),
-                ("parts 2", "", "p:3"),
-                ("parts 2 › label", "", "key"),
-                ("parts 1", "p:1", ""),
-                ("parts 1 › label", "seal", ""),
+                ("parts 2 (new) › label", "", "key"),
+                ("parts 1 (removed) › label", "seal", ""),
             ]
         );
     }
@@ -292,8 +292,7 @@ mod tests {
         let after = json::parse(br#"{"uri": "u:1", "name": "north", "tags": []}"#, 20).unwrap();
         fields.compare(&[], None, Some(&after));
         assert!(fields.unchanged.is_empty());
-        let [name, tags] = fields.changed.as_slice() else { panic!("{:?}", fields.changed) };
+        let [name] = fields.changed.as_slice() else { panic!("{:?}", fields.changed) };
         assert_eq!((name.before.as_str(), name.after.as_str()), ("", "north"));
-        assert_eq!(tags.after, "");
     }
 }

@@ -4,8 +4,8 @@
 //! discarded. Approving runs the same request again, with the identifiers that were minted first, and commits only if the
 //! difference is still the same. So what was approved is exactly what is stored.
 //!
-//! `record` has the stored form, `difference` what a change would do, `storage` the documents and their limits, `open` the
-//! index of the open ones, `submit` and `review` the steps, `read` lists and pages.
+//! `record` has the stored form, `difference` what a change would do, `storage` the documents and their limits. `open` has
+//! the index of the open changes, `submit` and `review` the steps, `read` lists and pages.
 //!
 //! | collection | key | value |
 //! |---|---|---|

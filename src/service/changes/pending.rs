@@ -70,7 +70,7 @@ fn count_waiting(
     Ok(total)
 }
 
-/// Counts the submitted changes of a Business Object, up to `max_count`, without those that the account `own` has sent.
+/// Counts the submitted changes of a Business Object, up to `max_count`. It skips the changes of the account `own`.
 fn count_submitted(
     read: &impl Read,
     business_object: &str,

@@ -21,7 +21,7 @@ impl ApprovalCount {
         depot.get_typed::<Self>().ok().copied()
     }
 
-    pub(super) fn is_zero(&self) -> bool {
+    pub(super) fn is_zero(self) -> bool {
         self.0 == 0
     }
 }
@@ -51,7 +51,7 @@ impl ApprovalCounter {
     }
 }
 
-/// The count alone, which a script inserts.
+/// Only the count, which a script inserts.
 #[derive(Template)]
 #[template(path = "admin/approval_count.html")]
 struct Count {

@@ -513,7 +513,7 @@ fn describe_place(pointer: &str, objects: &[ChangedObject]) -> String {
     std::iter::once(object).chain(names).collect::<Vec<_>>().join(" › ")
 }
 
-/// Returns a token of a JSON Pointer as the name that it stands for (RFC 6901, section 4).
+/// Returns the name in a token of a JSON Pointer (RFC 6901, section 4).
 fn unescape_token(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }

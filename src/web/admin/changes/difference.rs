@@ -8,7 +8,7 @@ use penstock_model::ingest::Status;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// The maximum number of fields of an object that are shown, and of those that do not change.
+/// The maximum number of shown fields of an object: of changed ones, and of unchanged ones.
 const MAX_FIELDS: usize = 200;
 /// The maximum number of quads of an object that are shown.
 const MAX_QUADS: usize = 200;

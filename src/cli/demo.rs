@@ -5,12 +5,13 @@
 
 mod client;
 mod key;
+mod review;
 mod tour;
 
 use super::output;
 use crate::app;
 use clap::{ArgMatches, Command};
-use client::{Client, DemoError};
+use client::{Client, Credential, DemoError};
 use penstock_base::telemetry;
 use penstock_config::{self as config, EffectiveValue, Security, Sources, Targets};
 use std::io::{ErrorKind, Write};
@@ -99,7 +100,7 @@ fn run_demo(arguments: Vec<String>, exit: bool) -> Result<(), DemoError> {
             let Ok((address, gateway)) = started.await else { return Ok(()) };
             let made = gateway.clone();
             let (key, key_file) = tokio::task::spawn_blocking(move || key::create_key(&made)).await??;
-            let client = Client { address, key };
+            let client = Client { address, credential: Credential::ApiKey(key) };
             let mut tour = Tour { client, gateway: &gateway, key_file, out: &mut out, step: 0 };
             let base = tour.run_all_steps().await?;
             if exit {

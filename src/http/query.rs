@@ -106,8 +106,9 @@ impl Query {
     /// Returns `cursor` of a list whose keys are two numbers, as in `3-1`.
     pub fn read_numbers_cursor(&self) -> Result<Option<(u64, u32)>, Problem> {
         let Some(key) = self.read_cursor()? else { return Ok(None) };
-        let numbers =
-            key.split_once('-').and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
+        let numbers = key
+            .split_once('-')
+            .and_then(|(one, other)| Some((one.parse().ok()?, other.parse().ok()?)));
         numbers.map(Some).ok_or_else(foreign_cursor_problem)
     }
 

@@ -20,8 +20,8 @@ pub struct Route {
     pub is_documented: bool,
     /// Whether it belongs to the administration interface.
     is_page: bool,
-    /// Reads the form before the handler runs.
-    form_reader: Option<Arc<dyn Handler>>,
+    /// What runs before the handler.
+    preparers: Vec<Arc<dyn Handler>>,
     handler: Arc<dyn Handler>,
 }
 
@@ -51,22 +51,21 @@ pub fn hidden_route(
         problems: &[],
         is_documented: false,
         is_page: false,
-        form_reader: None,
+        preparers: Vec::new(),
         handler: Arc::new(handler),
     }
 }
 
-/// Creates a route of the administration interface. Its POST sends a form, which `form_reader` reads after the request
-/// is authorized.
+/// Creates a route of the administration interface. `preparers` run in their order after the request is authorized, and
+/// before the handler.
 pub fn page_route(
     method: &Method,
     path: &'static str,
     minimum_role: MinimumRole,
     handler: impl Handler,
-    form_reader: impl Handler,
+    preparers: Vec<Arc<dyn Handler>>,
 ) -> Route {
-    let form_reader = (*method == Method::POST).then(|| Arc::new(form_reader) as Arc<dyn Handler>);
-    Route { is_page: true, form_reader, ..hidden_route(method, path, minimum_role, handler) }
+    Route { is_page: true, preparers, ..hidden_route(method, path, minimum_role, handler) }
 }
 
 impl Route {
@@ -87,7 +86,7 @@ impl Route {
             Allow::new(self.minimum_role, &self.method, self.path)
         };
         let mut router = router.filter(MethodFilter::new(method)).hoop(allow);
-        router.hoops_mut().extend(self.form_reader.clone());
+        router.hoops_mut().extend(self.preparers.iter().cloned());
         router.goal = Some(self.handler.clone());
         router
     }

@@ -4,13 +4,13 @@
 //! discarded. Approving runs the same request again, with the identifiers that were minted first, and commits only if the
 //! difference is still the same. So what was approved is exactly what is stored.
 //!
-//! `record` has the stored form, `difference` what a change would do, `storage` the documents and their limits, `submit`
-//! and `review` the steps, `read` lists and pages.
+//! `record` has the stored form, `difference` what a change would do, `storage` the documents and their limits. `open` has
+//! the index of the open changes, `submit` and `review` the steps, `read` lists and pages.
 //!
 //! | collection | key | value |
 //! |---|---|---|
 //! | `reviewed-changes` | id (16 bytes) | [`Change`] as JSON |
-//! | `reviewed-changes.open` | id of an open change | nothing |
+//! | `reviewed-changes.open` | id of an open change | its Business Object, state and author ([`OpenChange`]) as JSON |
 //! | `reviewed-changes.parts` | id, kind (1 byte), number (u32) | a part ([`storage::Part`]), compressed |
 //! | `reviewed-changes.closed` | account, 0, 0 if it was withdrawn or 1 if it was decided, sequence of the commit that closed it (u64), id | elapsed milliseconds then (u64) |
 //! | `reviewed-changes.totals` | account; empty for all together | open changes, their bytes, closed changes, their bytes (u64 each) |
@@ -20,6 +20,7 @@
 
 mod compression;
 mod difference;
+mod open;
 mod read;
 mod record;
 mod review;
@@ -29,9 +30,10 @@ mod submit;
 mod tests;
 
 pub use difference::DifferenceItem;
+pub use open::{OpenChange, is_touched, list_open_changes};
 pub use read::{
-    ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes, read_content,
-    read_difference,
+    ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes,
+    read_content, read_difference,
 };
 pub use record::{Change, ChangeAction, ChangeCounts, HistoryEntry, State};
 pub use review::{

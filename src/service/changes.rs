@@ -23,6 +23,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+mod pending;
+
+pub use pending::{
+    TouchingChanges, count_waiting_changes, list_allowed_actions, list_touching_changes,
+};
+
 /// The maximum length of a comment in characters.
 const MAX_COMMENT_CHARACTERS: usize = 2000;
 /// The interval between two cleanups.
@@ -192,9 +198,16 @@ impl Viewer<'_> {
         Ok(Relation {
             is_author: change.author == self.by.id(),
             is_owner: self.is_any_of(&change.owners)?,
-            is_approver: if approvers.is_empty() { is_admin } else { self.is_any_of(approvers)? },
+            is_approver: self.is_approver(approvers)?,
             is_admin,
         })
+    }
+
+    fn is_approver(&self, approvers: &[Principal]) -> Result<bool, GatewayError> {
+        if approvers.is_empty() {
+            return Ok(self.by.role == Role::Admin);
+        }
+        self.is_any_of(approvers)
     }
 
     fn is_any_of(&self, principals: &[Principal]) -> Result<bool, GatewayError> {
@@ -331,6 +344,19 @@ pub async fn measure_change(
     run_blocking(move || Ok(find_visible(&gateway, &by, &id)?.change.memory_bytes())).await
 }
 
+/// Returns a change without its difference.
+///
+/// # Errors
+/// `ErrorClass::NotFound` if the caller sees no such change.
+pub async fn read_visible_change(
+    gateway: &Gateway,
+    by: &Authorized,
+    id: String,
+) -> Result<VisibleChange, GatewayError> {
+    let (gateway, by) = (gateway.clone(), by.clone());
+    run_blocking(move || find_visible(&gateway, &by, &id)).await
+}
+
 /// Returns a change with a page of its difference, from 0. `version` is that of the page before.
 ///
 /// # Errors
@@ -356,7 +382,9 @@ pub async fn read_change(
         if version.is_some_and(|version| version != visible.change.version) {
             return Err(GatewayError::new(
                 ErrorClass::Conflict,
-                format!("the change {id} is another version now; read it again from its first page"),
+                format!(
+                    "the change {id} is another version now; read it again from its first page"
+                ),
             ));
         }
         let content = match page {

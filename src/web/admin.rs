@@ -19,12 +19,15 @@
 //! - `exports`, `targets`: the queue and its files; the targets
 //! - `query`, `sparql`: queries in GraphQL and SPARQL
 //! - `rejected`: dead letters, their correction and retry
-//! - `users`, `profile`, `keys`, `audit`: accounts, API keys and the audit trail
+//! - `changes`: changes under review, with their difference and the steps; `approval_count`: how many wait for the viewer
+//! - `users`, `groups`, `profile`, `keys`, `audit`: accounts, groups, API keys and the audit trail
 //! - `namespaces`, `shapes_graphs`, `settings`: namespaces, shapes graphs, and the configuration in force
 
+pub(super) mod approval_count;
 pub(super) mod assets;
 pub(super) mod audit;
 pub(super) mod business_objects;
+pub(super) mod changes;
 pub(super) mod check;
 mod draft;
 pub(super) mod editor;
@@ -32,6 +35,7 @@ pub(super) mod error_page;
 pub(super) mod exports;
 pub(super) mod form;
 mod frame;
+pub(super) mod groups;
 mod health;
 pub(super) mod keys;
 pub(super) mod namespaces;

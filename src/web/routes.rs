@@ -1,10 +1,12 @@
 //! The table of contents of the pages: every route, its minimum role and its handler. `access` enforces the roles.
+use crate::admin::approval_count::ApprovalCounter;
 use crate::admin::form::FormReader;
 use crate::{admin, sign_in};
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{self, Route, hidden_route, route};
 use salvo::Handler;
 use salvo::http::Method;
+use std::sync::Arc;
 
 /// Returns the routes to sign in and out. The OpenAPI document describes those that programs use.
 #[rustfmt::skip]
@@ -66,6 +68,14 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/users/{id}/password",          Admin,       admin::users::set_password),
         page_route(&get,  "/admin/users/{id}/delete",            Admin,       admin::users::confirm_deletion),
         page_route(&post, "/admin/users/{id}/delete",            Admin,       admin::users::delete_user),
+        page_route(&get,  "/admin/groups",                       Admin,       admin::groups::list_groups),
+        page_route(&get,  "/admin/groups/{name}",                Admin,       admin::groups::show_group),
+        page_route(&post, "/admin/groups/{name}",                Admin,       admin::groups::save_group),
+        page_route(&get,  "/admin/groups/{name}/delete",         Admin,       admin::groups::confirm_deletion),
+        page_route(&post, "/admin/groups/{name}/delete",         Admin,       admin::groups::delete_group),
+        // Not `/admin/groups/new`, because a group may be named `new`.
+        page_route(&get,  "/admin/new-group",                    Admin,       admin::groups::show_new_group),
+        page_route(&post, "/admin/new-group",                    Admin,       admin::groups::create_group),
         page_route(&get,  "/admin/audit",                        Admin,       admin::audit::show_audit_trail),
         page_route(&get,  "/admin/settings",                     Admin,       admin::settings::show_settings),
         page_route(&get,  "/admin/business-objects",             User,        admin::business_objects::list_business_objects),
@@ -83,6 +93,16 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/business-objects/{id}/push",   Contributor, admin::business_objects::push_business_object),
         page_route(&get,  "/admin/object",                       User,        admin::object::show_object),
         page_route(&get,  "/admin/objects/{id}",                 User,        admin::objects::list_objects),
+        page_route(&get,  "/admin/changes",                      User,        admin::changes::list_changes),
+        // Before the routes with an id, since the router takes the first match.
+        page_route(&get,  "/admin/changes/to-approve",           User,        admin::approval_count::show_count),
+        page_route(&get,  "/admin/changes/{id}",                 User,        admin::changes::show_change),
+        page_route(&get,  "/admin/changes/{id}/progress",        User,        admin::changes::show_progress),
+        page_route(&post, "/admin/changes/{id}/submit",          User,        admin::changes::submit_change),
+        page_route(&post, "/admin/changes/{id}/approve",         Contributor, admin::changes::approve_change),
+        page_route(&post, "/admin/changes/{id}/reject",          Contributor, admin::changes::reject_change),
+        page_route(&post, "/admin/changes/{id}/withdraw",        User,        admin::changes::withdraw_change),
+        page_route(&post, "/admin/changes/{id}/rebase",          User,        admin::changes::rebase_change),
         page_route(&get,  "/admin/exports",                      User,        admin::exports::list_exports),
         page_route(&get,  "/admin/exports/{id}",                 User,        admin::exports::show_export),
         page_route(&post, "/admin/exports/{id}/retry",           Admin,       admin::exports::retry_export),
@@ -106,7 +126,14 @@ fn page_route(
     minimum_role: MinimumRole,
     handler: impl Handler,
 ) -> Route {
-    // Only Admins send definitions, which are long.
-    let reader = FormReader { accepts_definition: minimum_role == MinimumRole::Admin };
-    router::page_route(method, path, minimum_role, handler, reader)
+    let mut preparers: Vec<Arc<dyn Handler>> = Vec::new();
+    if *method == Method::POST {
+        // Only Admins send definitions, which are long.
+        let accepts_definition = minimum_role == MinimumRole::Admin;
+        preparers.push(Arc::new(FormReader { accepts_definition }));
+    }
+    if minimum_role != MinimumRole::Anyone {
+        preparers.push(Arc::new(ApprovalCounter));
+    }
+    router::page_route(method, path, minimum_role, handler, preparers)
 }

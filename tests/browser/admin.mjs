@@ -75,6 +75,44 @@ export async function assess(ask) {
   while (!(await ask('GET', `/api/v1/validations/${id}`)).endedAt) await new Promise((go) => setTimeout(go, 50));
 }
 
+const filterShapes = `@prefix sh: <http://www.w3.org/ns/shacl#> .
+@prefix v: <https://plant.example/> .
+v:FilterShape a sh:NodeShape ; sh:targetSubjectsOf v:pore ;
+  sh:property [ sh:path v:pore ; sh:maxInclusive 50 ; sh:message "The pores are larger than the standard allows."@en ] .
+`;
+
+export const filter = {
+  name: 'Filter',
+  description: 'Filters of the plant',
+  enabled: true,
+  config: `type: object
+path: "Filter:."
+fields:
+  name: { type: string, path: "<https://plant.example/name>", required: true }
+  pore: { type: number, path: "<https://plant.example/pore>" }
+  tags: { type: array, path: "<https://plant.example/tag>", elements: string }
+  parts: { type: array, path: "<https://plant.example/part>", elements: { type: object, path: "Part:.", fields: { label: { type: string, path: "<https://plant.example/label>" } } } }
+`,
+  validation: { shapes: ['filters'], mode: 'warn' },
+  review: 'optional',
+};
+
+// Creates a Business Object with a review, a group, and a change of the Contributor that all users of `people` see.
+// Returns its id.
+export async function propose(ask) {
+  await ask('PUT', '/api/v1/groups/shift%20leaders', { members: [people.User.email], claimValues: ['0f6c2b3e-8d0a-4a53-9c53-5d1f0f5b7c11'] });
+  await ask('PUT', '/api/v1/shapes/filters', filterShapes, { 'Content-Type': 'text/turtle' });
+  await ask('PUT', '/api/v1/business-objects', filter);
+  const parts = [{ label: 'Seal' }, { label: 'Mesh' }];
+  const { objects } = await ask('POST', '/api/v1/business-objects/Filter', { data: [{ name: 'F-1', pore: 20, tags: ['coarse'], parts }, { name: 'F-2', pore: 10 }] });
+  const carla = await api(people.Contributor);
+  const data = [{ uri: objects[0].uri, name: 'F-1', pore: 80.5, tags: ['coarse', 'new'], parts: [{ label: 'Long seal' }] }, { name: 'F-3', pore: 5 }];
+  const owners = 'changeOwners=user:uwe@plant.example&changeOwners=group:nobody';
+  const { id } = await carla.ask('POST', `/api/v1/business-objects/Filter?mode=REPLACE&${owners}`, { data });
+  await carla.close();
+  return id;
+}
+
 // Opens a path, which redirects to the sign-in page, and signs in there.
 export async function signIn(page, person, path = '/admin') {
   await page.goto(`${gateway}${path}`);

@@ -11,6 +11,10 @@ export const pages = [
   { path: (ids) => `/admin/objects/${ids.pump}`, heading: 'Objects of Pump', least: 'User' },
   { path: (ids) => `/admin/objects/${ids.pump}?field=%2Fname&test=contains&text=nothing`, heading: 'Objects of Pump', least: 'User' },
   { path: (ids) => `/admin/object?uri=${encodeURIComponent(ids.object)}`, heading: /^P-[12]$/, least: 'User' },
+  { path: (ids) => `/admin/object?uri=${encodeURIComponent(ids.touched)}`, heading: 'F-1', least: 'User' },
+  { path: '/admin/changes', heading: 'Changes', least: 'User' },
+  { path: '/admin/changes?role=approver&state=submitted', heading: 'Changes', least: 'User' },
+  { path: (ids) => `/admin/changes/${ids.change}`, heading: 'Change of Filter', least: 'User' },
   { path: '/admin/rejected', heading: 'Dead letters', least: 'Contributor' },
   { path: '/admin/exports', heading: 'Exports', least: 'User' },
   { path: '/admin/exports?state=queue', heading: 'Exports', least: 'User' },
@@ -37,6 +41,10 @@ export const pages = [
   { path: '/admin/users/new', heading: 'New user', least: 'Admin' },
   { path: (ids) => `/admin/users/${ids.user}`, heading: 'Uwe Unruh', least: 'Admin' },
   { path: (ids) => `/admin/users/${ids.user}/delete`, heading: 'Delete Uwe Unruh?', least: 'Admin' },
+  { path: '/admin/groups', heading: 'Groups', least: 'Admin' },
+  { path: '/admin/groups/shift%20leaders', heading: 'Group shift leaders', least: 'Admin' },
+  { path: '/admin/groups/shift%20leaders/delete', heading: 'Delete the group shift leaders?', least: 'Admin' },
+  { path: '/admin/new-group', heading: 'New group', least: 'Admin' },
   { path: '/admin/audit', heading: 'Audit trail', least: 'Admin' },
   { path: '/admin/audit?what=request.refused', heading: 'Audit trail', least: 'Admin' },
   { path: '/admin/settings', heading: 'Settings', least: 'Admin' },
@@ -44,11 +52,13 @@ export const pages = [
 
 // Returns the ids that the paths need.
 export async function identify(ask) {
-  const first = (list, is) => list.items.find(is).id;
+  const first = (list, is, member = 'id') => list.items.find(is)[member];
   return {
     user: first(await ask('GET', '/api/v1/users'), (user) => user.email === 'uwe@plant.example'),
     pump: first(await ask('GET', '/api/v1/business-objects'), (one) => one.name === 'Pump'),
     object: (await ask('GET', '/api/v1/business-objects/Pump/objects')).items[0].uri,
+    change: (await ask('GET', '/api/v1/changes?businessObject=Filter')).items[0].id,
+    touched: first((await ask('GET', '/api/v1/business-objects/Filter/objects')), (one) => one.name === 'F-1', 'uri'),
     export: first(await ask('GET', '/api/v1/exports'), (one) => one.businessObjectName === 'Pump'),
     validation: (await ask('GET', '/api/v1/validations?businessObject=Valve')).items[0].id,
     key: first(await ask('GET', '/api/v1/api-keys'), (key) => key.name === 'line 4'),

@@ -1,13 +1,14 @@
 // Opens every page with every role: in every width and color scheme, with the keyboard, and refused if the role is
 // not sufficient.
 import assert from 'node:assert/strict';
-import { accessible, api, assess, everyLook, furnish, people, reachable, signIn } from './admin.mjs';
+import { accessible, api, assess, everyLook, furnish, people, propose, reachable, signIn } from './admin.mjs';
 import { browse, gateway } from './browser.mjs';
 import { identify, pages } from './pages.mjs';
 
 await furnish();
 const { ask, close } = await api(people.Admin);
 await assess(ask);
+await propose(ask);
 const ids = await identify(ask);
 await close();
 

@@ -22,6 +22,9 @@ fn it_shows_everything_and_continues_with_existing_data() {
             "No sensor of these plants measures this.".to_owned(),
             format!("queued as number {number} for the bucket operations"),
             "and verified: 3 objects of Plants".to_owned(),
+            "operator after   https://demo.example/organisation/alpine-hydro".to_owned(),
+            "Ada cannot approve her own change (403 Forbidden)".to_owned(),
+            "the change is approved, and the plant has its new operator".to_owned(),
             format!("/id/Rounds/{number}\n"),
         ] {
             assert!(said.contains(&shown), "no {shown:?} in\n{said}");

@@ -461,3 +461,61 @@ async fn an_idempotency_key_keeps_its_answer_and_a_key_with_a_write_scope_sees_i
     let text = problem.to_string();
     assert!(text.contains("review") && text.contains("approvers"), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_show_a_change_only_to_those_who_may_see_it() {
+    let plant = Plant::new("required", &[]).await;
+    let Plant { server, author, owner, approver, stranger } = &plant;
+    let stored = plant.submit("stored").await;
+    let uri = stored["objects"][0]["uri"].as_str().unwrap();
+    let id = stored["id"].as_str().unwrap();
+    approver.step(server, id, "approve", "\"1\"").await.expect(200);
+    let path = format!("/api/v1/business-objects/Pump?mode=REPLACE&changeOwners=user:{}", owner.id);
+    let body = json!({"data": [{"uri": uri, "name": PENDING}]}).to_string();
+    let change = author.send(server, "POST", &path, &[], &body).await.expect(202).json();
+    let id = change["id"].as_str().unwrap();
+
+    let object = format!("/admin/object?uri={}", crate::server::escaped(uri));
+    let (page, list) = (format!("/admin/changes/{id}"), "/admin/changes".to_owned());
+    let progress = format!("{page}/progress");
+    let html = [("Accept", "text/html")];
+    let get = async |who: &Person, path: &str| who.send(server, "GET", path, &html, "").await;
+    for who in [author, owner, approver] {
+        for path in [&object, &list] {
+            let text = get(who, path).await.expect(200).text();
+            assert!(text.contains(&format!("href=\"{page}\"")), "{path}: {text}");
+        }
+        let text = get(who, &page).await.expect(200).text();
+        assert!(text.contains(&format!("<ins>{PENDING}</ins>")), "{text}");
+        assert!(get(who, &progress).await.expect(200).text().contains("data-version=\"1\""));
+        assert_eq!(text.contains("/approve\""), who.id == approver.id, "{text}");
+        // Names of accounts are for approvers.
+        assert_eq!(text.contains(&format!("<dd>{}</dd>", author.id)), who.id == owner.id, "{text}");
+    }
+    for path in [&object, &list, &"/admin".to_owned()] {
+        let text = get(stranger, path).await.expect(200).text();
+        assert!(!text.contains(id) && !text.contains(PENDING), "{path}: {text}");
+    }
+    for path in [&page, &progress] {
+        let text = get(stranger, path).await.expect(404).text();
+        assert!(!text.contains(PENDING), "{text}");
+    }
+    let waiting = |text: &str| text.contains("1<span class=\"sr\"> to approve</span>");
+    assert!(waiting(&get(approver, "/admin").await.text()));
+    assert!(waiting(&get(approver, "/admin/changes/to-approve").await.text()));
+    for who in [author, owner, stranger] {
+        assert!(!waiting(&get(who, "/admin").await.text()));
+    }
+
+    let reject = format!("{page}/reject");
+    let form = [("Accept", "text/html"), ("Content-Type", "application/x-www-form-urlencoded")];
+    let stale = approver.send(server, "POST", &reject, &form, "version=7").await.expect(412);
+    assert!(stale.text().contains("It has changed since you opened this page."));
+    let comment = "version=1&comment=not+this+one";
+    owner.send(server, "POST", &reject, &form, comment).await.expect(403);
+    stranger.send(server, "POST", &reject, &form, comment).await.expect(404);
+    approver.send(server, "POST", &reject, &form, comment).await.expect(303);
+    assert!(get(author, &page).await.text().contains("<blockquote>not this one</blockquote>"));
+    assert!(!get(author, &object).await.text().contains(id));
+    assert!(!waiting(&get(approver, "/admin").await.text()));
+}

@@ -69,7 +69,15 @@ async fn every_page_forbids_foreign_scripts_and_styles() {
     let server = Server::start(&[]).await;
     let cookie = server.sign_in(Role::Admin);
     let headers = [("Cookie", cookie.as_str()), HTML];
-    for path in ["/admin", "/admin/users", "/admin/settings", "/admin/audit", "/admin/nothing"] {
+    for path in [
+        "/admin",
+        "/admin/changes",
+        "/admin/groups",
+        "/admin/users",
+        "/admin/settings",
+        "/admin/audit",
+        "/admin/nothing",
+    ] {
         let page = connect(server.address, "GET", path, &headers, "").await;
         let policy = page.header("content-security-policy");
         for part in ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'"] {

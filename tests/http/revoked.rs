@@ -218,14 +218,14 @@ impl Fixture {
             let headers = [("Content-Type", "text/turtle")];
             server.send("PUT", &path, &headers, SHAPES).await.expect(201);
         }
-        for name in ["NewGroup", "GoneGroup"] {
+        for name in ["NewGroup", "GoneGroup", "ShownGroup", "RemovedGroup"] {
             server.json("PUT", &format!("/api/v1/groups/{name}"), &json!({})).await.expect(201);
         }
         let mut reviewed = definition();
         reviewed["name"] = json!("Reviewed");
         reviewed["review"] = json!("optional");
         server.json("PUT", "/api/v1/business-objects", &reviewed).await.expect(201);
-        let mut changes = Vec::new();
+        let (mut changes, mut shown_changes) = (Vec::new(), Vec::new());
         for (action, parameter) in [
             ("submit", "draft=true"),
             ("approve", "review=true"),
@@ -234,6 +234,7 @@ impl Fixture {
             ("rebase", "review=true"),
         ] {
             changes.push(format!("/api/v1/changes/{}/{action}", self.change(parameter).await));
+            shown_changes.push(format!("/admin/changes/{}/{action}", self.change(parameter).await));
         }
         let mut objects = Vec::new();
         for name in ["Replaced", "Deleted", "Edited", "Dropped"] {
@@ -300,6 +301,8 @@ impl Fixture {
         let line = r#"{"uri": "https://plant.example/p/3", "name": "three"}"#;
         let key = r#"{"name": "theirs", "role": "Admin"}"#;
         let comment = r#"{"comment": "by somebody who may not"}"#;
+        let decision = "version=1&comment=by+somebody+who+may+not";
+        let group_form = "version=1&claimValues=x";
         let graphql = r#"{"query": "{ businessObjects { name } }"}"#;
         let sample = |method, route, path: &str, media_type, body: &str| Sample {
             method,
@@ -366,6 +369,18 @@ impl Fixture {
                 r#"{"claimValues": ["x"]}"#,
             ),
             api("DELETE", "/api/v1/groups/{name}", "/api/v1/groups/GoneGroup".to_owned(), ""),
+            page("/admin/changes/{id}/submit", shown_changes[0].clone(), decision),
+            page("/admin/changes/{id}/approve", shown_changes[1].clone(), decision),
+            page("/admin/changes/{id}/reject", shown_changes[2].clone(), decision),
+            page("/admin/changes/{id}/withdraw", shown_changes[3].clone(), decision),
+            page("/admin/changes/{id}/rebase", shown_changes[4].clone(), decision),
+            page("/admin/groups/{name}", "/admin/groups/ShownGroup".to_owned(), group_form),
+            page(
+                "/admin/groups/{name}/delete",
+                "/admin/groups/RemovedGroup/delete".to_owned(),
+                "version=1",
+            ),
+            page("/admin/new-group", none(), "name=NewerGroup&claimValues=x"),
             sample("PUT", "/api/v1/shapes/{name}", "/api/v1/shapes/New", "text/turtle", SHAPES),
             api("DELETE", "/api/v1/shapes/{name}", "/api/v1/shapes/Gone".to_owned(), ""),
             page("/admin/shapes/{name}", "/admin/shapes/Shown".to_owned(), &shapes_form),

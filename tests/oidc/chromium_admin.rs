@@ -46,6 +46,11 @@ async fn people_keys_and_namespaces_are_edited_with_forms() {
 }
 
 #[tokio::test]
+async fn a_change_is_sent_seen_and_decided_by_different_accounts() {
+    run_script_on_new_gateway("changes.mjs").await;
+}
+
+#[tokio::test]
 async fn a_browser_suffices_from_the_first_start_to_a_delivered_export() {
     run_script_on_new_gateway("first_export.mjs").await;
 }

@@ -1,5 +1,6 @@
 //! The steps of the demo. Each uses HTTP as a user would, and prints a sentence or two.
 use super::client::{Body, Client, DemoError};
+use super::review::APPROVERS;
 use hyper::{Method, StatusCode};
 use oxrdf::NamedNode;
 use penstock_export::verify;
@@ -19,7 +20,7 @@ const ROUNDS_NDJSON: &str = include_str!("rounds.ndjson");
 /// The base of all identifiers in the files of the sample data.
 const SAMPLE_BASE: &str = "https://demo.example/id/";
 /// The first plant of the sample data, after the base.
-const FIRST_PLANT: &str = "Plants/altusried";
+pub(super) const FIRST_PLANT: &str = "Plants/altusried";
 
 /// A Business Object of the demo.
 struct Sample {
@@ -29,6 +30,8 @@ struct Sample {
     conditions: &'static [(&'static str, &'static str)],
     /// The shapes graphs that validate its objects.
     shapes: &'static [&'static str],
+    /// The group that approves changes; without it there is no review.
+    approvers: Option<&'static str>,
     bucket: Option<&'static str>,
 }
 
@@ -39,6 +42,7 @@ const SAMPLES: [Sample; 3] = [
         config: include_str!("plants.yaml"),
         conditions: &[],
         shapes: &[],
+        approvers: Some(APPROVERS),
         bucket: Some("maintenance"),
     },
     Sample {
@@ -50,6 +54,7 @@ const SAMPLES: [Sample; 3] = [
             "https://demo.example/vocabulary/Released",
         )],
         shapes: &[READINGS],
+        approvers: None,
         bucket: Some("operations"),
     },
     Sample {
@@ -58,6 +63,7 @@ const SAMPLES: [Sample; 3] = [
         config: include_str!("machines.yaml"),
         conditions: &[],
         shapes: &[],
+        approvers: None,
         bucket: None,
     },
 ];
@@ -97,6 +103,7 @@ impl<W: Write> Tour<'_, W> {
                 self.push_and_verify(sample.name, bucket).await?;
             }
         }
+        self.review_change(&base).await?;
         Ok(base)
     }
 
@@ -141,7 +148,7 @@ impl<W: Write> Tour<'_, W> {
             let targets: Vec<Value> =
                 sample.bucket.iter().map(|bucket| json!({ "bucketName": bucket })).collect();
             let mode = if sample.shapes.is_empty() { "off" } else { "reject" };
-            let definition = json!({
+            let mut definition = json!({
                 "name": sample.name,
                 "description": sample.description,
                 "enabled": true,
@@ -150,6 +157,10 @@ impl<W: Write> Tour<'_, W> {
                 "validation": { "shapes": sample.shapes, "mode": mode },
                 "pushTargets": targets,
             });
+            if let (Some(group), Some(members)) = (sample.approvers, definition.as_object_mut()) {
+                members.insert("review".to_owned(), json!("optional"));
+                members.insert("approvers".to_owned(), json!([format!("group:{group}")]));
+            }
             let body = Body::Json(definition.to_string());
             let defined =
                 self.client.send_for_json(Method::PUT, "/api/v1/business-objects", body).await?;
@@ -279,7 +290,11 @@ impl<W: Write> Tour<'_, W> {
     }
 
     /// Pushes a Business Object, waits for the delivery, and verifies the file.
-    async fn push_and_verify(&mut self, name: &str, bucket: &str) -> Result<(), DemoError> {
+    pub(super) async fn push_and_verify(
+        &mut self,
+        name: &str,
+        bucket: &str,
+    ) -> Result<(), DemoError> {
         let path = format!("/api/v1/business-objects/{name}/push");
         let push = self.client.send_for_json(Method::POST, &path, Body::Empty).await?;
         let mut entry = value_at(&push, "/exports/0").clone();
@@ -330,6 +345,7 @@ impl<W: Write> Tour<'_, W> {
             "
 Look around:
      Swagger UI    {url}/swagger-ui
+     changes       {url}/admin/changes
      health        {url}/health/ready
      metrics       {url}/metrics"
         )?;
@@ -364,7 +380,7 @@ Try, in another terminal in this folder:
     }
 
     /// Prints the number and the first sentence of the next step.
-    fn begin_step(&mut self, sentence: &str) -> Result<(), DemoError> {
+    pub(super) fn begin_step(&mut self, sentence: &str) -> Result<(), DemoError> {
         self.step += 1;
         writeln!(self.out, "\n{}. {sentence}", self.step)?;
         Ok(())
@@ -403,7 +419,7 @@ fn round_of_demo(base: &str, value: impl Into<Value>) -> Body {
 }
 
 /// Returns the value at a JSON Pointer, or null.
-fn value_at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
+pub(super) fn value_at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }
 
@@ -417,12 +433,12 @@ fn quote_for_shell(text: &str) -> String {
     }
 }
 
-fn text_of(value: &Value) -> &str {
+pub(super) fn text_of(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
 /// Percent-encodes a URI as the value of a query parameter (RFC 3986, section 3.4).
-fn encode_uri(uri: &str) -> String {
+pub(super) fn encode_uri(uri: &str) -> String {
     const RESERVED: &AsciiSet =
         &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'&').add(b'+');
     utf8_percent_encode(uri, RESERVED).to_string()

@@ -1,5 +1,6 @@
 //! What a change would do: each object before and after it, and the quads that it adds and removes.
 use super::compression::compress;
+use super::open::hash_subject;
 use crate::ingest::{Answer, Status};
 use crate::mapping::Shape;
 use crate::view;
@@ -50,6 +51,8 @@ pub(super) struct Difference {
     pub(super) items: u64,
     /// Its pages: arrays of [`DifferenceItem`], compressed, and the size of each before.
     pub(super) pages: Vec<(Vec<u8>, u64)>,
+    /// The hashes of its objects.
+    pub(super) subjects: Vec<u8>,
 }
 
 /// Collects pages.
@@ -57,6 +60,7 @@ pub(super) struct Difference {
 struct Paginator {
     digest: Sha256,
     items: u64,
+    subjects: Vec<u8>,
     page: Vec<u8>,
     page_items: usize,
     finished: Vec<(Vec<u8>, u64)>,
@@ -151,6 +155,7 @@ fn unwritable_error(error: &dyn std::error::Error) -> GatewayError {
 impl Paginator {
     fn push(&mut self, item: &DifferenceItem) -> Result<(), GatewayError> {
         let json = serde_json::to_vec(item).map_err(|error| unwritable_error(&error))?;
+        self.subjects.extend(hash_subject(&item.uri));
         self.digest.update((json.len() as u64).to_be_bytes());
         self.digest.update(&json);
         let is_full = self.page_items == MAX_PAGE_ITEMS
@@ -177,7 +182,8 @@ impl Paginator {
 
     fn finish(mut self) -> Result<Difference, GatewayError> {
         self.end_page()?;
-        let Self { digest, items, finished, .. } = self;
-        Ok(Difference { digest: format!("{:x}", digest.finalize()), items, pages: finished })
+        let Self { digest, items, subjects, finished, .. } = self;
+        let digest = format!("{:x}", digest.finalize());
+        Ok(Difference { digest, items, pages: finished, subjects })
     }
 }

@@ -202,7 +202,7 @@ impl ChangeAction {
     }
 
     /// Returns whether it leads from this state to another one.
-    fn is_allowed_from(self, state: State) -> bool {
+    pub fn is_allowed_from(self, state: State) -> bool {
         match self {
             Self::Submit => state == State::Draft,
             Self::Approve | Self::Reject => state == State::Submitted,

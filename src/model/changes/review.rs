@@ -279,9 +279,7 @@ pub fn check_applicability(
         let stored = StoredRequest::read(transaction, &change)?;
         let request = stored.to_request(review, decision, &change);
         Err(NotCommitted::Computed(match run_again(transaction, decision.limits, &request) {
-            Ok((_, computed)) if computed.digest == change.digest => {
-                Applicability::Applies
-            }
+            Ok((_, computed)) if computed.digest == change.digest => Applicability::Applies,
             Ok(_) => Applicability::Differs,
             Err(error) if is_final(&error) => Applicability::Fails(error),
             Err(error) => return Err(error.into()),

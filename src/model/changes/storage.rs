@@ -2,7 +2,8 @@
 //!
 //! An account has at most a tenth of the limits. Past them, the oldest changes that the account has withdrawn make room for
 //! a new one. Open ones, and those that an approver has decided about, are kept for `service.review.history`.
-use super::{CHANGES, CLOSED, Change, IdBytes, OPEN, PARTS, State, TOTALS, parse_id};
+use super::open::update_open_changes;
+use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, State, TOTALS, parse_id};
 use crate::ingest::Limits;
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -27,6 +28,8 @@ pub(super) enum Part {
     Warnings,
     /// The page of the difference with this number, from 0.
     Page(u32),
+    /// The hashes of the objects in the difference.
+    Subjects,
 }
 
 impl Part {
@@ -37,6 +40,7 @@ impl Part {
             Self::Minted => (1, 0),
             Self::Warnings => (2, 0),
             Self::Page(number) => (3, number),
+            Self::Subjects => (4, 0),
         };
         [id.as_slice(), &[kind], &u32::to_be_bytes(number)].concat()
     }
@@ -125,19 +129,15 @@ pub(super) fn put_change(
     // An older version would show a change to everybody, or drop it.
     transaction.require_format(Format::V3);
     let id = after.id_bytes()?;
-    match (before.is_some_and(|before| before.state.is_open()), after.state.is_open()) {
-        (false, true) => transaction.put_document(OPEN, &id, b"")?,
-        (true, false) => {
-            transaction.delete_document(OPEN, &id)?;
-            let kind = ClosedKind::of(after.state);
-            let (prefix, sequence) = (kind.prefix(&after.author), transaction.sequence());
-            let key = [&prefix[..], &sequence.to_be_bytes(), &id].concat();
-            transaction.put_document(CLOSED, &key, &now.to_be_bytes())?;
-        }
-        _ => {}
+    if before.is_some_and(|before| before.state.is_open()) && !after.state.is_open() {
+        let kind = ClosedKind::of(after.state);
+        let (prefix, sequence) = (kind.prefix(&after.author), transaction.sequence());
+        let key = [&prefix[..], &sequence.to_be_bytes(), &id].concat();
+        transaction.put_document(CLOSED, &key, &now.to_be_bytes())?;
     }
     after.bytes = after.part_bytes.saturating_add(after.encode()?.len() as u64);
     transaction.put_document(CHANGES, &id, &after.encode()?)?;
+    update_open_changes(transaction, after)?;
     update_totals(transaction, &after.author, |totals| {
         if let Some(before) = before {
             totals.remove(before);
@@ -309,15 +309,14 @@ pub fn expire_changes(store: &GuardedStore, now: u64, max_age: u64) -> Result<u6
                 if !read_oldest_closed(&store.read(), kind, &account, 1)?.iter().any(is_old) {
                     break;
                 }
-                let (count, _) = store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
-                    let most = MAX_EXPIRED_PER_COMMIT;
-                    let oldest = read_oldest_closed(transaction, kind, &account, most)?;
-                    let old = oldest.into_iter().take_while(is_old);
-                    old.map(|entry| remove_closed(transaction, &account, &entry)).try_fold(
-                        0,
-                        |count, removed| removed.map(|()| count + 1),
-                    )
-                })?;
+                let (count, _) =
+                    store.commit(&NoClient, |transaction| -> Result<_, GatewayError> {
+                        let most = MAX_EXPIRED_PER_COMMIT;
+                        let oldest = read_oldest_closed(transaction, kind, &account, most)?;
+                        let old = oldest.into_iter().take_while(is_old);
+                        old.map(|entry| remove_closed(transaction, &account, &entry))
+                            .try_fold(0, |count, removed| removed.map(|()| count + 1))
+                    })?;
                 expired += count;
             }
         }

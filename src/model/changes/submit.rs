@@ -36,13 +36,14 @@ impl Computed {
     ) -> Result<Self, GatewayError> {
         let Applied { answer, removed, minted, .. } = applied;
         let root = &request.business_object.mapping.root;
-        let Difference { digest, items, pages } =
+        let Difference { digest, items, pages, subjects } =
             compute_difference(transaction, root, answer, removed)?;
         let names = minted.iter().map(|one| (one.namespace.as_str(), one.uri.as_str()));
         let minting = MintingState::read(transaction, names)?;
         let mut parts = vec![
             (Part::Minted, EncodedPart::of_json(minted)?),
             (Part::Warnings, EncodedPart::of_json(&answer.warnings)?),
+            (Part::Subjects, EncodedPart::of_bytes(&subjects)?),
         ];
         let pages = pages.into_iter().map(|(compressed, size)| EncodedPart { compressed, size });
         parts.extend((0..).map(Part::Page).zip(pages));
@@ -88,7 +89,11 @@ impl EncodedPart {
         let json = serde_json::to_vec(value).map_err(|error| {
             GatewayError::new(ErrorClass::Internal, format!("serializing a change failed: {error}"))
         })?;
-        Ok(Self { compressed: compress(&json)?, size: json.len() as u64 })
+        Self::of_bytes(&json)
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Result<Self, GatewayError> {
+        Ok(Self { compressed: compress(bytes)?, size: bytes.len() as u64 })
     }
 }
 

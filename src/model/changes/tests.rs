@@ -240,7 +240,8 @@ fn rebases_without_an_effect_change_nothing_and_no_comment_is_lost() {
     plant.ingest(Mode::Add, r#"{"name": "old"}"#);
     let rename = r#"{"uri": "http://x/pump/1", "name": "new"}"#;
     let id = plant.submit(Mode::Update, rename).ingestion_id;
-    let rebase = |comment: Option<&str>| plant.take_as(&id, ChangeAction::Rebase, IfMatch::Any, comment);
+    let rebase =
+        |comment: Option<&str>| plant.take_as(&id, ChangeAction::Rebase, IfMatch::Any, comment);
     let before = plant.find(&id);
     assert_eq!(rebase(None).unwrap(), before);
     assert_eq!(rebase(Some("first")).unwrap().version, 2);
@@ -435,4 +436,42 @@ fn deleting_with_objects_needs_a_bypass_where_a_review_is_required() {
     assert_eq!(error.class, ErrorClass::Conflict);
     assert!(error.detail.contains("bypass=true"), "{error}");
     assert!(begin(true).is_ok());
+}
+
+#[test]
+fn the_index_has_exactly_the_open_changes_and_each_knows_its_objects() {
+    let plant = Plant::new("optional", "counter");
+    let ids: Vec<String> = (0..4)
+        .map(|n| plant.submit(Mode::Add, &format!(r#"{{"name": "{n}"}}"#)).ingestion_id)
+        .collect();
+    let nested = plant.submit(Mode::Add, PUMP).ingestion_id;
+    let object = plant.pumps.object.id.clone();
+    let list = |plant: &Plant, after: Option<&str>, limit| {
+        let open = list_open_changes(&plant.store.read(), after, limit).unwrap();
+        let show = |one: OpenChange| {
+            assert_eq!(one.business_object, object);
+            (one.id, one.state, one.author)
+        };
+        open.into_iter().map(show).collect::<Vec<_>>()
+    };
+    let open = |id: &str| (id.to_owned(), State::Submitted, "ada".to_owned());
+    assert_eq!(list(&plant, None, 2), [open(&nested), open(&ids[3])]);
+    assert_eq!(list(&plant, Some(&ids[3]), 2), [open(&ids[2]), open(&ids[1])]);
+
+    let is_touched = |plant: &Plant, id: &str, uri: &str| {
+        is_touched(&plant.store.read(), &plant.find(id), uri).unwrap()
+    };
+    for (uri, expected) in
+        [("http://x/pump/5", true), ("http://x/part/2", true), ("http://x/pump/1", false)]
+    {
+        assert_eq!(is_touched(&plant, &nested, uri), expected, "{uri}");
+    }
+
+    let plant = plant.restart();
+    plant.take(&ids[0], ChangeAction::Reject, IfMatch::Any).unwrap();
+    plant.take(&ids[1], ChangeAction::Withdraw, IfMatch::Any).unwrap();
+    plant.approve(&ids[2]).unwrap();
+    plant.take(&nested, ChangeAction::Rebase, IfMatch::Any).unwrap();
+    assert_eq!(list(&plant, None, 9), [open(&nested), open(&ids[3])]);
+    assert!(is_touched(&plant, &nested, "http://x/part/1"));
 }

@@ -13,7 +13,7 @@ use penstock_http::query::Query;
 use penstock_http::service::{origin, trace};
 use penstock_http::state::{gateway, state};
 use penstock_model::catalogue::DeletionCount;
-use penstock_model::resource::{BusinessObject, Compiled, Definition};
+use penstock_model::resource::{BusinessObject, Compiled, Definition, Review};
 use penstock_service::business_objects::{
     self, DeletionEffects, MAX_COUNTED_OBJECTS, find_business_object,
 };

@@ -25,6 +25,8 @@ pub(super) const FIELDS: &[&str] = &[
     "debounce",
     "retention",
     "validation",
+    "review",
+    "approvers",
 ];
 
 /// The maximum number of rows that are read, of conditions and of namespaces.

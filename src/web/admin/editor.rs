@@ -136,6 +136,13 @@ const MODES: [(&str, &str); 3] = [
     ("reject", "Reject: the request is refused"),
 ];
 
+/// The choices of the review.
+const REVIEWS: [(&str, &str); 3] = [
+    ("off", "Off: never"),
+    ("optional", "Optional: if the request asks for it"),
+    ("required", "Required: always"),
+];
+
 /// Shows an empty form.
 #[handler]
 pub(crate) async fn show_new_business_object(req: &mut Request, depot: &mut Depot) -> PageResult {

@@ -1,5 +1,6 @@
 //! What every page has: navigation for the caller's role, a notice about the last action, and the response
 //! headers. Handlers return a [`PageReply`], which removes the cookie of the notice that their page shows.
+use super::approval_count::ApprovalCount;
 use super::assets;
 use crate::sign_in::{redirect, render_page, show_text_with_policy};
 use askama::Template;
@@ -26,6 +27,7 @@ const MAX_NOTICE_BYTES: usize = 2 << 10;
 pub(super) enum Section {
     Overview,
     BusinessObjects,
+    Changes,
     Rejected,
     Exports,
     Targets,
@@ -36,6 +38,7 @@ pub(super) enum Section {
     Quality,
     Keys,
     Users,
+    Groups,
     Audit,
     Settings,
     Profile,
@@ -64,9 +67,10 @@ const fn nav_item(
 }
 
 /// The navigation, in its order.
-static ITEMS: [Item; 14] = [
+static ITEMS: [Item; 16] = [
     nav_item(Section::Overview, "/admin", "Overview", Role::User),
     nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
+    nav_item(Section::Changes, "/admin/changes", "Changes", Role::User),
     nav_item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
     nav_item(Section::Exports, "/admin/exports", "Exports", Role::User),
     nav_item(Section::Targets, "/admin/targets", "Targets", Role::User),
@@ -77,6 +81,7 @@ static ITEMS: [Item; 14] = [
     nav_item(Section::Quality, "/admin/quality", "Data quality", Role::User),
     nav_item(Section::Keys, "/admin/keys", "API keys", Role::User),
     nav_item(Section::Users, "/admin/users", "Users", Role::Admin),
+    nav_item(Section::Groups, "/admin/groups", "Groups", Role::Admin),
     nav_item(Section::Audit, "/admin/audit", "Audit trail", Role::Admin),
     nav_item(Section::Settings, "/admin/settings", "Settings", Role::Admin),
 ];
@@ -102,6 +107,8 @@ pub(super) struct Frame {
     pub(super) role: Role,
     pub(super) section: Section,
     pub(super) notice: Option<Notice>,
+    /// How many changes wait for the viewer's approval; `None` if the viewer approves none.
+    pub(super) to_approve: Option<ApprovalCount>,
     /// The running version.
     pub(super) version: &'static str,
 }
@@ -135,6 +142,7 @@ impl Frame {
             role: who.role,
             section,
             notice,
+            to_approve: ApprovalCount::of_request(depot),
             version: env!("CARGO_PKG_VERSION"),
         }
     }
@@ -152,6 +160,11 @@ impl Frame {
     /// Returns the entries that the viewer may use.
     pub(super) fn navigation(&self) -> impl Iterator<Item = &'static Item> {
         ITEMS.iter().filter(|item| self.may(item.minimum_role))
+    }
+
+    /// Whether this is the entry with the number of changes to approve.
+    pub(super) fn has_count(&self, item: &Item) -> bool {
+        item.section == Section::Changes && self.to_approve.is_some()
     }
 
     /// Returns the address of a script or style.

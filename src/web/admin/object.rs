@@ -1,13 +1,16 @@
 //! The page of one object: its JSON and Turtle, what refers to it, and the ingestions that wrote it.
+use super::changes::ChangeRow;
 use super::check::format_json;
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::words::{self, shorten_text};
 use askama::Template;
 use penstock_base::Role;
+use penstock_http::caller::caller;
 use penstock_http::path::encode_segment;
 use penstock_http::query::Query;
 use penstock_http::state::gateway;
 use penstock_model::ingest::{Record, WriteHistory};
+use penstock_service::changes::list_touching_changes;
 use penstock_service::gateway::Gateway;
 use penstock_service::objects::{ObjectDetails, describe_object};
 use salvo::{Depot, Request, handler};
@@ -21,6 +24,10 @@ struct Page {
     label: String,
     /// The Business Objects that it belongs to: address and name.
     belongs: Vec<(String, String)>,
+    /// The open changes that touch it and that the viewer may see.
+    pending: Vec<ChangeRow>,
+    /// Whether all open changes were searched.
+    is_searched: bool,
     /// Its JSON in the view of a Business Object, if one shows it.
     json: Vec<Line>,
     warnings: Vec<String>,
@@ -80,8 +87,14 @@ pub(crate) async fn show_object(req: &mut Request, depot: &mut Depot) -> PageRes
     let query = Query::read(req, &["uri"])?;
     let gateway = gateway(depot)?;
     let details = describe_object(&gateway, query.get("uri").unwrap_or_default()).await?;
+    let by = caller(depot);
+    let uri = details.uri.as_str().to_owned();
+    let touching = list_touching_changes(&gateway, by, uri).await?;
+    let pending = touching.changes.iter();
+    let pending = pending.map(|one| ChangeRow::from_visible(one, &gateway, by)).collect();
     let frame = Frame::new(req, depot, Section::BusinessObjects);
-    Ok(PageReply::show(&Page::new(frame, &gateway, details)))
+    let page = Page::new(frame, &gateway, details);
+    Ok(PageReply::show(&Page { pending, is_searched: touching.is_complete, ..page }))
 }
 
 /// Returns the address of an object's page.
@@ -112,6 +125,8 @@ impl Page {
         });
         Self {
             belongs: belongs.collect(),
+            pending: Vec::new(),
+            is_searched: true,
             label: details.label.as_deref().map_or_else(|| uri.clone(), shorten_text),
             json: json.lines().map(|line| link_line(line, &uri, &frame)).collect(),
             warnings: details.warnings.iter().map(ToString::to_string).collect(),

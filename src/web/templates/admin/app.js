@@ -2,6 +2,8 @@
 
 // The content of elements with `data-live` is replaced when an event of one of their types arrives, at most once in
 // MIN_INTERVAL milliseconds, and at least once in MAX_INTERVAL milliseconds. These requests do not keep the session alive.
+// They fetch the address in `data-from`, or else the page itself. A page without such elements in its main part has no
+// stream of events, because browsers open only a few connections to a server.
 const MIN_INTERVAL = 1000;
 const MAX_INTERVAL = 15000;
 
@@ -15,12 +17,17 @@ function refreshOnEvents(elements) {
     last = Date.now();
     // An element in which the user is typing or choosing is not replaced.
     if (document.hidden || elements.some((id) => document.getElementById(id)?.querySelector('form :focus, dialog[open]'))) return;
+    const from = elements.map((id) => document.getElementById(id)?.dataset.from);
+    // The page itself has all of them.
+    const addresses = from.includes(undefined) ? [location.href] : new Set(from);
     try {
-      const answer = await fetch(location.href, { headers: { Accept: 'text/html', 'X-Penstock-Live': 'true' } });
-      const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-      if (answer.redirected || [401, 404].includes(answer.status)) return location.reload();
-      if (!answer.ok) return;
-      for (const id of elements) replaceContent(document.getElementById(id), page.getElementById(id));
+      for (const address of addresses) {
+        const answer = await fetch(address, { headers: { Accept: 'text/html', 'X-Penstock-Live': 'true' } });
+        const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+        if (answer.redirected || [401, 404].includes(answer.status)) return location.reload();
+        if (!answer.ok) return;
+        for (const id of elements) replaceContent(document.getElementById(id), page.getElementById(id));
+      }
       document.body.classList.remove('stale');
       setTabStops();
     } catch {
@@ -36,6 +43,9 @@ function refreshOnEvents(elements) {
     old.replaceChildren(...document.adoptNode(fresh).childNodes);
     [...old.querySelectorAll('.scroll')].forEach((e, at) => { e.scrollLeft = scrolled[at] ?? 0; });
     if (focused) focused.reduce((e, at) => e?.children[at], old)?.focus({ preventScroll: true });
+    // What the rest of the page shows is of an earlier version.
+    const notice = document.getElementById('outdated');
+    if (notice && old.dataset.version !== fresh.dataset.version) notice.hidden = false;
   }
 
   function childPath(root, element) {
@@ -49,7 +59,7 @@ function refreshOnEvents(elements) {
   }
 
   const types = new Set(elements.flatMap((id) => document.getElementById(id).dataset.live.split(',')));
-  if (types.size) {
+  if (types.size && document.querySelector('main [data-live]')) {
     const events = new EventSource(`${prefix}/api/v1/events?types=${[...types].join(',')}`);
     for (const type of [...types, 'penstock.events.lost']) events.addEventListener(type, refreshSoon);
     addEventListener('pagehide', () => events.close());

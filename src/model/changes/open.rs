@@ -1,0 +1,79 @@
+//! The open changes, and the objects that a change touches.
+//!
+//! The index is small and has no closed changes, so that a page can count what waits for somebody, and find the changes of
+//! an object, without reading all changes.
+use super::read::read_part;
+use super::storage::Part;
+use super::{Change, OPEN, State, parse_id};
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_store::{DocumentRange, Read, Transaction};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The bytes of a hash of an object.
+const HASH_BYTES: usize = 8;
+
+/// An open change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenChange {
+    /// Its id.
+    pub id: String,
+    /// The Business Object's id.
+    pub business_object: String,
+    /// Its state.
+    pub state: State,
+    /// The account that sent it.
+    pub author: String,
+}
+
+/// Adds the change to the index, or removes it if it is closed.
+pub(super) fn update_open_changes(
+    transaction: &mut Transaction<'_>,
+    change: &Change,
+) -> Result<(), GatewayError> {
+    let key = change.id_bytes()?;
+    if !change.state.is_open() {
+        return Ok(transaction.delete_document(OPEN, &key)?);
+    }
+    let Change { id, business_object, state, author, .. } = change.clone();
+    let document = serde_json::to_vec(&OpenChange { id, business_object, state, author });
+    let document = document.map_err(|error| {
+        let detail = format!("serializing an open change failed: {error}");
+        GatewayError::new(ErrorClass::Internal, detail)
+    })?;
+    Ok(transaction.put_document(OPEN, &key, &document)?)
+}
+
+/// Lists the open changes, newest first: at most `limit` after the one with the id `after`.
+///
+/// # Errors
+/// The errors of the store.
+pub fn list_open_changes(
+    read: &impl Read,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<OpenChange>, GatewayError> {
+    let after = after.and_then(parse_id);
+    let after = after.as_ref().map(<[u8; 16]>::as_slice);
+    let range = DocumentRange { after, reverse: true, limit, ..DocumentRange::default() };
+    let documents = read.read_documents(OPEN, range)?.into_iter();
+    // What cannot be read is missing in counts, and does not hide the others.
+    Ok(documents.filter_map(|(_, value)| serde_json::from_slice(&value).ok()).collect())
+}
+
+/// Returns whether the difference of a change has this object.
+///
+/// # Errors
+/// The errors of the store.
+pub fn is_touched(read: &impl Read, change: &Change, uri: &str) -> Result<bool, GatewayError> {
+    let subjects = read_part(read, change, Part::Subjects)?;
+    let (hashes, _) = subjects.as_chunks::<HASH_BYTES>();
+    Ok(hashes.contains(&hash_subject(uri)))
+}
+
+/// Returns the beginning of the SHA-256 of a URI. Two objects of the open changes practically never share it.
+pub(super) fn hash_subject(uri: &str) -> [u8; HASH_BYTES] {
+    let digest: [u8; 32] = Sha256::digest(uri).into();
+    digest.first_chunk().copied().unwrap_or_default()
+}

@@ -1,0 +1,173 @@
+//! What waits for a caller: the number of changes to approve, the steps that it may take, and the open changes of an
+//! object.
+use super::{Viewer, VisibleChange, show_change};
+use crate::blocking::run_blocking;
+use crate::gateway::Gateway;
+use penstock_auth::{Authorized, Caller, Role};
+use penstock_base::error::GatewayError;
+use penstock_model::changes::{
+    ChangeAction, OpenChange, State, current_approvers, find_change, is_touched, list_open_changes,
+};
+use penstock_model::resource::Review;
+use penstock_store::{Read, ReadStore, Reader};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+/// The number of open changes that are read at a time.
+const CHANGES_PER_READ: usize = 200;
+/// The maximum number of open changes that are searched for an object.
+const MAX_SEARCHED_CHANGES: usize = 1000;
+/// The maximum number of objects in the differences that are searched for an object.
+const MAX_SEARCHED_OBJECTS: u64 = 1_000_000;
+
+/// The open changes that touch an object, as a caller sees them.
+#[derive(Debug)]
+pub struct TouchingChanges {
+    /// The changes, newest first.
+    pub changes: Vec<VisibleChange>,
+    /// Whether all open changes were searched.
+    pub is_complete: bool,
+}
+
+/// Counts the submitted changes that the caller may approve, up to `max_count`. Returns `None` if it approves changes of no
+/// Business Object.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn count_waiting_changes(
+    gateway: &Gateway,
+    by: &Authorized,
+    max_count: usize,
+) -> Result<Option<usize>, GatewayError> {
+    if by.role < Role::Contributor || by.business_objects().is_some() {
+        return Ok(None);
+    }
+    let (gateway, by) = (gateway.clone(), by.clone());
+    run_blocking(move || count_waiting(&gateway, &by, max_count)).await
+}
+
+fn count_waiting(
+    gateway: &Gateway,
+    by: &Caller,
+    max_count: usize,
+) -> Result<Option<usize>, GatewayError> {
+    let viewer = Viewer { gateway, by, transaction: None };
+    let own = Some(by.id()).filter(|_| !gateway.settings.review.allows_self_approval);
+    let mut approved = HashSet::new();
+    let mut has_reviews = false;
+    for compiled in gateway.catalogue.list() {
+        let definition = &compiled.object.definition;
+        if viewer.is_approver(definition.approvers())? {
+            has_reviews |= definition.review() != Review::Off;
+            approved.insert(compiled.object.id.clone());
+        }
+    }
+    let mut count = 0;
+    if !approved.is_empty() {
+        for_each_open(&gateway.store, |_, open| {
+            let is_waiting = open.state == State::Submitted
+                && own != Some(open.author.as_str())
+                && approved.contains(&open.business_object);
+            count += usize::from(is_waiting);
+            Ok(if count < max_count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+    }
+    Ok(Some(count).filter(|count| has_reviews || *count > 0))
+}
+
+/// Calls `visit` for each open change, newest first, until it breaks.
+fn for_each_open(
+    store: &ReadStore,
+    mut visit: impl FnMut(&Reader<'_>, OpenChange) -> Result<ControlFlow<()>, GatewayError>,
+) -> Result<(), GatewayError> {
+    let mut after: Option<String> = None;
+    loop {
+        let read = store.read();
+        let page = list_open_changes(&read, after.as_deref(), CHANGES_PER_READ)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = Some(last.id.clone());
+        for open in page {
+            if visit(&read, open)?.is_break() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Returns the steps that the caller may take with a change in its present state.
+pub fn list_allowed_actions(
+    gateway: &Gateway,
+    by: &Caller,
+    visible: &VisibleChange,
+) -> Vec<ChangeAction> {
+    let allows_self_approval = gateway.settings.review.allows_self_approval;
+    let is_allowed = |action: &ChangeAction| {
+        let minimum_role = match action {
+            ChangeAction::Approve | ChangeAction::Reject => Role::Contributor,
+            ChangeAction::Submit | ChangeAction::Withdraw | ChangeAction::Rebase => Role::User,
+        };
+        by.business_objects().is_none()
+            && by.role >= minimum_role
+            && action.is_allowed_from(visible.change.state)
+            && visible.relation.check_action(*action, allows_self_approval).is_ok()
+    };
+    ChangeAction::ALL.into_iter().filter(is_allowed).collect()
+}
+
+/// Returns the open changes that touch an object and that the caller may see. It searches a bounded number of them.
+///
+/// # Errors
+/// The errors of the store.
+pub async fn list_touching_changes(
+    gateway: &Gateway,
+    by: &Authorized,
+    uri: String,
+) -> Result<TouchingChanges, GatewayError> {
+    let (gateway, by) = (gateway.clone(), by.clone());
+    run_blocking(move || {
+        let viewer = Viewer { gateway: &gateway, by: &by, transaction: None };
+        let found = TouchingChanges { changes: Vec::new(), is_complete: true };
+        let mut search = Search { viewer, uri: &uri, changes: 0, objects: 0, found };
+        for_each_open(&gateway.store, |read, open| {
+            if search.changes >= MAX_SEARCHED_CHANGES || search.objects >= MAX_SEARCHED_OBJECTS {
+                search.found.is_complete = false;
+                return Ok(ControlFlow::Break(()));
+            }
+            search.visit_change(read, &open.id)?;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(search.found)
+    })
+    .await
+}
+
+/// A search for the open changes of an object.
+struct Search<'s> {
+    viewer: Viewer<'s>,
+    uri: &'s str,
+    /// How many changes it has read.
+    changes: usize,
+    /// How many objects their differences have.
+    objects: u64,
+    found: TouchingChanges,
+}
+
+impl Search<'_> {
+    fn visit_change(&mut self, read: &impl Read, id: &str) -> Result<(), GatewayError> {
+        self.changes += 1;
+        let Some(change) = find_change(read, id)?.filter(|change| change.state.is_open()) else {
+            return Ok(());
+        };
+        let gateway = self.viewer.gateway;
+        let approvers = current_approvers(read, gateway.catalogue.watch(), &change)?;
+        let relation = self.viewer.relation_to(&change, &approvers)?;
+        if !relation.may_see() {
+            return Ok(());
+        }
+        self.objects += change.items;
+        if is_touched(read, &change, self.uri)? {
+            self.found.changes.push(show_change(gateway, change, relation, approvers));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! The difference of a change, field by field.
+use super::super::object::object_link;
+use super::super::words;
+use crate::admin::frame::Frame;
+use penstock_base::json::{self, Json};
+use penstock_model::changes::DifferenceItem;
+use penstock_model::ingest::Status;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+
+/// The maximum number of shown fields of an object: of changed ones, and of unchanged ones.
+const MAX_FIELDS: usize = 200;
+/// The maximum number of quads of an object that are shown.
+const MAX_QUADS: usize = 200;
+/// The member with the URI of an object.
+const URI: &str = "uri";
+
+/// An object that a change creates, changes or removes.
+pub(super) struct ChangedObject {
+    /// Its index in the request; `None` for nested objects.
+    pub(super) index: Option<usize>,
+    pub(super) uri: String,
+    /// Its label; the URI without one.
+    pub(super) label: String,
+    /// The address of its page, if it exists.
+    pub(super) link: Option<String>,
+    pub(super) status: &'static str,
+    pub(super) class: &'static str,
+    /// Whether the view shows it before and after, so that both are beside each other.
+    pub(super) has_both: bool,
+    pub(super) changed: Vec<ChangedField>,
+    /// The fields that stay as they are: name and value.
+    pub(super) unchanged: Vec<(String, String)>,
+    /// How many fields are not shown.
+    pub(super) omitted: usize,
+    /// Whether it is removed because nothing refers to it any more.
+    pub(super) is_orphaned: bool,
+    /// Its quads: a sign and a line of N-Quads.
+    pub(super) quads: Vec<(char, String)>,
+    /// How many quads are not shown.
+    pub(super) omitted_quads: usize,
+}
+
+/// A field that a change changes. A value is empty where there is none.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ChangedField {
+    pub(super) name: String,
+    pub(super) before: String,
+    pub(super) after: String,
+}
+
+impl ChangedObject {
+    /// Converts an object of a difference. `label` is the field with the labels, and `is_published` says whether the
+    /// difference is what was stored.
+    pub(super) fn from_item(
+        item: DifferenceItem,
+        label: Option<&str>,
+        is_published: bool,
+        nesting: usize,
+        frame: &Frame,
+    ) -> Self {
+        let parse = |view: Option<&RawValue>| {
+            json::parse(view?.get().as_bytes(), nesting.saturating_add(2)).ok()
+        };
+        let before = parse(item.before.as_deref());
+        let after = parse(item.after.as_deref());
+        let mut fields = Fields::default();
+        fields.compare(&[], before.as_ref(), after.as_ref());
+        let named = |view: &Option<Json>| match member(view.as_ref()?, label?)? {
+            Json::String(text) => Some(words::shorten_text(text)),
+            _ => None,
+        };
+        let is_there = match item.status {
+            Status::Created => is_published,
+            Status::Deleted => !is_published,
+            _ => true,
+        };
+        let (status, class) = describe_status(item.status);
+        let removed = item.removed.into_iter().map(|quad| ('−', quad));
+        let mut quads: Vec<_> =
+            removed.chain(item.added.into_iter().map(|quad| ('+', quad))).collect();
+        let omitted_quads = quads.len().saturating_sub(MAX_QUADS);
+        quads.truncate(MAX_QUADS);
+        let omitted = fields.changed.len().saturating_sub(MAX_FIELDS)
+            + fields.unchanged.len().saturating_sub(MAX_FIELDS);
+        fields.changed.truncate(MAX_FIELDS);
+        fields.unchanged.truncate(MAX_FIELDS);
+        Self {
+            label: named(&after).or_else(|| named(&before)).unwrap_or_else(|| item.uri.clone()),
+            index: item.index,
+            link: is_there.then(|| object_link(frame, &item.uri)),
+            uri: item.uri,
+            status,
+            class,
+            has_both: before.is_some() && after.is_some(),
+            changed: fields.changed,
+            unchanged: fields.unchanged,
+            omitted,
+            is_orphaned: item.orphaned,
+            quads,
+            omitted_quads,
+        }
+    }
+}
+
+fn describe_status(status: Status) -> (&'static str, &'static str) {
+    match status {
+        Status::Created => ("new", "good"),
+        Status::Deleted => ("removed", "bad"),
+        Status::Updated => ("changed", "warn"),
+        Status::Unchanged | Status::Absent => ("not changed", ""),
+    }
+}
+
+/// Collects the fields of an object before and after a change.
+#[derive(Default)]
+struct Fields {
+    changed: Vec<ChangedField>,
+    unchanged: Vec<(String, String)>,
+}
+
+impl Fields {
+    /// Compares two values. `path` has the names that lead to them.
+    fn compare(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
+        let is_object = |value: Option<&Json>| value.is_none_or(|it| matches!(it, Json::Object(_)));
+        let is_list = |value: Option<&Json>| value.is_none_or(contains_objects);
+        if before.is_none() && after.is_none() {
+            return;
+        }
+        if is_object(before) && is_object(after) {
+            self.compare_objects(path, before, after);
+        } else if is_list(before) && is_list(after) {
+            self.compare_lists(path, before, after);
+        } else {
+            self.add(path, before, after);
+        }
+    }
+
+    fn compare_objects(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
+        let uris = [before, after].map(|value| member(value?, URI));
+        let names = merge_names(before, after);
+        // The URI of the whole object is in its heading. That of a nested one says more than its fields if it is
+        // another object, or has no other fields.
+        let is_other = uris[0] != uris[1] && before.is_some() && after.is_some();
+        if !path.is_empty() && (is_other || names.iter().all(|name| *name == URI)) {
+            self.add(path, uris[0], uris[1]);
+        }
+        for name in names.into_iter().filter(|name| *name != URI) {
+            let [before, after] = [before, after].map(|value| member(value?, name));
+            self.compare(&[path, &[name.to_owned()]].concat(), before, after);
+        }
+    }
+
+    /// Compares lists of objects: those with the same URI, or else at the same position.
+    fn compare_lists(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
+        let Some((last, parents)) = path.split_last() else { return };
+        let [before, after] = [before, after].map(list_elements);
+        let key = |(at, element): (usize, &Json)| match member(element, URI) {
+            Some(Json::String(uri)) => uri.clone(),
+            _ => at.to_string(),
+        };
+        let mut old: HashMap<String, (usize, &Json)> = HashMap::new();
+        for (at, element) in before.iter().enumerate() {
+            old.insert(key((at, element)), (at, element));
+        }
+        let name_element =
+            |at: usize, note: &str| [parents, &[format!("{last} {}{note}", at + 1)]].concat();
+        for (at, element) in after.iter().enumerate() {
+            let known = old.remove(&key((at, element))).map(|(_, element)| element);
+            let note = if known.is_some() { "" } else { " (new)" };
+            self.compare(&name_element(at, note), known, Some(element));
+        }
+        let mut removed: Vec<_> = old.into_values().collect();
+        removed.sort_by_key(|(at, _)| *at);
+        for (at, element) in removed {
+            self.compare(&name_element(at, " (removed)"), Some(element), None);
+        }
+    }
+
+    fn add(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
+        let name = path.join(" › ");
+        // A field without a value may be absent, or an empty list.
+        let [before, after] =
+            [before, after].map(|value| value.map(show_value).unwrap_or_default());
+        if before != after {
+            self.changed.push(ChangedField { name, before, after });
+        } else if !after.is_empty() {
+            self.unchanged.push((name, after));
+        }
+    }
+}
+
+/// Returns the names of the members of both objects: in the order of the second one, then those of the first one only.
+fn merge_names<'j>(before: Option<&'j Json>, after: Option<&'j Json>) -> Vec<&'j str> {
+    let names = |value: Option<&'j Json>| match value {
+        Some(Json::Object(members)) => members.iter().map(|(name, _)| name.as_str()).collect(),
+        _ => Vec::new(),
+    };
+    let mut merged: Vec<&str> = names(after);
+    for name in names(before) {
+        if !merged.contains(&name) {
+            merged.push(name);
+        }
+    }
+    merged
+}
+
+fn member<'j>(value: &'j Json, name: &str) -> Option<&'j Json> {
+    let Json::Object(members) = value else { return None };
+    members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+}
+
+fn contains_objects(value: &Json) -> bool {
+    matches!(value, Json::Array(elements) if elements.iter().any(|one| matches!(one, Json::Object(_))))
+}
+
+fn list_elements(value: Option<&Json>) -> &[Json] {
+    match value {
+        Some(Json::Array(elements)) => elements,
+        _ => &[],
+    }
+}
+
+/// Returns a value as a person reads it: each element of a list on its own line.
+fn show_value(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Array(elements) => elements.iter().map(show_value).collect::<Vec<_>>().join("\n"),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compare(before: &str, after: &str) -> Fields {
+        let parse = |text: &str| json::parse(text.as_bytes(), 20).ok();
+        let mut fields = Fields::default();
+        fields.compare(&[], parse(before).as_ref(), parse(after).as_ref());
+        fields
+    }
+
+    #[test]
+    fn only_fields_that_change_are_changed() {
+        let found = compare(
+            r#"{"uri": "u:1", "name": "north", "flow": 1.50, "tags": ["a"], "old": 1, "at": {"uri": "u:2", "x": 1}}"#,
+            r#"{"uri": "u:1", "name": "north", "flow": 2.50, "tags": ["a", "b"], "at": {"uri": "u:3", "x": 1}}"#,
+        );
+        let changed: Vec<_> = found
+            .changed
+            .iter()
+            .map(|field| (field.name.as_str(), field.before.as_str(), field.after.as_str()))
+            .collect();
+        assert_eq!(
+            changed,
+            [
+                ("flow", "1.50", "2.50"),
+                ("tags", "a", "a\nb"),
+                ("at", "u:2", "u:3"),
+                ("old", "1", "")
+            ]
+        );
+        let names: Vec<_> = found.unchanged.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["name", "at › x"]);
+    }
+
+    #[test]
+    fn nested_objects_are_compared_by_their_uris() {
+        let found = compare(
+            r#"{"parts": [{"uri": "p:1", "label": "seal"}, {"uri": "p:2", "label": "shaft"}]}"#,
+            r#"{"parts": [{"uri": "p:2", "label": "long shaft"}, {"uri": "p:3", "label": "key"}]}"#,
+        );
+        let changed: Vec<_> = found
+            .changed
+            .iter()
+            .map(|field| (field.name.as_str(), field.before.as_str(), field.after.as_str()))
+            .collect();
+        assert_eq!(
+            changed,
+            [
+                ("parts 1 › label", "shaft", "long shaft"),
+                ("parts 2 (new) › label", "", "key"),
+                ("parts 1 (removed) › label", "seal", ""),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_new_object_has_only_values_after() {
+        let mut fields = Fields::default();
+        let after = json::parse(br#"{"uri": "u:1", "name": "north", "tags": []}"#, 20).unwrap();
+        fields.compare(&[], None, Some(&after));
+        assert!(fields.unchanged.is_empty());
+        let [name] = fields.changed.as_slice() else { panic!("{:?}", fields.changed) };
+        assert_eq!((name.before.as_str(), name.after.as_str()), ("", "north"));
+    }
+}

@@ -327,6 +327,7 @@ impl Catalogue {
                     version: compiled.object.version,
                     namespaces: &changed,
                     forced: by.force.then_some(loss.unwrap_or_default()),
+                    bypassed: false,
                 },
             )?;
             Ok::<_, GatewayError>(compiled)

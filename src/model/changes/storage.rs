@@ -3,8 +3,10 @@
 //! An account has at most a tenth of the limits. Past its share, the oldest closed changes of the account make place for a
 //! new one; past the limit of all, the oldest closed ones of the account that has most of them. Open changes are never
 //! removed: without enough closed ones, the new change is refused.
+use super::read::read_minted;
 use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, TOTALS, parse_id};
 use crate::ingest::Limits;
+use crate::namespace::{self, moving::list_rebases_since};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{DocumentRange, Format, Read, Transaction};
@@ -262,12 +264,31 @@ fn remove_closed(
     transaction.delete_document(CLOSED, key)?;
     let Some(document) = transaction.read_document(CHANGES, &id)? else { return Ok(()) };
     let change = Change::decode(&document)?;
+    release_identifiers(transaction, &change)?;
     transaction.delete_document(CHANGES, &id)?;
     let pages = (0..change.pages).map(Part::Page);
     for part in [Part::Request, Part::Minted, Part::Warnings].into_iter().chain(pages) {
         transaction.delete_document(PARTS, &part.key(id))?;
     }
     update_totals(transaction, account, |totals| totals.remove(&change))
+}
+
+/// Removes the reservations of the identifiers of a change that is published or removed.
+pub(super) fn release_identifiers(
+    transaction: &mut Transaction<'_>,
+    change: &Change,
+) -> Result<(), GatewayError> {
+    let minted = read_minted(transaction, change)?;
+    let moves = list_rebases_since(transaction, change.base)?;
+    for mut uri in minted.into_iter().map(|minted| minted.uri) {
+        namespace::release_identifier(transaction, &uri)?;
+        for rebase in &moves {
+            let Some(moved) = rebase.rewrite(&uri) else { continue };
+            namespace::release_identifier(transaction, &moved)?;
+            uri = moved;
+        }
+    }
+    Ok(())
 }
 
 /// Removes the changes that were closed more than `max_age` milliseconds ago, in commits of bounded size. `now` is the

@@ -17,6 +17,8 @@ pub(super) struct Computed {
     pub(super) counts: ChangeCounts,
     parts: Vec<(Part, Vec<u8>)>,
     minting: MintingState,
+    /// The other Business Objects that require a review and whose objects it changes.
+    bypassed: Vec<String>,
 }
 
 impl Computed {
@@ -26,9 +28,9 @@ impl Computed {
         request: &Request<'_>,
         applied: &Applied,
     ) -> Result<Self, GatewayError> {
-        let Applied { answer, removed, minted, .. } = applied;
+        let Applied { answer, removed, minted, bypassed } = applied;
         let root = &request.business_object.mapping.root;
-        let mut difference = compute_difference(transaction, root, answer, removed)?;
+        let mut difference = compute_difference(transaction, root, answer, removed, bypassed)?;
         let names = minted.iter().map(|one| (one.namespace.as_str(), one.uri.as_str()));
         let minting = MintingState::read(transaction, names)?;
         let mut parts = vec![
@@ -37,7 +39,8 @@ impl Computed {
         ];
         let pages = (0..).map(Part::Page).zip(std::mem::take(&mut difference.pages));
         parts.extend(pages);
-        Ok(Self { difference, counts: ChangeCounts::of_answer(answer), parts, minting })
+        let (counts, bypassed) = (ChangeCounts::of_answer(answer), bypassed.clone());
+        Ok(Self { difference, counts, parts, minting, bypassed })
     }
 
     /// Discards what the transaction changes, and stores the change with its parts. `before` is what is stored of it, and
@@ -64,10 +67,12 @@ impl Computed {
             parts.push((Part::Request, text));
         }
         let is_other = |(part, _): &&(Part, Vec<u8>)| *part != Part::Request;
+        part_bytes += self.minting.reserved_bytes();
         part_bytes +=
             parts.iter().filter(is_other).map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
         change.part_bytes = part_bytes;
         change.counts = self.counts;
+        change.bypassed = change.bypassed.is_some().then_some(self.bypassed);
         change.digest = self.difference.digest;
         change.items = self.difference.items;
         let pages = parts.iter().filter(|(part, _)| matches!(part, Part::Page(_))).count();
@@ -124,6 +129,7 @@ pub(crate) fn store_submission(
         write_scope: request.write_scope.map(scope),
         owners: submission.owners.to_vec(),
         approvers: object.definition.approvers().to_vec(),
+        bypassed: request.bypass.then(Vec::new),
         created_at: at.clone(),
         updated_at: at.clone(),
         base: 0,

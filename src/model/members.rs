@@ -79,7 +79,7 @@ pub(super) fn build_member_filter(
 }
 
 /// Returns the filters of all objects that may be members of a Business Object that does not compile, or nested in
-/// one: those that satisfy its stored conditions, and those in the graph of a namespace that it names.
+/// one: what satisfies its stored conditions, and what is in the graph of a namespace that it names.
 pub(super) fn build_possible_filters(
     read: &impl Read,
     stored: &Definition,

@@ -62,7 +62,7 @@ pub(crate) struct Found {
 
 impl Protection {
     /// Returns the protection of a Business Object, with the shapes graphs that `graphs` returns; `None` if it has none.
-    /// Without `compiled` the members are unknown, and `members` are the filters of those that it may have.
+    /// Without `compiled` the members are unknown, and `members` are the filters of all possible ones.
     pub(crate) fn new(
         object: &BusinessObject,
         compiled: Option<&Compiled>,

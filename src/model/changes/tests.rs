@@ -442,7 +442,7 @@ fn two_business_objects_that_require_reviews_of_the_same_objects_bypass_each_oth
     assert_eq!(names(&id), Some(vec!["Part".to_owned(), "Piece".to_owned()]));
     plant.approve(&id).unwrap();
 
-    // Without it, nothing is overridden, and the texts speak of what would be.
+    // A change without it overrides no review. Its warnings say what would be.
     let sent = plant.ingest(Mode::Replace, r#"{"uri": "http://x/pump/1", "name": "north"}"#);
     assert_eq!(names(&sent.ingestion_id), None);
     let texts = warnings(&sent);

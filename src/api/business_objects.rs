@@ -146,7 +146,7 @@ pub(super) async fn replace_business_object(req: &mut Request, depot: &mut Depot
         ("id" = String, Path, description = "Its id or its name."),
         ("data" = Option<bool>, Query, description = "Delete its objects too."),
         ("dryRun" = Option<bool>, Query, description = "Only count the objects; needs `data=true`."),
-        ("bypass" = Option<bool>, Query, description = "Delete the objects although they require a review."),
+        ("bypass" = Option<bool>, Query, description = "With `data=true`: delete the objects although they require a review."),
         ("If-Match" = Option<String>, Header, description = "Delete only this version."),
     ),
     responses(
@@ -163,6 +163,11 @@ pub(super) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
     if is_dry_run && !with_data {
         return Err(Problem::malformed(
             "dryRun counts the objects that data=true would delete; send ?data=true&dryRun=true",
+        ));
+    }
+    if bypass && !with_data {
+        return Err(Problem::malformed(
+            "bypass deletes objects that require a review, which only data=true deletes; send ?data=true&bypass=true, or leave it out",
         ));
     }
     let gateway = gateway(depot)?;

@@ -48,6 +48,12 @@ impl Authorized {
         Ok(Self { caller, ..self.clone() })
     }
 
+    /// Returns the same caller for work that needs this role too. Its commits check it.
+    #[must_use]
+    pub fn with_min_role(&self, min_role: Role) -> Self {
+        Self { min_role: self.min_role.max(min_role), ..self.clone() }
+    }
+
     /// Checks that the caller has at least this role, whatever the minimum role of its route.
     ///
     /// # Errors
@@ -302,6 +308,15 @@ mod tests {
         let error = by.require_role(Role::Admin).unwrap_err();
         assert_eq!(error.class, ErrorClass::Forbidden);
         assert_eq!(Authorized::local().require_role(Role::Admin), Ok(()));
+        // Its commits require it too.
+        let account = fixture.create_account("b", Role::Admin);
+        let by = authorize_session(&fixture, &account, Role::User);
+        let more = by.with_min_role(Role::Admin);
+        assert_eq!(commit_error(&fixture, &more), None);
+        let contributor = json!({"role": "Contributor"});
+        alter_document(&fixture, accounts::COLLECTION, &account.id, &contributor);
+        let errors = [by, more].map(|by| commit_error(&fixture, &by));
+        assert_eq!(errors, [None, Some(ErrorClass::Forbidden)]);
     }
 
     #[test]

@@ -139,23 +139,23 @@ impl Auth {
         }
     }
 
-    /// Returns whether the transaction sees this account or API key as enabled. `id` is that of an account, of an API key
-    /// without one, or `local`.
+    /// Returns the role of an account or API key as this transaction sees it; `None` if it is disabled, revoked, or
+    /// does not exist. `id` is that of an account, of an API key without one, or `local`.
     ///
     /// # Errors
     /// The errors of the store.
-    pub fn is_enabled_in(
+    pub fn role_in(
         &self,
         transaction: &Transaction<'_>,
         id: &str,
-    ) -> Result<bool, GatewayError> {
+    ) -> Result<Option<Role>, GatewayError> {
         if id == "local" {
-            return Ok(true);
+            return Ok(Some(Role::Admin));
         }
         if let Some(account) = accounts::read_account(transaction, id)? {
-            return Ok(account.enabled);
+            return Ok(account.enabled.then_some(account.role));
         }
-        Ok(self.keys.current_role_in(transaction, id)?.is_some())
+        self.keys.current_role_in(transaction, id)
     }
 
     /// Commits all deferred writes. Blocking.

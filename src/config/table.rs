@@ -96,7 +96,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("service.sparql.update", SettingKind::Flag, "Whether an Admin may change the graph with `POST /sparql/update` and `PUT`, `POST` and `DELETE` of `/sparql/graphs`. Otherwise these get 403.").with_default("false"),
     setting("service.sparql.services", SettingKind::Urls, "The endpoints that `SERVICE` in a SPARQL query may name. Each is compared with the IRI in the query, character by character. Without it, `SERVICE` is refused."),
     setting("service.review.history", SettingKind::Duration { min: MINUTE_MS, max: 3650 * DAY_MS }, "How long changes are kept after they were approved, rejected or withdrawn.").with_default("90d"),
-    setting("service.review.self-approval", SettingKind::Flag, "Whether the author of a change may approve it. Otherwise it takes two accounts.").with_default("false"),
+    setting("service.review.self-approval", SettingKind::Flag, "Whether the author of a change may approve it. By default another account must approve.").with_default("false"),
     setting("service.events.depth", SettingKind::Whole { min: 1, max: 100_000 }, "The maximum number of events kept in memory, at most 4 MiB, for listeners that reconnect. A listener that missed more is notified.").with_default("1000"),
     setting("service.events.listeners", SettingKind::Whole { min: 0, max: 256 }, "The maximum number of concurrent listeners to events. Further ones get 503.").with_default("32"),
     setting("service.export.history", SettingKind::Size { min: 0, max: TIB }, "The maximum size of all delivered files that are kept for reading and replay. Beyond it the oldest are deleted.").with_default("64MiB"),

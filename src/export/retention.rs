@@ -15,7 +15,7 @@ use oxrdf::NamedNode;
 use penstock_base::commit::NoClient;
 use penstock_base::error::GatewayError;
 use penstock_model::change_feed::{self, ExportCursor};
-use penstock_model::ingest::{Body, Limits, Mode, OnError, Request, ReviewStep};
+use penstock_model::ingest::{Body, KeptObjects, Limits, Mode, OnError, Request, ReviewStep};
 use penstock_model::members;
 use penstock_model::resource::Compiled;
 use penstock_store::Error;
@@ -35,11 +35,24 @@ pub(super) fn check_interval(retention: Duration) -> Duration {
     (retention / 10).clamp(Duration::from_secs(1), Duration::from_hours(1))
 }
 
-/// Removes the objects of a Business Object that are past their retention. Blocking.
+/// Removes the objects of a Business Object that are past their retention. Logs one warning if some of them stay.
+/// Blocking.
 pub(super) fn remove_expired(
     inner: &Inner,
     business_object: &Compiled,
     retention: Duration,
+) -> Result<(), GatewayError> {
+    let mut kept = KeptObjects::default();
+    let removed = remove_pages(inner, business_object, retention, &mut kept);
+    kept.log(&business_object.object.definition.name);
+    removed
+}
+
+fn remove_pages(
+    inner: &Inner,
+    business_object: &Compiled,
+    retention: Duration,
+    kept: &mut KeptObjects,
 ) -> Result<(), GatewayError> {
     let store = &inner.queue.store;
     let id = business_object.object.id.as_str();
@@ -73,7 +86,7 @@ pub(super) fn remove_expired(
             start_ages(inner, id, &without_age, now)?;
         }
         if !expired.is_empty()
-            && !remove_objects(inner, business_object, retention, delivered, &expired)?
+            && !remove_objects(inner, business_object, retention, delivered, &expired, kept)?
         {
             return Ok(());
         }
@@ -98,13 +111,14 @@ fn start_ages(inner: &Inner, id: &str, uris: &[NamedNode], now: u64) -> Result<(
 }
 
 /// Removes those of these objects that are still past their retention. Returns false if the definition was replaced,
-/// because then the new one applies.
+/// because then the new one applies. What stays because of a review is added to `kept`.
 pub(super) fn remove_objects(
     inner: &Inner,
     business_object: &Compiled,
     retention: Duration,
     delivered: &DeliveredState,
     uris: &[NamedNode],
+    kept: &mut KeptObjects,
 ) -> Result<bool, GatewayError> {
     let id = business_object.object.id.as_str();
     let watch = inner.options.catalogue.watch();
@@ -156,6 +170,7 @@ pub(super) fn remove_objects(
             let age = change_feed::read_age(t, id, uri.as_str())?;
             Ok(age.is_some_and(|age| delivered.is_expired(age, watch.elapsed(), retention)))
         },
+        kept,
     )
 }
 

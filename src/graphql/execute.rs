@@ -262,6 +262,14 @@ impl<'d> Execution<'d> {
         });
         let filter = ChangeFilter { only_open: true, business_object, ..ChangeFilter::default() };
         let listed = list_visible(gateway, self.caller, &filter, None, MAX_PENDING_CHANGES)?;
+        if listed.has_more {
+            return Err(GatewayError::new(
+                ErrorClass::Malformed,
+                format!(
+                    "there are more than {MAX_PENDING_CHANGES} open changes that the caller may see; limit them with `businessObject`, or read GET /api/v1/changes in pages"
+                ),
+            ));
+        }
         let show = |VisibleChange { change, approvers, .. }: &VisibleChange| {
             let members = serde_json::json!({
                 "id": change.id,
@@ -273,6 +281,7 @@ impl<'d> Execution<'d> {
                 "author": change.author,
                 "changeOwners": change.owners,
                 "approvers": approvers,
+                "bypass": change.bypassed.is_some(),
                 "createdAt": change.created_at,
                 "updatedAt": change.updated_at,
                 "created": change.counts.created,

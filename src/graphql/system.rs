@@ -121,6 +121,11 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
             ("author", "ID!", "The account that sent it."),
             ("changeOwners", "[String!]!", "The users and groups that see it too."),
             ("approvers", "[String!]!", "Who approves it; empty if Admins do."),
+            (
+                "bypass",
+                "Boolean!",
+                "Whether it may change objects of other Business Objects that require a review.",
+            ),
             ("createdAt", "DateTime!", "When it was created."),
             ("updatedAt", "DateTime!", "When its last step was."),
             ("created", "Integer!", "The number of objects that it creates."),
@@ -381,7 +386,7 @@ pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
         build_field(
             "penstockPendingChanges",
             parse_type_ref("[PenstockChange!]!"),
-            "The changes under review that the caller may see, newest first; at most 1,000.",
+            "The changes under review that the caller may see, newest first; an error past 1,000.",
         )
         .argument(build_argument(
             "businessObject",

@@ -48,8 +48,8 @@ enum BoundKeyAccess {
     Export,
     /// `{id}` names a validation of it.
     Validation,
-    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters and changes what it
-    /// sent.
+    /// The use case shows such a key only its own: GraphQL its Business Objects, the routes of dead letters and
+    /// changes what it sent.
     Limited,
 }
 

@@ -25,7 +25,7 @@ use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::shapes_graphs::check_exist;
 use super::warnings;
-use entry::{Entries, Entry, store_definition};
+use entry::{Entries, Entry, read_definition, store_definition};
 use namespaces::list_created;
 pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
@@ -39,7 +39,9 @@ use tokio::sync::Notify;
 
 pub use deletion::DeletionCount;
 pub(super) use deletion::being_deleted_error;
-pub(super) use entry::{find_namespace_user, list_keyed_namespaces, list_stored, read_version};
+pub(super) use entry::{
+    find_namespace_user, list_keyed_namespaces, list_named_namespaces, list_stored, read_version,
+};
 pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
 pub use shapes_graphs::{DefinedGraph, ShapesHook};
@@ -238,6 +240,22 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Checks that a new definition leaves out no protection of the one that it replaces, which need not compile.
+    fn check_protections(
+        &self,
+        before: Option<&Entry>,
+        new: &CompiledDefinition,
+    ) -> Result<(), GatewayError> {
+        let Some(before) = before else { return Ok(()) };
+        if let Some(there) = &before.compiled {
+            return check_omitted_protections(&there.object.definition, Some(&there.mapping), new);
+        }
+        match read_definition(&self.store.read(), &before.id)? {
+            Some(stored) => check_omitted_protections(&stored.object.definition, None, new),
+            None => Ok(()),
+        }
+    }
+
     /// Stores a definition, replacing `before`. The guard proves that no other change of the catalogue runs.
     fn save_definition(
         &self,
@@ -250,8 +268,8 @@ impl Catalogue {
         if let Some(compiled) = there {
             deletion::check_not_deleting(&compiled.object)?;
         }
-        if let Some(there) = there.filter(|_| !by.force) {
-            check_omitted_protections(there, &new)?;
+        if !by.force {
+            self.check_protections(before, &new)?;
         }
         new.definition.remove_empty_validation();
         new.definition.remove_empty_review();
@@ -309,6 +327,7 @@ impl Catalogue {
                     version: compiled.object.version,
                     namespaces: &changed,
                     forced: by.force.then_some(loss.unwrap_or_default()),
+                    bypassed: false,
                 },
             )?;
             Ok::<_, GatewayError>(compiled)

@@ -1,6 +1,6 @@
 //! Decides which stored objects belong to a Business Object.
 use super::namespace;
-use super::resource::Compiled;
+use super::resource::{Compiled, Condition, Definition};
 use oxrdf::{GraphName, NamedNode};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{
@@ -76,6 +76,29 @@ pub(super) fn build_member_filter(
     } else {
         SubjectFilter { graph: None, having: business_object.conditions.clone() }
     })
+}
+
+/// Returns the filters of all objects that may be members of a Business Object that does not compile, or nested in
+/// one: what satisfies its stored conditions, and what is in the graph of a namespace that it names.
+pub(super) fn build_possible_filters(
+    read: &impl Read,
+    stored: &Definition,
+    namespaces: &[String],
+) -> Result<Vec<SubjectFilter>, GatewayError> {
+    let mut filters = Vec::new();
+    let having: Result<Vec<_>, _> = stored.conditions.iter().map(Condition::to_terms).collect();
+    if let Ok(having) = having
+        && !having.is_empty()
+    {
+        filters.push(SubjectFilter { graph: None, having });
+    }
+    for name in namespaces {
+        if let Some(namespace) = namespace::get(read, name)? {
+            let graph = Some(namespace.graph_name().into());
+            filters.push(SubjectFilter { graph, having: Vec::new() });
+        }
+    }
+    Ok(filters)
 }
 
 /// Returns whether this object is a member.

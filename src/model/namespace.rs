@@ -461,6 +461,11 @@ impl MintingState {
         Ok(state)
     }
 
+    /// Returns the bytes of the reservations that [`Self::store`] stores.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        self.reserved.iter().map(|uri| uri.len() as u64).sum()
+    }
+
     /// Stores the state.
     pub(crate) fn store(&self, transaction: &mut Transaction<'_>) -> Result<(), GatewayError> {
         for (base, last) in &self.counters {
@@ -471,6 +476,17 @@ impl MintingState {
         }
         Ok(())
     }
+}
+
+/// Removes the reservation of an identifier, if it has one. Then only the quads decide whether it is taken.
+pub(crate) fn release_identifier(
+    transaction: &mut Transaction<'_>,
+    uri: &str,
+) -> Result<(), GatewayError> {
+    if transaction.read_document(RESERVED, uri.as_bytes())?.is_some() {
+        transaction.delete_document(RESERVED, uri.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Checks the name of a namespace.

@@ -5,7 +5,7 @@
 //! of a client is refused ([`check_untouched`]), unless an Admin overrides it. If it requires a review, every commit is
 //! refused that does not publish a change of it ([`check_reviewed_untouched`]).
 use crate::change_feed::{HolderLinks, Watch, WatchedDefinitions};
-use crate::members::satisfies_filter;
+use crate::members::satisfies_any;
 use crate::resource::{BusinessObject, Compiled, Review, Validation, ValidationMode};
 use oxrdf::{NamedNode, NamedOrBlankNode};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -32,8 +32,11 @@ pub(crate) struct Protection {
     requires_review: bool,
     /// Its shapes graphs, or why one cannot be read.
     shapes: Result<Vec<Arc<ShapesGraph>>, GatewayError>,
-    /// The filter that the members satisfy; `None` if this version of the gateway cannot determine them.
-    members: Option<SubjectFilter>,
+    /// The filters of its members. If this version of the gateway cannot determine them, they are the filters of all
+    /// objects that may be members or nested in one.
+    members: Vec<SubjectFilter>,
+    /// Whether this version of the gateway can determine the members.
+    has_known_members: bool,
     links: HolderLinks,
 }
 
@@ -59,10 +62,11 @@ pub(crate) struct Found {
 
 impl Protection {
     /// Returns the protection of a Business Object, with the shapes graphs that `graphs` returns; `None` if it has none.
+    /// Without `compiled` the members are unknown, and `members` are the filters of all possible ones.
     pub(crate) fn new(
         object: &BusinessObject,
         compiled: Option<&Compiled>,
-        members: Option<SubjectFilter>,
+        members: &[SubjectFilter],
         graphs: &mut dyn FnMut(&str) -> Result<Arc<ShapesGraph>, GatewayError>,
     ) -> Option<Self> {
         let definition = &object.definition;
@@ -79,27 +83,41 @@ impl Protection {
             mode: validation.mode,
             requires_review,
             shapes: validation.shapes.iter().map(|name| graphs(name)).collect(),
-            members,
+            members: members.to_vec(),
+            has_known_members: compiled.is_some(),
             links: compiled.map_or_else(HolderLinks::default, |compiled| {
                 HolderLinks::of_mapping(&compiled.mapping.root)
             }),
         })
     }
 
-    /// Returns whether an object is a member.
+    /// Returns whether an object is a member, or may be one if the members are unknown.
     fn is_member(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
-        match &self.members {
-            Some(filter) => Ok(satisfies_filter(read, filter, uri)?),
-            None => Ok(false),
+        Ok(satisfies_any(read, &self.members, uri)?)
+    }
+
+    /// Returns whether an object is a member or nested in one. If it is nested in too many objects to look at each, it
+    /// counts as such.
+    fn holds(&self, read: &impl Read, uri: &NamedNode) -> Result<bool, GatewayError> {
+        if self.is_member(read, uri)? {
+            return Ok(true);
         }
+        let mut is_held = false;
+        let is_complete =
+            self.links.visit_holders(read, [uri.clone()], MAX_TOUCHED, &mut |holder| {
+                is_held = self.is_member(read, &holder)?;
+                Ok(if is_held { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            })?;
+        Ok(is_held || !is_complete)
     }
 
     /// Returns the members, before or after the commit, that it changes or that hold what it changes, and those that
-    /// refer to it by one of these properties.
+    /// refer to it by one of these properties. Stops once it has found `most` of them.
     fn find_touched(
         &self,
         transaction: &mut Transaction<'_>,
         properties: &Properties,
+        most: usize,
     ) -> Result<BTreeSet<NamedNode>, GatewayError> {
         let changed = transaction.changed_subjects()?;
         let mut touched = BTreeSet::new();
@@ -109,6 +127,9 @@ impl Protection {
                 || is_known && self.is_member(&transaction.prior_state(), &uri)?
             {
                 touched.insert(uri.clone());
+                if touched.len() == most {
+                    return Ok(touched);
+                }
             }
             // Only changed objects can refer to an object that no quad named before.
             if is_known {
@@ -132,13 +153,15 @@ impl Protection {
                 touched.insert(uri.clone());
             }
         }
-        let holders = self.links.find_holders(transaction, related, MAX_TOUCHED)?;
-        for uri in holders.ok_or_else(|| self.too_many_error())? {
-            if self.is_member(transaction, &uri)? {
-                touched.insert(uri);
+        let read = &*transaction;
+        let is_complete = self.links.visit_holders(read, related, MAX_TOUCHED, &mut |holder| {
+            if !touched.contains(&holder) && self.is_member(read, &holder)? {
+                touched.insert(holder);
             }
-        }
-        if touched.len() > MAX_TOUCHED { Err(self.too_many_error()) } else { Ok(touched) }
+            let is_enough = touched.len() >= most;
+            Ok(if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        if is_complete { Ok(touched) } else { Err(self.too_many_error()) }
     }
 
     /// Adds the objects that refer to an object by one of these properties, if they are members or may be nested in one.
@@ -180,17 +203,34 @@ impl Protection {
         Ok(self.is_member(read, uri)? || self.links.has_holder(read, uri)?)
     }
 
-    /// Returns whether the commit changes a member, or what is nested in one. If the members are unknown, it counts as such.
-    /// So do more members than one commit may touch.
+    /// Returns whether the commit changes a member, or what is nested in one. If what it changes is nested in too many
+    /// objects to look at each, it counts as such.
     fn is_touched(&self, transaction: &mut Transaction<'_>) -> Result<bool, GatewayError> {
-        if self.members.is_none() {
-            return Ok(true);
-        }
-        match self.find_touched(transaction, &Properties::default()) {
+        match self.find_touched(transaction, &Properties::default(), 1) {
             Ok(touched) => Ok(!touched.is_empty()),
             Err(error) if error.class == ErrorClass::Conflict => Ok(true),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns the error of a commit that may not touch the Business Object.
+    fn touched_error(&self) -> GatewayError {
+        let name = &self.name;
+        let (protection, remedy) = if self.requires_review {
+            ("requires a review", "ingest them into it, so that an approver sees the change")
+        } else {
+            ("refuses what violates its shapes", "ingest them instead, so that they are validated")
+        };
+        let message = if self.has_known_members {
+            format!(
+                "the request changes objects of the Business Object {name:?}, which {protection}; {remedy}, or override this as an Admin with bypass=true"
+            )
+        } else {
+            format!(
+                "the request changes objects that may belong to the Business Object {name:?}, which {protection} and does not compile in this version; replace its definition, or override this as an Admin with bypass=true"
+            )
+        };
+        GatewayError::new(ErrorClass::Conflict, message)
     }
 
     fn too_many_error(&self) -> GatewayError {
@@ -214,7 +254,7 @@ impl Protection {
         transaction: &mut Transaction<'_>,
         limits: &Limits,
     ) -> Result<Vec<FoundViolation>, GatewayError> {
-        if self.mode == ValidationMode::Off {
+        if self.mode == ValidationMode::Off || !self.has_known_members {
             return Ok(Vec::new());
         }
         let usable = self.shapes.as_deref().unwrap_or_default();
@@ -223,9 +263,12 @@ impl Protection {
             properties.forward.extend(graph.properties().forward.iter().cloned());
             properties.inverse.extend(graph.properties().inverse.iter().cloned());
         }
-        let members = self.find_touched(transaction, &properties)?;
+        let members = self.find_touched(transaction, &properties, MAX_TOUCHED + 1)?;
         if members.is_empty() {
             return Ok(Vec::new());
+        }
+        if members.len() > MAX_TOUCHED {
+            return Err(self.too_many_error());
         }
         if let Err(error) = &self.shapes {
             let mut error = error.clone();
@@ -371,19 +414,10 @@ pub fn check_untouched(
         if !protection.is_touched(transaction)? {
             continue;
         }
-        let name = &protection.name;
-        if is_overridden {
-            touched.push(name.clone());
-        } else if protection.requires_review {
-            return Err(unreviewed_error(name));
-        } else {
-            return Err(GatewayError::new(
-                ErrorClass::Conflict,
-                format!(
-                    "the request changes objects of the Business Object {name:?}, which refuses what violates its shapes; ingest them instead, so that they are validated, or override this as an Admin with bypass=true"
-                ),
-            ));
+        if !is_overridden {
+            return Err(protection.touched_error());
         }
+        touched.push(protection.name.clone());
     }
     Ok(touched)
 }
@@ -408,29 +442,17 @@ pub(crate) fn check_reviewed_untouched(
             continue;
         }
         if !is_overridden {
-            return Err(unreviewed_error(&protection.name));
+            return Err(protection.touched_error());
         }
         touched.push(protection.name.clone());
     }
     Ok(touched)
 }
 
-fn unreviewed_error(name: &str) -> GatewayError {
-    GatewayError::new(
-        ErrorClass::Conflict,
-        format!(
-            "the request changes objects of the Business Object {name:?}, which requires a review; ingest them into it, so that an approver sees the change, or override this as an Admin with bypass=true"
-        ),
-    )
-}
-
 impl WatchedDefinitions {
-    /// Returns the filters of the members of the Business Objects that require a review, except the one with this id. A
-    /// filter has no condition if the members are unknown.
+    /// Returns the filters of the members of the Business Objects that require a review, except the one with this id.
     pub(crate) fn list_reviewed_members(&self, except: &str) -> Vec<SubjectFilter> {
-        self.list_reviewed(except)
-            .map(|protection| protection.members.clone().unwrap_or_default())
-            .collect()
+        self.list_reviewed(except).flat_map(|protection| protection.members.clone()).collect()
     }
 
     /// Returns the name of a Business Object that requires a review, other than the one with this id, and that has the
@@ -445,16 +467,7 @@ impl WatchedDefinitions {
         uri: &NamedNode,
     ) -> Result<Option<String>, GatewayError> {
         for protection in self.list_reviewed(except) {
-            let mut is_held = protection.members.is_none() || protection.is_member(read, uri)?;
-            if !is_held {
-                let holders = protection.links.find_holders(read, [uri.clone()], MAX_TOUCHED)?;
-                // Too many to look at each of them.
-                is_held = holders.is_none();
-                for holder in holders.into_iter().flatten() {
-                    is_held = is_held || protection.is_member(read, &holder)?;
-                }
-            }
-            if is_held {
+            if protection.holds(read, uri)? {
                 return Ok(Some(protection.name.clone()));
             }
         }

@@ -586,7 +586,13 @@ fn with_hooks<T>(
     };
     let on_commit = |transaction: &mut Transaction<'_>, change: &Change| {
         let event = step_event(by, change, step.action, step.comment.as_deref());
-        gateway.auth.audit.add_event(transaction, &event)
+        gateway.auth.audit.add_event(transaction, &event)?;
+        match &change.bypassed {
+            Some(names) if step.action == ChangeAction::Approve && !names.is_empty() => {
+                gateway.auth.audit.add_event(transaction, &bypass_event(by, change, names))
+            }
+            _ => Ok(()),
+        }
     };
     let traceparent = step.trace.to_string();
     take(&Review {
@@ -634,19 +640,22 @@ fn with_definitions<T>(
     })
 }
 
-/// Checks that the author of a change is still enabled.
+/// Checks that the author of a change is still enabled, and still an Admin if the change bypasses other reviews.
 fn check_author(
     gateway: &Gateway,
     transaction: &Transaction<'_>,
     change: &Change,
 ) -> Result<(), GatewayError> {
-    if gateway.auth.is_enabled_in(transaction, &change.author)? {
-        return Ok(());
-    }
-    Err(GatewayError::new(
-        ErrorClass::Conflict,
-        "the account or API key that sent the change was disabled, revoked or deleted; an enabled account sends it again",
-    ))
+    let message = match gateway.auth.role_in(transaction, &change.author)? {
+        None => {
+            "the account or API key that sent the change was disabled, revoked or deleted; an enabled account sends it again"
+        }
+        Some(role) if change.bypassed.is_some() && role < Role::Admin => {
+            "the account or API key that sent the change with bypass=true is no Admin any more; an Admin sends it again"
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(GatewayError::new(ErrorClass::Conflict, message))
 }
 
 /// Builds the audit event of a step.
@@ -662,6 +671,17 @@ fn step_event(by: &Caller, change: &Change, action: ChangeAction, comment: Optio
     change_event(by, what, format!("{}, version {}{said}", describe_change(change), change.version))
 }
 
+/// Builds the audit event of the publication of a change that changes objects of other Business Objects that require a
+/// review.
+fn bypass_event(by: &Caller, change: &Change, names: &[String]) -> Event {
+    let detail = format!(
+        "{}, sent by {} with bypass=true, changed objects of the Business Objects {names:?}, which require a review",
+        describe_change(change),
+        change.author
+    );
+    change_event(by, "review.bypassed", detail)
+}
+
 /// Builds the audit event of a new change.
 pub(crate) fn submission_event(by: &Caller, change: &Change) -> Event {
     let what = if change.state == State::Draft { "change.drafted" } else { "change.submitted" };
@@ -670,7 +690,12 @@ pub(crate) fn submission_event(by: &Caller, change: &Change) -> Event {
         [] => String::new(),
         owners => format!(", with the owners {}", owners.join(", ")),
     };
-    change_event(by, what, format!("{}{owners}", describe_change(change)))
+    let bypass = match change.bypassed.as_deref() {
+        None => String::new(),
+        Some([]) => ", with bypass=true".to_owned(),
+        Some(names) => format!(", with bypass=true for the Business Objects {names:?}"),
+    };
+    change_event(by, what, format!("{}{owners}{bypass}", describe_change(change)))
 }
 
 fn describe_change(change: &Change) -> String {

@@ -9,7 +9,7 @@ use penstock_auth::audit::Event;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::IfMatch;
 use penstock_base::error::GatewayError;
-use penstock_model::catalogue::{Action, Change, DeletionCount};
+use penstock_model::catalogue::{Action, Change, DeletionCount, Requester};
 use penstock_model::resource::Compiled;
 use penstock_store::Transaction;
 use std::sync::Arc;
@@ -53,7 +53,8 @@ pub async fn begin_deletion(
     bypass: bool,
 ) -> Result<Arc<Compiled>, GatewayError> {
     let id_or_name = id_or_name.to_owned();
-    change_catalogue(gateway, by, bypass, move |gateway, by| {
+    change_catalogue(gateway, by, false, move |gateway, by| {
+        let by = Requester { bypass, ..by };
         gateway.catalogue.begin_deletion(by, &id_or_name, if_match)
     })
     .await
@@ -138,7 +139,7 @@ fn continue_deletions(gateway: &Gateway) -> Result<bool, GatewayError> {
 /// Builds the audit event of the beginning of a deletion.
 pub(crate) fn beginning_event(by: &Caller, change: &Change<'_>, members: u64) -> Event {
     let Change { name, id, version, .. } = change;
-    let bypass = if change.forced.is_some() { ", bypass=true" } else { "" };
+    let bypass = if change.bypassed { ", bypass=true" } else { "" };
     let detail = format!("{name:?} ({id}), version {version}, with {members} objects{bypass}");
     change_event(by, "business-object.deletion-begun", detail)
 }

@@ -376,12 +376,14 @@ async fn there_is_no_way_around_a_required_review() {
         ),
         ("POST", "/api/v1/business-objects/Pump", lines, "{\"name\": \"x\"}", 415),
         ("POST", "/api/v1/business-objects/Pump?onError=skip", json_type, &new, 400),
+        ("DELETE", "/api/v1/business-objects/Pump?bypass=true", "", "", 400),
+        // Its own review is not bypassed.
         (
             "POST",
             "/api/v1/business-objects/Pump?bypass=true",
             json_type,
             "{\"data\": [{\"name\": \"x\"}]}",
-            400,
+            202,
         ),
         ("POST", "/sparql/update", "application/sparql-update", &update, 409),
         ("PUT", graph, "text/turtle", &turtle, 409),
@@ -428,6 +430,46 @@ async fn there_is_no_way_around_a_required_review() {
         .send(server, "POST", "/api/v1/business-objects/Same?bypass=true", &[], &new)
         .await
         .problem(403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_admin_bypasses_a_second_review_of_the_same_objects() {
+    let plant = Plant::new("required", &[]).await;
+    let Plant { server, author, approver, .. } = &plant;
+    let config = "type: object\npath: Part:.\nfields:\n  label: {type: string, path: <https://plant.example/label>}\n";
+    let pieces = json!({"name": "Piece", "config": config, "pushTargets": [], "review": "required", "approvers": ["group:approvers"]});
+    server.json("PUT", "/api/v1/business-objects", &pieces).await.expect(201);
+    let path = "/api/v1/business-objects/Pump";
+    let bypassing = format!("{path}?bypass=true");
+    let body = json!({"data": [{"name": "one", "parts": [{"label": "seal"}]}]}).to_string();
+    let admin = Person::sign_in(server, Role::Admin).await;
+    let problem = admin.send(server, "POST", path, &[], &body).await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("\"Piece\""), "{problem}");
+    author.send(server, "POST", &bypassing, &[], &body).await.problem(403);
+    let submit = async || {
+        let change = admin.send(server, "POST", &bypassing, &[], &body).await.expect(202).json();
+        assert!(change["warnings"].to_string().contains("Piece"), "{change}");
+        change["id"].as_str().unwrap().to_owned()
+    };
+    let id = submit().await;
+    let change = approver.get(server, &format!("/api/v1/changes/{id}")).await.expect(200).json();
+    assert_eq!(change["bypass"], true);
+    assert!(change["warnings"].to_string().contains("Piece"), "{change}");
+    approver.step(server, &id, "approve", "\"1\"").await.expect(200);
+    let events = server.get("/api/v1/audit?what=review").await.expect(200).json();
+    let event = &events["items"][0];
+    assert_eq!(event["what"], "review.bypassed");
+    let detail = event["detail"].as_str().unwrap();
+    assert!(detail.contains("Piece") && detail.contains(&id), "{detail}");
+
+    // It counts only as long as its author is an Admin.
+    let id = submit().await;
+    let account = format!("/api/v1/users/{}", admin.id);
+    server.json("PUT", &account, &json!({"role": "Contributor"})).await.expect(200);
+    let problem = approver.step(server, &id, "approve", "\"1\"").await.problem(409);
+    assert!(problem["detail"].as_str().unwrap().contains("no Admin any more"), "{problem}");
+    server.json("PUT", &account, &json!({"role": "Admin"})).await.expect(200);
+    approver.step(server, &id, "approve", "\"1\"").await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -201,3 +201,21 @@ async fn the_page_shows_what_is_deleted_before_it_is_confirmed() {
     wait_until_gone(&server, PUMP).await;
     assert_eq!(server.get("/api/v1/status").await.json()["store"]["quads"], 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_deletes_objects_that_require_a_review_only_with_a_bypass() {
+    let server = Server::start(&[]).await;
+    server.define_with(&json!({"review": "required"})).await;
+    let defined = server.get(PUMP).await.expect(200).json();
+    let path = format!("/admin/business-objects/{}/delete", defined["id"].as_str().unwrap());
+    assert!(server.get(&path).await.expect(200).text().contains("name=\"bypass\""));
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let refused = server.send("POST", &path, &form, "version=1&data=true").await;
+    assert_eq!(refused.header("location"), path);
+    let begun = server.send("POST", &path, &form, "version=1&data=true&bypass=true").await;
+    assert_eq!(begun.header("location"), "/admin/business-objects");
+    wait_until_gone(&server, PUMP).await;
+    let path = "/api/v1/audit?what=business-object.deletion-begun";
+    let events = server.get(path).await.expect(200).json();
+    assert!(events["items"][0]["detail"].as_str().unwrap().contains("bypass=true"), "{events}");
+}

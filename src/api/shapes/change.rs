@@ -91,6 +91,9 @@ pub(crate) struct Change {
     pub(crate) unknown_change_owners: Option<Vec<String>>,
     /// Who approves it; empty if Admins do.
     pub(crate) approvers: Vec<String>,
+    /// Whether an Admin has sent it with `bypass=true`, so that it may change objects of other Business Objects that
+    /// require a review. `warnings` name these.
+    pub(crate) bypass: bool,
     /// The account that approved it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
@@ -282,6 +285,7 @@ impl From<VisibleChange> for Change {
             change_owners: texts(change.owners),
             unknown_change_owners: unknown_owners.map(texts),
             approvers: texts(approvers),
+            bypass: change.bypassed.is_some(),
             created_at: change.created_at,
             updated_at: change.updated_at,
             base: change.base,

@@ -6,7 +6,7 @@ use crate::make::{ExportBuilder, all_targets};
 use crate::retention::{self, DeliveredState};
 use oxrdf::NamedNode;
 use penstock_base::error;
-use penstock_model::ingest::Mode;
+use penstock_model::ingest::{KeptObjects, Mode};
 use penstock_model::testing::put_definition;
 use penstock_store::Error;
 use penstock_store::faults::{Failure, Faults, Operation};
@@ -65,7 +65,8 @@ fn objects_are_not_removed_if_the_delivery_commit_may_be_lost() {
     };
     let plants = [NamedNode::new_unchecked(test_uri(0))];
     let remove = |delivered: &DeliveredState| {
-        assert!(retention::remove_objects(&inner, &plant, time, delivered, &plants).unwrap());
+        let kept = &mut KeptObjects::default();
+        assert!(retention::remove_objects(&inner, &plant, time, delivered, &plants, kept).unwrap());
         fixture.store().stats().quads
     };
     let (before, quads) = (delivered(), fixture.store().stats().quads);

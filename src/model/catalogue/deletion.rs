@@ -11,7 +11,7 @@ use super::entry::{Entry, store_definition};
 use super::{Action, COLLECTION, Catalogue, Change, CommitHook, IfMatch, Requester, check_version};
 use crate::change_feed;
 use crate::ingest::{self, Body, Mode, OnError, RemovedMembers, Request, ReviewStep};
-use crate::members::{self, Loss, satisfies_any};
+use crate::members;
 use crate::resource::{BusinessObject, Compiled, Deletion, Review};
 use penstock_base::commit::{NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -27,7 +27,8 @@ const UNKNOWN_CALLER: &str = "local";
 pub struct DeletionCount {
     /// The number of members that it would delete.
     pub objects: u64,
-    /// The number of members that it would keep, because they also belong to another Business Object.
+    /// The number of members that it would keep, because they also belong to another Business Object, or are nested in
+    /// an object that requires a review.
     pub kept: u64,
 }
 
@@ -46,11 +47,12 @@ pub(super) fn check_not_deleting(object: &BusinessObject) -> Result<(), GatewayE
     if object.deleting.is_some() { Err(being_deleted_error(object)) } else { Ok(()) }
 }
 
-/// Checks that the objects of a Business Object do not require a review, unless the requester overrides that.
-fn check_not_reviewed(object: &BusinessObject, by: Requester<'_>) -> Result<(), GatewayError> {
+/// Checks that the objects of a Business Object do not require a review, unless the requester overrides that. Returns
+/// whether it does.
+fn check_not_reviewed(object: &BusinessObject, by: Requester<'_>) -> Result<bool, GatewayError> {
     let definition = &object.definition;
-    if definition.review() != Review::Required || by.force {
-        return Ok(());
+    if definition.review() != Review::Required || by.bypass {
+        return Ok(definition.review() == Review::Required);
     }
     Err(GatewayError::new(
         ErrorClass::Conflict,
@@ -73,10 +75,12 @@ impl Catalogue {
         limit: u64,
     ) -> Result<DeletionCount, GatewayError> {
         let others = self.list_other_filters(&business_object.object.id)?;
+        let own_id = &business_object.object.id;
         let mut count = DeletionCount::default();
         members::for_each_page(&self.store, business_object, |read, page| {
+            let definitions = self.watch.current_definitions(read)?;
             for uri in page {
-                if satisfies_any(read, &others, uri)? {
+                if ingest::is_kept(read, &definitions, own_id, &others, uri)? {
                     count.kept += 1;
                 } else {
                     count.objects += 1;
@@ -94,7 +98,7 @@ impl Catalogue {
     /// - `ErrorClass::NotFound` and `ErrorClass::PreconditionFailed`
     /// - `ErrorClass::Unavailable` if the definition was replaced while its members were counted
     /// - `ErrorClass::Conflict` if the definition does not compile, or that of another Business Object, so that it is
-    ///   not known which objects belong; and without `force` if it requires a review
+    ///   not known which objects belong; and without `bypass` if it requires a review
     pub fn begin_deletion(
         &self,
         by: Requester<'_>,
@@ -121,7 +125,7 @@ impl Catalogue {
         {
             return Err(ingest::outdated_error(&entry.name));
         }
-        check_not_reviewed(&compiled.object, by)?;
+        let bypassed = check_not_reviewed(&compiled.object, by)?;
         self.list_other_filters(&entry.id)?;
         let Compiled { mut object, mapping, conditions } = (*compiled).clone();
         object.deleting = Some(Deletion { remaining, ..Deletion::default() });
@@ -137,8 +141,7 @@ impl Catalogue {
             change_feed::stop_watching(t, &entry.id)?;
             store_definition(t, &compiled)?;
             let change = Change::of_entry(Action::DeletionBegun(remaining), &entry);
-            let forced = by.force.then(Loss::default);
-            by.add_to_commit(t, &Change { forced, ..change })
+            by.add_to_commit(t, &Change { bypassed, ..change })
         })?;
         self.watch.close(&entry.id);
         tracing::info!(

@@ -266,6 +266,20 @@ pub(crate) fn list_stored(
     Ok(all)
 }
 
+/// Returns the stored definition with this id, or `None` if there is no readable one.
+pub(super) fn read_definition(
+    read: &impl Read,
+    id: &str,
+) -> Result<Option<StoredDefinition>, Error> {
+    let document = read.read_document(COLLECTION, id.as_bytes())?;
+    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
+}
+
+/// Returns the namespaces that a stored definition names, also if it does not compile.
+pub(crate) fn list_named_namespaces(read: &impl Read, id: &str) -> Result<Vec<String>, Error> {
+    Ok(read_definition(read, id)?.map(|stored| stored.namespaces).unwrap_or_default())
+}
+
 /// Stores a definition.
 pub(crate) fn store_definition(
     transaction: &mut Transaction<'_>,
@@ -277,10 +291,7 @@ pub(crate) fn store_definition(
 
 /// Returns the stored version of a definition, or `None` if there is no readable one.
 pub(crate) fn read_version(read: &impl Read, id: &str) -> Result<Option<u64>, Error> {
-    let document = read.read_document(COLLECTION, id.as_bytes())?;
-    let stored =
-        document.and_then(|document| serde_json::from_slice::<StoredDefinition>(&document).ok());
-    Ok(stored.map(|stored| stored.object.version))
+    Ok(read_definition(read, id)?.map(|stored| stored.object.version))
 }
 
 pub(super) fn for_each_document(

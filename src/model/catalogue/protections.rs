@@ -1,22 +1,25 @@
 //! The protections of a stored definition that a new one must not leave out.
+use crate::mapping::Mapping;
 use crate::natural_key::check_omitted_key;
 use crate::resource::{
-    Compiled, CompiledDefinition, check_omitted_approvers, check_omitted_review,
+    CompiledDefinition, Definition, check_omitted_approvers, check_omitted_review,
     check_omitted_validation,
 };
 use penstock_base::error::GatewayError;
 
-/// Checks that a new definition leaves out no protection that the stored one has.
+/// Checks that a new definition leaves out no protection that the stored one has. The stored keys are known only with
+/// its mapping, which is `None` if it does not compile.
 ///
 /// # Errors
 /// `ErrorClass::Unconfirmed`, which names all that it leaves out.
 pub(super) fn check_omitted_protections(
-    there: &Compiled,
+    before: &Definition,
+    mapping: Option<&Mapping>,
     new: &CompiledDefinition,
 ) -> Result<(), GatewayError> {
-    let (before, after) = (&there.object.definition, &new.definition);
+    let after = &new.definition;
     let checks = [
-        check_omitted_key(&there.mapping, &new.mapping),
+        mapping.map_or(Ok(()), |mapping| check_omitted_key(mapping, &new.mapping)),
         check_omitted_validation(before, after),
         check_omitted_review(before, after),
         check_omitted_approvers(before, after),

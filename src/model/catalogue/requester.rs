@@ -17,8 +17,10 @@ pub struct Requester<'a> {
     pub check: &'a dyn CommitCheck,
     /// The id for records and logs: of an account, or `local`.
     pub id: &'a str,
-    /// Whether the change may remove many objects from a Business Object, and delete objects that require a review.
+    /// Whether the change may remove many objects from a Business Object, and leave out protections.
     pub force: bool,
+    /// Whether the change may delete objects that require a review.
+    pub bypass: bool,
     /// A hook that adds to the commit of the change, such as its audit event.
     pub on_commit: Option<CommitHook<'a>>,
 }
@@ -38,6 +40,8 @@ pub struct Change<'a> {
     pub namespaces: &'a [(Namespace, bool)],
     /// The objects that a change with `force` removes from the Business Object.
     pub forced: Option<Loss>,
+    /// Whether the change deletes objects although they require a review.
+    pub bypassed: bool,
 }
 
 /// What a change does with a Business Object.
@@ -59,14 +63,14 @@ impl<'a> Change<'a> {
     /// Creates a change of a stored Business Object that concerns no namespace.
     pub(super) fn of_entry(action: Action, entry: &'a Entry) -> Self {
         let Entry { id, name, version, .. } = entry;
-        Self { action, id, name, version: *version, namespaces: &[], forced: None }
+        Self { action, id, name, version: *version, namespaces: &[], forced: None, bypassed: false }
     }
 }
 
 impl<'a> Requester<'a> {
-    /// Creates a requester without `force` and without a hook.
+    /// Creates a requester without `force`, `bypass` and a hook.
     pub fn new(check: &'a dyn CommitCheck, id: &'a str) -> Self {
-        Self { check, id, force: false, on_commit: None }
+        Self { check, id, force: false, bypass: false, on_commit: None }
     }
 
     /// Runs the hook of the commit.

@@ -1,7 +1,7 @@
 use super::entry::StoredDefinition;
 use super::*;
 use crate::namespace::Generator;
-use crate::resource::NewDefinition;
+use crate::resource::{NewDefinition, Review};
 use crate::testing::{catalogue_settings, open_store, put_namespace};
 use oxrdf::{NamedNode, Quad};
 use penstock_base::commit::NoClient;
@@ -292,6 +292,28 @@ fn an_uncompilable_definition_stays_stored_until_it_is_replaced() {
     assert_eq!((&replaced.object.id, replaced.object.version), (&plants.object.id, 2));
     let kept = f.store.read().read_document(COLLECTION, b"0").unwrap();
     assert_eq!(kept.as_deref(), Some(unreadable.1.as_slice()));
+}
+
+#[test]
+fn a_definition_that_does_not_compile_keeps_its_protections() {
+    let f = fixture(true);
+    let protected = json!({"review": "required", "approvers": ["user:ada"]});
+    let plants = f.put(&body("Plants", "Plant", &protected), IfMatch::Any).unwrap().0;
+    let mut compiled = Compiled::clone(&plants);
+    compiled.object.definition.config = "type: tree".to_owned();
+    let stored = StoredDefinition::from_compiled(&compiled).encode();
+    f.store.transact(|t| t.put_document(COLLECTION, plants.object.id.as_bytes(), &stored)).unwrap();
+    let catalogue = Catalogue::open(f.store.clone(), defaults(true)).unwrap();
+    let put = |more: &Value, force| {
+        let new = CompiledDefinition::from_json(&body("Plants", "Plant", more)).unwrap();
+        let by = Requester { force, ..Requester::new(&NoClient, "local") };
+        catalogue.put(by, new, IfMatch::Any, false)
+    };
+    let error = put(&json!({}), false).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Unconfirmed);
+    assert!(error.detail.contains("review") && error.detail.contains("approvers"), "{error}");
+    assert_eq!(put(&protected, false).unwrap().0.object.definition.review(), Review::Required);
+    assert!(put(&json!({}), true).is_ok());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Finds the objects that hold an object nested, at any depth of a mapping.
 use crate::mapping::{FieldKind, Property, Shape, Value};
 use oxrdf::{NamedNode, NamedOrBlankNode, Term};
+use penstock_base::error::GatewayError;
 use penstock_store::{Error, Pattern, Read};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -41,15 +42,34 @@ impl HolderLinks {
         read: &impl Read,
         changed: impl IntoIterator<Item = NamedNode>,
         most: usize,
-    ) -> Result<Option<BTreeSet<NamedNode>>, Error> {
+    ) -> Result<Option<BTreeSet<NamedNode>>, GatewayError> {
         let mut roots = BTreeSet::new();
+        let is_complete = self.visit_holders(read, changed, most, &mut |holder| {
+            roots.insert(holder);
+            let is_full = roots.len() > most;
+            Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        Ok(Some(roots).filter(|roots| is_complete && roots.len() <= most))
+    }
+
+    /// Calls `visit` with each object that may be of the root shape and holds one of these objects, directly or
+    /// indirectly, until it breaks. It may get an object more than once. Only the objects between are in memory;
+    /// returns false, and has not visited all, if there are more than `max_between` of them.
+    pub(crate) fn visit_holders(
+        &self,
+        read: &impl Read,
+        changed: impl IntoIterator<Item = NamedNode>,
+        max_between: usize,
+        visit: &mut dyn FnMut(NamedNode) -> Result<ControlFlow<()>, GatewayError>,
+    ) -> Result<bool, GatewayError> {
         if self.by_property.is_empty() {
-            return Ok(Some(roots));
+            return Ok(true);
         }
         // A changed object may occur at any position in the mapping.
         let mut waiting: Vec<(NamedNode, Option<usize>)> =
             changed.into_iter().map(|uri| (uri, None)).collect();
         let mut seen: HashSet<(NamedNode, usize)> = HashSet::new();
+        let mut visited = Ok(ControlFlow::Continue(()));
         while let Some((uri, place)) = waiting.pop() {
             for (property, leads) in &self.by_property {
                 let holding: Vec<usize> = leads
@@ -70,23 +90,31 @@ impl HolderLinks {
                         return ControlFlow::Continue(());
                     };
                     for shape in &holding {
-                        if *shape == 0 {
-                            roots.insert(holder.clone());
-                        } else if seen.insert((holder.clone(), *shape)) {
-                            waiting.push((holder.clone(), Some(*shape)));
+                        if *shape != 0 {
+                            if seen.insert((holder.clone(), *shape)) {
+                                waiting.push((holder.clone(), Some(*shape)));
+                            }
+                            continue;
+                        }
+                        visited = visit(holder.clone());
+                        if !matches!(visited, Ok(ControlFlow::Continue(()))) {
+                            return ControlFlow::Break(());
                         }
                     }
-                    if roots.len() + seen.len() > most {
+                    if seen.len() > max_between {
                         return ControlFlow::Break(());
                     }
                     ControlFlow::Continue(())
                 })?;
-                if roots.len() + seen.len() > most {
-                    return Ok(None);
+                if visited.clone()?.is_break() {
+                    return Ok(true);
+                }
+                if seen.len() > max_between {
+                    return Ok(false);
                 }
             }
         }
-        Ok(Some(roots))
+        Ok(true)
     }
 
     /// Returns whether an object refers to this one by a property of a nested object.

@@ -54,8 +54,8 @@ pub(crate) struct WatchedDefinitions {
     pub(crate) keys: Vec<NaturalKey>,
     /// Whether a definition cannot be compiled, so that its keys are unknown.
     has_unknown_keys: bool,
-    /// The filters that members of the Business Objects satisfy. If this version of the gateway cannot determine the
-    /// members of one, its filter has no condition.
+    /// The filters of the members of the Business Objects. If this version of the gateway cannot determine the members
+    /// of one, they are the filters of all objects that may be members or nested in one.
     pub(crate) members: Vec<SubjectFilter>,
     /// What protects the members of the Business Objects that have shapes.
     pub(crate) protections: Vec<Protection>,
@@ -264,20 +264,23 @@ impl WatchedDefinitions {
                     filter = Some(members::build_member_filter(read, compiled)?);
                 }
             }
+            let members = match &filter {
+                Some(filter) => vec![filter.clone()],
+                None => {
+                    let named = catalogue::list_named_namespaces(read, &object.id)?;
+                    members::build_possible_filters(read, &object.definition, &named)?
+                }
+            };
+            let known = compiled.as_ref().filter(|_| filter.is_some());
             let graphs = &mut definitions.graphs;
-            let protection =
-                Protection::new(&object, compiled.as_ref(), filter.clone(), &mut |name| {
-                    graphs.read(read, name, &earlier.graphs).map(|(_, graph)| graph)
-                });
+            let protection = Protection::new(&object, known, &members, &mut |name| {
+                graphs.read(read, name, &earlier.graphs).map(|(_, graph)| graph)
+            });
             definitions.protections.extend(protection);
             if is_watched(&object) {
-                definitions.views.push(WatchedView::new(
-                    &object,
-                    compiled.as_ref(),
-                    filter.clone(),
-                ));
+                definitions.views.push(WatchedView::new(&object, compiled.as_ref(), filter));
             }
-            definitions.members.push(filter.unwrap_or_default());
+            definitions.members.extend(members);
             definitions.versions.insert(object.id.clone(), object.version);
             let approvers = object.definition.approvers.unwrap_or_default();
             definitions.approvers.insert(object.id, approvers);

@@ -45,7 +45,7 @@ pub struct DifferenceItem {
 /// A difference, in pages.
 #[derive(Debug)]
 pub(super) struct Difference {
-    /// The SHA-256 of its objects, in hexadecimal.
+    /// The SHA-256 of its objects and of the names of the bypassed Business Objects, in hexadecimal.
     pub(super) digest: String,
     /// The number of its objects.
     pub(super) items: u64,
@@ -67,18 +67,24 @@ struct Paginator {
 }
 
 /// Computes what the transaction changes: first the objects of the request in its order, then the others by their URIs.
-/// `orphans` are the nested objects that it removes because nothing refers to them any more.
+/// `orphans` are the nested objects that it removes because nothing refers to them any more. `bypassed` are the other
+/// Business Objects that require a review and whose objects it changes; the digest covers their names.
 pub(super) fn compute_difference(
     transaction: &mut Transaction<'_>,
     root: &Shape,
     answer: &Answer,
     orphans: &[NamedNode],
+    bypassed: &[String],
 ) -> Result<Difference, GatewayError> {
     let changed: BTreeSet<NamedNode> =
         transaction.changed_subjects()?.into_iter().map(|(uri, _)| uri).collect();
     let orphans: HashSet<&NamedNode> = orphans.iter().collect();
     let transaction = &*transaction;
     let mut pages = Paginator::default();
+    for name in bypassed {
+        pages.digest.update((name.len() as u64).to_be_bytes());
+        pages.digest.update(name);
+    }
     let mut requested: HashSet<&str> = HashSet::new();
     for outcome in &answer.objects {
         let uri = NamedNode::new_unchecked(&outcome.uri);

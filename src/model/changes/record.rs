@@ -42,6 +42,10 @@ pub struct Change {
     /// deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<Principal>,
+    /// The names of the other Business Objects that require a review and whose objects it changes nevertheless; `None`
+    /// if its author has not sent `bypass=true`, so that it may change no such object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bypassed: Option<Vec<String>>,
     /// When it was created (RFC 3339, UTC).
     pub created_at: String,
     /// When its last step was (RFC 3339, UTC).

@@ -2,7 +2,7 @@
 //!
 //! Each step is one commit, which checks who takes it, the state, and the version.
 use super::read::{current_approvers, find_change, is_abandoned, read_minted, read_part};
-use super::storage::{Part, put_change};
+use super::storage::{Part, put_change, release_identifiers};
 use super::submit::Computed;
 use super::{CHANGES, Change, ChangeAction, HistoryEntry, State};
 use crate::change_feed::{self, Watch};
@@ -195,6 +195,7 @@ pub fn publish_change(
             store_approved_record(transaction, &request, &answer, &wrote, Some(review.by), history)?;
         let mut change = review.advance(&before, ChangeAction::Approve)?;
         put_change(transaction, Some(&before), &mut change, review.watch.elapsed())?;
+        release_identifiers(transaction, &before)?;
         (review.on_commit)(transaction, &change)?;
         Ok((change, Some(record)))
     })?;
@@ -333,8 +334,12 @@ impl StoredRequest {
             mode: change.mode,
             on_error: OnError::Abort,
             retried_letter: None,
-            review: ReviewStep::Replay(Replay { sequence: change.sequence, minted: &self.minted }),
-            bypass: false,
+            review: ReviewStep::Replay(Replay {
+                sequence: change.sequence,
+                base: change.base,
+                minted: &self.minted,
+            }),
+            bypass: change.bypassed.is_some(),
             audit: None,
             check: review.check,
             caller: &change.author,

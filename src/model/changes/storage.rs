@@ -3,8 +3,10 @@
 //! An account has at most a tenth of the limits. Past them, the oldest changes that the account has withdrawn make room for
 //! a new one. Open ones, and those that an approver has decided about, are kept for `service.review.history`.
 use super::open::update_open_changes;
+use super::read::read_minted;
 use super::{CHANGES, CLOSED, Change, IdBytes, PARTS, State, TOTALS, parse_id};
 use crate::ingest::Limits;
+use crate::namespace::{self, moving::list_rebases_since};
 use penstock_base::commit::{GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{DocumentRange, Format, Read, Transaction};
@@ -276,6 +278,11 @@ fn remove_closed(
 ) -> Result<(), GatewayError> {
     transaction.delete_document(CLOSED, &entry.key)?;
     let Some(document) = transaction.read_document(CHANGES, &entry.id)? else { return Ok(()) };
+    // What cannot be read is logged, and does not keep the others from being removed.
+    if let Ok(change) = Change::decode(&document) {
+        release_identifiers(transaction, &change)?;
+        update_totals(transaction, account, |totals| totals.remove(&change))?;
+    }
     transaction.delete_document(CHANGES, &entry.id)?;
     loop {
         let range = DocumentRange { prefix: &entry.id, limit: 4, ..DocumentRange::default() };
@@ -287,9 +294,26 @@ fn remove_closed(
             transaction.delete_document(PARTS, &key)?;
         }
     }
-    // What cannot be read is logged, and does not keep the others from being removed.
-    let Ok(change) = Change::decode(&document) else { return Ok(()) };
-    update_totals(transaction, account, |totals| totals.remove(&change))
+    Ok(())
+}
+
+/// Removes the reservations of the identifiers of a change that is published or removed.
+pub(super) fn release_identifiers(
+    transaction: &mut Transaction<'_>,
+    change: &Change,
+) -> Result<(), GatewayError> {
+    // What cannot be read is logged; its reservations stay.
+    let Ok(minted) = read_minted(transaction, change) else { return Ok(()) };
+    let moves = list_rebases_since(transaction, change.base)?;
+    for mut uri in minted.into_iter().map(|minted| minted.uri) {
+        namespace::release_identifier(transaction, &uri)?;
+        for rebase in &moves {
+            let Some(moved) = rebase.rewrite(&uri) else { continue };
+            namespace::release_identifier(transaction, &moved)?;
+            uri = moved;
+        }
+    }
+    Ok(())
 }
 
 /// Removes the changes that were closed more than `max_age` milliseconds ago, in commits of bounded size. `now` is the

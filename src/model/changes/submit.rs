@@ -18,6 +18,8 @@ pub(super) struct Computed {
     items: u64,
     parts: Vec<(Part, EncodedPart)>,
     minting: MintingState,
+    /// The other Business Objects that require a review and whose objects it changes.
+    bypassed: Vec<String>,
 }
 
 /// A part as it is stored.
@@ -34,10 +36,10 @@ impl Computed {
         request: &Request<'_>,
         applied: &Applied,
     ) -> Result<Self, GatewayError> {
-        let Applied { answer, removed, minted, .. } = applied;
+        let Applied { answer, removed, minted, bypassed } = applied;
         let root = &request.business_object.mapping.root;
         let Difference { digest, items, pages, subjects } =
-            compute_difference(transaction, root, answer, removed)?;
+            compute_difference(transaction, root, answer, removed, bypassed)?;
         let names = minted.iter().map(|one| (one.namespace.as_str(), one.uri.as_str()));
         let minting = MintingState::read(transaction, names)?;
         let mut parts = vec![
@@ -47,7 +49,8 @@ impl Computed {
         ];
         let pages = pages.into_iter().map(|(compressed, size)| EncodedPart { compressed, size });
         parts.extend((0..).map(Part::Page).zip(pages));
-        Ok(Self { digest, counts: ChangeCounts::of_answer(answer), items, parts, minting })
+        let (counts, bypassed) = (ChangeCounts::of_answer(answer), bypassed.clone());
+        Ok(Self { digest, counts, items, parts, minting, bypassed })
     }
 
     /// Discards what the transaction changes, and stores the change with its parts. `before` is what is stored of it.
@@ -64,11 +67,12 @@ impl Computed {
         let id = change.id_bytes()?;
         let pages = self.parts.iter().filter(|(part, _)| matches!(part, Part::Page(_))).count();
         change.counts = self.counts;
+        change.bypassed = change.bypassed.is_some().then_some(self.bypassed);
         change.digest = self.digest;
         change.items = self.items;
         change.pages = u32::try_from(pages).unwrap_or(u32::MAX);
         change.base = transaction.sequence().saturating_sub(1);
-        change.part_bytes = change.request_part_bytes;
+        change.part_bytes = change.request_part_bytes + self.minting.reserved_bytes();
         change.max_part_bytes = 0;
         for (part, EncodedPart { compressed, size }) in &self.parts {
             transaction.put_document(PARTS, &part.key(id), compressed)?;
@@ -128,6 +132,7 @@ pub(crate) fn store_submission(
         write_scope: request.write_scope.map(scope),
         owners: submission.owners.to_vec(),
         approvers: object.definition.approvers().to_vec(),
+        bypassed: request.bypass.then(Vec::new),
         created_at: at.clone(),
         updated_at: at.clone(),
         base: 0,

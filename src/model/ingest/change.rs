@@ -11,6 +11,7 @@ use super::rejections::{Rejection, Rejections};
 use super::repeats::RepeatedObjects;
 use super::request_uris::RequestUris;
 use super::retry::list_moves_since_receipt;
+use super::review::is_under_review;
 use super::shared_keys::find_shared_keys;
 use super::violations::{PlacedViolation, Places};
 use super::write::RequestWriter;
@@ -18,8 +19,9 @@ use super::write_scope::WriteScope;
 use super::{Answer, Limits, Mode, Request, ReviewStep};
 use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
+use crate::namespace::moving::list_rebases_since;
 use crate::protection::{check_reviewed_untouched, find_violations};
-use crate::resource::{Compiled, Review};
+use crate::resource::Compiled;
 use crate::{change_feed, members};
 use oxrdf::{NamedNode, Quad, Term};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -72,9 +74,13 @@ pub(super) fn apply_objects(
     let own_id = request.business_object.object.id.as_str();
     let reviewed = definitions.list_reviewed_members(own_id);
     let moves = list_moves_since_receipt(transaction, request)?;
+    let is_under_review = is_under_review(request);
     let identifiers = match request.review {
-        ReviewStep::Replay(change) => Identifiers::of_change(change.minted, &moves),
-        _ if tracks_identifiers(request) => Identifiers::of_change(&[], &moves),
+        ReviewStep::Replay(change) => {
+            let moves = list_rebases_since(transaction, change.base)?;
+            Identifiers::of_change(change.minted, &moves)
+        }
+        _ if is_under_review => Identifiers::of_change(&[], &[]),
         _ => Identifiers::default(),
     };
     let mut writer = RequestWriter {
@@ -186,15 +192,22 @@ pub(super) fn apply_objects(
         return Err(error);
     }
     let bypassed = check_reviewed_untouched(transaction, &definitions, own_id, request.bypass)?;
-    if request.mode != Mode::Merge {
-        warn_of_kept(&kept, &mut warnings);
+    for name in &bypassed {
+        let message = format!(
+            "the request changes objects of the Business Object {name:?}, which requires a review; bypass=true overrides that"
+        );
+        warnings.push("", message);
     }
+    let tense = if is_under_review { Tense::WOULD } else { Tense::DID };
     if request.mode == Mode::Merge {
-        warn_of_unlinked(transaction, unlinked, &removed, &mut warnings)?;
+        warn_of_unlinked(transaction, unlinked, &removed, tense, &mut warnings)?;
+    } else {
+        warn_of_kept(&kept, tense, &mut warnings);
     }
     answer.deleted += removed.len() as u64;
     if request.mode != Mode::Delete {
-        warn_of_non_members(transaction, request.business_object, &answer, &mut warnings)?;
+        let business_object = request.business_object;
+        warn_of_non_members(transaction, business_object, &answer, tense, &mut warnings)?;
     }
     answer.warnings = warnings.into_vec();
     Ok(Applied { answer, removed, minted: identifiers.into_minted(), bypassed })
@@ -235,14 +248,22 @@ fn condition_error() -> GatewayError {
     )
 }
 
+/// What [`remove_objects`] did.
+pub(super) struct RemovedObjects {
+    /// The number of objects that were removed, nested ones included.
+    pub(super) deleted: u64,
+    /// The nested objects that stay, because they satisfy a filter.
+    pub(super) kept: Vec<NamedNode>,
+}
+
 /// Removes these objects, and the objects nested in them that nothing refers to any more, except nested objects that
-/// satisfy one of the filters `kept`. Returns how many were removed.
+/// satisfy one of the filters `kept`.
 pub(super) fn remove_objects<'a>(
     transaction: &mut Transaction<'_>,
     business_object: &Compiled,
     uris: impl IntoIterator<Item = &'a NamedNode>,
     kept: &[SubjectFilter],
-) -> Result<u64, GatewayError> {
+) -> Result<RemovedObjects, GatewayError> {
     let mut orphans = Orphans::keeping(kept);
     let mut warnings = Warnings::default();
     let mut deleted = 0;
@@ -257,8 +278,8 @@ pub(super) fn remove_objects<'a>(
         let outcome = deletion.delete(shape, 0, uri.clone())?;
         deleted += u64::from(outcome.is_ok_and(|outcome| outcome.status == Status::Deleted));
     }
-    let RemovedOrphans { removed, .. } = orphans.remove_orphans(transaction, &WriteScope::ALL)?;
-    Ok(deleted + removed.len() as u64)
+    let RemovedOrphans { removed, kept } = orphans.remove_orphans(transaction, &WriteScope::ALL)?;
+    Ok(RemovedObjects { deleted: deleted + removed.len() as u64, kept })
 }
 
 /// Applies one object of the request. Returns `None` if the object has an error.
@@ -319,18 +340,39 @@ fn apply_object<'m>(
     }
 }
 
-/// Returns whether the request becomes a change, so that the identifiers that it mints must be known.
-fn tracks_identifiers(request: &Request<'_>) -> bool {
-    request.business_object.object.definition.review() != Review::Off
-        && request.mode != Mode::Validate
+/// The words for what an ingestion has done, or what it would do as a change under review.
+#[derive(Debug, Clone, Copy)]
+struct Tense {
+    refers: &'static str,
+    is_linked: &'static str,
+    was_removed: &'static str,
+    stays: &'static str,
+    is_stored: &'static str,
+}
+
+impl Tense {
+    const DID: Self = Self {
+        refers: "refers",
+        is_linked: "is no longer linked",
+        was_removed: "was removed",
+        stays: "stays stored",
+        is_stored: "is stored but would not be exported",
+    };
+    const WOULD: Self = Self {
+        refers: "would refer",
+        is_linked: "would no longer be linked",
+        was_removed: "would be removed",
+        stays: "would stay stored",
+        is_stored: "would be stored but not exported",
+    };
 }
 
 /// Names the nested objects that nothing refers to any more and that stay.
-fn warn_of_kept(kept: &[NamedNode], warnings: &mut Warnings) {
+fn warn_of_kept(kept: &[NamedNode], tense: Tense, warnings: &mut Warnings) {
+    let Tense { refers, stays, .. } = tense;
     for uri in kept {
         let message = format!(
-            "nothing refers to {} any more; it stays stored, because it belongs to a Business Object that requires a \
-             review",
+            "nothing {refers} to {} any more; it {stays}, because it belongs to a Business Object that requires a review",
             uri.as_str()
         );
         warnings.push("", message);
@@ -342,8 +384,10 @@ fn warn_of_unlinked(
     transaction: &Transaction<'_>,
     unlinked: Vec<(String, Quad)>,
     removed: &[NamedNode],
+    tense: Tense,
     warnings: &mut Warnings,
 ) -> Result<(), GatewayError> {
+    let Tense { refers, is_linked, was_removed, stays, .. } = tense;
     const MAX_NAMED: usize = 100;
     let mut unnamed: BTreeSet<&str> = removed.iter().map(NamedNode::as_str).collect();
     let mut named = HashSet::new();
@@ -355,7 +399,7 @@ fn warn_of_unlinked(
             continue;
         }
         if unnamed.remove(uri.as_str()) {
-            let message = format!("{uri} was removed, because nothing refers to it any more");
+            let message = format!("{uri} {was_removed}, because nothing {refers} to it any more");
             found.push((pointer, message));
             continue;
         }
@@ -363,12 +407,12 @@ fn warn_of_unlinked(
         let link = Pattern { subject, predicate: Some(predicate), object, graph: None };
         // A later mention in the request can link it again.
         if !transaction.any(&link)? {
-            found.push((pointer, format!("{uri} is no longer linked here; it stays stored")));
+            found.push((pointer, format!("{uri} {is_linked} here; it {stays}")));
         }
     }
     found.extend(unnamed.into_iter().map(|uri| {
         let message =
-            format!("{uri} was removed, because the object that it was nested in was removed");
+            format!("{uri} {was_removed}, because the object that it was nested in {was_removed}");
         (String::new(), message)
     }));
     let more = found.len().saturating_sub(MAX_NAMED);
@@ -376,8 +420,7 @@ fn warn_of_unlinked(
         warnings.push(&pointer, message);
     }
     if more > 0 {
-        warnings
-            .push("", format!("{more} more nested objects are no longer linked, or were removed"));
+        warnings.push("", format!("this holds for {more} more nested objects"));
     }
     Ok(())
 }
@@ -387,6 +430,7 @@ fn warn_of_non_members(
     transaction: &Transaction<'_>,
     business_object: &Compiled,
     answer: &Answer,
+    tense: Tense,
     warnings: &mut Warnings,
 ) -> Result<(), GatewayError> {
     for outcome in &answer.objects {
@@ -411,7 +455,7 @@ fn warn_of_non_members(
             };
             warnings.push(
                 &format!("/data/{}", outcome.index),
-                format!("{} is stored but would not be exported: {cause}", outcome.uri),
+                format!("{} {}: {cause}", outcome.uri, tense.is_stored),
             );
         }
     }

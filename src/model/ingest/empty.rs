@@ -1,13 +1,13 @@
 //! Empties a Business Object that is deleted with its objects, as DELETEs that no client sent.
-use super::change::remove_objects;
+use super::change::{RemovedObjects, remove_objects};
 use super::write_history::WrittenObjects;
 use super::{Answer, Mode, Record, Request, record};
-use crate::change_feed;
+use crate::change_feed::{self, WatchedDefinitions};
 use crate::members::{list_members, satisfies_any};
 use crate::resource::Deletion;
 use oxrdf::NamedNode;
 use penstock_base::error::GatewayError;
-use penstock_store::{SubjectFilter, Transaction};
+use penstock_store::{Read, SubjectFilter, Transaction};
 
 /// The number of URIs that are listed at a time, and the maximum number of members removed in one commit.
 const MAX_REMOVED_MEMBERS: usize = 200;
@@ -29,9 +29,24 @@ pub(crate) struct RemovedMembers {
     pub(crate) record: Option<Record>,
 }
 
-/// Removes the next members of a deletion, and the objects nested in them that nothing else refers to. Objects that satisfy
-/// one of the filters `kept` stay, and so do those nested in members of a Business Object that requires a review. `request` names the caller; its body is ignored. The number of members and quads is
-/// bounded, so that a commit takes a bounded time. All commits of the deletion have one record.
+/// Returns whether the deletion of a Business Object leaves an object in place: it satisfies one of the filters of the
+/// other Business Objects, or is nested in a member of one that requires a review.
+pub(crate) fn is_kept(
+    read: &impl Read,
+    definitions: &WatchedDefinitions,
+    own_id: &str,
+    others: &[SubjectFilter],
+    uri: &NamedNode,
+) -> Result<bool, GatewayError> {
+    Ok(satisfies_any(read, others, uri)?
+        || definitions.find_reviewed_holder(read, own_id, uri)?.is_some())
+}
+
+/// Removes the next members of a deletion, and the objects nested in them that nothing else refers to. What
+/// [`is_kept`] with the filters `others` stays. `request` names the caller; its body is ignored. All commits of the
+/// deletion have one record.
+///
+/// The number of members and quads is bounded, so that a commit takes a bounded time.
 ///
 /// # Errors
 /// Returns the errors of the store.
@@ -40,7 +55,7 @@ pub(crate) fn remove_next_members(
     request: &Request<'_>,
     max_records: usize,
     deletion: &Deletion,
-    kept: &[SubjectFilter],
+    others: &[SubjectFilter],
 ) -> Result<RemovedMembers, GatewayError> {
     let business_object = request.business_object;
     let definitions = request.watch.current_definitions(transaction)?;
@@ -64,10 +79,9 @@ pub(crate) fn remove_next_members(
         for uri in page {
             visited += 1;
             last_visited = Some(uri.as_str().to_owned());
-            let is_kept = satisfies_any(transaction, kept, &uri)?
-                || definitions.find_reviewed_holder(transaction, own_id, &uri)?.is_some();
-            if !is_kept {
-                let deleted = remove_objects(transaction, business_object, [&uri], kept)?;
+            if !is_kept(transaction, &definitions, own_id, others, &uri)? {
+                let RemovedObjects { deleted, .. } =
+                    remove_objects(transaction, business_object, [&uri], others)?;
                 answer.deleted += deleted;
                 // It may be nested in a member before it, and removed with that.
                 if deleted > 0 {

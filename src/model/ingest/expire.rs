@@ -9,10 +9,39 @@ use penstock_base::events;
 use penstock_store::{Store, Transaction};
 use std::collections::BTreeSet;
 
+/// The objects that retention leaves in place, because a Business Object that requires a review has them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct KeptObjects {
+    /// Their number.
+    pub count: u64,
+    /// The URI of the first one.
+    pub first: Option<String>,
+}
+
+impl KeptObjects {
+    fn add(&mut self, uri: &NamedNode) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| uri.as_str().to_owned());
+    }
+
+    /// Logs one warning, if there are any.
+    pub fn log(&self, business_object: &str) {
+        let Some(first) = &self.first else { return };
+        tracing::warn!(
+            business_object,
+            objects = self.count,
+            first,
+            "Objects past their retention were not removed, because they also belong to a Business Object that requires \
+             a review."
+        );
+    }
+}
+
 /// Removes the objects for which `is_expired` still holds, and the nested objects that nothing else refers to. One
 /// commit contains the removal and its record. `request` names the caller; its body is ignored.
 ///
-/// An object that also belongs to another Business Object that requires a review stays, with a warning.
+/// An object that also belongs to another Business Object that requires a review stays, and so does one nested in it;
+/// both are added to `kept`.
 ///
 /// The removal is not recorded as a change of this Business Object, because the targets must keep the objects that were
 /// exported to them.
@@ -28,10 +57,10 @@ pub fn remove_expired(
     request: &Request<'_>,
     uris: &[NamedNode],
     is_expired: &mut dyn FnMut(&Transaction<'_>, &NamedNode) -> Result<bool, GatewayError>,
+    kept: &mut KeptObjects,
 ) -> Result<bool, GatewayError> {
     let object = &request.business_object.object;
     let mut is_current = true;
-    let mut kept = Vec::new();
     let (expired, _) = store.transact(|transaction| -> Result<_, GatewayError> {
         if catalogue::read_version(transaction, &object.id)? != Some(object.version) {
             is_current = false;
@@ -45,7 +74,7 @@ pub fn remove_expired(
             }
             match definitions.find_reviewed_holder(transaction, &object.id, uri)? {
                 None => drop(over.insert(uri.clone())),
-                Some(name) => kept.push((uri.clone(), name)),
+                Some(_) => kept.add(uri),
             }
         }
         if over.is_empty() {
@@ -53,7 +82,9 @@ pub fn remove_expired(
         }
         let mut answer = Answer::new(Mode::Delete);
         let reviewed = definitions.list_reviewed_members(&object.id);
-        answer.deleted = remove_objects(transaction, request.business_object, &over, &reviewed)?;
+        let removed = remove_objects(transaction, request.business_object, &over, &reviewed)?;
+        answer.deleted = removed.deleted;
+        removed.kept.iter().for_each(|uri| kept.add(uri));
         let id = &object.id;
         change_feed::record_changes_except(transaction, request.watch, id, &over)?;
         for uri in &over {
@@ -62,15 +93,6 @@ pub fn remove_expired(
         let wrote = WrittenObjects::from_uris(over.iter().map(NamedNode::as_str));
         Ok(Some(record::store_record(transaction, request, &answer, &wrote, limits.history)?))
     })?;
-    for (uri, name) in kept {
-        tracing::warn!(
-            object = uri.as_str(),
-            business_object = object.definition.name,
-            reviewed = name,
-            "An object past its retention was not removed, because it also belongs to a Business Object that requires a \
-             review."
-        );
-    }
     let Some(record) = expired else { return Ok(is_current) };
     if let Some(events) = request.events {
         events.publish(events::EventKind::Ingestion, &record.id, &record);

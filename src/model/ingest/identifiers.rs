@@ -29,8 +29,8 @@ pub(super) struct Identifiers {
 }
 
 impl Identifiers {
-    /// Creates the identifiers of a run that continues with those of an earlier one. `moves` are the moves of namespaces
-    /// since then.
+    /// Creates the identifiers of a run that continues with those of the last one. `moves` are the moves of namespaces
+    /// since the last run; an identifier that it minted has the bases of that time.
     pub(super) fn of_change(earlier: &[MintedIdentifier], moves: &[Rebase]) -> Self {
         let mut found = Self { used: Some(Vec::new()), ..Self::default() };
         for MintedIdentifier { namespace, uri } in earlier {
@@ -54,7 +54,11 @@ impl Identifiers {
         let mut found = None;
         if let Some(earlier) = self.earlier.get_mut(&namespace.name) {
             while let Some(uri) = earlier.pop_front() {
-                if !is_claimed(&uri) && !namespace::is_taken(transaction, &uri)? {
+                // The namespace may have been defined again with another base.
+                let is_unused = namespace.contains(uri.as_ref())
+                    && !is_claimed(&uri)
+                    && !namespace::is_taken(transaction, &uri)?;
+                if is_unused {
                     found = Some(uri);
                     break;
                 }

@@ -29,12 +29,14 @@ pub struct Submission<'a> {
     pub is_draft: bool,
 }
 
-/// The first run of a stored change.
+/// The earlier runs of a stored change.
 #[derive(Debug, Clone, Copy)]
 pub struct Replay<'a> {
     /// The journal's sequence of the commit that stored the request.
     pub(crate) sequence: u64,
-    /// The identifiers that were minted.
+    /// The journal's sequence of the commit whose state the last run was computed from.
+    pub(crate) base: u64,
+    /// The identifiers of the last run.
     pub(crate) minted: &'a [MintedIdentifier],
 }
 
@@ -71,12 +73,23 @@ impl AuditHook<'_> {
     }
 }
 
+/// Returns whether the request becomes a change, or computes one again. Then nothing of it is stored before it is
+/// approved.
+pub(super) fn is_under_review(request: &Request<'_>) -> bool {
+    let review = request.business_object.object.definition.review();
+    match request.review {
+        ReviewStep::Replay(_) => true,
+        ReviewStep::Submit(_) => request.mode != Mode::Validate,
+        ReviewStep::None => request.mode != Mode::Validate && review == Review::Required,
+    }
+}
+
 /// Returns what the client says about its change, if the request is to become one.
 ///
 /// # Errors
 /// - `ErrorClass::Conflict` if it asks for a review that the Business Object does not have, and for the retry of a dead
 ///   letter
-/// - `ErrorClass::Malformed` if it is combined with `onError=skip` or `bypass`
+/// - `ErrorClass::Malformed` if it is combined with `onError=skip`
 /// - `ErrorClass::UnsupportedMediaType` for a stream
 pub(super) fn find_submission<'a>(
     request: &Request<'a>,
@@ -110,8 +123,6 @@ pub(super) fn find_submission<'a>(
             ErrorClass::Malformed,
             "onError=skip cannot be combined with a review; send only valid objects",
         )
-    } else if request.bypass {
-        (ErrorClass::Malformed, "bypass cannot be combined with a review; leave one of them out")
     } else if !matches!(request.body, Body::Json(_)) {
         (
             ErrorClass::UnsupportedMediaType,

@@ -152,7 +152,8 @@ fn run_dry_run(
         })
         .collect();
     check.warnings = warnings;
-    check.warnings.extend(check_approvers(gateway, &compiled.object.definition)?);
+    let accounts = gateway.auth.accounts.list(None, usize::MAX)?;
+    check.warnings.extend(check_approvers(gateway, &accounts, &compiled.object.definition));
     check.sample = tried.or(check.sample.take());
     Ok(())
 }

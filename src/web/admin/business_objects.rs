@@ -84,6 +84,8 @@ struct Delete {
     deletable: Result<String, String>,
     /// Those that stay in any case, if there are any.
     shared: Option<String>,
+    /// Whether its objects require a review.
+    requires_review: bool,
     waiting: String,
     keys: String,
 }
@@ -193,6 +195,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
         }
         Err(error) => ("its objects".to_owned(), Err(error.detail), None),
     };
+    let requires_review = definition.review() == Review::Required;
     let page = Delete {
         frame,
         id,
@@ -201,6 +204,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
         objects: all,
         deletable,
         shared,
+        requires_review,
         waiting: count(waiting_export_count, "export", "exports"),
         keys: count(key_count, "API key", "API keys"),
     };
@@ -216,7 +220,8 @@ pub(crate) async fn delete_business_object(req: &mut Request, depot: &mut Depot)
     let BusinessObject { id, definition, .. } = &compiled.object;
     let (by, if_match, name) = (caller(depot), form.if_match(), &definition.name);
     let deleted = if form.text("data") == "true" {
-        let begun = deletions::begin_deletion(&gateway, by, id, if_match, false).await;
+        let bypass = form.is_ticked("bypass");
+        let begun = deletions::begin_deletion(&gateway, by, id, if_match, bypass).await;
         begun.map(|_| format!("{name} is being deleted with its objects."))
     } else {
         let deleted = business_objects::delete_business_object(&gateway, by, id, if_match).await;

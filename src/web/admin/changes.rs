@@ -29,9 +29,6 @@ mod difference;
 
 /// Rows of one page.
 const ROWS_PER_PAGE: usize = 50;
-/// The bytes of memory for each byte of a request, and for a page of a difference.
-const BYTES_PER_REQUEST_BYTE: u64 = 2;
-const PAGE_BYTES: u64 = 512 << 10;
 
 /// The tabs of the list: the value of `role`, the state that its link selects, and the words.
 const TABS: [(&str, &str, &str); 4] = [
@@ -286,11 +283,11 @@ impl Tab {
 #[handler]
 pub(crate) async fn show_change(req: &mut Request, depot: &mut Depot) -> PageResult {
     let query = Query::read(req, &["cursor"])?;
-    let page = match query.read_number_cursor()? {
-        Some(last) => u32::try_from(last.saturating_add(1)).unwrap_or(u32::MAX),
-        None => 0,
+    let place = match query.read_numbers_cursor()? {
+        Some((version, last)) => (Some(version), last.saturating_add(1)),
+        None => (None, 0),
     };
-    build_page(req, depot, page, None, String::new()).await
+    build_page(req, depot, place, None, String::new()).await
 }
 
 /// Shows the part of a change's page that is kept up to date.
@@ -361,7 +358,7 @@ async fn take_step(req: &mut Request, depot: &mut Depot, action: ChangeAction) -
         }
         Err(error) if is_shown_with_change(error.class) => {
             let refusal = Refusal::from_error(error, action);
-            build_page(req, depot, 0, Some(refusal), comment.unwrap_or_default()).await
+            build_page(req, depot, (None, 0), Some(refusal), comment.unwrap_or_default()).await
         }
         Err(error) => Err(error.into()),
     }
@@ -424,22 +421,18 @@ impl Refusal {
 async fn build_page(
     req: &Request,
     depot: &Depot,
-    page: u32,
+    (version, page): (Option<u64>, u32),
     refusal: Option<Refusal>,
     comment: String,
 ) -> PageResult {
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let id = path_parameter(req, "id").to_owned();
     let state = state(depot);
-    let mut bytes = PAGE_BYTES;
-    if page == 0 {
-        let request = changes::measure_change(&gateway, by, id.clone()).await?;
-        bytes = bytes.saturating_add(request.saturating_mul(BYTES_PER_REQUEST_BYTE));
-    }
+    let bytes = changes::measure_change(&gateway, by, id.clone()).await?;
     // A single change must fit, whatever its size.
     let bytes = bytes.min(state.settings().limits.in_flight_bytes);
     let _permit = state.body_quotas.data.try_acquire(bytes)?;
-    let details = changes::read_change(&gateway, by, id, page).await?;
+    let details = changes::read_change(&gateway, by, id, version, page).await?;
     let frame = Frame::new(req, depot, Section::Changes);
     let status = refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
     let page = One {
@@ -477,7 +470,7 @@ impl One {
         });
         let findings = findings.collect();
         let path = format!("/admin/changes/{}", change.id);
-        let next = next_page.map(|_| cursor_after(&page.to_string()));
+        let next = next_page.map(|_| cursor_after(&format!("{}-{page}", visible.change.version)));
         let is_open = change.state.is_open() && page == 0;
         let actions = list_allowed_actions(gateway, by, &visible);
         let actions =

@@ -576,3 +576,36 @@ fn a_change_that_was_sent_before_a_move_is_rebased_with_the_new_uris() {
     assert!(has_quad(&format!("<{NEW}11> <http://v.example/feeds> <{NEW}2>")));
     assert!(!has_quad(&format!("<{OLD}")));
 }
+
+#[test]
+fn an_identifier_follows_only_the_moves_after_the_run_that_minted_it() {
+    let plant = Plant::new();
+    let mut definition = serde_json::to_value(&plant.get("Valves").object.definition).unwrap();
+    definition["review"] = json!("required");
+    let valves = plant.define(&definition);
+    let watch = plant.catalogue.watch().clone();
+    let body = Body::Json(br#"{"data": [{"name": "new"}]}"#);
+    let request = local_request(&watch, &valves, Mode::Add, body);
+    let sent = ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request).unwrap();
+    // The valves get the base that the pumps had.
+    let (plant, _) = plant.move_to("Pump", NEW);
+    let (plant, _) = plant.move_to("Valve", OLD);
+    let (valves, store) = (plant.get("Valves"), GuardedStore::from(plant.store.clone()));
+    let review = Review {
+        id: &sent.ingestion_id,
+        check: &NoClient,
+        authorize: &|_, _, _| Ok(()),
+        on_commit: &|_, _| Ok(()),
+        by: "bob",
+        if_match: IfMatch::Any,
+        comment: None,
+        traceparent: None,
+        watch: plant.catalogue.watch(),
+        events: None,
+    };
+    let decision = Decision { business_object: &valves, write_scope: None, limits: &LIMITS };
+    rebase_change(&store, &review, decision).unwrap();
+    publish_change(&store, &review, decision).unwrap();
+    let uri = format!("<{OLD}11> <http://v.example/name> \"new\"");
+    assert!(plant.quads().iter().any(|quad| quad.contains(&uri)), "{:?}", plant.quads());
+}

@@ -1,0 +1,56 @@
+use super::*;
+use penstock_auth::keys::{self, NewApiKey};
+use penstock_base::commit::NoClient;
+use penstock_model::testing::put_definition;
+use penstock_store::Read as _;
+use serde_json::{Value, json};
+
+#[test]
+fn a_bypass_needs_an_admin_in_its_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = vec![format!("--service.data-dir={}", dir.path().display())];
+    let sources = penstock_config::Sources { arguments, ..Default::default() };
+    let settings = penstock_config::load(&sources).unwrap().settings;
+    let gateway = Gateway::open(Arc::new(settings), &mut |_| {}).unwrap();
+    let pumps = put_definition(
+        &gateway.catalogue,
+        &json!({
+            "name": "Pump",
+            "config": "type: object\npath: Pump:.\nfields: {name: {type: string, path: <urn:name>}}",
+        }),
+    );
+    let new = NewApiKey::from_json(br#"{"name": "line 4", "role": "Admin"}"#).unwrap();
+    let (key, secret) = gateway.auth.keys.create_key(&Authorized::local(), new).unwrap();
+    let caller = gateway.auth.keys.authenticate_key(&secret).unwrap();
+    let by = gateway.auth.authorize(caller, Role::Contributor).unwrap();
+    let request = |bypass| IngestionRequest {
+        business_object: pumps.object.id.clone(),
+        business_object_name: "Pump".to_owned(),
+        mode: Mode::Add,
+        on_error: OnError::default(),
+        submission: None,
+        bypass,
+        idempotency_key: None,
+        condition: None,
+        lists_objects: true,
+        languages: Vec::new(),
+        trace: Trace::from_header(None),
+    };
+    let ingest = |bypass| {
+        let body = Body::Json(br#"{"data": [{"name": "a"}]}"#);
+        ingest_objects(&gateway, &by, &request(bypass), body)
+    };
+    assert_eq!(ingest(true).unwrap().created, 1);
+    // The role is lower in the store, and memory does not know it yet.
+    let demote = |transaction: &mut Transaction<'_>| {
+        let id = key.id.as_bytes();
+        let stored = transaction.read_document(keys::COLLECTION, id)?.unwrap();
+        let mut document: Value = serde_json::from_slice(&stored).unwrap();
+        document["role"] = json!("Contributor");
+        let document = document.to_string();
+        Ok(transaction.put_document(keys::COLLECTION, id, document.as_bytes())?)
+    };
+    gateway.store.commit::<_, GatewayError>(&NoClient, demote).unwrap();
+    assert_eq!(ingest(true).unwrap_err().class, ErrorClass::Forbidden);
+    assert_eq!(ingest(false).unwrap().created, 1);
+}

@@ -264,12 +264,11 @@ impl WatchedDefinitions {
                     filter = Some(members::build_member_filter(read, compiled)?);
                 }
             }
-            let members = match &filter {
-                Some(filter) => vec![filter.clone()],
-                None => {
-                    let named = catalogue::list_named_namespaces(read, &object.id)?;
-                    members::build_possible_filters(read, &object.definition, &named)?
-                }
+            let members = if let Some(filter) = &filter {
+                vec![filter.clone()]
+            } else {
+                let named = catalogue::list_named_namespaces(read, &object.id)?;
+                members::build_possible_filters(read, &object.definition, &named)?
             };
             let known = compiled.as_ref().filter(|_| filter.is_some());
             let graphs = &mut definitions.graphs;

@@ -387,8 +387,8 @@ fn warn_of_unlinked(
     tense: Tense,
     warnings: &mut Warnings,
 ) -> Result<(), GatewayError> {
-    let Tense { refers, is_linked, was_removed, stays, .. } = tense;
     const MAX_NAMED: usize = 100;
+    let Tense { refers, is_linked, was_removed, stays, .. } = tense;
     let mut unnamed: BTreeSet<&str> = removed.iter().map(NamedNode::as_str).collect();
     let mut named = HashSet::new();
     let mut found = Vec::new();

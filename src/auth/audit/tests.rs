@@ -113,22 +113,24 @@ fn list_kinds(audit: &Audit) -> Vec<String> {
 
 #[test]
 fn no_flood_of_one_kind_evicts_events_of_another() {
-    let (_dir, _store, audit) = fixture(40);
-    for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
+    let (_dir, _store, audit) = fixture(50);
+    let kinds =
+        ["key.created", "sign-in", "sign-in.refused", "definition.changed", "change.rebased"];
+    for what in kinds {
         for n in 0..10 {
             audit.record_event(new_event(what, &n.to_string()));
         }
     }
     audit.deferred_writes.flush_all();
-    for flood in ["sign-in", "sign-in.refused", "definition.changed", "key.created"] {
+    for flood in kinds {
         // A refusal of a separate account is not counted with others.
         for n in 0..50 {
             audit.record_event(new_event(flood, &format!("{flood} {n}")));
         }
         audit.deferred_writes.flush_all();
         let kept = list_all(&audit);
-        assert_eq!(kept.len(), 40);
-        for what in ["key.created", "sign-in", "sign-in.refused", "definition.changed"] {
+        assert_eq!(kept.len(), 50);
+        for what in kinds {
             let count = kept.iter().filter(|record| record.what == what).count();
             assert_eq!(count, 10, "{what} after a flood of {flood}");
         }

@@ -109,10 +109,7 @@ pub(super) async fn get_change(req: &mut Request, depot: &mut Depot) -> ReplyRes
 /// Acquires the memory for reading a change, or for running its request again.
 async fn acquire_memory(depot: &Depot, gateway: &Gateway, id: &str) -> Result<BodyPermit, Problem> {
     let bytes = changes::measure_change(gateway, caller(depot), id.to_owned()).await?;
-    let state = state(depot);
-    // A single request must fit, whatever its size.
-    let bytes = bytes.min(state.settings().limits.in_flight_bytes);
-    state.body_quotas.data.try_acquire(bytes)
+    state(depot).body_quotas.data.try_acquire(bytes)
 }
 
 /// Submits a draft.

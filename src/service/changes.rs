@@ -331,7 +331,8 @@ fn find_visible(gateway: &Gateway, by: &Caller, id: &str) -> Result<VisibleChang
     Ok(show_change(gateway, change, relation, approvers))
 }
 
-/// Returns the memory in bytes for reading a change, or for running its request again.
+/// Returns the memory in bytes for reading a change, or for running its request again. It is at most
+/// `service.limits.in-flight`, so that a single change fits.
 ///
 /// # Errors
 /// `ErrorClass::NotFound` if the caller sees no such change.
@@ -341,7 +342,11 @@ pub async fn measure_change(
     id: String,
 ) -> Result<u64, GatewayError> {
     let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || Ok(find_visible(&gateway, &by, &id)?.change.memory_bytes())).await
+    run_blocking(move || {
+        let change = find_visible(&gateway, &by, &id)?.change;
+        Ok(change.memory_bytes().min(gateway.settings.limits.in_flight_bytes))
+    })
+    .await
 }
 
 /// Returns a change without its difference.

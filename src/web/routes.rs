@@ -93,7 +93,7 @@ pub fn page_routes() -> Vec<Route> {
         page_route(&post, "/admin/business-objects/{id}/push",   Contributor, admin::business_objects::push_business_object),
         page_route(&get,  "/admin/object",                       User,        admin::object::show_object),
         page_route(&get,  "/admin/objects/{id}",                 User,        admin::objects::list_objects),
-        page_route(&get,  "/admin/changes",                      User,        admin::changes::list_changes),
+        page_route(&get,  "/admin/changes",                      User,        admin::changes::list::list_changes),
         // Before the routes with an id, since the router takes the first match.
         page_route(&get,  "/admin/changes/to-approve",           User,        admin::approval_count::show_count),
         page_route(&get,  "/admin/changes/{id}",                 User,        admin::changes::show_change),

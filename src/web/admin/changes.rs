@@ -1,67 +1,29 @@
-//! `/admin/changes`: changes under review. Who may see one looks at its difference, and takes the steps that it may take.
+//! `/admin/changes/{id}`: changes under review. Who may see one looks at its difference, and takes the steps that it may take.
 use super::form::{Form, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
 use super::words;
 use askama::Template;
+use decision::{ActionButton, Refusal, Verdict, is_shown_with_change, is_useful};
 use difference::ChangedObject;
-use penstock_auth::{Caller, Role};
+use penstock_auth::Caller;
 use penstock_base::IfMatch;
-use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
-use penstock_http::problem::Problem;
 use penstock_http::query::{Query, cursor_after};
 use penstock_http::service::trace;
 use penstock_http::state::{gateway, state};
-use penstock_model::changes::{
-    Applicability, Change, ChangeAction, ChangeCounts, HistoryEntry, State,
-};
+use penstock_model::changes::{Change, ChangeAction, ChangeCounts, HistoryEntry, State};
 use penstock_service::changes::{
-    self, ChangeDetails, ChangeFilter, Relation, RelationFilter, Step, VisibleChange,
-    list_allowed_actions,
+    self, ChangeDetails, Relation, Step, VisibleChange, list_allowed_actions,
 };
 use penstock_service::gateway::Gateway;
 use salvo::http::StatusCode;
 use salvo::{Depot, Request, handler};
 
+mod decision;
 mod difference;
-
-/// Rows of one page.
-const ROWS_PER_PAGE: usize = 50;
-
-/// The tabs of the list: the value of `role`, the state that its link selects, and the words.
-const TABS: [(&str, &str, &str); 4] = [
-    ("", "", "All"),
-    ("approver", "submitted", "To approve"),
-    ("author", "", "Mine"),
-    ("owner", "", "Shared with me"),
-];
-
-#[derive(Template)]
-#[template(path = "admin/changes.html")]
-struct List {
-    frame: Frame,
-    tabs: Vec<Tab>,
-    role: String,
-    states: Vec<Choice>,
-    business_objects: Vec<Choice>,
-    is_narrowed: bool,
-    rows: Vec<ChangeRow>,
-    pager: Pager,
-}
-
-struct Tab {
-    address: String,
-    words: &'static str,
-    is_current: bool,
-}
-
-struct Choice {
-    value: String,
-    words: String,
-    is_chosen: bool,
-}
+pub(crate) mod list;
 
 /// A change in a list.
 pub(super) struct ChangeRow {
@@ -125,30 +87,6 @@ struct ProgressPart {
     progress: Progress,
 }
 
-/// A step that was refused: what happened, why, and what to do.
-struct Refusal {
-    status: StatusCode,
-    heading: &'static str,
-    detail: String,
-    findings: Vec<String>,
-    remedy: &'static str,
-}
-
-/// Whether a change still applies.
-struct Verdict {
-    class: &'static str,
-    mark: &'static str,
-    heading: &'static str,
-    words: String,
-}
-
-/// A button of a step.
-struct ActionButton {
-    name: &'static str,
-    words: &'static str,
-    class: &'static str,
-}
-
 impl ChangeRow {
     pub(super) fn from_visible(visible: &VisibleChange, gateway: &Gateway, by: &Caller) -> Self {
         let change = &visible.change;
@@ -210,72 +148,6 @@ fn describe_author(change: &Change, gateway: &Gateway, by: &Caller, relation: Re
     match key.and_then(|id| gateway.auth.keys.get(by, id)) {
         Some(key) => format!("{author}, with the API key {:?}", key.name),
         None => author,
-    }
-}
-
-/// Lists the changes that the viewer may see.
-#[handler]
-pub(crate) async fn list_changes(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let query = Query::read(req, &["role", "state", "businessObject", "cursor"])?.without_empty();
-    let after = query.read_uuid_cursor()?;
-    let parameters = ["role", "state", "businessObject"].map(|name| (name, query.get(name)));
-    let [role, state, business_object] = parameters.map(|(_, value)| value);
-    let relation = match role {
-        None => None,
-        Some("author") => Some(RelationFilter::Author),
-        Some("owner") => Some(RelationFilter::Owner),
-        Some("approver") => Some(RelationFilter::Approver),
-        Some(other) => return Err(Problem::malformed(format!("there is no role {other:?}"))),
-    };
-    let filter = ChangeFilter {
-        state: state.map(State::parse).transpose().map_err(Problem::malformed)?,
-        only_open: false,
-        business_object: business_object.map(str::to_owned),
-        relation,
-    };
-    let (gateway, by, is_first) = (gateway(depot)?, caller(depot), after.is_none());
-    let listed = changes::list_changes(&gateway, by, filter, after, ROWS_PER_PAGE).await?;
-    let last = listed.changes.last().filter(|_| listed.has_more);
-    let next = last.map(|last| cursor_after(&last.change.id));
-    let frame = Frame::new(req, depot, Section::Changes);
-    let choose = |value: String, words: String, chosen: Option<&str>| Choice {
-        is_chosen: chosen.unwrap_or_default() == value,
-        value,
-        words,
-    };
-    let states = State::ALL.map(|one| (one.name().to_owned(), describe_state(one).0.to_owned()));
-    let objects = gateway.catalogue.list();
-    let objects =
-        objects.iter().map(|one| (one.object.id.clone(), one.object.definition.name.clone()));
-    let any = |words: &str| std::iter::once((String::new(), words.to_owned()));
-    Ok(PageReply::show(&List {
-        tabs: TABS.iter().map(|tab| Tab::new(&frame, tab, role.unwrap_or_default())).collect(),
-        role: role.unwrap_or_default().to_owned(),
-        states: any("Any").chain(states).map(|(v, words)| choose(v, words, state)).collect(),
-        business_objects: any("All")
-            .chain(objects)
-            .map(|(id, name)| choose(id, name, business_object))
-            .collect(),
-        is_narrowed: parameters.iter().any(|(_, value)| value.is_some()),
-        rows: listed
-            .changes
-            .iter()
-            .map(|visible| ChangeRow::from_visible(visible, &gateway, by))
-            .collect(),
-        pager: Pager::new(&frame, "/admin/changes", &parameters, is_first, next.as_deref()),
-        frame,
-    }))
-}
-
-impl Tab {
-    fn new(frame: &Frame, (role, state, words): &(&str, &str, &'static str), chosen: &str) -> Self {
-        let query = match (*role, *state) {
-            ("", _) => String::new(),
-            (role, "") => format!("?role={role}"),
-            (role, state) => format!("?role={role}&state={state}"),
-        };
-        let address = format!("{}/admin/changes{query}", frame.prefix);
-        Self { address, words, is_current: *role == chosen }
     }
 }
 
@@ -343,7 +215,17 @@ async fn take_step(req: &mut Request, depot: &mut Depot, action: ChangeAction) -
         comment: comment.clone(),
         trace: trace(depot),
     };
-    match changes::take_step(&gateway(depot)?, caller(depot), step).await {
+    let (gateway, by) = (gateway(depot)?, caller(depot));
+    let permit = match action {
+        ChangeAction::Approve | ChangeAction::Rebase => {
+            let bytes = changes::measure_change(&gateway, by, id.clone()).await?;
+            Some(state(depot).body_quotas.data.try_acquire(bytes)?)
+        }
+        ChangeAction::Submit | ChangeAction::Reject | ChangeAction::Withdraw => None,
+    };
+    let taken = changes::take_step(&gateway, by, step).await;
+    drop(permit);
+    match taken {
         Ok(_) => {
             let words = match action {
                 ChangeAction::Submit => "The change was submitted. It waits for approval now.",
@@ -376,47 +258,6 @@ fn read_version(form: &Form, action: ChangeAction) -> IfMatch {
     }
 }
 
-/// Whether the page of the change shows an error of a step. Others have the error page.
-fn is_shown_with_change(class: ErrorClass) -> bool {
-    matches!(
-        class,
-        ErrorClass::Conflict
-            | ErrorClass::PreconditionFailed
-            | ErrorClass::Invalid
-            | ErrorClass::TooManyRequests(_)
-    )
-}
-
-impl Refusal {
-    fn from_error(error: GatewayError, action: ChangeAction) -> Self {
-        let class = error.class;
-        let problem = Problem::from(error);
-        Self {
-            status: problem.status(),
-            heading: match action {
-                ChangeAction::Submit => "The change was not submitted.",
-                ChangeAction::Approve => "The change was not approved, and nothing was published.",
-                ChangeAction::Reject => "The change was not rejected.",
-                ChangeAction::Withdraw => "The change was not withdrawn.",
-                ChangeAction::Rebase => "The difference was not computed again.",
-            },
-            detail: match class {
-                ErrorClass::PreconditionFailed => {
-                    "It has changed since you opened this page.".to_owned()
-                }
-                _ => problem.detail().to_owned(),
-            },
-            findings: problem.errors().iter().map(ToString::to_string).collect(),
-            remedy: match class {
-                ErrorClass::PreconditionFailed => {
-                    "This page shows it as it is now. Look at it again, and decide then."
-                }
-                _ => "This page shows the change as it is now, and what you can do.",
-            },
-        }
-    }
-}
-
 /// Builds the page of a change, with a page of its difference.
 async fn build_page(
     req: &Request,
@@ -427,11 +268,8 @@ async fn build_page(
 ) -> PageResult {
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let id = path_parameter(req, "id").to_owned();
-    let state = state(depot);
     let bytes = changes::measure_change(&gateway, by, id.clone()).await?;
-    // A single change must fit, whatever its size.
-    let bytes = bytes.min(state.settings().limits.in_flight_bytes);
-    let _permit = state.body_quotas.data.try_acquire(bytes)?;
+    let _permit = state(depot).body_quotas.data.try_acquire(bytes)?;
     let details = changes::read_change(&gateway, by, id, version, page).await?;
     let frame = Frame::new(req, depot, Section::Changes);
     let status = refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
@@ -509,68 +347,6 @@ fn describe_place(pointer: &str, objects: &[ChangedObject]) -> String {
 /// Returns the name in a token of a JSON Pointer (RFC 6901, section 4).
 fn unescape_token(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
-}
-
-/// Returns whether a step can succeed as things are now.
-fn is_useful(action: ChangeAction, applicability: Option<&Applicability>) -> bool {
-    match (action, applicability) {
-        (ChangeAction::Approve, Some(found)) => *found == Applicability::Applies,
-        // A draft is submitted as it is.
-        (ChangeAction::Rebase, Some(found)) => *found == Applicability::Differs,
-        _ => true,
-    }
-}
-
-impl From<ChangeAction> for ActionButton {
-    fn from(action: ChangeAction) -> Self {
-        let (words, class) = match action {
-            ChangeAction::Submit => ("Submit for approval", ""),
-            ChangeAction::Approve => ("Approve and publish", ""),
-            ChangeAction::Reject => ("Reject", "danger plain"),
-            ChangeAction::Withdraw => ("Withdraw", "danger plain"),
-            ChangeAction::Rebase => ("Rebase: compute the difference again", "plain"),
-        };
-        Self { name: action.name(), words, class }
-    }
-}
-
-impl Verdict {
-    fn from_applicability(found: Option<&Applicability>) -> Self {
-        match found {
-            Some(Applicability::Applies) => Self {
-                class: "good",
-                mark: "✓",
-                heading: "It still applies.",
-                words: "Approving it does exactly what this page shows.".to_owned(),
-            },
-            Some(Applicability::Differs) => Self {
-                class: "warn",
-                mark: "!",
-                heading: "It would do something else now.",
-                words: "Data that it depends on has changed since the difference was computed, so it cannot be approved. Rebase it: the gateway computes the difference again, and then look at it again."
-                    .to_owned(),
-            },
-            Some(Applicability::Fails(error)) => {
-                let findings = error.findings.iter().map(|finding| format!(" {finding}."));
-                Self {
-                    class: "bad",
-                    mark: "✗",
-                    heading: "It cannot be published as things are now.",
-                    words: format!(
-                        "The gateway would refuse it: {}.{} Correct the cause, or reject or withdraw the change and send a corrected one.",
-                        error.detail,
-                        findings.collect::<String>()
-                    ),
-                }
-            }
-            None => Self {
-                class: "warn",
-                mark: "!",
-                heading: "Whether it still applies is not known now.",
-                words: "The gateway cannot compute it at the moment. Open the page again later.".to_owned(),
-            },
-        }
-    }
 }
 
 impl Progress {

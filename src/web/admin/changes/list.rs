@@ -1,0 +1,114 @@
+//! `/admin/changes`: the list of changes, by what the viewer is to them.
+use super::{ChangeRow, describe_state};
+use crate::admin::frame::{Frame, PageReply, PageResult, Section};
+use crate::admin::pager::Pager;
+use askama::Template;
+use penstock_auth::Role;
+use penstock_http::caller::caller;
+use penstock_http::problem::Problem;
+use penstock_http::query::{Query, cursor_after};
+use penstock_http::state::gateway;
+use penstock_model::changes::State;
+use penstock_service::changes::{self, ChangeFilter, RelationFilter};
+use salvo::{Depot, Request, handler};
+
+/// Rows of one page.
+const ROWS_PER_PAGE: usize = 50;
+/// The tabs of the list: the value of `role`, the state that its link selects, and the words.
+const TABS: [(&str, &str, &str); 4] = [
+    ("", "", "All"),
+    ("approver", "submitted", "To approve"),
+    ("author", "", "Mine"),
+    ("owner", "", "Shared with me"),
+];
+
+#[derive(Template)]
+#[template(path = "admin/changes.html")]
+struct List {
+    frame: Frame,
+    tabs: Vec<Tab>,
+    role: String,
+    states: Vec<Choice>,
+    business_objects: Vec<Choice>,
+    is_narrowed: bool,
+    rows: Vec<ChangeRow>,
+    pager: Pager,
+}
+
+struct Tab {
+    address: String,
+    words: &'static str,
+    is_current: bool,
+}
+
+struct Choice {
+    value: String,
+    words: String,
+    is_chosen: bool,
+}
+
+/// Lists the changes that the viewer may see.
+#[handler]
+pub(crate) async fn list_changes(req: &mut Request, depot: &mut Depot) -> PageResult {
+    let query = Query::read(req, &["role", "state", "businessObject", "cursor"])?.without_empty();
+    let after = query.read_uuid_cursor()?;
+    let parameters = ["role", "state", "businessObject"].map(|name| (name, query.get(name)));
+    let [role, state, business_object] = parameters.map(|(_, value)| value);
+    let relation = match role {
+        None => None,
+        Some("author") => Some(RelationFilter::Author),
+        Some("owner") => Some(RelationFilter::Owner),
+        Some("approver") => Some(RelationFilter::Approver),
+        Some(other) => return Err(Problem::malformed(format!("there is no role {other:?}"))),
+    };
+    let filter = ChangeFilter {
+        state: state.map(State::parse).transpose().map_err(Problem::malformed)?,
+        only_open: false,
+        business_object: business_object.map(str::to_owned),
+        relation,
+    };
+    let (gateway, by, is_first) = (gateway(depot)?, caller(depot), after.is_none());
+    let listed = changes::list_changes(&gateway, by, filter, after, ROWS_PER_PAGE).await?;
+    let last = listed.changes.last().filter(|_| listed.has_more);
+    let next = last.map(|last| cursor_after(&last.change.id));
+    let frame = Frame::new(req, depot, Section::Changes);
+    let choose = |value: String, words: String, chosen: Option<&str>| Choice {
+        is_chosen: chosen.unwrap_or_default() == value,
+        value,
+        words,
+    };
+    let states = State::ALL.map(|one| (one.name().to_owned(), describe_state(one).0.to_owned()));
+    let objects = gateway.catalogue.list();
+    let objects =
+        objects.iter().map(|one| (one.object.id.clone(), one.object.definition.name.clone()));
+    let any = |words: &str| std::iter::once((String::new(), words.to_owned()));
+    Ok(PageReply::show(&List {
+        tabs: TABS.iter().map(|tab| Tab::new(&frame, tab, role.unwrap_or_default())).collect(),
+        role: role.unwrap_or_default().to_owned(),
+        states: any("Any").chain(states).map(|(v, words)| choose(v, words, state)).collect(),
+        business_objects: any("All")
+            .chain(objects)
+            .map(|(id, name)| choose(id, name, business_object))
+            .collect(),
+        is_narrowed: parameters.iter().any(|(_, value)| value.is_some()),
+        rows: listed
+            .changes
+            .iter()
+            .map(|visible| ChangeRow::from_visible(visible, &gateway, by))
+            .collect(),
+        pager: Pager::new(&frame, "/admin/changes", &parameters, is_first, next.as_deref()),
+        frame,
+    }))
+}
+
+impl Tab {
+    fn new(frame: &Frame, (role, state, words): &(&str, &str, &'static str), chosen: &str) -> Self {
+        let query = match (*role, *state) {
+            ("", _) => String::new(),
+            (role, "") => format!("?role={role}"),
+            (role, state) => format!("?role={role}&state={state}"),
+        };
+        let address = format!("{}/admin/changes{query}", frame.prefix);
+        Self { address, words, is_current: *role == chosen }
+    }
+}

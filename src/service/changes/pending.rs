@@ -6,7 +6,8 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
 use penstock_model::changes::{
-    ChangeAction, State, current_approvers, find_change, is_touched, list_open_changes,
+    ChangeAction, State, SubjectHashes, current_approvers, find_change, is_touched,
+    list_open_changes,
 };
 use penstock_model::resource::Review;
 use penstock_store::{Read, ReadStore};
@@ -125,7 +126,8 @@ pub async fn list_touching_changes(
     run_blocking(move || {
         let viewer = Viewer { gateway: &gateway, by: &by, transaction: None };
         let found = TouchingChanges { changes: Vec::new(), is_complete: true };
-        let mut search = Search { viewer, uri: &uri, changes: 0, objects: 0, found };
+        let object = SubjectHashes::of_object(&gateway.store.read(), &uri)?;
+        let mut search = Search { viewer, object, changes: 0, objects: 0, found };
         for compiled in gateway.catalogue.list() {
             search.visit_business_object(&gateway.store, &compiled.object.id)?;
         }
@@ -137,7 +139,7 @@ pub async fn list_touching_changes(
 /// A search for the open changes of an object.
 struct Search<'s> {
     viewer: Viewer<'s>,
-    uri: &'s str,
+    object: SubjectHashes,
     /// How many changes it has read.
     changes: usize,
     /// How many objects their differences have.
@@ -177,7 +179,7 @@ impl Search<'_> {
             return Ok(());
         }
         self.objects += change.items;
-        if is_touched(read, &change, self.uri)? {
+        if is_touched(read, &change, &self.object)? {
             self.found.changes.push(show_change(gateway, change, relation, approvers));
         }
         Ok(())

@@ -81,6 +81,7 @@ pub const COLLECTIONS: &[Collection] = &[
     // A change stays as it was computed. Computing it again rewrites the IRIs in it (`list_rebases_since`).
     without_iris("reviewed-changes"),
     without_iris("reviewed-changes.closed"),
+    without_iris("reviewed-changes.open"),
     without_iris("reviewed-changes.parts"),
     without_iris("reviewed-changes.totals"),
     without_iris("schedules"),

@@ -30,7 +30,7 @@ mod submit;
 mod tests;
 
 pub use difference::DifferenceItem;
-pub use open::{OpenChange, is_touched, list_open_changes};
+pub use open::{OpenChange, SubjectHashes, is_touched, list_open_changes};
 pub use read::{
     ChangeContent, ListedChanges, Selection, current_approvers, find_change, list_changes,
     read_content, read_difference,

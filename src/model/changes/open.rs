@@ -5,6 +5,7 @@
 use super::read::read_part;
 use super::storage::Part;
 use super::{Change, OPEN, State, parse_id};
+use crate::namespace::moving::list_earlier_iris;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_store::{DocumentRange, Read, Transaction};
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,10 @@ pub struct OpenChange {
     /// The account that sent it.
     pub author: String,
 }
+
+/// The hashes of an object in differences.
+#[derive(Debug)]
+pub struct SubjectHashes(Vec<[u8; HASH_BYTES]>);
 
 /// Adds the change to the index, or removes it if it is closed.
 pub(super) fn update_open_changes(
@@ -62,14 +67,30 @@ pub fn list_open_changes(
     Ok(documents.filter_map(|(_, value)| serde_json::from_slice(&value).ok()).collect())
 }
 
+impl SubjectHashes {
+    /// Hashes the URI of an object, and those that it had before its namespace was moved.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn of_object(read: &impl Read, uri: &str) -> Result<Self, GatewayError> {
+        let earlier = list_earlier_iris(read, uri)?;
+        let uris = std::iter::once(uri).chain(earlier.iter().map(|(uri, _)| uri.as_str()));
+        Ok(Self(uris.map(hash_subject).collect()))
+    }
+}
+
 /// Returns whether the difference of a change has this object.
 ///
 /// # Errors
 /// The errors of the store.
-pub fn is_touched(read: &impl Read, change: &Change, uri: &str) -> Result<bool, GatewayError> {
+pub fn is_touched(
+    read: &impl Read,
+    change: &Change,
+    object: &SubjectHashes,
+) -> Result<bool, GatewayError> {
     let subjects = read_part(read, change, Part::Subjects)?;
     let (hashes, _) = subjects.as_chunks::<HASH_BYTES>();
-    Ok(hashes.contains(&hash_subject(uri)))
+    Ok(hashes.iter().any(|hash| object.0.contains(hash)))
 }
 
 /// Returns the beginning of the SHA-256 of a URI. Two objects of the open changes practically never share it.

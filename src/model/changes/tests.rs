@@ -681,7 +681,9 @@ fn the_index_has_exactly_the_open_changes_and_each_knows_its_objects() {
     assert_eq!(list(&plant, Some(&ids[3]), 2), [open(&ids[2]), open(&ids[1])]);
 
     let is_touched = |plant: &Plant, id: &str, uri: &str| {
-        is_touched(&plant.store.read(), &plant.find(id), uri).unwrap()
+        let read = plant.store.read();
+        let object = SubjectHashes::of_object(&read, uri).unwrap();
+        is_touched(&read, &plant.find(id), &object).unwrap()
     };
     for (uri, expected) in
         [("http://x/pump/5", true), ("http://x/part/2", true), ("http://x/pump/1", false)]

@@ -6,7 +6,8 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::GatewayError;
 use penstock_model::changes::{
-    ChangeAction, OpenChange, State, current_approvers, find_change, is_touched, list_open_changes,
+    ChangeAction, OpenChange, State, SubjectHashes, current_approvers, find_change, is_touched,
+    list_open_changes,
 };
 use penstock_model::resource::Review;
 use penstock_store::{Read, ReadStore, Reader};
@@ -127,7 +128,8 @@ pub async fn list_touching_changes(
     run_blocking(move || {
         let viewer = Viewer { gateway: &gateway, by: &by, transaction: None };
         let found = TouchingChanges { changes: Vec::new(), is_complete: true };
-        let mut search = Search { viewer, uri: &uri, changes: 0, objects: 0, found };
+        let object = SubjectHashes::of_object(&gateway.store.read(), &uri)?;
+        let mut search = Search { viewer, object, changes: 0, objects: 0, found };
         for_each_open(&gateway.store, |read, open| {
             if search.changes >= MAX_SEARCHED_CHANGES || search.objects >= MAX_SEARCHED_OBJECTS {
                 search.found.is_complete = false;
@@ -144,7 +146,7 @@ pub async fn list_touching_changes(
 /// A search for the open changes of an object.
 struct Search<'s> {
     viewer: Viewer<'s>,
-    uri: &'s str,
+    object: SubjectHashes,
     /// How many changes it has read.
     changes: usize,
     /// How many objects their differences have.
@@ -165,7 +167,7 @@ impl Search<'_> {
             return Ok(());
         }
         self.objects += change.items;
-        if is_touched(read, &change, self.uri)? {
+        if is_touched(read, &change, &self.object)? {
             self.found.changes.push(show_change(gateway, change, relation, approvers));
         }
         Ok(())

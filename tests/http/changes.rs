@@ -465,10 +465,10 @@ async fn an_admin_bypasses_a_second_review_of_the_same_objects() {
     // It counts only as long as its author is an Admin.
     let id = submit().await;
     let account = format!("/api/v1/users/{}", admin.id);
-    server.json("PUT", &account, &json!({"role": "Contributor"})).await.expect(200);
+    server.json("PUT", &account, &json!({"roles": ["Contributor"]})).await.expect(200);
     let problem = approver.step(server, &id, "approve", "\"1\"").await.problem(409);
     assert!(problem["detail"].as_str().unwrap().contains("no Admin any more"), "{problem}");
-    server.json("PUT", &account, &json!({"role": "Admin"})).await.expect(200);
+    server.json("PUT", &account, &json!({"roles": ["Admin"]})).await.expect(200);
     approver.step(server, &id, "approve", "\"1\"").await.expect(200);
 }
 

@@ -68,7 +68,7 @@ pub fn list_open_changes(
 }
 
 impl SubjectHashes {
-    /// Hashes the URI of an object, and those that it had before its namespace was moved.
+    /// Hashes the URI of an object, and its earlier URIs if its namespace was moved.
     ///
     /// # Errors
     /// The errors of the store.

@@ -286,10 +286,10 @@ pub fn check_applicability(
             Err(error) => return Err(error.into()),
         }))
     });
-    match computed.map(|((), _)| Applicability::Applies) {
-        Err(NotCommitted::Computed(found)) => Ok(found),
+    match computed {
         Err(NotCommitted::Failed(error)) => Err(error),
-        Ok(found) => Ok(found),
+        Err(NotCommitted::Computed(found)) => Ok(found),
+        Ok(((), _)) => Ok(Applicability::Applies),
     }
 }
 

@@ -54,7 +54,9 @@ fn kills_publish_each_change_at_most_once_and_mint_no_identifier_twice() {
         wait_for("a step was taken", || known.steps.lock().unwrap().len() > before + 1);
         std::thread::sleep(Duration::from_millis(rand::random_range(0..300)));
         server.kill();
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
     }
 
     let server = Server::start(dir.path(), &[DATA]);
@@ -65,10 +67,10 @@ fn kills_publish_each_change_at_most_once_and_mint_no_identifier_twice() {
 fn start(
     known: &Arc<Known>,
     run: impl FnOnce(&Known) -> Option<()> + Send + 'static,
-) -> std::thread::JoinHandle<()> {
+) -> std::thread::JoinHandle<Option<()>> {
     let known = Arc::clone(known);
     // `None` is the end of the server.
-    std::thread::spawn(move || drop(run(&known)))
+    std::thread::spawn(move || run(&known))
 }
 
 fn define(client: Client) {

@@ -7,6 +7,7 @@ use oxrdf::{NamedNode, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{RdfFormat, RdfParser};
 use penstock_base::error::GatewayError;
 use proptest::prelude::*;
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -15,14 +16,16 @@ const PREFIXES: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> . @prefix ex: 
     @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> . \
     @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n";
 
-/// The triples of a document.
+/// The triples of a document, each once.
 struct Document(Vec<Triple>);
 
 impl Document {
     fn new(turtle: &str) -> Self {
         let text = format!("{PREFIXES}{turtle}");
         let quads = RdfParser::from_format(RdfFormat::Turtle).for_slice(&text);
-        Self(quads.map(|quad| Triple::from(quad.unwrap())).collect())
+        let mut known = HashSet::new();
+        let triples = quads.map(|quad| Triple::from(quad.unwrap()));
+        Self(triples.filter(|triple| known.insert(triple.clone())).collect())
     }
 }
 

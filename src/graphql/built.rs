@@ -248,6 +248,7 @@ impl NameCollector<'_> {
         let roots = &self.model.roots;
         if roots.contains_key(name)
             || system::SHARED_QUERY_FIELDS.contains(&name)
+            || name == system::CHANGES_FIELD
             || name.starts_with("__")
         {
             return Ok(());

@@ -336,7 +336,7 @@ fn find_target_type(model: &Model, type_name: &str, field: &str) -> Option<(Stri
             }
             (None, "authenticatedUser") => ("AuthenticatedUser".to_owned(), Cardinality::One),
             (None, "businessObjects") => ("BusinessObject".to_owned(), Cardinality::List),
-            (None, "penstockPendingChanges") => ("PenstockChange".to_owned(), Cardinality::List),
+            (None, system::CHANGES_FIELD) => (system::CHANGE_TYPE.to_owned(), Cardinality::List),
             (None, "targets") => ("Target".to_owned(), Cardinality::List),
             (None, "exports") => ("ExportConnection".to_owned(), Cardinality::Page),
             (None, "object") => (NODE_TYPE.to_owned(), Cardinality::One),

@@ -136,7 +136,7 @@ impl<'d> Execution<'d> {
                 Ok(ResultValue::List(targets.collect::<Result<_, GatewayError>>()?))
             }
             "exports" => self.answer_exports(&arguments, sets),
-            "penstockPendingChanges" => self.answer_pending_changes(&arguments, sets),
+            system::CHANGES_FIELD => self.answer_pending_changes(&arguments, sets),
             "object" => self.answer_any_object(&arguments, sets),
             "referredBy" => self.answer_referred_by(&arguments, sets),
             _ => Err(unimplemented_field_error()),
@@ -289,7 +289,7 @@ impl<'d> Execution<'d> {
                 "unchanged": change.counts.unchanged,
                 "deleted": change.counts.deleted,
             });
-            self.select_members("PenstockChange", &members, sets)
+            self.select_members(system::CHANGE_TYPE, &members, sets)
         };
         Ok(ResultValue::List(listed.changes.iter().map(show).collect()))
     }

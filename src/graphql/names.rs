@@ -37,6 +37,10 @@ impl UsedNames {
         Self(names.iter().map(|&name| name.to_owned()).collect())
     }
 
+    pub(super) fn is_free(&self, name: &str) -> bool {
+        !self.0.contains(name)
+    }
+
     /// Reserves the name, or the first free one with a number appended.
     pub(super) fn reserve_name(&mut self, name: &str) -> String {
         self.reserve_family(name, |name| vec![name.to_owned()])

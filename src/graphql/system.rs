@@ -14,15 +14,13 @@ pub(super) const OBJECT_TYPE: &str = "ObjectType";
 pub(super) const REFERRERS_TYPE: &str = "ReferrerConnection";
 
 /// The fields of the query type that always exist, or that Business Objects share.
-pub(super) const SHARED_QUERY_FIELDS: [&str; 7] = [
-    "authenticatedUser",
-    "businessObjects",
-    "exports",
-    "targets",
-    "object",
-    "referredBy",
-    "penstockPendingChanges",
-];
+pub(super) const SHARED_QUERY_FIELDS: [&str; 6] =
+    ["authenticatedUser", "businessObjects", "exports", "targets", "object", "referredBy"];
+
+/// The type of a change under review. A Business Object that has its name keeps it; the type is left out then.
+pub(super) const CHANGE_TYPE: &str = "PenstockChange";
+/// The field of the query type with the pending changes, which a Business Object can have too.
+pub(super) const CHANGES_FIELD: &str = "penstockPendingChanges";
 
 /// The default number of objects on a page.
 pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
@@ -109,7 +107,7 @@ pub(super) const SYSTEM_TYPES: &[(&str, &str, &[Member])] = &[
         ],
     ),
     (
-        "PenstockChange",
+        CHANGE_TYPE,
         "A change under review that is not published yet. `/api/v1/changes/{id}` has its difference.",
         &[
             ("id", "ID!", "Its identifier."),
@@ -288,7 +286,7 @@ pub(super) fn list_type_names() -> Vec<&'static str> {
     built_in
         .into_iter()
         .chain(shared)
-        .chain(SYSTEM_TYPES.iter().map(|(name, ..)| *name))
+        .chain(SYSTEM_TYPES.iter().map(|(name, ..)| *name).filter(|name| *name != CHANGE_TYPE))
         .chain(SCALARS.iter().map(|(name, ..)| *name))
         .chain(ENUMS.iter().map(|(name, ..)| *name))
         .chain(FILTERS.iter().map(|(name, ..)| *name))
@@ -343,7 +341,7 @@ pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> Schema
         schema = schema.register(filter);
     }
     for (name, description, members) in SYSTEM_TYPES {
-        if *name == "Target" && !model.whole {
+        if *name == "Target" && !model.whole || *name == CHANGE_TYPE && !model.has_changes {
             continue;
         }
         let mut object = Object::new(*name).description(*description);
@@ -356,7 +354,7 @@ pub(super) fn register_types(mut schema: SchemaBuilder, model: &Model) -> Schema
 }
 
 /// Adds the fields for the gateway's own types to the query type.
-pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
+pub(super) fn add_query_fields(mut query: Object, model: &Model) -> Object {
     query = query
         .field(build_field(
             "authenticatedUser",
@@ -382,19 +380,21 @@ pub(super) fn add_query_fields(mut query: Object, whole: bool) -> Object {
                 ))
                 .argument(build_argument("status", "ExportStatus", "Only exports in this state.")),
         );
-    query = query.field(
-        build_field(
-            "penstockPendingChanges",
-            parse_type_ref("[PenstockChange!]!"),
-            "The changes under review that the caller may see, newest first; an error past 1,000.",
-        )
-        .argument(build_argument(
-            "businessObject",
-            "ID",
-            "Only changes of the Business Object with this id or name.",
-        )),
-    );
-    if whole {
+    if model.has_changes {
+        query = query.field(
+            build_field(
+                CHANGES_FIELD,
+                parse_type_ref(&format!("[{CHANGE_TYPE}!]!")),
+                "The changes under review that the caller may see, newest first; an error past 1,000.",
+            )
+            .argument(build_argument(
+                "businessObject",
+                "ID",
+                "Only changes of the Business Object with this id or name.",
+            )),
+        );
+    }
+    if model.whole {
         query = query.field(build_field(
             "targets",
             parse_type_ref("[Target!]"),

@@ -24,7 +24,7 @@ const MAX_DESCRIPTION_CHARS: usize = 1_000;
 /// Builds a schema with the types of these Business Objects, as indexes into [`Model::business`].
 pub(super) fn build_schema(model: &Model, of: &BTreeSet<usize>) -> Result<Schema, SchemaError> {
     let mut query = Object::new(QUERY_TYPE).description("The entry points for reading.");
-    query = system::add_query_fields(query, model.whole);
+    query = system::add_query_fields(query, model);
     let mut schema = Schema::build(QUERY_TYPE, None, None)
         .limit_recursive_depth(MAX_RECURSION)
         .limit_directives(50);

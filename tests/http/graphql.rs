@@ -40,6 +40,24 @@ async fn the_user_is_returned_by_post_and_get() {
 }
 
 #[tokio::test]
+async fn a_business_object_keeps_its_name_before_the_type_of_changes() {
+    let server = Server::start(&[]).await;
+    server.define().await;
+    let query =
+        "{ penstockPendingChanges { id } __type(name: \"PenstockChange\") { fields { name } } }";
+    let ask = async |query: &str| post(&server, "*/*", &json!({ "query": query })).await.json();
+    let found = ask(query).await;
+    assert_eq!(found["data"]["penstockPendingChanges"], json!([]));
+    assert!(found.to_string().contains("changeOwners"), "{found}");
+    server.define_with(&json!({"name": "PenstockChange"})).await;
+    let found = ask(query).await;
+    assert!(found["errors"].to_string().contains("penstockPendingChanges"), "{found}");
+    let found = ask("{ __type(name: \"PenstockChange\") { fields { name } } }").await.to_string();
+    assert!(found.contains("flow") && !found.contains("changeOwners"), "{found}");
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn statuses_and_media_types_are_those_of_the_specification() {
     let server = Server::start(&[]).await;
     let good = json!({"query": "{ __typename }"});

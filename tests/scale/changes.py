@@ -22,7 +22,7 @@ path: "Tanks:."
 fields:
   uri: { type: id }
   label: { type: string, path: "<http://www.w3.org/2000/01/rdf-schema#label>" }
-  level: { type: double, path: "<https://tanks.example/level>" }
+  level: { type: number, path: "<https://tanks.example/level>" }
   place: { type: string, path: "<https://tanks.example/place>" }
 """
 # An account may have a tenth of the open changes.

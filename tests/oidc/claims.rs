@@ -61,6 +61,42 @@ async fn claims_and_role_values_are_configurable() {
 }
 
 #[tokio::test]
+async fn groups_follow_the_claim_of_each_sign_in() {
+    const GROUP: &str = "0f6c2b3e-8d0a-4a53-9c53-5d1f0f5b7c11";
+    let Some(provider) = Provider::start(&[]) else { return };
+    provider.change_user(&json!({"sub": "bob", "groups": ["others", GROUP]})).await;
+    let gateway = Gateway::start_with_provider(&provider, &[]).await;
+    let send = |method, path, body: serde_json::Value| {
+        gateway.send_locally(method, path, &body.to_string())
+    };
+    send("PUT", "/api/v1/groups/shift", json!({"claimValues": [GROUP]}));
+    let config =
+        "type: object\npath: Note:.\nfields: {text: {type: string, path: <http://x/text>}}\n";
+    let namespaces = json!([{"name": "Note", "uriBase": "http://x/note/"}]);
+    let note =
+        json!({"name": "Note", "config": config, "namespaces": namespaces, "review": "optional"});
+    send("PUT", "/api/v1/business-objects", note);
+    let path = "/api/v1/business-objects/Note?changeOwners=group:shift";
+    let change = send("POST", path, json!({"data": [{"text": "a"}]}));
+    let id = change["id"].as_str().unwrap();
+    let sees = async || {
+        let mut browser = Browser::new();
+        assert_eq!(browser.sign_in(&gateway.url, "bob").await.status, 303);
+        let listed =
+            browser.get(format!("{}/api/v1/changes", gateway.url)).await.expect(200, "items");
+        listed.text.contains(id)
+    };
+    assert!(sees().await);
+    provider.change_user(&json!({"sub": "bob", "groups": ["others"]})).await;
+    assert!(!sees().await);
+    provider.change_user(&json!({"sub": "bob", "groups": GROUP})).await;
+    assert!(sees().await);
+    // Entra ID leaves the claim out for members of many groups.
+    provider.change_user(&json!({"sub": "bob", "groups": null})).await;
+    assert!(!sees().await);
+}
+
+#[tokio::test]
 async fn without_an_issuer_the_configured_endpoints_suffice_and_the_log_names_the_missing_checks() {
     let Some(provider) = Provider::start(&[]) else { return };
     let prefix = "--framework.security.oauth2.client.provider.kc";

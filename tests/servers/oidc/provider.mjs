@@ -40,7 +40,7 @@ function build(issuer) {
     scopes: ['openid', 'profile', 'email', ...config.audiences.map((a) => `${a.identifier}/.default`)],
     claims: {
       openid: ['sub'],
-      profile: ['given_name', 'family_name', 'organization', 'roles', 'realm_access', 'user_email', 'updated_at'],
+      profile: ['given_name', 'family_name', 'organization', 'roles', 'groups', 'realm_access', 'user_email', 'updated_at'],
       email: ['email'],
     },
     conformIdTokenClaims: Boolean(env.IN_USERINFO),

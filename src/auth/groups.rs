@@ -11,13 +11,14 @@ use penstock_base::IfMatch;
 use penstock_base::characters::is_deceptive;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
+use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_base::principal::Principal;
 use penstock_base::time;
 use penstock_store::{DocumentRange, Format, Read, Store, Transaction};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 /// The collection of the documents: name to JSON.
 pub const COLLECTION: &str = "groups";
@@ -84,6 +85,16 @@ impl Group {
                 .group_claims
                 .iter()
                 .any(|value| self.claim_values.binary_search(value).is_ok())
+    }
+
+    /// Returns a text that every change of the group changes.
+    pub fn fingerprint(&self) -> String {
+        format!("{} {}", self.created_at, self.version)
+    }
+
+    /// Returns whether both list the same accounts and values.
+    fn has_content_of(&self, other: &Self) -> bool {
+        (&self.members, &self.claim_values) == (&other.members, &other.claim_values)
     }
 }
 
@@ -228,7 +239,6 @@ impl Groups {
         only_if_new: bool,
     ) -> Result<(Arc<Group>, bool), GatewayError> {
         let members = self.resolve_members(name, &new.members)?;
-        let claim_values: BTreeSet<String> = new.claim_values.iter().cloned().collect();
         let _writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let there = self.get(name);
         if only_if_new && there.is_some() {
@@ -238,40 +248,28 @@ impl Groups {
             ));
         }
         check_version(name, there.as_deref(), if_match)?;
-        if there.is_none() && self.lock_entries().len() >= MAX_GROUPS {
-            return Err(GatewayError::new(
-                ErrorClass::Conflict,
-                format!("the limit of {MAX_GROUPS} groups is reached; delete some"),
-            ));
-        }
-        let now = time::now_rfc3339();
-        let group = Group {
-            name: name.to_owned(),
-            members: members.into_iter().collect(),
-            claim_values: claim_values.into_iter().collect(),
-            version: there.as_ref().map_or(1, |there| there.version + 1),
-            created_at: there
-                .as_ref()
-                .map_or_else(|| now.clone(), |there| there.created_at.clone()),
-            updated_at: now,
-            updated_by: by.caller().id().to_owned(),
-        };
-        if let Some(there) = there.as_ref().filter(|there| {
-            (&there.members, &there.claim_values) == (&group.members, &group.claim_values)
-        }) {
+        let group = build_group(by.caller(), name, members, new, there.as_deref());
+        if let Some(there) = there.as_ref().filter(|there| there.has_content_of(&group)) {
             return Ok((there.clone(), false));
         }
-        let what = if there.is_some() { "group.replaced" } else { "group.created" };
-        let event = describe_change(by.caller(), what, there.as_deref(), &group);
-        let document = encode_group(&group)?;
+        if there.is_none() {
+            check_room(self.lock_entries().len())?;
+        }
+        let event = describe_change(by.caller(), there.as_deref(), &group);
         self.inner.audit.commit_with_events(by, &[event], |transaction| {
-            transaction.require_format(Format::V3);
-            Ok(transaction.put_document(COLLECTION, name.as_bytes(), &document)?)
+            check_editable(transaction, DefinitionKind::Group, name)?;
+            store_group(transaction, &group)
         })?;
         let group = Arc::new(group);
         let mut entries = self.inner.entries.write().unwrap_or_else(PoisonError::into_inner);
         entries.insert(name.to_owned(), group.clone());
         Ok((group, there.is_none()))
+    }
+
+    /// Begins several changes in one commit. Other changes of groups wait for its end.
+    pub fn begin_batch(&self) -> GroupsBatch<'_> {
+        let writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        GroupsBatch { groups: self, _writer: writer, changes: BTreeMap::new() }
     }
 
     /// Deletes a group. Who was its member loses the rights that come from it. Blocking.
@@ -289,6 +287,7 @@ impl Groups {
         check_version(name, Some(&there), if_match)?;
         let event = change_event(by.caller(), "group.deleted", format!("{name:?}"));
         self.inner.audit.commit_with_events(by, &[event], |transaction| {
+            check_editable(transaction, DefinitionKind::Group, name)?;
             Ok(transaction.delete_document(COLLECTION, name.as_bytes())?)
         })?;
         self.inner.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name);
@@ -375,6 +374,121 @@ impl Groups {
     }
 }
 
+/// Several changes of groups in one commit. It holds the lock of changes. The caller makes one transaction with all of them,
+/// and then calls [`GroupsBatch::publish`]. Without that, memory stays as the store is.
+#[derive(Debug)]
+pub struct GroupsBatch<'g> {
+    groups: &'g Groups,
+    _writer: MutexGuard<'g, ()>,
+    /// The new groups by name; `None` for a deleted one.
+    changes: BTreeMap<String, Option<Arc<Group>>>,
+}
+
+impl GroupsBatch<'_> {
+    /// Saves a group in the transaction. Returns it, or `None` if it equals the stored one.
+    ///
+    /// # Errors
+    /// As [`Groups::put`].
+    pub fn put(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        by: &Caller,
+        name: &str,
+        new: &NewGroup,
+    ) -> Result<Option<Arc<Group>>, GatewayError> {
+        let members = self.groups.resolve_members(name, &new.members)?;
+        let there = self.groups.get(name);
+        let group = build_group(by, name, members, new, there.as_deref());
+        if there.as_ref().is_some_and(|there| there.has_content_of(&group)) {
+            return Ok(None);
+        }
+        if there.is_none() {
+            let is_new = |name: &&String| self.groups.get(name).is_none();
+            let added = self.changes.keys().filter(is_new).count();
+            check_room(self.groups.lock_entries().len() + added)?;
+        }
+        store_group(transaction, &group)?;
+        let event = describe_change(by, there.as_deref(), &group);
+        self.groups.inner.audit.add_event(transaction, &event)?;
+        let group = Arc::new(group);
+        self.changes.insert(name.to_owned(), Some(group.clone()));
+        Ok(Some(group))
+    }
+
+    /// Returns the group as this batch leaves it.
+    pub fn get(&self, name: &str) -> Option<Arc<Group>> {
+        self.changes.get(name).cloned().unwrap_or_else(|| self.groups.get(name))
+    }
+
+    /// Deletes a group in the transaction.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn delete(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        by: &Caller,
+        name: &str,
+    ) -> Result<(), GatewayError> {
+        transaction.delete_document(COLLECTION, name.as_bytes())?;
+        let event = change_event(by, "group.deleted", format!("{name:?}"));
+        self.groups.inner.audit.add_event(transaction, &event)?;
+        self.changes.insert(name.to_owned(), None);
+        Ok(())
+    }
+
+    /// Shows all changes, which are committed.
+    pub fn publish(self) {
+        let entries = &self.groups.inner.entries;
+        let mut entries = entries.write().unwrap_or_else(PoisonError::into_inner);
+        for (name, group) in self.changes {
+            match group {
+                Some(group) => entries.insert(name, group),
+                None => entries.remove(&name),
+            };
+        }
+    }
+}
+
+/// Builds the new content of a group with these members.
+fn build_group(
+    by: &Caller,
+    name: &str,
+    members: BTreeSet<String>,
+    new: &NewGroup,
+    there: Option<&Group>,
+) -> Group {
+    let claim_values: BTreeSet<String> = new.claim_values.iter().cloned().collect();
+    let now = time::now_rfc3339();
+    Group {
+        name: name.to_owned(),
+        members: members.into_iter().collect(),
+        claim_values: claim_values.into_iter().collect(),
+        version: there.map_or(1, |there| there.version + 1),
+        created_at: there.map_or_else(|| now.clone(), |there| there.created_at.clone()),
+        updated_at: now,
+        updated_by: by.id().to_owned(),
+    }
+}
+
+/// Stores a group.
+fn store_group(transaction: &mut Transaction<'_>, group: &Group) -> Result<(), GatewayError> {
+    transaction.require_format(Format::V3);
+    let document = encode_group(group)?;
+    Ok(transaction.put_document(COLLECTION, group.name.as_bytes(), &document)?)
+}
+
+/// Checks that there may be one group more than this number.
+fn check_room(count: usize) -> Result<(), GatewayError> {
+    if count < MAX_GROUPS {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::Conflict,
+        format!("the limit of {MAX_GROUPS} groups is reached; delete some"),
+    ))
+}
+
 /// Returns the error of a group that does not exist.
 pub fn missing_group_error(name: &str) -> GatewayError {
     GatewayError::new(ErrorClass::NotFound, format!("there is no group {name:?}"))
@@ -398,12 +512,8 @@ fn check_version(name: &str, there: Option<&Group>, if_match: IfMatch) -> Result
 }
 
 /// Builds the event of a change, which names the members that it adds and removes.
-fn describe_change(
-    by: &Caller,
-    what: &'static str,
-    before: Option<&Group>,
-    after: &Group,
-) -> Event {
+fn describe_change(by: &Caller, before: Option<&Group>, after: &Group) -> Event {
+    let what = if before.is_some() { "group.replaced" } else { "group.created" };
     let none = Vec::new();
     let list_new = |sign: &str, all: &[String], than: &[String]| {
         let new = all.iter().filter(|one| !than.contains(one));

@@ -12,10 +12,13 @@ mod tls;
 pub use backoff::Backoff;
 use connections::ConnectionPolicy;
 use hyper_util::rt::TokioTimer;
+use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry;
 use penstock_config::Settings;
 use penstock_http::state::State;
+use penstock_service::blocking::run_blocking;
+use penstock_service::definitions::apply_service_folder;
 use penstock_service::deletions::run_deletions;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
@@ -106,6 +109,7 @@ pub async fn serve_until(
         reload,
         settings.clone(),
         certificates,
+        state.clone(),
     ));
     let served = serve_opened(settings, address, state, servers, ready, stop).await;
     reloading.abort();
@@ -144,6 +148,7 @@ async fn serve_opened(
             return Err(error);
         }
     };
+    apply_definitions(&gateway).await;
     state.set_gateway(gateway.clone());
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_workers, stopped) = watch::channel(false);
@@ -216,6 +221,18 @@ async fn serve_opened(
     Ok(())
 }
 
+/// Applies the files of `service.definitions.dir`. An error is in the log and in the status.
+async fn apply_definitions(gateway: &Gateway) {
+    let gateway = gateway.clone();
+    let applied = run_blocking(move || {
+        apply_service_folder(&gateway, &Authorized::local());
+        Ok::<_, GatewayError>(())
+    });
+    if let Err(error) = applied.await {
+        tracing::error!(%error, "Applying the files of service.definitions.dir ended unexpectedly.");
+    }
+}
+
 /// Resolves when the process gets SIGTERM or SIGINT.
 fn listen_for_stop_signal() -> Result<impl Future<Output = ()> + Send, GatewayError> {
     let listen = |kind| {
@@ -245,17 +262,22 @@ fn listen_for_hangups() -> Result<tokio::signal::unix::Signal, GatewayError> {
     })
 }
 
-/// Reads the log level and the certificate again at each SIGHUP; other settings need a restart. If a new value is
-/// not usable, logs the error and keeps the previous value.
+/// Reads the log level, the certificate and the files of `service.definitions.dir` again at each SIGHUP; other settings
+/// need a restart. If a new value is not usable, logs the error and keeps the previous value.
 async fn reload_at_hangup(
     mut hangups: tokio::signal::unix::Signal,
     reload: ReloadSettings,
     settings: Arc<Settings>,
     certificates: Option<mpsc::Sender<rustls::ServerConfig>>,
+    state: Arc<State>,
 ) {
     let mut settings = settings;
     while hangups.recv().await.is_some() {
         systemd::notify_reload(async {
+            // A gateway that is still being opened reads them at the end of that.
+            if let Some(gateway) = state.gateway_if_open() {
+                apply_definitions(gateway).await;
+            }
             let Some(read) = reload() else { return };
             telemetry::log::set_level(&read.log_level);
             let read = Arc::new(read);
@@ -275,7 +297,7 @@ async fn reload_at_hangup(
                 }
             }
             tracing::info!(
-                "The log level and the certificate were read again; other settings need a restart."
+                "The log level, the certificate and the definition files were read again; other settings need a restart."
             );
             settings = read;
         })

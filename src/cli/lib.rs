@@ -5,6 +5,7 @@
 
 mod api_key;
 pub mod app;
+mod apply;
 mod backup;
 mod check;
 mod clock;
@@ -69,6 +70,7 @@ pub fn main() -> ExitCode {
         Some(("backup", given)) => backup::run(given, settings),
         Some(("dump", given)) => dump::run(given, settings),
         Some(("query", given)) => query::run(given, settings),
+        Some(("apply", given)) => apply::run(given, settings),
         Some(("load", given)) => load::run(given, settings),
         Some(("validate", given)) => validate::run(given, settings),
         Some(("namespace", given)) => namespace::run(given, settings),
@@ -107,6 +109,7 @@ fn build_command() -> Command {
             backup::build_command(),
             backup::build_restore_command(),
             dump::build_command(),
+            apply::build_command(),
             load::build_command(),
             query::build_command(),
             validate::build_command(),

@@ -10,6 +10,7 @@
 //! A mapping may be replaced while there is data. The data stays as it is in the graph. Values that the new mapping
 //! does not name are no longer visible through this Business Object, and are neither changed nor removed.
 
+mod batch;
 mod deletion;
 mod entry;
 mod loss;
@@ -17,6 +18,7 @@ mod namespaces;
 mod protections;
 mod rebase;
 mod requester;
+mod save;
 mod shapes_graphs;
 
 use super::change_feed::{self, Watch};
@@ -25,18 +27,19 @@ use super::natural_key;
 use super::resource::{BusinessObject, Compiled, CompiledDefinition};
 use super::shapes_graphs::check_exist;
 use super::warnings;
-use entry::{Entries, Entry, read_definition, store_definition};
+use entry::{Entries, Entry};
 use namespaces::list_created;
 pub use penstock_base::IfMatch;
 use penstock_base::clock::Clock;
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
-use penstock_store::{Format, Read, Store, Transaction};
-use protections::check_omitted_protections;
+use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_store::{Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::Notify;
 
+pub use batch::{Batch, SavedDefinition};
 pub use deletion::DeletionCount;
 pub(super) use deletion::being_deleted_error;
 pub(super) use entry::{
@@ -44,6 +47,7 @@ pub(super) use entry::{
 };
 pub(super) use rebase::{RebasePreview, preview_rebase, rewrite_definition};
 pub use requester::{Action, Change, CommitHook, Requester};
+pub use save::PreparedDefinition;
 pub use shapes_graphs::{DefinedGraph, ShapesHook};
 
 /// The collection of the documents: id to JSON.
@@ -178,7 +182,7 @@ impl Catalogue {
         let before = self.read_entries().find_by_name(&new.definition.name).cloned();
         check_version(before.as_ref(), if_match)?;
         let created = before.is_none();
-        Ok((self.save_definition(&writer, by, before.as_ref(), new)?, created))
+        Ok((self.save_definition(&writer, by, before, new)?, created))
     }
 
     /// Replaces the Business Object with this id or name. A new name must not belong to another one (409).
@@ -204,7 +208,7 @@ impl Catalogue {
                 vec![Finding::at_pointer("/name", "this name is taken; choose another one")],
             ));
         }
-        self.save_definition(&writer, by, Some(&before), new)
+        self.save_definition(&writer, by, Some(before), new)
     }
 
     /// Deletes the definition. The objects stay in the graph.
@@ -224,11 +228,16 @@ impl Catalogue {
             deletion::check_not_deleting(&compiled.object)?;
         }
         check_version(Some(&entry), if_match)?;
-        commit::<_, GatewayError>(&self.store, by.check, |t| {
-            change_feed::stop_watching(t, &entry.id)?;
-            t.delete_document(COLLECTION, entry.id.as_bytes())?;
-            by.add_to_commit(t, &Change::of_entry(Action::Deleted, &entry))
+        commit::<_, GatewayError>(&self.store, by.check, |transaction| {
+            check_editable(transaction, DefinitionKind::BusinessObject, &entry.name)?;
+            delete_entry(transaction, by, &entry)
         })?;
+        self.publish_deletion(by, &entry);
+        Ok(())
+    }
+
+    /// Shows a deletion that is committed.
+    fn publish_deletion(&self, by: Requester<'_>, entry: &Entry) {
         self.write_entries().remove(&entry.id);
         tracing::info!(
             business_object = entry.name,
@@ -237,124 +246,6 @@ impl Catalogue {
             "A Business Object was deleted."
         );
         self.watch.wake();
-        Ok(())
-    }
-
-    /// Checks that a new definition leaves out no protection of the one that it replaces, which need not compile.
-    fn check_protections(
-        &self,
-        before: Option<&Entry>,
-        new: &CompiledDefinition,
-    ) -> Result<(), GatewayError> {
-        let Some(before) = before else { return Ok(()) };
-        if let Some(there) = &before.compiled {
-            return check_omitted_protections(&there.object.definition, Some(&there.mapping), new);
-        }
-        match read_definition(&self.store.read(), &before.id)? {
-            Some(stored) => check_omitted_protections(&stored.object.definition, None, new),
-            None => Ok(()),
-        }
-    }
-
-    /// Stores a definition, replacing `before`. The guard proves that no other change of the catalogue runs.
-    fn save_definition(
-        &self,
-        _writer: &MutexGuard<'_, ()>,
-        by: Requester<'_>,
-        before: Option<&Entry>,
-        mut new: CompiledDefinition,
-    ) -> Result<Arc<Compiled>, GatewayError> {
-        let there = before.and_then(|before| before.compiled.as_ref());
-        if let Some(compiled) = there {
-            deletion::check_not_deleting(&compiled.object)?;
-        }
-        if !by.force {
-            self.check_protections(before, &new)?;
-        }
-        new.definition.remove_empty_validation();
-        new.definition.remove_empty_review();
-        if let Some(compiled) = there
-            && compiled.object.definition == new.definition
-            && compiled.conditions == new.conditions
-            && self.has_namespaces(&new.definition.namespaces)?
-        {
-            return Ok(compiled.clone());
-        }
-        let loss = match there {
-            Some(there) => self.check_loss(there, &new, by.force)?,
-            None => None,
-        };
-        let key_builds =
-            natural_key::build_index(&self.store, by.check, &self.watch, &new.mapping)?;
-        let CompiledDefinition { definition, mut mapping, conditions } = new;
-        let now = penstock_base::time::now_rfc3339();
-        let id = before.map(|before| before.id.as_str());
-        let (compiled, _) = commit(&self.store, by.check, |transaction| {
-            let changed =
-                self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
-            mapping.resolve_namespaces(transaction)?;
-            natural_key::check_keys(transaction, id, &mapping)?;
-            check_exist(transaction, definition.validation.as_ref())?;
-            key_builds.verify(transaction, &mapping)?;
-            let object = BusinessObject {
-                id: before
-                    .as_ref()
-                    .map_or_else(|| uuid::Uuid::now_v7().to_string(), |b| b.id.clone()),
-                definition,
-                version: before.map_or(1, |b| b.version + 1),
-                created_at: before.map_or_else(|| now.clone(), |b| b.created_at.clone()),
-                updated_at: now,
-                updated_by: Some(by.id.to_owned()),
-                created_namespaces: list_created(&changed),
-                changed_types: there
-                    .is_some_and(|there| there.mapping.root.has_other_types(&mapping.root)),
-                deleting: None,
-            };
-            let there = there.map(|there| &there.object);
-            change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;
-            let compiled = Compiled { object, mapping, conditions };
-            if compiled.needs_newer_format() {
-                transaction.require_format(Format::V3);
-            }
-            let id = compiled.object.id.as_str();
-            store_definition(transaction, &compiled)?;
-            by.add_to_commit(
-                transaction,
-                &Change {
-                    action: if before.is_some() { Action::Replaced } else { Action::Created },
-                    id,
-                    name: &compiled.object.definition.name,
-                    version: compiled.object.version,
-                    namespaces: &changed,
-                    forced: by.force.then_some(loss.unwrap_or_default()),
-                    bypassed: false,
-                },
-            )?;
-            Ok::<_, GatewayError>(compiled)
-        })?;
-        if self.settings.base_url.is_none() {
-            for name in &compiled.object.created_namespaces {
-                let base = self.default_base(name);
-                if !compiled.object.definition.has_base_for(name) {
-                    tracing::warn!(
-                        namespace = %name, %base,
-                        "A namespace got a base that clients cannot resolve, because service.base-url is not set."
-                    );
-                }
-            }
-        }
-        let compiled = Arc::new(compiled);
-        self.write_entries().insert(Entry::from_compiled(compiled.clone()));
-        let BusinessObject { id, version, definition, .. } = &compiled.object;
-        tracing::info!(
-            business_object = definition.name,
-            id,
-            version,
-            by = by.id,
-            "A Business Object was defined."
-        );
-        self.watch.wake();
-        Ok(compiled)
     }
 
     /// Returns the warnings about each of these stored definitions. Blocking.
@@ -457,6 +348,17 @@ impl Catalogue {
     fn write_entries(&self) -> RwLockWriteGuard<'_, Entries> {
         self.entries.write().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Deletes a definition in its commit.
+fn delete_entry(
+    transaction: &mut Transaction<'_>,
+    by: Requester<'_>,
+    entry: &Entry,
+) -> Result<(), GatewayError> {
+    change_feed::stop_watching(transaction, &entry.id)?;
+    transaction.delete_document(COLLECTION, entry.id.as_bytes())?;
+    by.add_to_commit(transaction, &Change::of_entry(Action::Deleted, entry))
 }
 
 /// The end of a dry run, which never commits.

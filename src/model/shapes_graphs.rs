@@ -114,6 +114,13 @@ pub struct GraphMetadata {
     pub updated_by: String,
 }
 
+impl GraphMetadata {
+    /// Returns a text that every change of the shapes graph changes.
+    pub fn fingerprint(&self) -> String {
+        format!("{} {}", self.created_at, self.version)
+    }
+}
+
 /// A stored shapes graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredGraph {
@@ -153,6 +160,16 @@ impl NewGraph {
         let text = decode_utf8(text)?.to_owned();
         compile_text(&text, format)?;
         Ok(Self { name: name.to_owned(), format, text })
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its text.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 }
 

@@ -3,7 +3,8 @@ pub mod data_events;
 mod gauges;
 pub mod status;
 
-use crate::changes::ApplicabilityChecks;
+use crate::changes::{ApplicabilityChecks, WaitingCounts};
+use crate::definitions::FolderState;
 use crate::query_permits::QueryPermits;
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
@@ -65,6 +66,8 @@ pub struct Gateway {
     pub memory: Memory,
     /// Authentication and authorization.
     pub auth: Auth,
+    /// The last run of `service.definitions.dir`.
+    pub definition_files: FolderState,
     /// The permits for reads that may look at many objects.
     pub query_permits: QueryPermits,
     /// The permits for SPARQL, and the endpoints that its queries may ask.
@@ -73,6 +76,8 @@ pub struct Gateway {
     pub validations: Validations,
     /// Whether changes under review still do what their differences show.
     pub applicability_checks: Arc<ApplicabilityChecks>,
+    /// How many changes wait for the approval of each caller.
+    pub waiting_counts: Arc<WaitingCounts>,
     /// The bus of events for listeners.
     pub events: EventBus,
     /// `service.gateway-id`, configured or generated.
@@ -153,7 +158,7 @@ impl Gateway {
             },
         )?;
         let query_permits = QueryPermits::new(settings.limits.graphql.time);
-        let sparql = SparqlService::new(&settings)?;
+        let sparql = SparqlService::new(&settings, &memory)?;
         let validations = Validations::open(&dir.join(VALIDATIONS_FOLDER));
         raise_stamps(&clock, &store, &exporter)?;
         Ok(Self {
@@ -165,10 +170,12 @@ impl Gateway {
             disk,
             memory,
             auth,
+            definition_files: FolderState::default(),
             query_permits,
             sparql,
             validations,
             applicability_checks: Arc::default(),
+            waiting_counts: Arc::default(),
             events,
             gateway_id,
             epoch,

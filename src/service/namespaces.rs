@@ -4,9 +4,10 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_model::namespace::{self, Generator, Namespace, NamespaceDefinition};
 use penstock_model::warnings;
-use penstock_store::Read;
+use penstock_store::{Read, Transaction};
 
 /// A namespace, and valid parts of its definition that are probably mistakes.
 #[derive(Debug, Clone)]
@@ -148,21 +149,17 @@ async fn put_namespace(
     let namespace = definition.into_namespace(default_base.clone(), Generator::default());
     let (gateway, by) = (gateway.clone(), by.clone());
     run_blocking(move || {
-        let audit = &gateway.auth.audit;
-        audit.flush();
+        gateway.auth.audit.flush();
         let ((namespace, created, changed), _) =
             gateway.store.commit::<_, GatewayError>(&by, |transaction| {
-                let name = namespace.name.clone();
-                let before = namespace::get(transaction, &name)?;
+                let before = namespace::get(transaction, &namespace.name)?;
                 if before.is_some() && !may_exist {
-                    return Err(taken_name_error(&name));
+                    return Err(taken_name_error(&namespace.name));
                 }
-                let (namespace, created) = namespace::put(transaction, namespace)?;
+                let (namespace, created) = write_namespace(&gateway, &by, transaction, namespace)?;
                 let changed = before.as_ref() != Some(&namespace);
                 if changed {
-                    let what = if created { "namespace.created" } else { "namespace.replaced" };
-                    let detail = format!("{name:?} <{}>", namespace.uri_base);
-                    audit.add_event(transaction, &change_event(&by, what, detail))?;
+                    check_editable(transaction, DefinitionKind::Namespace, &namespace.name)?;
                 }
                 Ok((namespace, created, changed))
             })?;
@@ -174,6 +171,35 @@ async fn put_namespace(
         Ok((check_namespace(namespace, &all, has_default_base), created))
     })
     .await
+}
+
+/// Writes a namespace and the audit event of its change in their commit. Returns it, and true if it was created.
+pub(crate) fn write_namespace(
+    gateway: &Gateway,
+    by: &Authorized,
+    transaction: &mut Transaction<'_>,
+    namespace: Namespace,
+) -> Result<(Namespace, bool), GatewayError> {
+    let before = namespace::get(transaction, &namespace.name)?;
+    let (namespace, created) = namespace::put(transaction, namespace)?;
+    if before.as_ref() != Some(&namespace) {
+        let what = if created { "namespace.created" } else { "namespace.replaced" };
+        let detail = format!("{:?} <{}>", namespace.name, namespace.uri_base);
+        gateway.auth.audit.add_event(transaction, &change_event(by, what, detail))?;
+    }
+    Ok((namespace, created))
+}
+
+/// Deletes a namespace and writes the audit event in their commit.
+pub(crate) fn erase_namespace(
+    gateway: &Gateway,
+    by: &Authorized,
+    transaction: &mut Transaction<'_>,
+    name: &str,
+) -> Result<(), GatewayError> {
+    namespace::delete(transaction, name)?;
+    let event = change_event(by, "namespace.deleted", format!("{name:?}"));
+    gateway.auth.audit.add_event(transaction, &event)
 }
 
 fn taken_name_error(name: &str) -> GatewayError {
@@ -193,12 +219,10 @@ pub async fn delete_namespace(
     by.require_role(Role::Contributor)?;
     let (gateway, by, name) = (gateway.clone(), by.clone(), name.to_owned());
     run_blocking(move || {
-        let audit = &gateway.auth.audit;
-        audit.flush();
+        gateway.auth.audit.flush();
         gateway.store.commit::<_, GatewayError>(&by, |transaction| {
-            namespace::delete(transaction, &name)?;
-            let event = change_event(&by, "namespace.deleted", format!("{name:?}"));
-            audit.add_event(transaction, &event)
+            check_editable(transaction, DefinitionKind::Namespace, &name)?;
+            erase_namespace(&gateway, &by, transaction, &name)
         })?;
         tracing::info!(namespace = name, by = by.id(), "A namespace was deleted.");
         Ok(())

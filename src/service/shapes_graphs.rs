@@ -104,7 +104,7 @@ pub async fn define_shapes_graph(
         gateway.auth.audit.flush();
         let (defined, created) = gateway.catalogue.put_shapes_graph(
             Requester::new(&by, by.id()),
-            new,
+            &new,
             if_match,
             only_if_new,
             &|transaction, action, graph| {
@@ -162,7 +162,7 @@ fn unknown_graph_error(name: &str) -> GatewayError {
 }
 
 /// Adds the audit event of a change to its commit.
-fn add_audit_event(
+pub(crate) fn add_audit_event(
     gateway: &Gateway,
     by: &Authorized,
     transaction: &mut Transaction<'_>,

@@ -7,6 +7,7 @@
 )]
 
 mod accounts;
+mod apply;
 mod backup;
 mod check;
 #[expect(dead_code, reason = "the end-to-end tests use the rest")]

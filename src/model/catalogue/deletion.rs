@@ -16,6 +16,7 @@ use crate::resource::{BusinessObject, Compiled, Deletion, Review};
 use penstock_base::commit::{NoClient, commit};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
+use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Format, SubjectFilter};
 use std::sync::Arc;
 
@@ -136,6 +137,7 @@ impl Catalogue {
         let entry = Entry::from_compiled(Arc::new(Compiled { object, mapping, conditions }));
         let compiled = require_compiled(&entry)?;
         commit::<_, GatewayError>(&self.store, by.check, |t| {
+            check_editable(t, DefinitionKind::BusinessObject, &entry.name)?;
             // An older version would accept objects again and never end the deletion.
             t.require_format(Format::V3);
             change_feed::stop_watching(t, &entry.id)?;

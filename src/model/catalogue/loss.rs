@@ -1,7 +1,7 @@
 //! The guard against a definition that removes objects from a Business Object by mistake.
 use super::Catalogue;
 use crate::members::{self, Loss};
-use crate::namespace;
+use crate::namespace::{self, NamespaceDefinition};
 use crate::resource::{Compiled, CompiledDefinition, Conditions};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -9,7 +9,7 @@ use penstock_store::{Error, Read as _, SubjectFilter};
 
 impl Catalogue {
     /// Counts the objects that a new definition would remove from a Business Object. Ingestion continues meanwhile.
-    /// Returns `None` if the definition does not change which objects belong.
+    /// Returns `None` if the definition does not change which objects belong. The same commit defines `namespaces` before.
     ///
     /// # Errors
     /// `ErrorClass::Unconfirmed` if there are too many of them and `force` is not given.
@@ -17,6 +17,7 @@ impl Catalogue {
         &self,
         before: &Compiled,
         CompiledDefinition { definition, mapping, conditions }: &CompiledDefinition,
+        namespaces: &[NamespaceDefinition],
         force: bool,
     ) -> Result<Option<Loss>, GatewayError> {
         let (old_root, root) = (&before.mapping.root.namespace, &mapping.root.namespace);
@@ -25,7 +26,8 @@ impl Catalogue {
         if before.conditions == *conditions && (!is_by_namespace || old_root == root) {
             return Ok(None);
         }
-        let defined = definition.namespaces.iter().find(|defined| defined.name == *root);
+        let mut defined = definition.namespaces.iter().chain(namespaces);
+        let defined = defined.find(|defined| defined.name == *root);
         if !self.settings.auto_create_namespaces
             && defined.is_none()
             && namespace::get(&self.store.read(), root)?.is_none()

@@ -3,6 +3,7 @@ use super::Catalogue;
 use crate::mapping::Mapping;
 use crate::namespace::{self, Namespace, NamespaceDefinition};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Read, Transaction};
 
 /// The maximum number of namespaces that an error names.
@@ -40,8 +41,15 @@ impl Catalogue {
                 continue;
             }
             let default_base = self.default_base(&definition.name);
-            let put =
-                namespace::define_namespace(transaction, definition, default_base, business_object);
+            let put = check_editable(transaction, DefinitionKind::Namespace, &definition.name)
+                .and_then(|()| {
+                    namespace::define_namespace(
+                        transaction,
+                        definition,
+                        default_base,
+                        business_object,
+                    )
+                });
             changed.push(put.map_err(|error| {
                 let finding =
                     Finding::at_pointer(format!("/namespaces/{index}"), error.detail.clone());

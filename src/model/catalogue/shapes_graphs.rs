@@ -14,6 +14,7 @@ use crate::shapes_graphs::{
 };
 use penstock_base::commit::commit;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Error, Read, Transaction};
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -34,6 +35,13 @@ pub struct DefinedGraph {
     pub bytes: usize,
     /// Why this version cannot compile it, if so.
     pub fault: Option<GatewayError>,
+}
+
+impl DefinedGraph {
+    /// Creates the entry of a graph that compiles.
+    pub(super) fn from_stored(StoredGraph { metadata, text }: StoredGraph) -> Self {
+        Self { metadata, bytes: text.len(), fault: None }
+    }
 }
 
 /// All shapes graphs, by name.
@@ -98,72 +106,82 @@ impl Catalogue {
     pub fn put_shapes_graph(
         &self,
         by: Requester<'_>,
-        new: NewGraph,
+        new: &NewGraph,
         if_match: IfMatch,
         only_if_new: bool,
         on_commit: ShapesHook<'_>,
     ) -> Result<(Arc<DefinedGraph>, bool), GatewayError> {
         let _writer = self.lock_writer();
-        let NewGraph { name, format, text } = new;
-        let there = self.get_shapes_graph(&name);
+        let there = self.get_shapes_graph(&new.name);
         if only_if_new && there.is_some() {
             return Err(GatewayError::new(
                 ErrorClass::PreconditionFailed,
-                format!("If-None-Match requires a new shapes graph, and {name:?} already exists"),
-            ));
-        }
-        check_version(&name, there.as_deref(), if_match)?;
-        if let Some(there) = &there
-            && there.metadata.format == format
-            && there.fault.is_none()
-            && shapes_graphs::read_graph(&self.store.read(), &name)?
-                .is_some_and(|old| old.text == text)
-        {
-            return Ok((there.clone(), false));
-        }
-        if there.is_none() && self.list_shapes_graphs().len() >= MAX_GRAPHS {
-            return Err(GatewayError::new(
-                ErrorClass::Conflict,
-                format!("the limit of {MAX_GRAPHS} shapes graphs is reached; delete some"),
-            ));
-        }
-        let all = self.list_shapes_graphs();
-        let others = all.iter().filter(|other| other.metadata.name != name);
-        let others = others.map(|other| other.bytes).sum::<usize>();
-        if others + text.len() > MAX_TOTAL_BYTES {
-            return Err(GatewayError::new(
-                ErrorClass::Conflict,
                 format!(
-                    "the shapes graph has {} bytes, and the others have {others}; at most {MAX_TOTAL_BYTES} are allowed together; delete some",
-                    text.len()
+                    "If-None-Match requires a new shapes graph, and {:?} already exists",
+                    new.name
                 ),
             ));
         }
-        let now = penstock_base::time::now_rfc3339();
+        check_version(&new.name, there.as_deref(), if_match)?;
+        if let Some(there) = &there
+            && self.has_graph(there, new)?
+        {
+            return Ok((there.clone(), false));
+        }
+        let (written, _) = commit::<_, GatewayError>(&self.store, by.check, |transaction| {
+            check_editable(transaction, DefinitionKind::Shapes, &new.name)?;
+            self.write_graph(transaction, by, new, on_commit)
+        })?;
+        let defined = Arc::new(DefinedGraph::from_stored(written));
+        self.publish_graph(by, defined.clone());
+        Ok((defined, there.is_none()))
+    }
+
+    /// Returns whether a shapes graph compiles and has this text in this format.
+    pub(super) fn has_graph(
+        &self,
+        there: &DefinedGraph,
+        new: &NewGraph,
+    ) -> Result<bool, GatewayError> {
+        Ok(there.metadata.format == new.format
+            && there.fault.is_none()
+            && shapes_graphs::read_graph(&self.store.read(), &new.name)?
+                .is_some_and(|old| old.text == new.text))
+    }
+
+    /// Writes a shapes graph in its commit.
+    pub(super) fn write_graph(
+        &self,
+        transaction: &mut Transaction<'_>,
+        by: Requester<'_>,
+        new: &NewGraph,
+        on_commit: ShapesHook<'_>,
+    ) -> Result<StoredGraph, GatewayError> {
+        check_room(transaction, new)?;
+        let there = self.get_shapes_graph(&new.name);
         let before = there.as_ref().map(|there| &there.metadata);
+        let now = penstock_base::time::now_rfc3339();
         let metadata = GraphMetadata {
-            name: name.clone(),
-            format,
+            name: new.name.clone(),
+            format: new.format,
             version: before.map_or(1, |before| before.version + 1),
             created_at: before.map_or_else(|| now.clone(), |before| before.created_at.clone()),
             updated_at: now,
             updated_by: by.id.to_owned(),
         };
-        let stored = StoredGraph { metadata, text };
+        let stored = StoredGraph { metadata, text: new.text.clone() };
         let action = if before.is_some() { Action::Replaced } else { Action::Created };
-        commit::<_, GatewayError>(&self.store, by.check, |transaction| {
-            shapes_graphs::store_graph(transaction, &stored)?;
-            on_commit(transaction, action, &stored.metadata)
-        })?;
-        let StoredGraph { metadata, text } = stored;
-        let defined = Arc::new(DefinedGraph { metadata, bytes: text.len(), fault: None });
-        let version = defined.metadata.version;
-        self.shapes
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name.clone(), defined.clone());
+        shapes_graphs::store_graph(transaction, &stored)?;
+        on_commit(transaction, action, &stored.metadata)?;
+        Ok(stored)
+    }
+
+    /// Shows a shapes graph that is committed.
+    pub(super) fn publish_graph(&self, by: Requester<'_>, defined: Arc<DefinedGraph>) {
+        let GraphMetadata { name, version, .. } = &defined.metadata;
         tracing::info!(shapes_graph = name, version, by = by.id, "A shapes graph was defined.");
-        Ok((defined, there.is_none()))
+        let name = name.clone();
+        self.shapes.write().unwrap_or_else(PoisonError::into_inner).insert(name, defined);
     }
 
     /// Deletes a shapes graph that no Business Object names.
@@ -179,21 +197,26 @@ impl Catalogue {
         on_commit: ShapesHook<'_>,
     ) -> Result<(), GatewayError> {
         let _writer = self.lock_writer();
-        let there = self.get_shapes_graph(name).ok_or_else(|| {
-            GatewayError::new(ErrorClass::NotFound, format!("there is no shapes graph {name:?}"))
-        })?;
+        let there = self.require_graph(name)?;
         check_version(name, Some(&there), if_match)?;
         commit::<_, GatewayError>(&self.store, by.check, |transaction| {
-            let users = list_shapes_users(transaction)?.into_possible_users(name);
-            if !users.is_empty() {
-                return Err(used_graph_error(name, &users));
-            }
-            transaction.delete_document(shapes_graphs::COLLECTION, name.as_bytes())?;
-            on_commit(transaction, Action::Deleted, &there.metadata)
+            check_editable(transaction, DefinitionKind::Shapes, name)?;
+            erase_graph(transaction, &there, on_commit)
         })?;
+        self.publish_graph_deletion(by, name);
+        Ok(())
+    }
+
+    pub(super) fn require_graph(&self, name: &str) -> Result<Arc<DefinedGraph>, GatewayError> {
+        self.get_shapes_graph(name).ok_or_else(|| {
+            GatewayError::new(ErrorClass::NotFound, format!("there is no shapes graph {name:?}"))
+        })
+    }
+
+    /// Shows a deletion that is committed.
+    pub(super) fn publish_graph_deletion(&self, by: Requester<'_>, name: &str) {
         self.shapes.write().unwrap_or_else(PoisonError::into_inner).remove(name);
         tracing::info!(shapes_graph = name, by = by.id, "A shapes graph was deleted.");
-        Ok(())
     }
 
     /// Returns the warnings about the `validation` of a definition.
@@ -227,6 +250,51 @@ impl Catalogue {
         };
         shapes.iter().enumerate().filter_map(warn).collect()
     }
+}
+
+/// Deletes a shapes graph in its commit.
+pub(super) fn erase_graph(
+    transaction: &mut Transaction<'_>,
+    there: &DefinedGraph,
+    on_commit: ShapesHook<'_>,
+) -> Result<(), GatewayError> {
+    let name = &there.metadata.name;
+    let users = list_shapes_users(transaction)?.into_possible_users(name);
+    if !users.is_empty() {
+        return Err(used_graph_error(name, &users));
+    }
+    transaction.delete_document(shapes_graphs::COLLECTION, name.as_bytes())?;
+    on_commit(transaction, Action::Deleted, &there.metadata)
+}
+
+/// Checks that the limits of all shapes graphs together allow one more, or the new text of one.
+fn check_room(read: &impl Read, new: &NewGraph) -> Result<(), GatewayError> {
+    let (mut count, mut others) = (0, 0);
+    let mut is_new = true;
+    shapes_graphs::for_each_graph(read, |name, stored| {
+        if name == new.name {
+            is_new = false;
+        } else {
+            count += 1;
+            others += stored.map_or(0, |stored| stored.text.len());
+        }
+    })?;
+    if is_new && count >= MAX_GRAPHS {
+        return Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!("the limit of {MAX_GRAPHS} shapes graphs is reached; delete some"),
+        ));
+    }
+    if others + new.text.len() > MAX_TOTAL_BYTES {
+        return Err(GatewayError::new(
+            ErrorClass::Conflict,
+            format!(
+                "the shapes graph has {} bytes, and the others have {others}; at most {MAX_TOTAL_BYTES} are allowed together; delete some",
+                new.text.len()
+            ),
+        ));
+    }
+    Ok(())
 }
 
 fn check_version(

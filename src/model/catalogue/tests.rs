@@ -6,7 +6,7 @@ use crate::testing::{catalogue_settings, open_store, put_namespace};
 use oxrdf::{NamedNode, Quad};
 use penstock_base::commit::NoClient;
 use penstock_base::error::Place;
-use penstock_store::Options;
+use penstock_store::{Format, Options};
 use serde_json::{Value, json};
 
 struct Fixture {

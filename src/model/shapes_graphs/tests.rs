@@ -44,7 +44,7 @@ impl Fixture {
         if_match: IfMatch,
     ) -> Result<(Arc<DefinedGraph>, bool), GatewayError> {
         let new = NewGraph::check(name, text.as_bytes(), TURTLE)?;
-        self.catalogue.put_shapes_graph(requester(), new, if_match, false, &|_, _, _| Ok(()))
+        self.catalogue.put_shapes_graph(requester(), &new, if_match, false, &|_, _, _| Ok(()))
     }
 
     fn delete(&self, name: &str) -> Result<(), GatewayError> {
@@ -232,7 +232,7 @@ fn a_stored_graph_that_does_not_compile_refuses_what_it_protects() {
     for name in ["newer", "lost"] {
         let new = NewGraph::check(name, NAMED.as_bytes(), TURTLE).unwrap();
         let put =
-            catalogue.put_shapes_graph(requester(), new, IfMatch::Any, false, &|_, _, _| Ok(()));
+            catalogue.put_shapes_graph(requester(), &new, IfMatch::Any, false, &|_, _, _| Ok(()));
         put.unwrap();
     }
     assert_eq!(catalogue.get_shapes_graph("newer").unwrap().metadata.version, 5);

@@ -1,5 +1,6 @@
 //! The gateway's status, for `/api/v1/status` and the overview page.
 use super::Gateway;
+use crate::definitions::{Drift, FolderOutcome, find_drift};
 use jiff::Timestamp;
 use penstock_auth::{Authorized, Role};
 use penstock_base::clock;
@@ -11,6 +12,9 @@ use penstock_base::time;
 use penstock_export::TargetState;
 use penstock_model::changes::{self, ChangeTotals};
 use penstock_model::dead_letters::{self, Totals};
+
+/// The maximum number of warnings about definition files. The log has all.
+const MAX_DEFINITION_WARNINGS: usize = 20;
 
 /// The gateway's status.
 #[derive(Debug, Clone)]
@@ -33,6 +37,8 @@ pub struct Status {
     pub rejected: RejectedStatus,
     /// The changes under review.
     pub changes: ChangesStatus,
+    /// The definitions from files.
+    pub definitions: DefinitionsStatus,
     /// The disk of the data directory, and its use.
     pub disk: DiskStatus,
     /// The memory of the process.
@@ -103,6 +109,17 @@ pub struct ChangesStatus {
     pub limit_bytes: u64,
 }
 
+/// The definitions from files.
+#[derive(Debug, Clone)]
+pub struct DefinitionsStatus {
+    /// The number of definitions that are in files.
+    pub managed: usize,
+    /// Those that are not as their files define them.
+    pub drift: Vec<Drift>,
+    /// How the last run of `service.definitions.dir` ended.
+    pub folder: FolderOutcome,
+}
+
 /// The disk of the data directory, in bytes.
 #[derive(Debug, Clone)]
 pub struct DiskStatus {
@@ -163,6 +180,10 @@ impl Gateway {
         let mut warnings = self.settings.warnings.clone();
         let configuration_warnings = warnings.len();
         warnings.extend(memory.describe_level());
+        let (managed, drift) = find_drift(self)?;
+        let definitions =
+            DefinitionsStatus { managed, drift, folder: self.definition_files.outcome() };
+        warnings.extend(definitions.list_warnings());
         let mut last_errors = recent::recent_lines();
         if by.role < Role::Admin {
             for line in &mut last_errors {
@@ -192,6 +213,7 @@ impl Gateway {
                 limit_open: self.settings.limits.changes,
                 limit_bytes: self.settings.limits.change_bytes,
             },
+            definitions,
             disk: DiskStatus {
                 free_bytes: disk::free_bytes_of(&self.settings.data_dir),
                 reserve_bytes: self.settings.limits.disk_reserve_bytes,
@@ -229,6 +251,20 @@ impl Gateway {
             parked: 0,
             waiting: self.exporter.list_waiting_names(),
         }
+    }
+}
+
+impl DefinitionsStatus {
+    /// Lists what an operator should look at.
+    fn list_warnings(&self) -> Vec<String> {
+        let FolderOutcome { errors, warnings, .. } = &self.folder;
+        let errors = errors.iter().map(|error| {
+            format!(
+                "service.definitions.dir was not applied, and the definitions of the last good run stay: {error}"
+            )
+        });
+        let warnings = warnings.iter().map(|warning| format!("service.definitions.dir: {warning}"));
+        errors.chain(warnings).take(MAX_DEFINITION_WARNINGS).collect()
     }
 }
 

@@ -73,6 +73,7 @@ pub const COLLECTIONS: &[Collection] = &[
     without_iris("ingestion-ids"),
     // It has hashes of URIs. `list_earlier_iris` finds those of the old ones.
     without_iris("ingestions"),
+    without_iris("managed-definitions"),
     without_iris(MOVES),
     // It has digests of URIs, and is created again at the end of a move.
     without_iris(natural_key::COLLECTION),

@@ -1,0 +1,209 @@
+//! Which definitions come from files: a record for each, so that what `service.definitions.dir` holds is changed only there.
+//!
+//! A record is written in the commit that applies its file. It stays when the file is gone (`is_unmanaged`), because
+//! `penstock apply --prune` deletes only what files created.
+use crate::error::{ErrorClass, GatewayError};
+use penstock_store::{DocumentRange, Error, Format, Read, Transaction};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The collection of the documents: the kind, a slash and the name, to JSON.
+pub const COLLECTION: &str = "managed-definitions";
+
+/// The kind of a definition, in the order in which definitions depend on each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum DefinitionKind {
+    /// A namespace.
+    Namespace,
+    /// A shapes graph.
+    Shapes,
+    /// A group of accounts.
+    Group,
+    /// A Business Object.
+    BusinessObject,
+}
+
+impl DefinitionKind {
+    /// All kinds, in the order in which definitions depend on each other.
+    pub const ALL: [Self; 4] = [Self::Namespace, Self::Shapes, Self::Group, Self::BusinessObject];
+
+    /// Returns its name, as files write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Namespace => "Namespace",
+            Self::Shapes => "Shapes",
+            Self::Group => "Group",
+            Self::BusinessObject => "BusinessObject",
+        }
+    }
+
+    /// Returns what people call it.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Namespace => "namespace",
+            Self::Shapes => "shapes graph",
+            Self::Group => "group",
+            Self::BusinessObject => "Business Object",
+        }
+    }
+}
+
+impl fmt::Display for DefinitionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A definition that comes from a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedDefinition {
+    /// Its kind.
+    pub kind: DefinitionKind,
+    /// Its name.
+    pub name: String,
+    /// The name of the file.
+    pub file: String,
+    /// The folder of the file, as it was given.
+    pub folder: String,
+    /// Whether the folder is that of `service.definitions.dir`, so that nothing else changes the definition.
+    pub is_read_only: bool,
+    /// Whether the file created the definition, so that `--prune` may delete it.
+    pub is_created: bool,
+    /// Whether no file has it any more.
+    pub is_unmanaged: bool,
+    /// Identifies the definition as it was stored when the file was applied.
+    pub fingerprint: String,
+}
+
+impl ManagedDefinition {
+    /// Stores the record. Returns whether it was another one before.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn store(&self, transaction: &mut Transaction<'_>) -> Result<bool, GatewayError> {
+        let document = serde_json::to_vec(self).map_err(|error| {
+            GatewayError::new(
+                ErrorClass::Internal,
+                format!("serializing the record of a definition failed: {error}"),
+            )
+        })?;
+        let key = document_key(self.kind, &self.name);
+        if transaction.read_document(COLLECTION, &key)?.as_ref() == Some(&document) {
+            return Ok(false);
+        }
+        // An older version would ignore it, and let clients change what only a file may change.
+        transaction.require_format(Format::V3);
+        transaction.put_document(COLLECTION, &key, &document)?;
+        Ok(true)
+    }
+}
+
+/// Reads all records, ordered by kind and name. One that this version cannot read is left out.
+///
+/// # Errors
+/// The errors of the store.
+pub fn list_managed(read: &impl Read) -> Result<Vec<ManagedDefinition>, Error> {
+    let range = DocumentRange { limit: usize::MAX, ..DocumentRange::default() };
+    let documents = read.read_documents(COLLECTION, range)?;
+    let decoded =
+        documents.iter().filter_map(|(_, document)| serde_json::from_slice(document).ok());
+    let mut all: Vec<ManagedDefinition> = decoded.collect();
+    all.sort_by(|one, other| (one.kind, &one.name).cmp(&(other.kind, &other.name)));
+    Ok(all)
+}
+
+/// Reads the record of a definition; `None` if there is none that this version can read.
+///
+/// # Errors
+/// The errors of the store.
+pub fn find_managed(
+    read: &impl Read,
+    kind: DefinitionKind,
+    name: &str,
+) -> Result<Option<ManagedDefinition>, Error> {
+    let document = read.read_document(COLLECTION, &document_key(kind, name))?;
+    Ok(document.and_then(|document| serde_json::from_slice(&document).ok()))
+}
+
+/// Removes the record of a definition.
+///
+/// # Errors
+/// The errors of the store.
+pub fn forget_managed(
+    transaction: &mut Transaction<'_>,
+    kind: DefinitionKind,
+    name: &str,
+) -> Result<(), Error> {
+    transaction.delete_document(COLLECTION, &document_key(kind, name))
+}
+
+/// Checks that a definition may be changed by other means than a file of `service.definitions.dir`. A commit calls it for
+/// each definition that it changes on behalf of a client.
+///
+/// # Errors
+/// `ErrorClass::Conflict`, which names the file.
+pub fn check_editable(
+    read: &impl Read,
+    kind: DefinitionKind,
+    name: &str,
+) -> Result<(), GatewayError> {
+    match find_managed(read, kind, name)? {
+        Some(managed) if managed.is_read_only => Err(read_only_error(&managed)),
+        _ => Ok(()),
+    }
+}
+
+fn read_only_error(managed: &ManagedDefinition) -> GatewayError {
+    let ManagedDefinition { kind, name, file, .. } = managed;
+    GatewayError::new(
+        ErrorClass::Conflict,
+        format!(
+            "the {} {name:?} is defined by the file {file} of service.definitions.dir, and cannot be changed here; change \
+             the file, then send SIGHUP to the service (systemctl reload penstock)",
+            kind.label()
+        ),
+    )
+}
+
+fn document_key(kind: DefinitionKind, name: &str) -> Vec<u8> {
+    format!("{}/{name}", kind.name()).into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_store::{Options, Store};
+
+    #[test]
+    fn a_record_protects_its_definition_until_it_is_released() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path(), Options::default(), &mut |_| {}).unwrap();
+        let mut managed = ManagedDefinition {
+            kind: DefinitionKind::Group,
+            name: "leaders".to_owned(),
+            file: "groups.yaml".to_owned(),
+            folder: "/etc/penstock/definitions".to_owned(),
+            is_read_only: true,
+            is_created: true,
+            is_unmanaged: false,
+            fingerprint: "1".to_owned(),
+        };
+        let save = |managed: &ManagedDefinition| {
+            store.transact::<_, GatewayError>(|change| managed.store(change)).unwrap().0
+        };
+        assert!(save(&managed));
+        assert!(!save(&managed));
+        assert_eq!(store.format(), Format::V3);
+        let check = |name| check_editable(&store.read(), DefinitionKind::Group, name);
+        let error = check("leaders").unwrap_err();
+        assert_eq!(error.class, ErrorClass::Conflict);
+        assert!(error.detail.contains("the file groups.yaml"), "{error}");
+        check("others").unwrap();
+        check_editable(&store.read(), DefinitionKind::Namespace, "leaders").unwrap();
+        managed.is_read_only = false;
+        save(&managed);
+        check("leaders").unwrap();
+        assert_eq!(list_managed(&store.read()).unwrap(), [managed]);
+    }
+}

@@ -1,0 +1,219 @@
+//! Saves a definition: what comes before its commit, what is in it, and what memory shows after it.
+use super::entry::{Entry, read_definition, store_definition};
+use super::namespaces::list_created;
+use super::protections::check_omitted_protections;
+use super::{Action, Catalogue, Change, Requester, deletion};
+use crate::change_feed;
+use crate::members::Loss;
+use crate::namespace::NamespaceDefinition;
+use crate::natural_key::{self, KeyBuilds};
+use crate::resource::{BusinessObject, Compiled, CompiledDefinition};
+use crate::shapes_graphs::check_exist;
+use penstock_base::commit::commit;
+use penstock_base::error::GatewayError;
+use penstock_base::managed::{DefinitionKind, check_editable};
+use penstock_store::{Format, Transaction};
+use std::sync::{Arc, MutexGuard};
+
+/// A definition whose guards have passed. It must live until its commit is done: until then, each commit keeps the index of
+/// its new keys up to date.
+#[derive(Debug)]
+pub struct PreparedDefinition<'w> {
+    pub(super) before: Option<Entry>,
+    pub(super) new: CompiledDefinition,
+    loss: Option<Loss>,
+    /// `None` in a dry run, which creates no index.
+    key_builds: Option<KeyBuilds<'w>>,
+}
+
+impl PreparedDefinition<'_> {
+    fn compiled_before(&self) -> Option<&Arc<Compiled>> {
+        self.before.as_ref().and_then(|before| before.compiled.as_ref())
+    }
+}
+
+/// What the preparation of a definition depends on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Preparation<'a> {
+    /// The namespaces that the same commit defines before.
+    pub(super) namespaces: &'a [NamespaceDefinition],
+    /// Whether it is a dry run, which does not even write the index of new keys.
+    pub(super) is_dry_run: bool,
+}
+
+impl Catalogue {
+    /// Stores a definition, replacing `before`. The guard proves that no other change of the catalogue runs.
+    pub(super) fn save_definition(
+        &self,
+        _writer: &MutexGuard<'_, ()>,
+        by: Requester<'_>,
+        before: Option<Entry>,
+        mut new: CompiledDefinition,
+    ) -> Result<Arc<Compiled>, GatewayError> {
+        self.check_guards(by, before.as_ref(), &mut new)?;
+        if let Some(there) = before.as_ref().and_then(|before| before.compiled.as_ref())
+            && self.is_unchanged(there, &new)?
+        {
+            return Ok(there.clone());
+        }
+        let prepared = self.prepare_definition(by, before, new, Preparation::default())?;
+        let (compiled, _) = commit::<_, GatewayError>(&self.store, by.check, |transaction| {
+            if let Some(before) = &prepared.before {
+                check_editable(transaction, DefinitionKind::BusinessObject, &before.name)?;
+            }
+            self.write_definition(transaction, by, &prepared)
+        })?;
+        Ok(self.publish_definition(by, compiled))
+    }
+
+    /// Checks that the definition may replace this one, and brings it into its stored form.
+    pub(super) fn check_guards(
+        &self,
+        by: Requester<'_>,
+        before: Option<&Entry>,
+        new: &mut CompiledDefinition,
+    ) -> Result<(), GatewayError> {
+        if let Some(compiled) = before.and_then(|before| before.compiled.as_ref()) {
+            deletion::check_not_deleting(&compiled.object)?;
+        }
+        if !by.force {
+            self.check_protections(before, new)?;
+        }
+        new.definition.remove_empty_validation();
+        new.definition.remove_empty_review();
+        Ok(())
+    }
+
+    /// Returns whether a definition equals the stored one, and so do its namespaces.
+    pub(super) fn is_unchanged(
+        &self,
+        there: &Compiled,
+        new: &CompiledDefinition,
+    ) -> Result<bool, GatewayError> {
+        Ok(there.object.definition == new.definition
+            && there.conditions == new.conditions
+            && self.has_namespaces(&new.definition.namespaces)?)
+    }
+
+    /// Counts what a definition would remove, and creates the index of its new keys. Ingestion continues meanwhile.
+    pub(super) fn prepare_definition(
+        &self,
+        by: Requester<'_>,
+        before: Option<Entry>,
+        new: CompiledDefinition,
+        Preparation { namespaces, is_dry_run }: Preparation<'_>,
+    ) -> Result<PreparedDefinition<'_>, GatewayError> {
+        let loss = match before.as_ref().and_then(|before| before.compiled.as_ref()) {
+            Some(there) => self.check_loss(there, &new, namespaces, by.force)?,
+            None => None,
+        };
+        let key_builds = if is_dry_run {
+            None
+        } else {
+            Some(natural_key::build_index(&self.store, by.check, &self.watch, &new.mapping)?)
+        };
+        Ok(PreparedDefinition { before, new, loss, key_builds })
+    }
+
+    /// Writes a prepared definition in its commit.
+    pub(super) fn write_definition(
+        &self,
+        transaction: &mut Transaction<'_>,
+        by: Requester<'_>,
+        prepared: &PreparedDefinition<'_>,
+    ) -> Result<Compiled, GatewayError> {
+        let PreparedDefinition { before, new, loss, key_builds } = prepared;
+        let CompiledDefinition { definition, mut mapping, conditions } = new.clone();
+        let id = before.as_ref().map(|before| before.id.as_str());
+        let there = prepared.compiled_before();
+        let now = penstock_base::time::now_rfc3339();
+        let changed = self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
+        mapping.resolve_namespaces(transaction)?;
+        natural_key::check_keys(transaction, id, &mapping)?;
+        check_exist(transaction, definition.validation.as_ref())?;
+        if let Some(key_builds) = key_builds {
+            key_builds.verify(transaction, &mapping)?;
+        }
+        let object = BusinessObject {
+            id: id.map_or_else(|| uuid::Uuid::now_v7().to_string(), str::to_owned),
+            definition,
+            version: before.as_ref().map_or(1, |before| before.version + 1),
+            created_at: before
+                .as_ref()
+                .map_or_else(|| now.clone(), |before| before.created_at.clone()),
+            updated_at: now,
+            updated_by: Some(by.id.to_owned()),
+            created_namespaces: list_created(&changed),
+            changed_types: there
+                .is_some_and(|there| there.mapping.root.has_other_types(&mapping.root)),
+            deleting: None,
+        };
+        let there = there.map(|there| &there.object);
+        change_feed::update_watching(transaction, there, &object, self.watch.elapsed())?;
+        let compiled = Compiled { object, mapping, conditions };
+        if compiled.needs_newer_format() {
+            transaction.require_format(Format::V3);
+        }
+        store_definition(transaction, &compiled)?;
+        by.add_to_commit(
+            transaction,
+            &Change {
+                action: if before.is_some() { Action::Replaced } else { Action::Created },
+                id: &compiled.object.id,
+                name: &compiled.object.definition.name,
+                version: compiled.object.version,
+                namespaces: &changed,
+                forced: by.force.then_some(loss.unwrap_or_default()),
+                bypassed: false,
+            },
+        )?;
+        Ok(compiled)
+    }
+
+    /// Shows a definition that is committed.
+    pub(super) fn publish_definition(
+        &self,
+        by: Requester<'_>,
+        compiled: Compiled,
+    ) -> Arc<Compiled> {
+        if self.settings.base_url.is_none() {
+            for name in &compiled.object.created_namespaces {
+                let base = self.default_base(name);
+                if !compiled.object.definition.has_base_for(name) {
+                    tracing::warn!(
+                        namespace = %name, %base,
+                        "A namespace got a base that clients cannot resolve, because service.base-url is not set."
+                    );
+                }
+            }
+        }
+        let compiled = Arc::new(compiled);
+        self.write_entries().insert(Entry::from_compiled(compiled.clone()));
+        let BusinessObject { id, version, definition, .. } = &compiled.object;
+        tracing::info!(
+            business_object = definition.name,
+            id,
+            version,
+            by = by.id,
+            "A Business Object was defined."
+        );
+        self.watch.wake();
+        compiled
+    }
+
+    /// Checks that a new definition leaves out no protection of the one that it replaces, which need not compile.
+    fn check_protections(
+        &self,
+        before: Option<&Entry>,
+        new: &CompiledDefinition,
+    ) -> Result<(), GatewayError> {
+        let Some(before) = before else { return Ok(()) };
+        if let Some(there) = &before.compiled {
+            return check_omitted_protections(&there.object.definition, Some(&there.mapping), new);
+        }
+        match read_definition(&self.store.read(), &before.id)? {
+            Some(stored) => check_omitted_protections(&stored.object.definition, None, new),
+            None => Ok(()),
+        }
+    }
+}

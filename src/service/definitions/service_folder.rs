@@ -1,0 +1,109 @@
+//! Applies the folder `service.definitions.dir`, at the start and at SIGHUP. An error stops neither: the definitions of the
+//! last good run stay.
+use super::{ApplyAction, ApplyOptions, ApplyReport, apply_files, read_folder};
+use crate::gateway::Gateway;
+use penstock_auth::Authorized;
+use penstock_base::error::GatewayError;
+use penstock_base::managed::list_managed;
+use penstock_base::time;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The maximum number of errors in the status. The log has all.
+const MAX_LISTED_ERRORS: usize = 100;
+
+/// The last run of `service.definitions.dir`. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct FolderState(Arc<Mutex<FolderOutcome>>);
+
+/// How the last run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FolderOutcome {
+    /// When it was (RFC 3339, UTC); `None` if there was none since the start.
+    pub applied_at: Option<String>,
+    /// Why nothing was applied: the first errors, each with its file, line and column.
+    pub errors: Vec<String>,
+    /// What is valid and probably not meant.
+    pub warnings: Vec<String>,
+}
+
+impl FolderState {
+    /// Returns how the last run ended.
+    pub fn outcome(&self) -> FolderOutcome {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Applies the files of `service.definitions.dir`, and logs the result. Without this setting, the definitions of an earlier
+/// folder become unmanaged. Blocking.
+pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
+    let applied = match &gateway.settings.definitions_dir {
+        Some(folder) => apply_folder(gateway, by, folder),
+        None => match has_service_definitions(gateway) {
+            Ok(true) => {
+                let options = ApplyOptions { is_service_folder: true, ..ApplyOptions::default() };
+                apply_files(gateway, by, &[], &options)
+            }
+            Ok(false) => return,
+            Err(error) => Err(error),
+        },
+    };
+    let outcome = match applied {
+        Ok(report) => {
+            log_report(&report);
+            FolderOutcome { warnings: report.warnings, ..FolderOutcome::default() }
+        }
+        Err(error) => {
+            tracing::error!(
+                "{error}; the definitions of the last good run of service.definitions.dir stay."
+            );
+            FolderOutcome { errors: list_errors(&error), ..FolderOutcome::default() }
+        }
+    };
+    let applied_at = Some(time::now_rfc3339());
+    let mut state = gateway.definition_files.0.lock().unwrap_or_else(PoisonError::into_inner);
+    *state = FolderOutcome { applied_at, ..outcome };
+}
+
+/// Returns whether there are definitions of an earlier folder.
+fn has_service_definitions(gateway: &Gateway) -> Result<bool, GatewayError> {
+    Ok(list_managed(&gateway.store.read())?.iter().any(|record| record.is_read_only))
+}
+
+fn apply_folder(
+    gateway: &Gateway,
+    by: &Authorized,
+    folder: &Path,
+) -> Result<ApplyReport, GatewayError> {
+    // The service runs as the owner of its data directory.
+    let owner = std::fs::metadata(&gateway.settings.data_dir).map_or(0, |found| found.uid());
+    let files = read_folder(folder, owner)?;
+    // As penstock apply names the folder, which may prune what is left of it.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let folder = folder.display().to_string();
+    let options = ApplyOptions { folder, is_service_folder: true, ..ApplyOptions::default() };
+    apply_files(gateway, by, &files, &options)
+}
+
+fn log_report(report: &ApplyReport) {
+    for change in &report.changes {
+        let (kind, name) = (change.id.kind.name(), change.id.name.as_str());
+        let file = change.file.as_str();
+        if change.action == ApplyAction::Unmanaged {
+            tracing::warn!(kind, name, file, "No file defines this definition any more; it stays.");
+        } else {
+            let action = change.action.name();
+            tracing::info!(kind, name, file, action, "A file has changed a definition.");
+        }
+    }
+    let (changed, unchanged) = (report.changes.len(), report.unchanged);
+    tracing::info!(changed, unchanged, "The files of service.definitions.dir were applied.");
+}
+
+fn list_errors(error: &GatewayError) -> Vec<String> {
+    if error.findings.is_empty() {
+        return vec![error.detail.clone()];
+    }
+    error.findings.iter().take(MAX_LISTED_ERRORS).map(ToString::to_string).collect()
+}

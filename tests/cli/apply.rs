@@ -1,0 +1,197 @@
+//! `penstock apply` and `service.definitions.dir`, with the service running and without.
+use crate::backup::{DATA, fails, read_json, run};
+use crate::client::Client;
+use crate::server::{Server, create_key, signal, wait_for};
+use crate::{penstock, serve};
+use hyper::Method;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Output;
+
+const PUMPS: &str = "\
+- kind: BusinessObject
+  name: Pumps
+  config: |
+    type: object
+    path: Pump:.
+    fields:
+      name: {type: string, path: <http://v.example/name>}
+- {name: Pump, generator: counter}
+";
+const LEADERS: &str = "kind: Group\nname: leaders\nclaimValues: [a]\n";
+
+fn write(dir: &Path, name: &str, text: &str) {
+    let folder = dir.join("definitions");
+    if !folder.exists() {
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    fs::write(folder.join(name), text).unwrap();
+    fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o644)).unwrap();
+}
+
+fn text(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn apply(dir: &Path, more: &[&str]) -> Output {
+    apply_to(dir, DATA, more)
+}
+
+fn apply_to(dir: &Path, data: &str, more: &[&str]) -> Output {
+    run(dir, &[&["apply", "definitions", data], more].concat())
+}
+
+#[test]
+fn a_folder_is_applied_with_and_without_a_running_service() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "pumps.yaml", PUMPS);
+    write(dir, "leaders.yaml", LEADERS);
+    let service = serve(dir, "data");
+    let client = service.client.with_key(create_key(dir, DATA, "cli", "Admin"));
+    let shown = text(&apply(dir, &["--dry-run"]));
+    assert!(shown.contains("created BusinessObject \"Pumps\" (pumps.yaml)\n  + "), "{shown}");
+    assert!(shown.ends_with("Dry run, nothing was changed: 3 created, 0 unchanged\n"), "{shown}");
+    client.get("/api/v1/business-objects/Pumps").expect(404);
+
+    let shown = text(&apply(dir, &[]));
+    let expected = "created Namespace \"Pump\" (pumps.yaml)\ncreated Group \"leaders\" (leaders.yaml)\n\
+                    created BusinessObject \"Pumps\" (pumps.yaml)\n3 created, 0 unchanged\n";
+    assert_eq!(shown, expected);
+    client.get("/api/v1/business-objects/Pumps").expect(200);
+    // The control socket only: over TCP there is no such path.
+    client.post("/control/definitions", "{}").expect(404);
+    // What the command applied stays editable, and the difference is shown.
+    client.put("/api/v1/groups/leaders", &json!({"claimValues": ["b"]})).expect(200);
+    let status = client.get("/api/v1/status").expect(200).json();
+    let drift =
+        json!([{"kind": "Group", "name": "leaders", "file": "leaders.yaml", "state": "changed"}]);
+    assert_eq!(
+        (&status["definitions"]["managed"], &status["definitions"]["drift"]),
+        (&json!(3), &drift)
+    );
+    service.stop();
+
+    let answer = read_json(&apply(dir, &["--json"]));
+    assert_eq!(
+        (&answer["unchanged"], &answer["changes"][0]["action"]),
+        (&json!(2), &json!("changed"))
+    );
+    write(dir, "pumps.yaml", &PUMPS.replace("type: string", "type: strong"));
+    fails(&apply(dir, &[]), "pumps.yaml:7:20: ");
+    fs::set_permissions(dir.join("definitions/pumps.yaml"), PermissionsExt::from_mode(0o666))
+        .unwrap();
+    fails(&apply(dir, &[]), "pumps.yaml: other users can write it");
+    fails(&run(dir, &["apply", "nowhere", DATA]), "nowhere: No such file");
+    write(dir, "pumps.yaml", "# nothing\n");
+    let pruned = apply(dir, &["--prune"]);
+    let shown = text(&pruned);
+    assert!(
+        shown.contains("deleted BusinessObject \"Pumps\"") && shown.contains("deleted Namespace"),
+        "{shown}"
+    );
+    let listed = String::from_utf8_lossy(&pruned.stderr);
+    assert!(listed.contains("to be deleted: BusinessObject \"Pumps\""), "{listed}");
+}
+
+fn serve_folder(dir: &Path, data: &str) -> Server {
+    let folder = "--service.definitions.dir=definitions";
+    Server::spawn(&mut penstock(dir, &["serve", "--server.port=0", data, folder]))
+}
+
+fn refuse_deletion(client: Client, path: &str) {
+    client.send(Method::DELETE, path, &[], "").unwrap().expect(409);
+}
+
+#[test]
+fn the_folder_of_the_service_is_applied_at_start_and_at_hangup() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "pumps.yaml", PUMPS);
+    write(dir, "leaders.yaml", LEADERS);
+    let service = serve_folder(dir, DATA);
+    let key = create_key(dir, DATA, "cli", "Admin");
+    let client = service.client.with_key(key.clone());
+    let put = client.put("/api/v1/groups/leaders", &json!({"claimValues": ["b"]}));
+    let problem = put.expect(409).json();
+    assert!(problem["detail"].as_str().unwrap().contains("leaders.yaml"), "{problem}");
+    refuse_deletion(client, "/api/v1/business-objects/Pumps");
+    refuse_deletion(client, "/api/v1/namespaces/Pump");
+    // The same content is no change.
+    client.put("/api/v1/groups/leaders", &json!({"claimValues": ["a"]})).expect(200);
+
+    // A dry run of the folder shows what a reload changes, and the command does not change it.
+    write(dir, "leaders.yaml", &LEADERS.replace("[a]", "[c]"));
+    let shown = text(&apply(dir, &["--dry-run"]));
+    assert!(shown.starts_with("changed Group \"leaders\" (leaders.yaml)\n"), "{shown}");
+    fails(&apply(dir, &[]), "the group \"leaders\" is defined by the file leaders.yaml");
+    signal(service.id(), "HUP");
+    let claims = || client.get("/api/v1/groups/leaders").json()["claimValues"].clone();
+    wait_for("the files are applied", || claims() == json!(["c"]));
+    write(dir, "leaders.yaml", "kind: Group\nname: leaders\nclaimValue: [d]\n");
+    signal(service.id(), "HUP");
+    let errors = || client.get("/api/v1/status").json()["definitions"]["errors"].clone();
+    wait_for("the error is in the status", || errors() != json!([]));
+    assert!(errors()[0].as_str().unwrap().starts_with("leaders.yaml:3:1: "), "{}", errors());
+    service.stop();
+
+    // A bad file does not stop the start, and what it has stays read-only.
+    let service = serve_folder(dir, DATA);
+    let client = service.client.with_key(key);
+    let status: Value = client.get("/api/v1/status").expect(200).json();
+    let warnings = status["warnings"].to_string();
+    assert!(
+        warnings.contains("leaders.yaml:3:1") && warnings.contains("last good run"),
+        "{warnings}"
+    );
+    assert_eq!(client.get("/api/v1/groups/leaders").json()["claimValues"], json!(["c"]));
+    refuse_deletion(client, "/api/v1/groups/leaders");
+    service.stop();
+}
+
+#[test]
+fn a_restored_gateway_still_knows_the_files_of_its_definitions() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "pumps.yaml", PUMPS);
+    write(dir, "leaders.yaml", LEADERS);
+    let service = serve_folder(dir, DATA);
+    let key = create_key(dir, DATA, "cli", "Admin");
+    let client = service.client.with_key(key.clone());
+    let version = |client: &Client| {
+        client.get("/api/v1/business-objects/Pumps").expect(200).json()["version"].clone()
+    };
+    let runs = |client: &Client| {
+        let events = client.get("/api/v1/audit?what=definitions").expect(200).json();
+        events["items"].as_array().unwrap().len()
+    };
+    assert_eq!((version(&client), runs(&client)), (json!(1), 1));
+    text(&run(dir, &["backup", "monday", DATA]));
+    service.stop();
+    let new = "--service.data-dir=new";
+    text(&run(dir, &["restore", "monday", new]));
+
+    let service = serve_folder(dir, new);
+    let client = service.client.with_key(key.clone());
+    refuse_deletion(client, "/api/v1/groups/leaders");
+    let status = client.get("/api/v1/status").expect(200).json();
+    assert_eq!(
+        (&status["definitions"]["managed"], &status["definitions"]["drift"]),
+        (&json!(3), &json!([]))
+    );
+    assert_eq!((version(&client), runs(&client)), (json!(1), 1), "the same files change nothing");
+    service.stop();
+    // A gateway without the folder keeps them, and they can be changed.
+    let service = serve(dir, "new");
+    let client = service.client.with_key(key);
+    let status = client.get("/api/v1/status").expect(200).json();
+    assert_eq!(status["definitions"]["drift"][0]["state"], "unmanaged", "{status}");
+    client.put("/api/v1/groups/leaders", &json!({"claimValues": ["b"]})).expect(200);
+    service.stop();
+    let shown = text(&apply_to(dir, new, &["--prune", "--dry-run"]));
+    assert!(shown.contains("changed Group \"leaders\""), "{shown}");
+}

@@ -1,0 +1,161 @@
+//! What the pages and the API show of definitions that come from files.
+use crate::server::{Server, connect};
+use penstock_auth::{Authorized, Role, sessions::Sessions};
+use penstock_service::definitions::{
+    ApplyOptions, DefinitionFile, apply_files, apply_service_folder,
+};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+const PLANT: &str = "\
+- kind: BusinessObject
+  name: Pumps
+  config: |
+    type: object
+    path: Pump:.
+    fields:
+      name: {type: string, path: <https://plant.example/name>}
+- {name: Tank, uriBase: 'https://plant.example/Tank/', generator: counter}
+- {kind: Group, name: leaders, claimValues: [shift-leaders]}
+";
+const SHAPES: &str = "<urn:S> a <http://www.w3.org/ns/shacl#NodeShape> ; <http://www.w3.org/ns/shacl#targetNode> <urn:a> .";
+
+/// Writes a file of the folder of the service.
+fn write(dir: &Path, name: &str, text: &str) {
+    let folder = dir.join("definitions");
+    fs::create_dir_all(&folder).unwrap();
+    fs::set_permissions(&folder, PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(folder.join(name), text).unwrap();
+    fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o644)).unwrap();
+}
+
+async fn start(dir: &Path) -> Server {
+    write(dir, "plant.yaml", PLANT);
+    write(dir, "names.ttl", SHAPES);
+    let setting = format!("--service.definitions.dir={}", dir.join("definitions").display());
+    Server::start_in(dir, &[&setting]).await.unwrap()
+}
+
+/// Returns a page as an Admin sees it.
+async fn page(server: &Server, cookie: &str, path: &str) -> String {
+    let headers = [("Cookie", cookie), ("Accept", "text/html")];
+    connect(server.address, "GET", path, &headers, "").await.expect(200).text()
+}
+
+/// Returns a file as `penstock apply` sends it.
+fn group_file(claim: &str) -> DefinitionFile {
+    let text = format!("{{kind: Group, name: others, claimValues: [{claim}]}}\n");
+    DefinitionFile { name: "others.yaml".to_owned(), text }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_pages_of_a_definition_from_a_file_are_read_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(dir.path()).await;
+    let cookie = server.sign_in(Role::Admin);
+    let object = server.gateway().catalogue.get("Pumps").unwrap().object.clone();
+    let pumps = format!("/admin/business-objects/{}", object.id);
+    for (path, file) in [
+        (pumps.as_str(), "plant.yaml"),
+        ("/admin/namespaces/Tank", "plant.yaml"),
+        ("/admin/groups/leaders", "plant.yaml"),
+        ("/admin/shapes/names", "names.ttl"),
+    ] {
+        let notice = format!("The file {file} of service.definitions.dir defines this.");
+        let shown = page(&server, &cookie, path).await;
+        assert!(shown.contains(&notice), "{path}: {shown}");
+        for action in [">Save<", "/delete\"", "/edit\""] {
+            assert!(!shown.contains(action), "{path} has {action}: {shown}");
+        }
+        let shown = page(&server, &cookie, &format!("{path}/delete")).await;
+        assert!(shown.contains(&notice), "{path}: {shown}");
+        assert!(!shown.contains("class=\"danger\""), "{path}: {shown}");
+    }
+    let editor = page(&server, &cookie, &format!("{pumps}/edit")).await;
+    assert!(editor.contains("The file plant.yaml of") && !editor.contains(">Save<"), "{editor}");
+    let group = page(&server, &cookie, "/admin/groups/leaders").await;
+    assert!(group.contains("<dd>shift-leaders</dd>"), "{group}");
+
+    // A form that was opened before is refused, and the page says why.
+    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
+    let headers = [
+        ("Cookie", cookie.as_str()),
+        ("Accept", "text/html"),
+        ("Content-Type", "application/x-www-form-urlencoded"),
+    ];
+    let send = async |path: &str, fields: &str| {
+        let body = format!("_csrf={token}&{fields}");
+        connect(server.address, "POST", path, &headers, body).await
+    };
+    let saved = send("/admin/groups/leaders", "version=1&claimValues=mine").await.expect(409);
+    assert!(saved.text().contains("is defined by the file plant.yaml"), "{}", saved.text());
+    let base = "uriBase=https://plant.example/Other/&generator=counter";
+    let saved = send("/admin/namespaces/Tank", base).await.expect(409);
+    assert!(saved.text().contains("is defined by the file plant.yaml"), "{}", saved.text());
+    send("/admin/groups/leaders/delete", "version=1").await.expect(303);
+    send("/admin/namespaces/Tank/delete", "x=1").await.expect(303);
+    send("/admin/shapes/names/delete", "x=1").await.expect(303);
+    send(&format!("{pumps}/delete"), "version=1").await.expect(303);
+    send(&format!("{pumps}/delete"), "version=1&data=true").await.expect(303);
+    for path in ["groups/leaders", "namespaces/Tank", "shapes/names", "business-objects/Pumps"] {
+        server.get(&format!("/api/v1/{path}")).await.expect(200);
+        server.send("DELETE", &format!("/api/v1/{path}"), &[], "").await.problem(409);
+    }
+
+    // Without their files, all can be changed again.
+    for name in ["plant.yaml", "names.ttl"] {
+        fs::remove_file(dir.path().join("definitions").join(name)).unwrap();
+    }
+    apply_service_folder(server.gateway(), &Authorized::local());
+    let shown = page(&server, &cookie, "/admin/groups/leaders").await;
+    assert!(shown.contains(">Save<") && !shown.contains("service.definitions.dir"), "{shown}");
+    let shown = page(&server, &cookie, &pumps).await;
+    assert!(shown.contains("/edit\"") && shown.contains("/delete\""), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_and_the_pages_show_errors_and_drift() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(dir.path()).await;
+    let cookie = server.sign_in(Role::Admin);
+    let definitions = async || server.get("/api/v1/status").await.json()["definitions"].clone();
+    let status = definitions().await;
+    assert_eq!(
+        (status["managed"].as_u64(), status["drift"].as_array().unwrap().len()),
+        (Some(4), 0)
+    );
+    assert!(status["appliedAt"].is_string(), "{status}");
+    let (overview, settings) = ("/admin", "/admin/settings");
+    assert!(!page(&server, &cookie, settings).await.contains("Definitions from files"));
+    assert!(!page(&server, &cookie, overview).await.contains("definition files"));
+
+    // A client changes what `penstock apply` created.
+    let options = ApplyOptions { folder: "/others".to_owned(), ..ApplyOptions::default() };
+    apply_files(server.gateway(), &Authorized::local(), &[group_file("a")], &options).unwrap();
+    let body = serde_json::json!({"claimValues": ["b"]});
+    server.json("PUT", "/api/v1/groups/others", &body).await.expect(200);
+    write(dir.path(), "plant.yaml", &PLANT.replace("type: string", "type: <b>"));
+    apply_service_folder(server.gateway(), &Authorized::local());
+    let status = definitions().await;
+    assert_eq!(status["drift"][0]["name"], "others", "{status}");
+    assert!(status["errors"][0].as_str().unwrap().starts_with("plant.yaml:7:20: "), "{status}");
+    let shown = page(&server, &cookie, settings).await;
+    for expected in [
+        "Definitions from files",
+        "plant.yaml:7:20: ",
+        "<th scope=\"row\">others</th><td data-label=\"Kind\">group</td><td data-label=\"File\">others.yaml</td>",
+        "Changed since the file was applied",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    assert!(!shown.contains("<b>"), "{shown}");
+    let shown = page(&server, &cookie, overview).await;
+    for expected in [
+        "The definition files were not applied.",
+        "plant.yaml:7:20: ",
+        "Definitions differ from their files.",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+}

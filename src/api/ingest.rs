@@ -1,10 +1,10 @@
 //! `POST /api/v1/business-objects/{id}`: ingestion, as one JSON body or as a stream of lines.
 use crate::change_owners::read_change_owners;
-use crate::ndjson;
 use crate::shapes;
+use crate::stream::{self, StreamForm};
 use penstock_auth::Authorized;
 use penstock_http::accept::read_languages;
-use penstock_http::body::{self, MediaType, check_media_type};
+use penstock_http::body::{self, MediaType, check_media_type, find_charset};
 use penstock_http::caller::caller;
 use penstock_http::etag::read_if_match_tags;
 use penstock_http::path::path_parameter;
@@ -14,6 +14,7 @@ use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::{origin, trace};
 use penstock_http::state::{self, gateway, run_blocking};
 use penstock_model::changes::State;
+use penstock_model::csv::{CsvFormat, CsvHeader};
 use penstock_model::ingest::{Answer, Body, Mode, ObjectCondition, OnError};
 use penstock_service::business_objects::find_business_object;
 use penstock_service::gateway::Gateway;
@@ -41,6 +42,11 @@ impl Job {
         Ok(ingestions::ingest_objects(&self.gateway, &self.by, &self.request, body)?)
     }
 
+    /// Checks that the columns of a stream of CSV are fields.
+    pub(super) fn check_header(&self, header: &CsvHeader) -> Result<(), Problem> {
+        Ok(ingestions::check_csv_header(&self.gateway, &self.by, &self.request, header)?)
+    }
+
     /// Logs that the request was refused before an ingestion began. An ingestion logs its own refusals.
     pub(super) fn log_refusal(&self, problem: &Problem) {
         self.request.log_refusal(&self.by, problem.detail(), problem.status().as_u16());
@@ -59,6 +65,10 @@ impl Job {
 /// 1 MiB. Each chunk is an ingestion of its own, all or nothing, and has one line in the response, which is
 /// NDJSON too.
 ///
+/// `text/csv` (RFC 4180) is ingested in chunks in the same way: a header of field names, then one record per object. The
+/// name `position.latitude` is a field of the object in the field `position`. Cells get the types of the mapping, and an
+/// empty cell is an absent field. `charset` in the media type names the charset; the default is UTF-8.
+///
 /// An error in the first chunk has its own status. After the first chunk, the status is 200. The line of a
 /// failed chunk is the last line. It contains the problem (`status`, `detail`, `errors`) with its
 /// `firstIndex` and `lastIndex`. Correct the error and continue at `firstIndex`. With an `Idempotency-Key`
@@ -70,13 +80,16 @@ impl Job {
         ("id" = String, Path, description = "The Business Object's id or name."),
         ("mode" = Option<shapes::Mode>, Query, description = "How stored data is changed; `ADD` when absent."),
         ("onError" = Option<shapes::OnError>, Query, description = "What to do if an object has an error: store nothing (`abort`), or leave it out (`skip`); `abort` when absent."),
-        ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON."),
+        ("objects" = Option<bool>, Query, description = "Whether the response reports the result of each object; true when absent, and false for NDJSON and CSV."),
+        ("delimiter" = Option<String>, Query, description = "CSV: the ASCII character between cells, or `tab`; a comma when absent."),
+        ("arrayDelimiter" = Option<String>, Query, description = "CSV: the character between the elements of an array in one cell, or `tab`; without it, a cell is one element."),
+        ("decimalComma" = Option<bool>, Query, description = "CSV: whether numbers have a comma in place of the decimal point."),
         ("review" = Option<bool>, Query, description = "Store the request as a change, which an approver publishes."),
         ("draft" = Option<bool>, Query, description = "As `review`; the change is a draft until it is submitted."),
         ("changeOwners" = Option<Vec<String>>, Query, description = "As `review`; `user:<id or email>` and `group:<name>` see the change too. Repeat it as needed."),
         ("Change-Owners" = Option<String>, Header, description = "As `changeOwners`: a list of strings in quotes."),
         ("bypass" = Option<bool>, Query, description = "Change objects of other Business Objects that require a review too; only for Admins. With a review, the change does so when it is published."),
-        ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON."),
+        ("If-Match" = Option<String>, Header, description = "Change the only object of the request only if its view has this `ETag`; not for NDJSON and CSV."),
         ("Accept-Language" = Option<String>, Header, description = "The language of the messages of shapes (`sh:message`)."),
         ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 visible characters: the same key and body returns the first response again, for 24 h."),
     ),
@@ -92,15 +105,15 @@ pub(super) async fn ingest_objects(req: &mut Request, depot: &mut Depot) -> Repl
 }
 
 async fn ingest_unprefixed(req: &mut Request, depot: &mut Depot) -> ReplyResult {
-    let (job, media_type) = prepare_job(req, depot).inspect_err(|problem| {
+    let (job, form) = prepare_job(req, depot).inspect_err(|problem| {
         let query = req.query::<String>("mode");
         let mode = query.as_deref().unwrap_or(Mode::default().name());
         let (business_object, status) = (path_parameter(req, "id"), problem.status().as_u16());
         ingestions::log_refusal(business_object, mode, caller(depot), problem.detail(), status);
     })?;
-    match media_type {
-        MediaType::NdJson => ndjson::ingest_stream(req.take_body(), job).await,
-        MediaType::Json => {
+    match form {
+        BodyForm::Stream(form) => stream::ingest_stream(req.take_body(), job, form).await,
+        BodyForm::Json => {
             let body = body::read_whole_body(req, depot).await;
             let body = body.inspect_err(|problem| job.log_refusal(problem))?;
             let prefix = origin(depot).prefix.clone();
@@ -127,15 +140,26 @@ fn change_reply(answer: Answer, state: State, lists_objects: bool, prefix: &str)
     Ok(reply.with_header(LOCATION, &location))
 }
 
+/// The form of the body.
+enum BodyForm {
+    Json,
+    Stream(StreamForm),
+}
+
+/// The query parameters of CSV.
+const CSV_PARAMETERS: [&str; 3] = ["delimiter", "arrayDelimiter", "decimalComma"];
+
 /// Reads everything about the ingestion except its body.
-fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem> {
+fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, BodyForm), Problem> {
     let known = ["mode", "objects", "onError", "review", "draft", "bypass"];
+    let known = [known.as_slice(), &CSV_PARAMETERS].concat();
     let (query, owners) = Query::read_with_list(req, &known, "changeOwners")?;
     let mode = query.get("mode").map_or(Ok(Mode::default()), str::parse)?;
     let on_error = query.get("onError").map_or(Ok(OnError::default()), str::parse)?;
     let (state, gateway) = (state::state(depot), gateway(depot)?);
     let compiled = find_business_object(&gateway, path_parameter(req, "id"))?;
-    let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson])?;
+    let media_type = check_media_type(req, &[MediaType::Json, MediaType::NdJson, MediaType::Csv])?;
+    let form = read_form(req, &query, media_type)?;
     let lists_objects = match (query.get("objects"), media_type) {
         (None, MediaType::Json) => true,
         _ => query.read_flag("objects")?,
@@ -153,7 +177,25 @@ fn prepare_job(req: &Request, depot: &Depot) -> Result<(Job, MediaType), Problem
         lists_objects,
         trace: trace(depot),
     };
-    Ok((Job { state, gateway, by: caller(depot).clone(), request }, media_type))
+    Ok((Job { state, gateway, by: caller(depot).clone(), request }, form))
+}
+
+/// Returns the form of the body. The parameters of CSV are errors with anything else.
+fn read_form(req: &Request, query: &Query, media_type: MediaType) -> Result<BodyForm, Problem> {
+    if media_type == MediaType::Csv {
+        let (delimiter, array_delimiter) = (query.get("delimiter"), query.get("arrayDelimiter"));
+        let format = CsvFormat::new(delimiter, array_delimiter, query.read_flag("decimalComma")?)?;
+        return Ok(BodyForm::Stream(StreamForm::Csv { format, charset: find_charset(req) }));
+    }
+    if let Some(name) = CSV_PARAMETERS.into_iter().find(|name| query.get(name).is_some()) {
+        return Err(Problem::malformed(format!(
+            "the query parameter {name} is for CSV; send it with Content-Type: text/csv"
+        )));
+    }
+    Ok(match media_type {
+        MediaType::NdJson => BodyForm::Stream(StreamForm::Lines),
+        MediaType::Json | MediaType::Csv => BodyForm::Json,
+    })
 }
 
 /// Returns what the client says about its change; `None` if it does not ask for a review.
@@ -175,7 +217,7 @@ fn read_condition(
     on_error: OnError,
 ) -> Result<Option<ObjectCondition>, Problem> {
     let Some(tags) = read_if_match_tags(req)? else { return Ok(None) };
-    if media_type == MediaType::NdJson {
+    if media_type != MediaType::Json {
         return Err(Problem::malformed(
             "If-Match is the state of one object; send it as application/json",
         ));

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 
 /// The media type of one JSON object a line.
 const NDJSON: &str = "application/x-ndjson";
+const CSV: &str = "text/csv";
 /// Problems of every route: a foreign `Host`, an error of the gateway, and a gateway that is not open yet.
 const COMMON_STATUSES: &[u16] = &[400, 403, 500, 503];
 /// Further problems of every route that requires credentials.
@@ -159,6 +160,7 @@ fn describe_route(document: &mut OpenApi, route: &Route, schemes: &[&str]) {
     }
     match operation.operation_id.as_deref() {
         Some("ingest") => describe_stream(operation),
+        Some("retryRejected") => add_text_body(operation, CSV),
         Some("getExportContent") => add_lines_response(operation),
         Some("graphql" | "graphqlRead") => describe_graphql(operation),
         Some("sparqlQueryByPost") => add_form(operation, "SparqlQueryForm"),
@@ -230,11 +232,13 @@ fn describe_graphql(operation: &mut Operation) {
     }
 }
 
-/// Adds NDJSON to an ingestion. OpenAPI 3.1 has no schema for the items of a stream, so only the operation's
+/// Adds NDJSON and CSV to an ingestion. OpenAPI 3.1 has no schema for the items of a stream, so only the operation's
 /// description explains a line.
 fn describe_stream(operation: &mut Operation) {
     if let Some(body) = &mut operation.request_body {
-        body.contents.insert(NDJSON.to_owned(), ndjson_content());
+        for media_type in [NDJSON, CSV] {
+            body.contents.insert(media_type.to_owned(), text_content());
+        }
     }
     add_lines_response(operation);
 }
@@ -242,11 +246,11 @@ fn describe_stream(operation: &mut Operation) {
 /// Adds NDJSON to a response, as an alternative to JSON.
 fn add_lines_response(operation: &mut Operation) {
     if let Some(RefOr::Type(done)) = operation.responses.get_mut("200") {
-        done.contents.insert(NDJSON.to_owned(), ndjson_content());
+        done.contents.insert(NDJSON.to_owned(), text_content());
     }
 }
 
-fn ndjson_content() -> Content {
+fn text_content() -> Content {
     Content::new(Object::new().schema_type(BasicType::String))
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use penstock_auth::Authorized;
 use penstock_http::accept::read_languages;
-use penstock_http::body::{self, BodyPermit, MediaType, check_media_type};
+use penstock_http::body::{self, BodyPermit, MediaType, check_media_type, find_charset};
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
@@ -13,10 +13,10 @@ use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::trace;
 use penstock_http::state::{State, gateway, run_blocking, state};
 use penstock_model::ingest::OnError;
-use penstock_service::dead_letters::{self, DeadLetterName, DeadLetterPage};
+use penstock_service::dead_letters::{self, Correction, DeadLetterName, DeadLetterPage};
 use penstock_service::gateway::Gateway;
-use salvo::http::ResBody;
 use salvo::http::header::CONTENT_TYPE;
+use salvo::http::{ResBody, StatusCode};
 use salvo::oapi::endpoint;
 use salvo::{Depot, Request};
 use std::io;
@@ -98,7 +98,8 @@ async fn read_page(
 
 /// Ingests a dead letter again, in the mode of its ingestion and with the caller's rights.
 ///
-/// The body is the corrected object, without `data` around it. Without a body the gateway uses the text as received. A
+/// The body is the corrected object, without `data` around it; for a record of CSV, it may be the corrected record without
+/// a header (`text/csv` in UTF-8). Without a body the gateway uses the text as received. A
 /// success removes the dead letter in the same commit, so a second retry is 404. If the object has errors again, the
 /// dead letter stays, with the new errors.
 #[endpoint(
@@ -113,14 +114,20 @@ async fn read_page(
 )]
 pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
+    let known = [MediaType::Json, MediaType::Csv];
     let has_media_type = req.headers().contains_key(CONTENT_TYPE);
+    let mut media_type = None;
     if has_media_type {
-        check_media_type(req, &[MediaType::Json])?;
+        media_type = Some(check_media_type(req, &known)?);
+        if let Some(charset) = find_charset(req) {
+            let message = format!("the charset is {charset:?}; send a corrected record in UTF-8");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+        }
     }
     let body = body::read_whole_body(req, depot).await?;
     let is_given = !body.bytes().trim_ascii().is_empty();
     if is_given && !has_media_type {
-        check_media_type(req, &[MediaType::Json])?;
+        check_media_type(req, &known)?;
     }
     let (state, gateway, name) = (state(depot), gateway(depot)?, letter_name(req));
     let (by, trace) = (caller(depot).clone(), trace(depot));
@@ -133,7 +140,10 @@ pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> Repl
         Some(state.body_quotas.data.try_acquire(bytes)?)
     };
     run_blocking(move || {
-        let corrected = is_given.then(|| body.bytes());
+        let corrected = is_given.then(|| match media_type {
+            Some(MediaType::Csv) => Correction::Record(body.bytes()),
+            _ => Correction::Json(body.bytes()),
+        });
         let answer =
             dead_letters::retry_dead_letter(&gateway, &by, &name, corrected, languages, trace)?;
         drop(permit);

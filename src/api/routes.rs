@@ -1,10 +1,10 @@
 //! The table of contents of the API: every route, its minimum role, its handler, and the statuses of its problems,
 //! besides those that every route can have (see `openapi`). `access` enforces the roles.
 use crate::{
-    api_keys, audit, backup, business_objects, changes, clock, docs, events, exports, graphql,
-    groups, health, identifiers, ingest, ingestions, limits, mapping_shapes, metrics, namespaces,
-    objects, push, rdf, rejected, schema, shapes_graphs, sparql, status, targets, users,
-    validations,
+    api_keys, audit, backup, business_objects, changes, clock, definitions, docs, events, exports,
+    graphql, groups, health, identifiers, ingest, ingestions, limits, mapping_shapes, metrics,
+    namespaces, objects, push, rdf, rejected, schema, shapes_graphs, sparql, status, targets,
+    users, validations,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -49,7 +49,7 @@ pub fn api_routes() -> Vec<Route> {
         route(&put,    "/api/v1/shapes/{name}",                       Admin,       shapes_graphs::put_shapes_graph,           &[400, 408, 409, 412, 413, 415, 422, 507]),
         route(&delete, "/api/v1/shapes/{name}",                       Admin,       shapes_graphs::delete_shapes_graph,        &[400, 404, 409, 412, 507]),
         route(&get,    "/api/v1/changes",                             User,        changes::list_changes,                     &[400]),
-        route(&get,    "/api/v1/changes/{id}",                        User,        changes::get_change,                       &[400, 404, 413]),
+        route(&get,    "/api/v1/changes/{id}",                        User,        changes::get_change,                       &[400, 404, 409, 413]),
         route(&post,   "/api/v1/changes/{id}/submit",                 User,        changes::submit_change,                    &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
         route(&post,   "/api/v1/changes/{id}/approve",                Contributor, changes::approve_change,                   &[400, 404, 408, 409, 412, 413, 415, 422, 428, 507]),
         route(&post,   "/api/v1/changes/{id}/reject",                 Contributor, changes::reject_change,                    &[400, 404, 408, 409, 412, 413, 415, 422, 507]),
@@ -58,7 +58,7 @@ pub fn api_routes() -> Vec<Route> {
         route(&get,    "/api/v1/groups",                              User,        groups::list_groups,                       &[400]),
         route(&get,    "/api/v1/groups/{name}",                       User,        groups::get_group,                         &[400, 404]),
         route(&put,    "/api/v1/groups/{name}",                       Admin,       groups::put_group,                         &[400, 408, 409, 412, 413, 415, 422, 507]),
-        route(&delete, "/api/v1/groups/{name}",                       Admin,       groups::delete_group,                      &[400, 404, 412, 507]),
+        route(&delete, "/api/v1/groups/{name}",                       Admin,       groups::delete_group,                      &[400, 404, 409, 412, 507]),
         route(&get,    "/api/v1/exports",                             User,        exports::list_exports,                     &[400]),
         route(&get,    "/api/v1/exports/{id}",                        User,        exports::get_export,                       &[400, 404]),
         route(&get,    "/api/v1/exports/{id}/content",                User,        exports::get_export_content,               &[400, 404]),
@@ -114,6 +114,7 @@ pub fn control_routes() -> Vec<Route> {
         hidden_route(&get,  "/control/backup",                        Local,  backup::stream_backup),
         hidden_route(&get,  "/control/dump",                          Local,  rdf::dump_graph),
         hidden_route(&post, "/control/query",                         Local,  sparql::query_locally),
+        hidden_route(&post, "/control/definitions",                   Local,  definitions::apply_definitions),
         hidden_route(&post, "/control/load",                          Local,  rdf::load_document),
     ]
 }

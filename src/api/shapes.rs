@@ -9,6 +9,7 @@ mod api_key;
 mod business_object;
 mod change;
 mod dead_letter;
+mod definitions;
 mod event;
 mod export;
 mod gateway;
@@ -30,6 +31,7 @@ pub(super) use change::{
     Change, ChangeDetails, ChangeRole, ChangeState, Changes, StepComment, SubmittedChange,
 };
 pub(super) use dead_letter::DeadLetter;
+pub use definitions::{AppliedDefinitions, ApplyDefinitions};
 pub(super) use event::Event;
 pub(super) use export::{Export, ExportFile, Exports, Push, Target, TargetTest, Targets};
 pub(super) use gateway::{ClockStatus, Health, Limits, Status};

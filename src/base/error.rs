@@ -74,10 +74,12 @@ impl ErrorClass {
 }
 
 /// One finding and its place.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finding {
     /// The place of the finding.
     pub place: Place,
+    /// The first line of the record that the pointer leads to, in a stream of CSV.
+    pub record_line: Option<u64>,
     /// What is wrong there, and how to fix it.
     pub message: String,
     /// Which constraint is violated, if the finding is about a shape.
@@ -105,7 +107,7 @@ pub struct ViolatedConstraint {
 }
 
 /// A place in a request or in a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Place {
     /// A JSON Pointer (RFC 6901) into the body.
     Pointer(String),
@@ -117,6 +119,7 @@ pub enum Place {
         column: u64,
     },
     /// The whole input, or a parameter that the message names.
+    #[default]
     Whole,
 }
 
@@ -139,17 +142,17 @@ impl GatewayError {
 impl Finding {
     /// Creates a finding at a JSON Pointer.
     pub fn at_pointer(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: Place::Pointer(pointer.into()), message: message.into(), violation: None }
+        Self { place: Place::Pointer(pointer.into()), message: message.into(), ..Self::default() }
     }
 
     /// Creates a finding at a line and column.
     pub fn at_line(line: u64, column: u64, message: impl Into<String>) -> Self {
-        Self { place: Place::Line { line, column }, message: message.into(), violation: None }
+        Self { place: Place::Line { line, column }, message: message.into(), ..Self::default() }
     }
 
     /// Creates a finding about the whole input, or a parameter that the message names.
     pub fn whole(message: impl Into<String>) -> Self {
-        Self { place: Place::Whole, message: message.into(), violation: None }
+        Self { place: Place::Whole, message: message.into(), ..Self::default() }
     }
 }
 
@@ -167,6 +170,9 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
             Place::Pointer(pointer) if !pointer.is_empty() => {
+                if let Some(line) = self.record_line {
+                    write!(f, "line {line}, ")?;
+                }
                 write!(f, "{pointer}: {}", self.message)
             }
             Place::Line { line, column } => {

@@ -74,6 +74,11 @@ pub fn push_pointer(pointer: &mut String, token: &str) {
     }
 }
 
+/// Returns the name in a reference token of a JSON Pointer.
+pub fn unescape_token(token: &str) -> String {
+    token.replace("~1", "/").replace("~0", "~")
+}
+
 fn decode_utf8(bytes: &[u8]) -> Result<&str, GatewayError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let at = error.valid_up_to();

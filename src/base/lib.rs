@@ -13,6 +13,7 @@ pub mod events;
 pub mod files;
 mod if_match;
 pub mod json;
+pub mod managed;
 pub mod memory;
 pub mod nearest;
 pub mod network;

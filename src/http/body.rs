@@ -3,7 +3,7 @@
 mod media_type;
 mod quota;
 
-pub use media_type::{MediaType, check_media_type, find_media_type};
+pub use media_type::{MediaType, check_media_type, find_charset, find_media_type};
 pub use quota::{BodyPermit, BodyQuotas};
 
 use super::access::check_after_body;
@@ -203,6 +203,17 @@ pub fn line_too_large(limit: u64) -> Problem {
         format!(
             "a line is longer than service.limits.body allows ({limit} bytes); an object must fit \
              into one line"
+        ),
+    )
+}
+
+/// 413: a record of CSV, which begins in this line, exceeds the limit.
+pub fn record_too_large(limit: u64, line: u64) -> Problem {
+    Problem::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!(
+            "the record in line {line} is longer than service.limits.body allows ({limit} bytes); perhaps a quote has no \
+             closing one"
         ),
     )
 }

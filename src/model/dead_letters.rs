@@ -29,7 +29,7 @@ pub use change::{delete_letter, evict_letters, expire_letters};
 pub use read::{
     ListedLetters, find_letter, list_ingestion_letters, list_letters, read_text, read_totals,
 };
-pub use record::{DeadLetter, ObjectError, Origin};
+pub use record::{CsvRecordForm, DeadLetter, ObjectError, Origin};
 pub use shares::Totals;
 
 const LETTERS: &str = "dead-letters";

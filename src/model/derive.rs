@@ -1,4 +1,4 @@
-//! Derives a mapping from samples of the JSON that will be sent: types, nesting, arrays, and the field with the
+//! Derives a mapping from samples of the JSON or CSV that will be sent: types, nesting, arrays, and the field with the
 //! object's URI. A person reviews and edits it before it is saved.
 //!
 //! The types in the mapping follow from the values in the samples:
@@ -19,6 +19,8 @@
 mod seen;
 mod write;
 
+use super::csv::{self, CsvFormat};
+use super::mapping::Mapping;
 use super::{mapping, natural_key};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -66,17 +68,31 @@ const MAX_BYTES: usize = 1 << 20;
 /// The names of fields that may be a key, in the order of preference.
 const KEY_MEMBERS: &[&str] = &["id", "number", "code"];
 
-/// Reads samples: an object, an array of objects, the body of an ingestion (`{"data": [...]}`), or one object in each
-/// line. From a text that exceeds the limits of a sample, it takes objects at even distances.
+/// Returns the format of samples that are CSV.
+pub fn find_csv_format(text: &str) -> Option<CsvFormat> {
+    csv::guess_format(text)
+}
+
+/// Reads samples: an object, an array of objects, the body of an ingestion (`{"data": [...]}`), one object in each
+/// line, or CSV. From a text that exceeds the limits of a sample, it takes objects at even distances. The values of CSV
+/// have the types of the mapping; without one, the types are guessed.
 ///
 /// # Errors
+/// - those of [`CsvHeader`](csv::CsvHeader), and of a record that has not as many cells
 /// - `ErrorClass::Malformed` as [`json::parse`]
 /// - `ErrorClass::Invalid` if there is no object, or something that is not an object
 /// - `ErrorClass::TooLarge` if a single object exceeds the limits of a sample
-pub fn read_samples(text: &str, nesting: usize) -> Result<Sample, GatewayError> {
+pub fn read_samples(
+    text: &str,
+    nesting: usize,
+    mapping: Option<&Mapping>,
+) -> Result<Sample, GatewayError> {
     let limits =
         SampleLimits { nesting, elements: MAX_OBJECTS, values: MAX_VALUES, bytes: MAX_BYTES };
-    let sample = json::read_sample(text.as_bytes(), limits)?;
+    let sample = match csv::guess_format(text) {
+        Some(format) => csv::read_csv_sample(text, format, mapping, limits)?,
+        None => json::read_sample(text.as_bytes(), limits)?,
+    };
     if sample.total == 0 {
         return Err(GatewayError::new(
             ErrorClass::Invalid,

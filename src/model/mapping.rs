@@ -2,7 +2,7 @@
 //!
 //! A mapping is a finite tree of shapes. `yaml` reads YAML or JSON with the position of every node. `compile` converts
 //! the nodes into the tree and reports every error. `path` parses the forms of a path. `schema` writes the JSON
-//! Schema, and `shapes` writes SHACL and ShEx.
+//! Schema, and `shapes` writes SHACL and ShEx. `example` builds an object that the mapping accepts.
 //!
 //! # The text
 //! The root is a definition with `type: object`, a `path` that names the namespace of its objects (`Plant:.`), and
@@ -43,13 +43,15 @@
 //! 1,000 namespaces, and 256 characters in the name of a field.
 
 mod compile;
+mod example;
 mod path;
 mod prefixes;
 mod schema;
 mod shapes;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use compile::compile;
+pub use example::build_example;
 pub use prefixes::Prefixes;
 pub use schema::build_json_schema;
 pub use shapes::{ShapeSource, build_shacl, write_shex};

@@ -16,7 +16,7 @@ mod values;
 
 pub(crate) use belonging::find_owning_field;
 pub use label::find_label;
-pub(crate) use number::NumberKey as Number;
+pub(crate) use number::{NumberKey as Number, to_json_number};
 pub use object::NestingPath;
 pub use values::{FieldValues, ShownValues};
 

@@ -236,7 +236,7 @@ pub(crate) async fn change_catalogue<T: Send + 'static>(
 
 /// Adds the audit events of a change to its commit: one for the Business Object, one for all created namespaces and one
 /// for all changed ones. A mapping may name a thousand namespaces, so they have no events of their own.
-fn add_audit_events(
+pub(crate) fn add_audit_events(
     gateway: &Gateway,
     by: &Caller,
     transaction: &mut Transaction<'_>,

@@ -8,6 +8,7 @@ use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::principal::Principal;
 use penstock_base::telemetry::trace::Trace;
+use penstock_model::csv::CsvHeader;
 use penstock_model::ingest::{
     self, Answer, AuditHook, AuditedStep, Body, Limits, Mode, ObjectCondition, OnError, Record,
     Request, ReviewStep, Submission,
@@ -95,7 +96,7 @@ pub(super) fn ingest_body(
     let min_role = if request.bypass { Role::Admin } else { Role::Contributor };
     let by = &by.with_min_role(min_role);
     let admitted = check_admission(gateway, by, request);
-    let business_object = admitted.inspect_err(|error| {
+    let Admission { business_object, is_reviewed } = admitted.inspect_err(|error| {
         request.log_refusal(by, &error.detail, error.class.http_status());
     })?;
     let write_scope = find_write_scope(gateway, by, &business_object);
@@ -115,7 +116,7 @@ pub(super) fn ingest_body(
         };
         gateway.auth.audit.add_event(transaction, &event)
     };
-    if request.submission.is_some() || request.bypass {
+    if is_reviewed || request.bypass {
         gateway.auth.audit.flush();
     }
     let traceparent = request.trace.to_string();
@@ -141,6 +142,21 @@ pub(super) fn ingest_body(
         body,
     };
     ingest::ingest(&gateway.store, &limits, &request)
+}
+
+/// Checks that the caller may ingest, and that the columns of a stream of CSV are fields of the Business Object, before the
+/// first chunk is ingested.
+///
+/// # Errors
+/// The errors of [`ingest_objects`] before it reads a body; `ErrorClass::Invalid` for other columns.
+pub fn check_csv_header(
+    gateway: &Gateway,
+    by: &Authorized,
+    request: &IngestionRequest,
+    header: &CsvHeader,
+) -> Result<(), GatewayError> {
+    let Admission { business_object, .. } = check_admission(gateway, by, request)?;
+    header.check_columns(&business_object.mapping)
 }
 
 /// Returns the limits of requests.
@@ -170,12 +186,20 @@ fn bypass_event(by: &Caller, request: &IngestionRequest, names: &[String]) -> Ev
     change_event(by, "review.bypassed", detail)
 }
 
+/// What an ingestion is admitted to.
+struct Admission {
+    /// The current Business Object.
+    business_object: Arc<Compiled>,
+    /// Whether the ingestion becomes a change.
+    is_reviewed: bool,
+}
+
 /// Returns the current Business Object, if the caller may ingest into it now and there is disk space for it.
 fn check_admission(
     gateway: &Gateway,
     by: &Authorized,
     request: &IngestionRequest,
-) -> Result<Arc<Compiled>, GatewayError> {
+) -> Result<Admission, GatewayError> {
     by.with_current_role()?;
     if !by.may_use(&request.business_object) {
         return Err(GatewayError::new(
@@ -202,7 +226,7 @@ fn check_admission(
     if takes_space {
         gateway.disk.check_reserve()?;
     }
-    Ok(business_object)
+    Ok(Admission { business_object, is_reviewed })
 }
 
 /// Returns the Business Objects that the caller may write, as they are now; `None` without a limit. One that was deleted

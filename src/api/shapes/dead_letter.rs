@@ -50,7 +50,11 @@ pub(crate) struct DeadLetter {
     line: Option<u64>,
     /// The first ten errors of the last attempt.
     errors: Vec<FindingDocument>,
-    /// Its text, as received.
+    /// The header of its stream of CSV, if `text` is a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    csv_header: Option<String>,
+    /// Its text, as received; a record of CSV in UTF-8.
     text: String,
     /// The bytes of the text (RFC 4648, 4), if they are not UTF-8. `text` has U+FFFD in place of what is not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,6 +76,7 @@ impl From<DeadLetterText> for DeadLetter {
             index: letter.index as u64,
             line: letter.line,
             errors: list_errors(letter.errors),
+            csv_header: letter.csv.map(|csv| csv.header),
             text,
             text_base64,
         }

@@ -4,6 +4,7 @@ use penstock_base::clock::ClockReport;
 use penstock_base::memory::Level;
 use penstock_base::telemetry::recent::LogLine;
 use penstock_config as config;
+use penstock_service::definitions;
 use penstock_service::gateway::status;
 use salvo::oapi::ToSchema;
 use serde::Serialize;
@@ -122,6 +123,8 @@ pub(crate) struct Status {
     pub(crate) rejected: RejectedStatus,
     /// The changes under review.
     pub(crate) changes: ChangesStatus,
+    /// The definitions from files.
+    pub(crate) definitions: DefinitionsStatus,
     /// The disk of the data directory, and its use.
     pub(crate) disk: DiskStatus,
     /// The memory of the process.
@@ -322,6 +325,42 @@ pub(crate) struct ChangesStatus {
     pub(crate) limit_bytes: u64,
 }
 
+/// The definitions from files: `penstock apply` and `service.definitions.dir`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[salvo(schema(name = "DefinitionsStatus", rename_all = "camelCase"))]
+pub(crate) struct DefinitionsStatus {
+    /// The number of definitions that are in files.
+    pub(crate) managed: usize,
+    /// The definitions that are not as their files define them.
+    pub(crate) drift: Vec<Drift>,
+    /// When `service.definitions.dir` was read last; null if it has not been since the start.
+    #[salvo(schema(required = true))]
+    pub(crate) applied_at: Option<String>,
+    /// Why its files were not applied, each error with file, line and column. The definitions of the last good run stay.
+    pub(crate) errors: Vec<String>,
+}
+
+/// A definition that is not as its file defines it.
+#[derive(Serialize, ToSchema)]
+#[salvo(schema(name = "DefinitionDrift"))]
+pub(crate) struct Drift {
+    /// `Namespace`, `Shapes`, `Group` or `BusinessObject`.
+    pub(crate) kind: &'static str,
+    /// Its name.
+    pub(crate) name: String,
+    /// The file that defined it last.
+    pub(crate) file: String,
+    /// `changed` or `deleted` since the file was applied, or `unmanaged`: no file has it any more.
+    pub(crate) state: &'static str,
+}
+
+impl From<definitions::Drift> for Drift {
+    fn from(definitions::Drift { id, file, state }: definitions::Drift) -> Self {
+        Self { kind: id.kind.name(), name: id.name, file, state: state.name() }
+    }
+}
+
 /// Whether the process runs, or is ready.
 #[derive(Serialize, ToSchema)]
 #[salvo(schema(name = "Health"))]
@@ -408,6 +447,12 @@ impl From<status::Status> for Status {
                 closed: status.changes.totals.closed,
                 bytes: status.changes.totals.bytes(),
                 limit_bytes: status.changes.limit_bytes,
+            },
+            definitions: DefinitionsStatus {
+                managed: status.definitions.managed,
+                drift: status.definitions.drift.into_iter().map(Drift::from).collect(),
+                applied_at: status.definitions.folder.applied_at,
+                errors: status.definitions.folder.errors,
             },
             disk: DiskStatus {
                 free_bytes: status.disk.free_bytes,

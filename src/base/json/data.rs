@@ -10,6 +10,9 @@ use std::ops::Range;
 /// The maximum number of unknown members that are reported one by one.
 const MAX_FINDINGS: usize = 100;
 
+/// The maximum number of names that the error of a body without `data` shows.
+const MAX_SHOWN_NAMES: usize = 3;
+
 /// An element of `data`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Element {
@@ -45,8 +48,18 @@ pub fn parse_data(
                 findings: &mut findings,
             });
         }
-        let kind = ValueReader(cursor).deserialize(text)?.kind_name();
-        let message = format!("the body is {kind}; expected an object {{\"data\": [...]}}");
+        let body = ValueReader(cursor).deserialize(text)?;
+        let names = match &body {
+            Json::Array(elements) => match elements.first() {
+                Some(Json::Object(members)) => {
+                    members.iter().map(|(name, _)| name.as_str()).collect()
+                }
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        };
+        let (kind, expected) = (body.kind_name(), describe_expected_body(&names));
+        let message = format!("the body is {kind}; wrap the objects in `data`: {expected}");
         findings.push(Finding::at_pointer("", message));
         Ok(())
     })?;
@@ -77,12 +90,16 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
         let Self { cursor, limit, each, findings } = self;
         cursor.enter_nested()?;
         let mut names = HashSet::new();
+        let mut first_names = Vec::new();
         while let Some(name) = cursor.read_name(&mut map, &mut names)? {
             if name == "data" && cursor.peek() == Some(b'[') {
                 map.next_value_seed(BodyReader { cursor, limit, each, findings })?;
                 continue;
             }
             let kind = map.next_value_seed(ValueReader(cursor))?.kind_name();
+            if first_names.len() <= MAX_SHOWN_NAMES {
+                first_names.push(name.clone());
+            }
             if findings.len() < MAX_FINDINGS {
                 let mut pointer = String::new();
                 push_pointer(&mut pointer, &name);
@@ -96,10 +113,13 @@ impl<'de> Visitor<'de> for BodyReader<'_, 'de> {
         }
         cursor.leave_nested();
         if !names.contains("data") {
-            findings.push(Finding::at_pointer(
-                "/data",
-                "`data` is missing; expected an array of objects under this name",
-            ));
+            // The members are those of an object, and none of them is wrong by itself.
+            findings.clear();
+            let message = format!(
+                "`data` is missing; wrap the objects in it: {}",
+                describe_expected_body(&first_names)
+            );
+            findings.push(Finding::at_pointer("/data", message));
         }
         Ok(())
     }
@@ -128,6 +148,20 @@ impl<'de> DeserializeSeed<'de> for BodyReader<'_, 'de> {
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_seq(self)
     }
+}
+
+/// Returns the body that was probably meant, for an object that has members with these names.
+fn describe_expected_body(names: &[impl AsRef<str>]) -> String {
+    let shown = |name: &str| {
+        let cut: String = name.chars().take(40).collect();
+        if cut.len() < name.len() { "\u{2026}".to_owned() } else { format!("{cut:?}: \u{2026}") }
+    };
+    let mut members: Vec<String> =
+        names.iter().take(MAX_SHOWN_NAMES).map(|name| shown(name.as_ref())).collect();
+    if names.len() > MAX_SHOWN_NAMES || names.is_empty() {
+        members.push("\u{2026}".to_owned());
+    }
+    format!("{{\"data\": [{{{}}}]}}", members.join(", "))
 }
 
 /// Reads one value and where its text is.

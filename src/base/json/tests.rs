@@ -88,7 +88,8 @@ fn private_names_of_serde_json_are_ordinary_names() {
                 let (got, result) = collect_data(&format!("{{\"data\": [{text}, [{text}]]}}"), 2);
                 assert_eq!(result, Ok(()));
                 assert_eq!(got, [(0, object.clone()), (1, Json::Array(vec![object]))]);
-                let error = collect_data(&text, 2).1.unwrap_err();
+                let body = format!("{{\"data\": [], \"{spelled}\": {value}}}");
+                let error = collect_data(&body, 2).1.unwrap_err();
                 assert_eq!(
                     error.findings.first().unwrap().place,
                     Place::Pointer(format!("/{name}"))
@@ -299,6 +300,22 @@ fn a_body_that_is_not_as_expected_is_invalid_at_its_pointer() {
         findings("{\"a/b\": 1, \"data\": [{}], \"mode\": []}"),
         (0, vec!["/a~1b".to_owned(), "/mode".to_owned()])
     );
+}
+
+#[test]
+fn a_body_without_data_is_answered_with_the_right_one() {
+    let detail = |text: &str| collect_data(text, 10).1.unwrap_err().detail;
+    assert_eq!(
+        detail(r#"{"name": "P-101", "flow": 1, "a": 2, "b": 3}"#),
+        "`data` is missing; wrap the objects in it: {\"data\": [{\"name\": …, \"flow\": …, \"a\": …, …}]}"
+    );
+    assert_eq!(
+        detail(r#"[{"name": "P-101"}, {"flow": 1}]"#),
+        "the body is an array; wrap the objects in `data`: {\"data\": [{\"name\": …}]}"
+    );
+    assert_eq!(detail("[]"), "the body is an array; wrap the objects in `data`: {\"data\": [{…}]}");
+    let unknown = detail(r#"{"data": [], "mode": "ADD"}"#);
+    assert!(unknown.starts_with("`mode` is not known here"), "{unknown}");
 }
 
 #[test]

@@ -11,6 +11,8 @@ pub enum MediaType {
     Json,
     /// `application/x-ndjson`
     NdJson,
+    /// `text/csv`, in any charset.
+    Csv,
 }
 
 /// Returns which of the accepted media types the request declares. There is no default, so that no form in a
@@ -37,8 +39,15 @@ pub fn find_media_type(req: &Request, taken: &[&'static str]) -> Result<&'static
     }
     let declared = req.headers().get(CONTENT_TYPE);
     let known = declared.and_then(|value| value.to_str().ok()).and_then(parse_media_type);
-    let found = known.and_then(|known| taken.iter().find(|taken| **taken == known));
+    let known = known.filter(|(name, charset)| name == MediaType::Csv.name() || charset.is_none());
+    let found = known.and_then(|(known, _)| taken.iter().find(|taken| **taken == known));
     found.copied().ok_or_else(|| unsupported_problem(req, taken))
+}
+
+/// Returns the charset that the request declares; `None` for UTF-8, the default.
+pub fn find_charset(req: &Request) -> Option<String> {
+    let declared = req.headers().get(CONTENT_TYPE)?.to_str().ok()?;
+    parse_media_type(declared)?.1
 }
 
 fn unsupported_problem(req: &Request, taken: &[&str]) -> Problem {
@@ -55,6 +64,7 @@ impl MediaType {
         match self {
             Self::Json => "application/json",
             Self::NdJson => "application/x-ndjson",
+            Self::Csv => "text/csv",
         }
     }
 }
@@ -63,19 +73,20 @@ fn quote_header_value(value: &HeaderValue) -> String {
     format!("{:?}", String::from_utf8_lossy(value.as_bytes()))
 }
 
-/// Returns the media type in lower case, without its parameters; `None` if its text is not in UTF-8.
-fn parse_media_type(text: &str) -> Option<String> {
+/// Returns the media type in lower case, without its parameters, and the charset unless it is UTF-8. `None` if it is
+/// malformed.
+fn parse_media_type(text: &str) -> Option<(String, Option<String>)> {
     let mut parts = text.split(';').map(str::trim);
-    let name = parts.next()?.to_ascii_lowercase();
+    let media_type = parts.next()?.to_ascii_lowercase();
+    let mut charset = None;
     for parameter in parts.filter(|part| !part.is_empty()) {
         let (name, value) = parameter.split_once('=')?;
-        if name.trim().eq_ignore_ascii_case("charset")
-            && !value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
-        {
-            return None;
+        let value = value.trim().trim_matches('"');
+        if name.trim().eq_ignore_ascii_case("charset") && !value.eq_ignore_ascii_case("utf-8") {
+            charset = Some(value.to_owned());
         }
     }
-    Some(name)
+    Some((media_type, charset))
 }
 
 #[cfg(test)]
@@ -85,10 +96,11 @@ mod tests {
     #[test]
     fn parses_media_types_with_parameters() {
         for json in ["application/json", "Application/JSON; charset=UTF-8", "application/json;"] {
-            assert_eq!(parse_media_type(json).as_deref(), Some("application/json"), "{json}");
+            let expected = ("application/json".to_owned(), None);
+            assert_eq!(parse_media_type(json), Some(expected), "{json}");
         }
-        for bad in ["application/json; charset=latin1", "application/json; x"] {
-            assert_eq!(parse_media_type(bad), None, "{bad}");
-        }
+        let latin = parse_media_type("text/csv; charset=\"latin1\"").unwrap();
+        assert_eq!(latin, ("text/csv".to_owned(), Some("latin1".to_owned())));
+        assert_eq!(parse_media_type("application/json; x"), None);
     }
 }

@@ -32,7 +32,8 @@ pub struct ProblemDocument {
     pub(super) trace_id: Option<String>,
 }
 
-/// One finding: at a JSON Pointer into the body, or at a line and column of a text.
+/// One finding: at a JSON Pointer into the body, or at a line and column of a text. In CSV, a pointer has the first line of
+/// its record.
 #[derive(Default, Serialize, ToSchema)]
 #[salvo(schema(name = "Finding"))]
 pub struct FindingDocument {
@@ -116,9 +117,9 @@ impl From<Problem> for ProblemDocument {
 }
 
 impl From<Finding> for FindingDocument {
-    fn from(Finding { place, message, violation }: Finding) -> Self {
+    fn from(Finding { place, record_line, message, violation }: Finding) -> Self {
         let violation = violation.map(|violation| *violation).into();
-        let finding = Self { message, violation, ..Self::default() };
+        let finding = Self { line: record_line, message, violation, ..Self::default() };
         match place {
             Place::Pointer(pointer) => Self { pointer: Some(pointer), ..finding },
             Place::Line { line, column } => {

@@ -1,5 +1,6 @@
 //! The stored form of a dead letter.
 use super::IdBytes;
+use crate::csv::{CsvFormat, CsvHeader};
 use crate::ingest::Mode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place, ViolatedConstraint};
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,9 @@ pub struct DeadLetter {
     /// The object's line in the stream, from 1; `None` in a JSON body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
+    /// The form of its text, if it is a record of CSV.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub csv: Option<CsvRecordForm>,
     /// The errors of the last attempt, at most [`ObjectError::MAX_LISTED`].
     pub errors: Vec<ObjectError>,
     /// The bytes of its text.
@@ -38,6 +42,32 @@ pub struct DeadLetter {
     pub(crate) sequence: u64,
     /// Its number in that commit, from 0.
     pub(crate) number: u32,
+}
+
+/// What is needed to read a record of CSV.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CsvRecordForm {
+    /// The text of the header.
+    pub header: String,
+    /// The format of the record.
+    #[serde(flatten)]
+    pub format: CsvFormat,
+}
+
+impl CsvRecordForm {
+    /// Returns the form of the records with this header.
+    pub(crate) fn of_header(header: &CsvHeader) -> Self {
+        Self { header: header.text.clone(), format: header.format }
+    }
+
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// As [`CsvHeader::read`].
+    pub fn read_header(&self) -> Result<CsvHeader, GatewayError> {
+        CsvHeader::read(self.header.as_bytes(), self.format, 1)
+    }
 }
 
 /// What sent a dead letter. Each origin has a fair share of the stored bytes.
@@ -81,7 +111,7 @@ pub struct ObjectError {
     /// JSON Pointer (RFC 6901) into the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// The line, from 1, if the text is not JSON.
+    /// The line, from 1, if the text is not JSON; with a pointer, the first line of the record in CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// The column in characters, from 1.
@@ -134,9 +164,9 @@ impl ObjectError {
 }
 
 impl From<Finding> for ObjectError {
-    fn from(Finding { place, message, violation }: Finding) -> Self {
+    fn from(Finding { place, record_line, message, violation }: Finding) -> Self {
         let (pointer, line, column) = match place {
-            Place::Pointer(pointer) => (Some(pointer), None, None),
+            Place::Pointer(pointer) => (Some(pointer), record_line, None),
             Place::Line { line, column } => (None, Some(line), Some(column)),
             Place::Whole => (None, None, None),
         };
@@ -155,12 +185,12 @@ fn cut_text(mut text: String) -> String {
 
 impl From<ObjectError> for Finding {
     fn from(error: ObjectError) -> Self {
-        let place = match (error.pointer, error.line, error.column) {
-            (Some(pointer), ..) => Place::Pointer(pointer),
-            (None, Some(line), Some(column)) => Place::Line { line, column },
-            _ => Place::Whole,
+        let (place, record_line) = match (error.pointer, error.line, error.column) {
+            (Some(pointer), line, _) => (Place::Pointer(pointer), line),
+            (None, Some(line), Some(column)) => (Place::Line { line, column }, None),
+            _ => (Place::Whole, None),
         };
-        Self { place, message: error.message, violation: error.violation }
+        Self { place, record_line, message: error.message, violation: error.violation }
     }
 }
 

@@ -8,7 +8,7 @@ use super::convert::{Converter, IgnoredFields};
 use super::findings::Findings;
 use super::mapping_namespaces::MappingNamespaces;
 use super::node::{GivenField, GivenObject, GivenValue};
-use super::objects::read_objects;
+use super::objects::{ObjectReader, read_objects};
 use super::rejections::{Rejection, Rejections};
 use super::resolve::find_key_uri;
 use super::{Limits, Mode, Request};
@@ -16,7 +16,7 @@ use crate::dead_letters::ObjectError;
 use crate::mapping::Shape;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, GatewayError};
-use penstock_base::json::{self, Json, push_pointer};
+use penstock_base::json::{Json, push_pointer};
 use penstock_store::{Pattern, Read, Transaction};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -107,11 +107,11 @@ fn find_new(
     rejections: &Rejections,
     namespaces: &MappingNamespaces,
 ) -> Result<Vec<(NamedNode, usize)>, GatewayError> {
-    let text = request.body.text();
+    let (text, reader) = (request.body.text(), ObjectReader::new(request, limits)?);
     let mut new = Vec::new();
     for (index, rejection) in rejections.iter() {
         let text = text.get(rejection.range.clone()).unwrap_or_default();
-        let Ok(json) = json::parse(text, limits.nesting) else { continue };
+        let Ok(json) = reader.read(text) else { continue };
         let root = &request.business_object.mapping.root;
         for uri in collect_mentions(root, index, json, namespaces).given {
             if !is_stored(&transaction.prior_state(), &uri)? {
@@ -135,7 +135,7 @@ fn collect_accepted(
     namespaces: &MappingNamespaces,
 ) -> Result<Vec<Accepted>, GatewayError> {
     let mut accepted = Vec::new();
-    read_objects(request.body, limits, &mut |object| {
+    read_objects(request, limits, &mut |object| {
         if let Ok(json) = object.json
             && !rejections.contains(object.index)
         {

@@ -7,6 +7,8 @@ pub(super) const MAX_FINDINGS: usize = 100;
 /// The findings so far: values that do not fit the mapping, and values that contradict the stored data.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
+    /// The first line of the record that is applied, in CSV.
+    pub(super) record_line: Option<u64>,
     invalid: Vec<Finding>,
     conflicts: Vec<Finding>,
 }
@@ -14,7 +16,10 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn add_invalid(&mut self, pointer: &str, message: impl Into<String>) {
         if self.invalid.len() < MAX_FINDINGS {
-            self.invalid.push(Finding::at_pointer(pointer, message));
+            self.invalid.push(Finding {
+                record_line: self.record_line,
+                ..Finding::at_pointer(pointer, message)
+            });
         }
     }
 
@@ -23,7 +28,8 @@ impl Findings {
     }
 
     pub(super) fn add_conflict(&mut self, pointer: &str, message: impl Into<String>) {
-        self.add_conflicting(Finding::at_pointer(pointer, message));
+        let record_line = self.record_line;
+        self.add_conflicting(Finding { record_line, ..Finding::at_pointer(pointer, message) });
     }
 
     pub(super) fn add_conflicting(&mut self, finding: Finding) {
@@ -72,7 +78,7 @@ impl Findings {
 }
 
 /// Formats a value for a message: in quotes, and cut if it is long.
-pub(super) fn quote_excerpt(text: &str) -> String {
+pub(crate) fn quote_excerpt(text: &str) -> String {
     const MAX_CHARS: usize = 80;
     match text.char_indices().nth(MAX_CHARS) {
         None => format!("{text:?}"),

@@ -61,7 +61,9 @@ impl IdempotencyKey {
         // The chunks of one stream share its key, but each is a separate ingestion.
         let (text, place) = match request.body {
             Body::Json(text) => (text, "whole".to_owned()),
-            Body::Lines { text, first, .. } => (text, first.to_string()),
+            Body::Lines { text, first, .. } | Body::Records { text, first, .. } => {
+                (text, first.to_string())
+            }
             Body::Object { text, .. } => (text, "object".to_owned()),
         };
         let mut scope = Sha256::new();
@@ -71,6 +73,9 @@ impl IdempotencyKey {
             scope.update(part);
         }
         let mut body = Sha256::new();
+        if let Body::Records { header, .. } = request.body {
+            body.update(format!("{:?}{}\n", header.format, header.text));
+        }
         body.update(text);
         if let ReviewStep::Submit(Submission { owners, is_draft }) = request.review {
             // As a part of the request, so that a corrected one is not answered as the first one.
@@ -86,7 +91,7 @@ impl IdempotencyKey {
     /// Returns the first answer if this request was executed before.
     ///
     /// # Errors
-    /// `ErrorClass::Conflict` when the key was used with another body.
+    /// `ErrorClass::Conflict` when the key was used with another request.
     pub(super) fn find_answer(
         &self,
         transaction: &Transaction<'_>,
@@ -101,7 +106,7 @@ impl IdempotencyKey {
             Some(kept) => Err(GatewayError::new(
                 ErrorClass::Conflict,
                 format!(
-                    "the Idempotency-Key was already used with another body, in the ingestion {}; use a new key for each request",
+                    "the Idempotency-Key was already used with another request, in the ingestion {}; use a new key for each request",
                     kept.answer.ingestion_id
                 ),
             )),

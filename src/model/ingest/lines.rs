@@ -1,6 +1,7 @@
-//! NDJSON: one object per line.
+//! Streams: NDJSON with one object per line, and CSV with one per record.
 use super::objects::{ReadObject, with_line_offset};
-use penstock_base::error::{Finding, GatewayError};
+use crate::csv::{Columns, CsvFormat, RecordScanner, count_blank_bytes, trim_record};
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json;
 
 /// Passes the object of each line to `each`, with its index in the whole stream. Lines of only white space are skipped
@@ -32,6 +33,42 @@ pub(super) fn read_lines(
         });
         each(ReadObject { index, line: number, range: begin..begin + line.len(), json })?;
         index += 1;
+    }
+    Ok(())
+}
+
+/// Passes the object of each record to `each`, with its index in the whole stream. `line_numbers` has the number of each
+/// record's first line in the stream.
+///
+/// # Errors
+/// Returns the first error of `each`, and `ErrorClass::Malformed` if the text has more records.
+pub(super) fn read_records(
+    text: &[u8],
+    format: CsvFormat,
+    columns: &Columns,
+    first: usize,
+    line_numbers: &[u64],
+    each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
+) -> Result<(), GatewayError> {
+    let (mut scanner, mut start) = (RecordScanner::new(format), 0);
+    for (index, line) in (first..).zip(line_numbers) {
+        let rest = text.get(start..).unwrap_or_default();
+        let length = scanner.find_end(rest).unwrap_or(rest.len());
+        let record = rest.get(..length).unwrap_or_default();
+        let trimmed = trim_record(record);
+        let range = start + trimmed.start..start + trimmed.end;
+        start += length;
+        let record = record.get(trimmed).unwrap_or_default();
+        let json = columns.read_record(record, *line).map_err(|error| name_object(error, index));
+        each(ReadObject { index, line: Some(*line), range, json })?;
+    }
+    let rest = text.get(start..).unwrap_or_default();
+    if count_blank_bytes(rest, format) < rest.len() {
+        let message = format!(
+            "the text has more than {} records of CSV; send only the record, without its header",
+            line_numbers.len()
+        );
+        return Err(GatewayError::new(ErrorClass::Malformed, message));
     }
     Ok(())
 }

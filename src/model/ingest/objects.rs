@@ -1,5 +1,6 @@
 //! Reads the objects of a body, one at a time.
-use super::{Body, Limits, lines};
+use super::{Body, Limits, Request, lines};
+use crate::csv::Columns;
 use penstock_base::error::{Finding, GatewayError, Place};
 use penstock_base::json::{self, Element, Json};
 use std::ops::Range;
@@ -13,20 +14,20 @@ pub(super) struct ReadObject {
     pub(super) line: Option<u64>,
     /// Where its text is in the body, in bytes.
     pub(super) range: Range<usize>,
-    /// The object, or the error of a text of its own that is not JSON.
+    /// The object, or the error of a text of its own that cannot be read.
     pub(super) json: Result<Json, GatewayError>,
 }
 
 /// Passes each object of the body to `each`.
 ///
 /// # Errors
-/// Returns the first error of `each`, and those of a JSON body that is malformed as a whole.
+/// Returns the first error of `each`, those of a JSON body that is malformed as a whole, and those of a header of CSV.
 pub(super) fn read_objects(
-    body: Body<'_>,
+    request: &Request<'_>,
     limits: &Limits,
     each: &mut dyn FnMut(ReadObject) -> Result<(), GatewayError>,
 ) -> Result<(), GatewayError> {
-    match body {
+    match request.body {
         Body::Json(text) => {
             json::parse_data(text, limits.nesting, limits.objects, &mut |element| {
                 let Element { index, range, json } = element;
@@ -36,10 +37,49 @@ pub(super) fn read_objects(
         Body::Lines { text, first, line_numbers } => {
             lines::read_lines(text, limits.nesting, first, line_numbers, each)
         }
+        Body::Records { text, header, first, line_numbers } => {
+            let columns = Columns::find(header, &request.business_object.mapping)?;
+            lines::read_records(text, header.format, &columns, first, line_numbers, each)
+        }
         Body::Object { text, index, first_line } => {
             let json = json::parse(text, limits.nesting)
                 .map_err(|error| with_line_offset(error, first_line.saturating_sub(1)));
             each(ReadObject { index, line: None, range: 0..text.len(), json })
+        }
+    }
+}
+
+/// Reads single objects of a body again, from their texts.
+#[derive(Debug)]
+pub(super) struct ObjectReader {
+    /// The columns of a body of CSV.
+    columns: Option<Columns>,
+    nesting: usize,
+}
+
+impl ObjectReader {
+    /// Creates a reader for the body of the request.
+    ///
+    /// # Errors
+    /// Returns those of a header of CSV.
+    pub(super) fn new(request: &Request<'_>, limits: &Limits) -> Result<Self, GatewayError> {
+        let columns = match request.body {
+            Body::Records { header, .. } => {
+                Some(Columns::find(header, &request.business_object.mapping)?)
+            }
+            Body::Json(_) | Body::Lines { .. } | Body::Object { .. } => None,
+        };
+        Ok(Self { columns, nesting: limits.nesting })
+    }
+
+    /// Reads an object. The lines of errors count from its text.
+    ///
+    /// # Errors
+    /// Returns those of a text that cannot be read.
+    pub(super) fn read(&self, text: &[u8]) -> Result<Json, GatewayError> {
+        match &self.columns {
+            Some(columns) => columns.read_record(text, 1),
+            None => json::parse(text, self.nesting),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! The objects of a request that are left out because they have errors.
 use super::answer::RejectedObject;
-use super::{Answer, Limits, Request};
-use crate::dead_letters::{DeadLetter, NewDeadLetter, ObjectError, Origin, Retention, add_letters};
+use super::{Answer, Body, Limits, Request};
+use crate::dead_letters::{
+    CsvRecordForm, DeadLetter, NewDeadLetter, ObjectError, Origin, Retention, add_letters,
+};
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_store::Transaction;
 use std::collections::BTreeMap;
@@ -106,6 +108,10 @@ impl Rejections {
         let object = &request.business_object.object;
         let origin = Origin::of_request(request.caller, request.api_key);
         let text = request.body.text();
+        let csv = match request.body {
+            Body::Records { header, .. } => Some(CsvRecordForm::of_header(header)),
+            Body::Json(_) | Body::Lines { .. } | Body::Object { .. } => None,
+        };
         let letters = self.iter().map(|(index, rejection)| {
             let text = text.get(rejection.range.clone()).unwrap_or_default();
             let letter = DeadLetter {
@@ -119,6 +125,7 @@ impl Rejections {
                 at: at.to_owned(),
                 index,
                 line: rejection.line,
+                csv: csv.clone(),
                 errors: rejection.errors.clone(),
                 text_bytes: text.len() as u64,
                 sequence: 0,

@@ -1,6 +1,7 @@
 //! The request for one ingestion.
 use super::{AuditHook, Mode, ObjectCondition, OnError, ReviewStep};
 use crate::change_feed::Watch;
+use crate::csv::CsvHeader;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
 use penstock_base::events::EventBus;
@@ -111,6 +112,17 @@ pub enum Body<'a> {
         /// The line numbers of the objects in the whole stream, from 1.
         line_numbers: &'a [u64],
     },
+    /// A chunk of CSV with one object per record.
+    Records {
+        /// The records, each but the last ending in `\n`.
+        text: &'a [u8],
+        /// The header of the stream.
+        header: &'a CsvHeader,
+        /// The number of objects in the chunks before this one.
+        first: usize,
+        /// The numbers of the records' first lines in the whole stream, from 1.
+        line_numbers: &'a [u64],
+    },
     /// One object.
     Object {
         /// Its text.
@@ -130,7 +142,10 @@ impl Body<'_> {
 
     pub(crate) fn text(&self) -> &[u8] {
         match self {
-            Self::Json(text) | Self::Lines { text, .. } | Self::Object { text, .. } => text,
+            Self::Json(text)
+            | Self::Lines { text, .. }
+            | Self::Records { text, .. }
+            | Self::Object { text, .. } => text,
         }
     }
 }

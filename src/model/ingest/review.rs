@@ -89,7 +89,7 @@ pub(super) fn is_under_review(request: &Request<'_>) -> bool {
 /// # Errors
 /// - `ErrorClass::Conflict` if it asks for a review that the Business Object does not have, and for the retry of a dead
 ///   letter
-/// - `ErrorClass::Malformed` if it is combined with `onError=skip`
+/// - `ErrorClass::Malformed` if it is combined with `onError=skip` or with `If-Match`
 /// - `ErrorClass::UnsupportedMediaType` for a stream
 pub(super) fn find_submission<'a>(
     request: &Request<'a>,
@@ -122,6 +122,12 @@ pub(super) fn find_submission<'a>(
         (
             ErrorClass::Malformed,
             "onError=skip cannot be combined with a review; send only valid objects",
+        )
+    } else if request.condition.is_some() {
+        (
+            ErrorClass::Malformed,
+            "If-Match cannot be combined with a review; leave it out: an approval is refused if the object has changed \
+             since the difference was computed",
         )
     } else if !matches!(request.body, Body::Json(_)) {
         (

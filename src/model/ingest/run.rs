@@ -120,7 +120,7 @@ fn run_ingestion(
         Some(key) if request.mode != Mode::Validate => Some(IdempotencyKey::new(request, key)?),
         _ => None,
     };
-    value_limit::check_value_count(request.body.text(), limits.values)?;
+    value_limit::check_body(request.body, limits.values)?;
     let (done, _) =
         store.commit(request.check, |transaction| -> Result<Completion, NotCommitted> {
             if let Some(key) = &key

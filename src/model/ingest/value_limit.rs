@@ -3,7 +3,40 @@
 //! A value of two bytes needs hundreds of bytes of memory while its request is written. So `service.limits.body` does
 //! not limit the memory of a request. The values are counted before any of them is read, because one object can be the
 //! whole body.
+use super::Body;
+use crate::csv::CsvFormat;
+use memchr::memchr_iter;
 use penstock_base::error::{ErrorClass, GatewayError};
+
+/// Checks the number of values in a body.
+///
+/// # Errors
+/// `ErrorClass::TooLarge` if it has more values than `limit`.
+pub(super) fn check_body(body: Body<'_>, limit: usize) -> Result<(), GatewayError> {
+    let Body::Records { text, header, .. } = body else {
+        return check_value_count(body.text(), limit);
+    };
+    let CsvFormat { delimiter, array_delimiter, .. } = header.format;
+    let count_delimiters = |delimiter: char| {
+        let mut buffer = [0; 4];
+        let delimiter = delimiter.encode_utf8(&mut buffer).as_bytes();
+        let first = delimiter.first().copied().unwrap_or_default();
+        // Text that only begins as a delimiter counts too, so this is a maximum.
+        memchr_iter(first, text).count()
+    };
+    let cells = count_delimiters(delimiter) + array_delimiter.map_or(0, count_delimiters);
+    let records = memchr_iter(b'\n', text).count() + 1;
+    if cells + records <= limit {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::TooLarge,
+        format!(
+            "this chunk of the CSV has more than {limit} cells and array elements (service.limits.values); send shorter \
+             records"
+        ),
+    ))
+}
 
 /// Checks the number of values.
 ///

@@ -6,6 +6,7 @@ use crate::mapping::{FieldKind, Property, Shape, Value};
 use crate::protection::FoundViolation;
 use oxrdf::{NamedNode, Term};
 use penstock_base::error::{Finding, Place};
+use penstock_base::json::unescape_token;
 use penstock_shapes::Violation;
 use std::collections::HashMap;
 
@@ -85,7 +86,7 @@ impl<'a> Places<'a> {
 }
 
 impl From<Finding> for Warning {
-    fn from(Finding { place, message, violation }: Finding) -> Self {
+    fn from(Finding { place, record_line: _, message, violation }: Finding) -> Self {
         let pointer = match place {
             Place::Pointer(pointer) => pointer,
             Place::Line { .. } | Place::Whole => String::new(),
@@ -109,7 +110,7 @@ fn find_shape<'m>(root: &'m Shape, pointer: &str) -> Option<&'m Shape> {
 }
 
 fn find_nested<'m>(shape: &'m Shape, token: &str) -> Option<&'m Shape> {
-    let name = token.replace("~1", "/").replace("~0", "~");
+    let name = unescape_token(token);
     let field = shape.fields.iter().find(|field| field.name == name)?;
     match &field.kind {
         FieldKind::Property(Property { value: Value::Object(nested), .. }) => Some(nested),

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 /// The maximum length of a text, in bytes.
-pub(super) const MAX_BYTES: usize = 1 << 20;
+pub(crate) const MAX_BYTES: usize = 1 << 20;
 
 /// The maximum number of nodes in a text, including the copies from aliases.
 const MAX_NODES: usize = 200_000;
@@ -19,16 +19,16 @@ const MAX_DEPTH: usize = 1000;
 
 /// A position in the text. Line and column count from 1, the column in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Location {
-    pub(super) line: u64,
-    pub(super) column: u64,
+pub(crate) struct Location {
+    pub(crate) line: u64,
+    pub(crate) column: u64,
 }
 
 /// A node and its first position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) at: Location,
-    pub(super) content: Content,
+pub(crate) struct Node {
+    pub(crate) at: Location,
+    pub(crate) content: Content,
     /// The number of nodes in it, including itself.
     size: usize,
     /// The number of levels in it, including itself.
@@ -37,7 +37,7 @@ pub(super) struct Node {
 
 /// The content of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// No value: `null`, `~`, or no text.
     Null,
     /// A text; `plain` if it has no quotes.
@@ -50,9 +50,9 @@ pub(super) enum Content {
 
 /// The key of a mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
-    pub(super) at: Location,
-    pub(super) name: String,
+pub(crate) struct Key {
+    pub(crate) at: Location,
+    pub(crate) name: String,
 }
 
 impl Node {
@@ -72,7 +72,7 @@ impl Location {
         Self { line: mark.line().max(1) as u64, column: mark.col() as u64 + 1 }
     }
 
-    pub(super) fn to_finding(self, message: impl Into<String>) -> Finding {
+    pub(crate) fn to_finding(self, message: impl Into<String>) -> Finding {
         Finding::at_line(self.line, self.column, message)
     }
 }
@@ -81,7 +81,7 @@ impl Location {
 ///
 /// # Errors
 /// Returns the error that makes the text unreadable.
-pub(super) fn parse_document(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Finding> {
+pub(crate) fn parse_document(text: &str, findings: &mut Vec<Finding>) -> Result<Node, Finding> {
     if text.len() > MAX_BYTES {
         return Err(Finding::at_line(
             1,

@@ -123,7 +123,7 @@ impl<'o, R: Read> DocumentReader<'o, R> {
             // The parser may have read ahead by up to a buffer.
             Place::Whole
         };
-        located_error(Finding { place, message: why.into(), violation: None })
+        located_error(Finding { place, message: why.into(), ..Finding::default() })
     }
 
     fn convert_error(&self, error: RdfParseError) -> GatewayError {

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 /// Converts the lexical form of an XML Schema number to a JSON number (RFC 8259, section 6) and keeps its digits.
 /// `+5`, `01`, `.5` and `5.` change only as far as JSON requires. Returns `None` for `INF`, `NaN` and text that is
 /// not a number.
-pub(super) fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn to_json_number(lexical: &str) -> Option<Cow<'_, str>> {
     let parts = NumberParts::parse(lexical)?;
     let sign = if parts.negative { "-" } else { "" };
     let whole = match parts.whole.trim_start_matches('0') {

@@ -113,7 +113,7 @@ fn run_dry_run(
     let nesting = gateway.settings.limits.nesting;
     let mut data = None;
     if !sample.trim().is_empty() {
-        match read_sample(sample, nesting) {
+        match read_sample(sample, nesting, &compiled.mapping) {
             Ok(read) => data = Some(read),
             Err(error) => check.sample = Some(Err(error)),
         }
@@ -159,8 +159,12 @@ fn run_dry_run(
 }
 
 /// Returns the body of an ingestion of the sample, and which part of the text it is, if not all.
-fn read_sample(text: &str, nesting: usize) -> Result<(String, Option<String>), GatewayError> {
-    let sample = derive::read_samples(text, nesting)?;
+fn read_sample(
+    text: &str,
+    nesting: usize,
+    mapping: &Mapping,
+) -> Result<(String, Option<String>), GatewayError> {
+    let sample = derive::read_samples(text, nesting, Some(mapping))?;
     let used_part = derive::describe_sample(&sample);
     Ok((format!("{{\"data\":{}}}", Json::Array(sample.objects)), used_part))
 }

@@ -4,6 +4,7 @@ use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
+use penstock_model::csv::CsvFormat;
 use penstock_model::derive::{self, DerivationNote, DerivedMapping, MappingNames};
 use std::sync::Arc;
 
@@ -32,9 +33,15 @@ pub async fn derive_mapping(
     by.require_role(Role::Admin)?;
     let nesting = gateway.settings.limits.nesting;
     run_blocking(move || {
-        let sample = derive::read_samples(&sample, nesting)?;
+        let format = derive::find_csv_format(&sample);
+        let sample = derive::read_samples(&sample, nesting, None)?;
         let names = MappingNames { business_object: &name, vocabulary: &vocabulary };
         let mut mapping = derive::derive_mapping(names, &sample.objects)?;
+        if let Some(format) = format {
+            let message = describe_csv(format);
+            let note = DerivationNote { field: String::new(), message, misfit: false };
+            mapping.notes.insert(0, note);
+        }
         let Some(message) = derive::describe_sample(&sample) else {
             return Ok(Derivation { mapping, used_part: None });
         };
@@ -43,6 +50,22 @@ pub async fn derive_mapping(
         Ok(Derivation { mapping, used_part: Some(used_part) })
     })
     .await
+}
+
+/// Says how to send what the sample is.
+fn describe_csv(CsvFormat { delimiter, decimal_comma, .. }: CsvFormat) -> String {
+    let delimiter = match delimiter {
+        ',' => None,
+        '\t' => Some("delimiter=tab".to_owned()),
+        other => Some(format!("delimiter=%{:02X}", u32::from(other))),
+    };
+    let decimal_comma = decimal_comma.then(|| "decimalComma=true".to_owned());
+    let parameters: Vec<String> = delimiter.into_iter().chain(decimal_comma).collect();
+    let query = match parameters.as_slice() {
+        [] => String::new(),
+        parameters => format!(" and the query parameters {}", parameters.join("&")),
+    };
+    format!("The sample is CSV. Send it with Content-Type: text/csv{query}.")
 }
 
 /// Returns the default prefix of the IRIs of properties.

@@ -1,0 +1,29 @@
+//! CSV (RFC 4180): a header that names fields, and one record for each object.
+//!
+//! `records` finds the ends of records in a text that arrives in pieces, and reads their cells. `columns` finds the field
+//! of each name in the header, and builds the JSON object of a record. `sample` reads samples, whose format and types it
+//! guesses.
+//!
+//! Rules:
+//! - A record ends with a line break outside quotes: `\n` or `\r\n`. Records without any value (`;;`) and empty lines are
+//!   skipped.
+//! - An empty cell is an absent field.
+//! - The name `position.latitude` is the field `latitude` of the object in the field `position`, unless a field has
+//!   exactly that name.
+//! - A cell becomes the type that its field has in the mapping. A number keeps its lexical form.
+
+mod columns;
+mod format;
+mod header;
+mod records;
+mod sample;
+
+pub(crate) use columns::Columns;
+pub use format::CsvFormat;
+pub use header::CsvHeader;
+pub(crate) use records::trim_record;
+pub use records::{RecordScanner, count_blank_bytes};
+pub(crate) use sample::{guess_format, read_csv_sample};
+
+#[cfg(test)]
+mod tests;

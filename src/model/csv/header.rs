@@ -1,0 +1,107 @@
+//! The header of a CSV text: the names of the columns.
+use super::CsvFormat;
+use super::columns::Columns;
+use super::records::{Cell, read_cells, trim_record};
+use crate::mapping::Mapping;
+use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use std::collections::HashMap;
+
+/// The maximum number of columns.
+pub(super) const MAX_COLUMNS: usize = 2000;
+
+/// The maximum number of findings in one answer.
+pub(super) const MAX_FINDINGS: usize = 100;
+
+/// The header of a CSV text, and the format of its records.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CsvHeader {
+    /// Its text, without a line break.
+    pub text: String,
+    /// The format of the records.
+    pub format: CsvFormat,
+    /// Its line in the stream, from 1.
+    pub line: u64,
+    names: Vec<ColumnName>,
+}
+
+/// The name of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ColumnName {
+    pub(super) name: String,
+    /// Where it begins in its line, in characters from 1.
+    pub(super) column: u64,
+}
+
+impl CsvHeader {
+    /// The maximum number of bytes of a header. Each dead letter of the stream has it.
+    pub const MAX_BYTES: usize = 64 << 10;
+
+    /// Reads a header, which is in this line of the stream. White space around names does not count.
+    ///
+    /// # Errors
+    /// - `ErrorClass::Malformed` if it is not UTF-8, or has too many columns
+    /// - `ErrorClass::TooLarge` if it has more than [`MAX_BYTES`](Self::MAX_BYTES)
+    /// - `ErrorClass::Invalid` if a name is empty or occurs twice
+    pub fn read(text: &[u8], format: CsvFormat, line: u64) -> Result<Self, GatewayError> {
+        let text = text.get(trim_record(text)).unwrap_or_default();
+        let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+        if text.len() > Self::MAX_BYTES {
+            let message =
+                format!("the header has {} bytes; the maximum is {}", text.len(), Self::MAX_BYTES);
+            return Err(GatewayError::new(ErrorClass::TooLarge, message));
+        }
+        let cells = read_cells(text, format, line, MAX_COLUMNS)?;
+        let text = String::from_utf8_lossy(text).into_owned();
+        let mut header = Self { text, format, line, names: Vec::new() };
+        let (mut findings, mut first) = (Vec::new(), HashMap::new());
+        for (number, Cell { offset, value }) in (1_usize..).zip(cells) {
+            let before = header.text.get(..offset).unwrap_or_default();
+            let column = 1 + before.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
+            let name = value.trim().to_owned();
+            if name.is_empty() {
+                let message = format!(
+                    "the column {number} has no name; the header must name a field for each"
+                );
+                findings.push(Finding::at_line(line, column, message));
+            } else if let Some(other) = first.insert(name.clone(), number) {
+                let message =
+                    format!("the columns {other} and {number} have the same name {name:?}");
+                findings.push(Finding::at_line(line, column, message));
+            }
+            header.names.push(ColumnName { name, column });
+        }
+        refuse_header(findings)?;
+        Ok(header)
+    }
+
+    /// Checks that each column is a field of the mapping.
+    ///
+    /// # Errors
+    /// `ErrorClass::Invalid`, with the line and column of each name that is no field, or that CSV cannot hold.
+    pub fn check_columns(&self, mapping: &Mapping) -> Result<(), GatewayError> {
+        Columns::find(self, mapping).map(drop)
+    }
+
+    /// Returns the number of columns.
+    pub fn column_count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Returns the names of the columns.
+    pub(super) fn names(&self) -> &[ColumnName] {
+        &self.names
+    }
+}
+
+/// Returns these findings of the header as an error, if there are any.
+pub(super) fn refuse_header(findings: Vec<Finding>) -> Result<(), GatewayError> {
+    let Some(first) = findings.first() else { return Ok(()) };
+    let detail = match findings.len() {
+        1 => format!("the header cannot be used: {first}"),
+        count => {
+            format!("the header cannot be used: {count} columns are wrong; the first is {first}")
+        }
+    };
+    let findings = findings.into_iter().take(MAX_FINDINGS).collect();
+    Err(GatewayError::with_findings(ErrorClass::Invalid, detail, findings))
+}

@@ -1,0 +1,239 @@
+use super::columns::Columns;
+use super::records::{Cell, read_cells};
+use super::*;
+use crate::mapping::{Mapping, compile};
+use penstock_base::error::{ErrorClass, GatewayError, Place};
+use penstock_base::json::SampleLimits;
+use proptest::prelude::*;
+
+const MAPPING: &str = "\
+type: object
+path: Pump:.
+fields:
+  id: {type: id}
+  name: {type: string, path: <urn:name>}
+  flow: {type: number, path: <urn:flow>}
+  stages: {type: integer, path: <urn:stages>}
+  running: {type: boolean, path: <urn:running>}
+  built: {type: date, path: <urn:built>}
+  maker: {type: resource, path: <urn:maker>}
+  tags: {type: array, path: <urn:tags>}
+  limits: {type: array, path: <urn:limits>, elements: number}
+  a.b: {type: string, path: <urn:ab>}
+  position:
+    type: object
+    path: <urn:position>/Position:.
+    fields:
+      latitude: {type: number, path: <urn:latitude>}
+      site.code: {type: string, path: <urn:site>}
+  parts:
+    type: array
+    path: <urn:part>
+    elements:
+      type: object
+      path: Part:.
+      fields:
+        label: {type: string, path: <urn:label>}
+";
+
+fn mapping() -> Mapping {
+    compile(MAPPING).unwrap()
+}
+
+fn semicolons() -> CsvFormat {
+    CsvFormat { delimiter: ';', array_delimiter: Some('|'), decimal_comma: true }
+}
+
+/// Returns the JSON of a record below a header.
+fn read_record(header: &str, record: &str, format: CsvFormat) -> Result<String, GatewayError> {
+    let header = CsvHeader::read(header.as_bytes(), format, 1)?;
+    let columns = Columns::find(&header, &mapping())?;
+    columns.read_record(record.as_bytes(), 7).map(|json| json.to_string())
+}
+
+/// Returns the columns and the messages of the errors in a header.
+fn header_errors(header: &str) -> Vec<(u64, String)> {
+    let error = read_record(header, "", CsvFormat::default()).unwrap_err();
+    assert_eq!(error.class, ErrorClass::Invalid, "{error}");
+    let place = |place| match place {
+        Place::Line { line: 1, column } => column,
+        other => panic!("{other:?}"),
+    };
+    error.findings.into_iter().map(|found| (place(found.place), found.message)).collect()
+}
+
+#[test]
+fn cells_get_the_types_of_their_fields() {
+    let header =
+        "uri,name,flow,stages,running,built,maker,tags,a.b,position.latitude,position.site.code";
+    let record = r#"urn:p:1," P ""1"" ", 12.50 ,+007,TRUE,2019-05-04 ,urn:m,"x|y",z,.5,S"#;
+    let json = read_record(header, record, CsvFormat::default()).unwrap();
+    assert_eq!(
+        json,
+        r#"{"uri":"urn:p:1","name":" P \"1\" ","flow":12.50,"stages":+007,"running":true,"built":"2019-05-04","#
+            .to_owned()
+            + r#""maker":"urn:m","tags":["x|y"],"a.b":"z","position":{"latitude":.5,"site.code":"S"}}"#
+    );
+    let json = read_record("id;tags;limits;flow", "urn:p;x||y;1,5|2;-0,10", semicolons()).unwrap();
+    assert_eq!(json, r#"{"id":"urn:p","tags":["x","y"],"limits":[1.5,2],"flow":-0.10}"#);
+}
+
+#[test]
+fn an_empty_cell_is_absent() {
+    let header = "name,flow,tags,position.latitude,running";
+    let format = CsvFormat::default();
+    assert_eq!(read_record(header, "\"\",,,,", format).unwrap(), "{}");
+    assert_eq!(read_record(header, " , ,,,1", format).unwrap(), r#"{"name":" ","running":true}"#);
+}
+
+#[test]
+fn a_cell_of_another_type_stays_a_string() {
+    let (header, expected) =
+        ("flow;stages;running", r#"{"flow":"1.000,5","stages":"x","running":"2"}"#);
+    assert_eq!(read_record(header, "1.000,5;x;2", semicolons()).unwrap(), expected);
+    let json = read_record("flow", "INF", CsvFormat::default()).unwrap();
+    assert_eq!(json, r#"{"flow":"INF"}"#);
+}
+
+#[test]
+fn each_error_of_a_header_has_its_column() {
+    let found = header_errors("naem,parts,\"position\",,flow,flow,position.depth");
+    let columns: Vec<u64> = found.iter().map(|(column, _)| *column).collect();
+    // Names that are empty or occur twice are found first.
+    assert_eq!(columns, [23, 29], "{found:?}");
+    let found = header_errors("naem,parts,\"position\",flow,position.depth,parts.label,uri,id");
+    let columns: Vec<u64> = found.iter().map(|(column, _)| *column).collect();
+    assert_eq!(columns, [1, 6, 12, 28, 43], "{found:?}");
+    assert!(found[0].1.contains("did you mean \"name\"?"), "{found:?}");
+    assert!(found[1].1.contains("array of objects"), "{found:?}");
+    assert!(found[2].1.contains("position.latitude"), "{found:?}");
+}
+
+#[test]
+fn a_wrong_delimiter_is_suggested() {
+    let found = header_errors("name;flow");
+    assert!(found[0].1.contains("?delimiter=%3B"), "{found:?}");
+}
+
+#[test]
+fn a_record_needs_as_many_cells_as_the_header() {
+    for record in ["a", "a,1,b", "a,1,"] {
+        let error = read_record("name,flow", record, CsvFormat::default()).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Malformed, "{record}");
+        assert_eq!(error.findings[0].place, Place::Line { line: 7, column: 1 });
+    }
+}
+
+#[test]
+fn a_header_has_limits() {
+    let read = |text: String| CsvHeader::read(text.as_bytes(), CsvFormat::default(), 1);
+    let names: Vec<String> = (0..2001).map(|number| format!("n{number}")).collect();
+    assert!(read(names[1..].join(",")).is_ok());
+    assert_eq!(read(names.join(",")).unwrap_err().class, ErrorClass::Malformed);
+    let longest = "x".repeat(CsvHeader::MAX_BYTES);
+    assert!(read(longest.clone()).is_ok());
+    assert_eq!(read(longest + "x").unwrap_err().class, ErrorClass::TooLarge);
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_an_error_with_their_column() {
+    let error = read_cells(b"M\xC3\xBCll,\xFC", CsvFormat::default(), 3, 9).unwrap_err();
+    assert_eq!(error.findings[0].place, Place::Line { line: 3, column: 6 });
+    assert!(error.detail.contains("charset=windows-1252"), "{error}");
+}
+
+#[test]
+fn delimiters_are_checked() {
+    assert_eq!(CsvFormat::new(Some("tab"), Some("|"), false).unwrap().delimiter, '\t');
+    for (delimiter, array) in
+        [("", None), (";;", None), ("\"", None), ("ä", None), (";", Some(";"))]
+    {
+        let error = CsvFormat::new(Some(delimiter), array, false).unwrap_err();
+        assert_eq!(error.class, ErrorClass::Malformed, "{delimiter}");
+    }
+}
+
+const LIMITS: SampleLimits = SampleLimits { nesting: 9, elements: 4, values: 100, bytes: 9999 };
+
+#[test]
+fn the_format_and_the_types_of_a_sample_are_guessed() {
+    let text = "\u{feff}tag;flow;code;on;position.latitude\r\n\r\nP-1;1,50;007;true;47,1\r\n;;;;\r\n\"P;2\";;12;false;";
+    let format = guess_format(text).unwrap();
+    assert_eq!(format, CsvFormat { delimiter: ';', array_delimiter: None, decimal_comma: true });
+    let sample = read_csv_sample(text, format, None, LIMITS).unwrap();
+    let objects: Vec<String> = sample.objects.iter().map(ToString::to_string).collect();
+    let first = r#"{"tag":"P-1","flow":1.50,"code":"007","on":true,"position":{"latitude":47.1}}"#;
+    assert_eq!(objects, [first, r#"{"tag":"P;2","code":"12","on":false}"#]);
+    assert_eq!(guess_format("a;b\n1.5;1,5\n").map(|format| format.decimal_comma), Some(false));
+    assert_eq!(guess_format("a\tb\n1\t2").map(|format| format.delimiter), Some('\t'));
+    for json in ["{\"a\":\n1}", "[\n]", "{\"a\": 1}\n{\"a\": 2}", "7", ""] {
+        assert_eq!(guess_format(json), None, "{json}");
+    }
+}
+
+#[test]
+fn a_sample_gets_the_types_of_a_mapping() {
+    let text = "name,flow\n4711,1\n4712,2\n4713,3\n4714,4\n4715,5\n";
+    let sample = read_csv_sample(text, CsvFormat::default(), Some(&mapping()), LIMITS).unwrap();
+    assert_eq!((sample.total, sample.objects.len()), (5, 3));
+    assert_eq!(sample.objects[1].to_string(), r#"{"name":"4713","flow":3}"#);
+}
+
+#[test]
+fn a_name_with_too_many_levels_is_refused() {
+    let text = format!("name,a{}\nnorth,1\n", ".a".repeat(30_000));
+    let error = read_csv_sample(&text, CsvFormat::default(), None, LIMITS).unwrap_err();
+    assert!(error.to_string().contains("has 30001 levels; the maximum is 20"), "{error}");
+}
+
+#[test]
+fn a_sample_of_long_records_is_smaller() {
+    let text = format!("name\n{0}\n{0}\n{0}\n{0}\n", "x".repeat(400));
+    let read = |bytes| {
+        let limits = SampleLimits { bytes, ..LIMITS };
+        read_csv_sample(&text, CsvFormat::default(), None, limits)
+    };
+    assert_eq!(read(1600).unwrap().objects.len(), 4);
+    assert_eq!(read(1000).unwrap().objects.len(), 2);
+    assert_eq!(read(399).unwrap_err().class, ErrorClass::TooLarge);
+}
+
+fn write_cell(cell: &str) -> String {
+    format!("\"{}\"", cell.replace('"', "\"\""))
+}
+
+proptest! {
+    #[test]
+    fn quoted_cells_are_read_as_written(
+        cells in prop::collection::vec("[\",;\\n\\r a\u{e9}\u{feff}]{0,6}", 1..5),
+        size in 1_usize..9,
+    ) {
+        let record = cells.iter().map(|cell| write_cell(cell)).collect::<Vec<_>>().join(",");
+        let text = format!("{record}\r\n");
+        let mut scanner = RecordScanner::new(CsvFormat::default());
+        let mut end = None;
+        for (number, piece) in text.as_bytes().chunks(size).enumerate() {
+            prop_assert!(end.is_none());
+            end = scanner.find_end(piece).map(|length| number * size + length);
+        }
+        prop_assert_eq!(end, Some(text.len()));
+        let range = trim_record(text.as_bytes());
+        let read = read_cells(&text.as_bytes()[range], CsvFormat::default(), 1, 9).unwrap();
+        let values: Vec<String> = read.into_iter().map(|Cell { value, .. }| value).collect();
+        prop_assert_eq!(values, cells);
+    }
+
+    #[test]
+    fn any_text_is_divided_without_a_gap(text in "[\",;\\n\\r a\u{e9}]{0,40}") {
+        let bytes = text.as_bytes();
+        let (mut scanner, mut start) = (RecordScanner::new(CsvFormat::default()), 0);
+        while let Some(length) = scanner.find_end(&bytes[start..]) {
+            let record = &bytes[start..start + length];
+            prop_assert!(record.ends_with(b"\n"));
+            let trimmed = trim_record(record);
+            prop_assert!(read_cells(&record[trimmed], CsvFormat::default(), 1, 99).is_ok());
+            start += length;
+        }
+        prop_assert!(start == bytes.len() || !bytes[start..].is_empty());
+    }
+}

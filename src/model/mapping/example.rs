@@ -1,0 +1,82 @@
+//! Builds an object that a mapping accepts, for the documentation of a Business Object.
+use super::{Field, FieldKind, Literal, Mapping, Property, Shape, Value};
+use penstock_base::json::Json;
+
+/// The number of fields of an object that needs none.
+const SHOWN_FIELDS: usize = 3;
+
+/// Returns an object with the fields that the mapping requires and those of its key, otherwise with its first fields.
+pub fn build_example(mapping: &Mapping) -> Json {
+    build_object(&mapping.root)
+}
+
+fn build_object(shape: &Shape) -> Json {
+    let key = shape.key_names();
+    let is_needed = |field: &&Field| field.is_required() || key.contains(&field.name.as_str());
+    let needs_any = shape.fields.iter().any(|field| is_needed(&field));
+    let properties = shape.fields.iter().filter_map(|field| match &field.kind {
+        FieldKind::Property(property) => Some((field, property)),
+        FieldKind::Id => None,
+    });
+    let members = properties
+        .filter(|(field, property)| {
+            if needs_any { is_needed(field) } else { !matches!(property.value, Value::Object(_)) }
+        })
+        .take(if needs_any { usize::MAX } else { SHOWN_FIELDS })
+        .map(|(field, property)| (field.name.clone(), build_value(property)));
+    Json::Object(members.collect())
+}
+
+fn build_value(property: &Property) -> Json {
+    let string = |text: &str| Json::String(text.to_owned());
+    let value = match &property.value {
+        Value::Object(shape) => build_object(shape),
+        Value::Resource => string("https://example.com/1"),
+        Value::Literal(literal) => match literal {
+            Literal::String | Literal::Typed(_) | Literal::Language(_) => string("text"),
+            Literal::Number => Json::Number("12.5".to_owned()),
+            Literal::Integer => Json::Number("1".to_owned()),
+            Literal::Boolean => Json::Bool(true),
+            Literal::Date => string("2026-03-01"),
+            Literal::DateTime => string("2026-03-01T12:00:00Z"),
+        },
+    };
+    if property.is_array { Json::Array(vec![value]) } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapping::compile;
+
+    fn example(config: &str) -> String {
+        build_example(&compile(config).unwrap()).to_string()
+    }
+
+    #[test]
+    fn an_example_has_what_the_mapping_requires() {
+        let config = "\
+type: object
+path: Pump:.
+key: tag
+fields:
+  id: {type: id}
+  note: {type: string, path: <urn:note>}
+  tag: {type: string, required: true, path: <urn:tag>}
+  limits: {type: array, required: true, path: <urn:limits>, elements: number}
+  position:
+    type: object
+    required: true
+    path: <urn:position>/Position:.
+    fields:
+      site: {type: resource, path: <urn:site>}
+      deep: {type: object, path: \"<urn:deep>/Deep:.\", fields: {a: {type: date, path: <urn:a>}}}
+";
+        let expected =
+            r#"{"tag":"text","limits":[12.5],"position":{"site":"https://example.com/1"}}"#;
+        assert_eq!(example(config), expected);
+        let config =
+            "{type: object, path: \"Pump:.\", fields: {a: {type: boolean, path: <urn:a>}}}";
+        assert_eq!(example(config), r#"{"a":true}"#);
+    }
+}

@@ -1,0 +1,213 @@
+//! The programs and commands in docs/ingest.md do what the page says, also when answers are refused or lost.
+use crate::server::Server;
+use serde_json::{Value, json};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const PAGE: &str = include_str!("../../docs/ingest.md");
+
+/// Returns the code blocks, each with the text after its fence.
+fn blocks() -> Vec<(&'static str, &'static str)> {
+    let parts: Vec<&str> = PAGE.split("\n```").collect();
+    let inner = parts.iter().skip(1).step_by(2);
+    inner.map(|block| block.split_once('\n').unwrap()).collect()
+}
+
+fn block(info: &str) -> &'static str {
+    let (_, text) = blocks().into_iter().find(|(found, _)| *found == info).unwrap();
+    text
+}
+
+/// Starts a gateway with the mapping of the page.
+async fn start() -> Server {
+    let server = Server::start(&[]).await;
+    let definition = json!({"name": "Pumps", "config": block("yaml Pumps")});
+    server.json("PUT", "/api/v1/business-objects", &definition).await.expect(201);
+    server
+}
+
+/// Runs a program of the page in this folder, with `address` as the gateway. Blocking.
+fn run(
+    server: &Server,
+    address: SocketAddr,
+    dir: &Path,
+    arguments: &[&str],
+    input: &str,
+) -> Output {
+    fs::write(dir.join("input"), input).unwrap();
+    Command::new(arguments[0])
+        .args(&arguments[1..])
+        .current_dir(dir)
+        .env("API", format!("http://{address}/api/v1"))
+        .env("KEY", &server.key)
+        .env("NO_PROXY", "127.0.0.1")
+        .stdin(fs::File::open(dir.join("input")).unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .output()
+        .unwrap()
+}
+
+async fn stored(server: &Server) -> Vec<Value> {
+    let objects = server.get("/api/v1/business-objects/Pumps/objects").await.expect(200).json();
+    objects["items"].as_array().unwrap().clone()
+}
+
+async fn ingestions(server: &Server) -> usize {
+    let records = server.get("/api/v1/ingestions").await.expect(200).json();
+    records["items"].as_array().unwrap().len()
+}
+
+/// What a faulty network does with a connection.
+#[derive(Clone, Copy)]
+enum Fault {
+    /// The request is not passed on; the client gets this status.
+    Refuse(u16),
+    /// The request is passed on, and the client gets no answer.
+    LoseAnswer,
+}
+
+/// Starts a proxy before the gateway with a fault for each of the first connections.
+async fn start_proxy(gateway: SocketAddr, faults: Vec<Fault>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut faults = faults.into_iter();
+        loop {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let fault = faults.next();
+            tokio::spawn(async move {
+                if let Some(Fault::Refuse(status)) = fault {
+                    read_request(&mut client).await;
+                    let answer = format!(
+                        "HTTP/1.1 {status} Refused\r\nRetry-After: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+                    );
+                    client.write_all(answer.as_bytes()).await.unwrap();
+                    return;
+                }
+                let mut server = TcpStream::connect(gateway).await.unwrap();
+                if fault.is_some() {
+                    server.write_all(&read_request(&mut client).await).await.unwrap();
+                    // The answer has arrived here.
+                    server.read_u8().await.unwrap();
+                    return;
+                }
+                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    address
+}
+
+/// Reads a whole request with a `Content-Length`.
+async fn read_request(client: &mut TcpStream) -> Vec<u8> {
+    let mut request = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&request).to_ascii_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let (_, length) = head.split_once("content-length:").unwrap();
+            let length: usize = length.lines().next().unwrap().trim().parse().unwrap();
+            if body.len() >= length {
+                return request;
+            }
+        }
+        assert!(client.read_buf(&mut request).await.unwrap() > 0);
+    }
+}
+
+const FAULTS: [Fault; 3] = [Fault::Refuse(503), Fault::LoseAnswer, Fault::Refuse(507)];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_python_program_delivers_each_batch_once_in_spite_of_faults() {
+    let server = start().await;
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("send.py"), block("python send.py")).unwrap();
+    let python = |address, input: &str| {
+        tokio::task::block_in_place(|| {
+            run(&server, address, dir.path(), &["python3", "send.py"], input)
+        })
+    };
+    let spooled = || {
+        let mut files: Vec<PathBuf> = fs::read_dir(dir.path().join("spool"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        files.sort();
+        files
+    };
+    let proxy = start_proxy(server.address, FAULTS.to_vec()).await;
+    let lines = (0..1500).map(|number| format!("{{\"tag\": \"P-{number}\", \"flow\": 1.50}}\n"));
+    let input = lines.collect::<Vec<_>>().concat();
+    let output = python(proxy, &input);
+    assert!(output.status.success(), "{output:?}");
+    assert!(spooled().is_empty(), "{:?}", spooled());
+    // Two batches, each committed once.
+    assert_eq!(ingestions(&server).await, 2);
+    assert_eq!(stored(&server).await[0]["flow"].to_string(), "1.50");
+
+    // Wrong data is put aside, and a wrong key stops the program with its spool.
+    let output = python(server.address, "{\"tag\": \"P-1\"\n");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(spooled()[0].extension().unwrap(), "refused");
+    let output = python(server.address, "{\"tag\": 1}\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("rejected: "), "{output:?}");
+    assert_eq!(spooled().len(), 1);
+    let disabled = json!({"name": "Pumps", "enabled": false, "config": block("yaml Pumps")});
+    server.json("PUT", "/api/v1/business-objects", &disabled).await.expect(200);
+    let output = python(server.address, "{\"tag\": \"P-2000\"}\n");
+    assert!(!output.status.success(), "{output:?}");
+    assert_eq!(spooled()[1].extension().unwrap(), "json");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_function_for_node_sends_once_in_spite_of_faults() {
+    let server = start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let call = "\nconst answer = await send([{ tag: 'P-1', flow: 2.5 }]);\nconsole.log(answer.created);\n\
+                await send({}).catch((error) => console.log(error.message));\n";
+    fs::write(dir.path().join("send.mjs"), block("js send.mjs").to_owned() + call).unwrap();
+    let proxy = start_proxy(server.address, FAULTS[..2].to_vec()).await;
+    let output =
+        tokio::task::block_in_place(|| run(&server, proxy, dir.path(), &["node", "send.mjs"], ""));
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("1\n") && text.contains("Ingestion failed"), "{output:?}");
+    assert_eq!((ingestions(&server).await, stored(&server).await.len()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_command_of_the_page_succeeds() {
+    let server = start().await;
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("pumps.csv"), block("csv pumps.csv")).unwrap();
+    let skip = "/api/v1/business-objects/Pumps?onError=skip";
+    let answer = server.json("POST", skip, &json!({"data": [{"tag": 1}]})).await.expect(200).json();
+    let commands: Vec<_> = blocks().into_iter().filter(|(info, _)| *info == "sh").collect();
+    assert!(commands.len() >= 4, "the page has lost its commands");
+    for (_, command) in commands {
+        let command = format!(
+            "set -e; curl() {{ command curl --silent --show-error --fail-with-body \"$@\"; }}\nINGESTION={}\n{command}",
+            answer["ingestionId"]
+        );
+        let output = tokio::task::block_in_place(|| {
+            run(&server, server.address, dir.path(), &["bash", "-c", &command], "")
+        });
+        assert!(output.status.success(), "{command}: {output:?}");
+    }
+    let objects = stored(&server).await;
+    let names: Vec<&Value> = objects.iter().map(|object| &object["name"]).collect();
+    assert_eq!(names, [&json!("Feed pump; spare"), &Value::Null]);
+    assert_eq!(objects[0]["flow"].to_string(), "12.50");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_flow_for_node_red_is_json_and_its_nodes_are_connected() {
+    let flow: Vec<Value> = serde_json::from_str(block("json node-red")).unwrap();
+    let ids: Vec<&Value> = flow.iter().map(|node| &node["id"]).collect();
+    let wires = flow.iter().flat_map(|node| node["wires"][0].as_array().unwrap());
+    assert!(wires.into_iter().all(|wire| ids.contains(&wire)));
+}

@@ -17,7 +17,7 @@ use oxrdf::{GraphName, NamedNode};
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{ErrorClass, GatewayError, Place};
 use penstock_base::events::EventKind;
-use penstock_base::memory::Level;
+use penstock_base::memory::Memory;
 use penstock_base::telemetry::metrics;
 use penstock_base::telemetry::trace::Trace;
 use penstock_config::Settings;
@@ -52,9 +52,9 @@ pub struct SparqlService {
 }
 
 impl SparqlService {
-    pub(crate) fn new(settings: &Settings) -> Result<Self, GatewayError> {
+    pub(crate) fn new(settings: &Settings, memory: &Memory) -> Result<Self, GatewayError> {
         Ok(Self {
-            permits: SparqlPermits::default(),
+            permits: SparqlPermits::new(memory.clone(), settings.limits.sparql.memory),
             graph_reads: Arc::new(Semaphore::new(1)),
             remote: RemoteEndpoints::new(settings)?,
         })
@@ -64,33 +64,12 @@ impl SparqlService {
 /// Waits for the permit of a query or an update.
 ///
 /// # Errors
-/// `ErrorClass::Unavailable` if memory is short, or too many requests wait, of all accounts or of this one.
+/// `ErrorClass::Unavailable` if memory stays short, or too many requests wait, of all accounts or of this one.
 pub async fn acquire_permit(
     gateway: &Gateway,
     by: &Authorized,
 ) -> Result<SparqlPermit, GatewayError> {
-    check_memory(gateway, 1)?;
-    let permit = gateway.sparql.permits.acquire(by.id()).await?;
-    // Those that run may not have taken their memory yet.
-    check_memory(gateway, gateway.sparql.permits.count_running())?;
-    Ok(permit)
-}
-
-/// Refuses a query while memory is short, or if less is left than this many queries may use.
-fn check_memory(gateway: &Gateway, queries: usize) -> Result<(), GatewayError> {
-    let needed = gateway.settings.limits.sparql.memory.saturating_mul(queries as u64);
-    let remaining = gateway.memory.remaining_bytes();
-    if gateway.memory.current_level() < Level::Short && remaining.is_none_or(|left| left >= needed)
-    {
-        return Ok(());
-    }
-    Err(GatewayError::new(
-        ErrorClass::Unavailable(Duration::from_secs(5)),
-        format!(
-            "memory is short: the queries that run may use {needed} bytes (service.limits.sparql.memory for each), and \
-             the gateway has less left; try again later, or lower that limit"
-        ),
-    ))
+    gateway.sparql.permits.acquire(by.id()).await
 }
 
 /// Runs work on a thread whose stack suffices for deeply nested queries, in the span of the caller, and waits for it.

@@ -6,9 +6,15 @@
 //! - **Checks of the limits.** What multiplies rows without reading the store is followed by a pattern that
 //!   [`Dataset`] recognizes and that matches once, so each row is a check.
 //! - **Functions** without a bound are replaced ([`crate::functions`]).
+mod estimate;
+
 use crate::dataset::{CHECK, Dataset, Statistics};
 use crate::functions::find_replacement;
-use oxrdf::{Literal, Term, Variable};
+use estimate::{
+    UNKNOWN_ROWS, count_to_float, estimate_rows, estimate_triple, find_constants, is_bound,
+    to_constant,
+};
+use oxrdf::{Literal, Variable};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::unwind::abort;
 use spargebra::algebra::{
@@ -28,15 +34,10 @@ const MAX_TRIED_PARTS: usize = 12;
 const FAR_LOOKUP: f64 = 4.0;
 /// The number of rows up to which a pattern of a given subject comes first without comparing the orders.
 const FEW_ROWS: f64 = 128.0;
-/// Estimated rows of a part whose size is not known.
-const UNKNOWN_ROWS: f64 = 1_000.0;
 /// Estimated rows of a path for each row that binds one of its ends.
 const ROWS_PER_PATH: f64 = 50.0;
 /// Estimated rows of a path without a bound end: more than any triple pattern, since it can be empty.
 const ROWS_OF_OPEN_PATH: f64 = 1e9;
-/// The factor by which one more bound term reduces the rows of a pattern.
-const UNKNOWN_SELECTIVITY: f64 = 0.1;
-
 /// Rewrites the pattern of a request.
 pub(crate) fn plan(pattern: GraphPattern, dataset: &Dataset<'_>) -> GraphPattern {
     Planner { dataset }.rewrite(pattern, &Scope::default())
@@ -489,41 +490,6 @@ fn find_countable<'p>(
     is_countable.then_some(triple)
 }
 
-/// Returns the subject, predicate and object of a pattern that are constants.
-fn find_constants(triple: &TriplePattern) -> [Option<Term>; 3] {
-    let predicate = match &triple.predicate {
-        NamedNodePattern::NamedNode(node) => Some(Term::from(node.clone())),
-        NamedNodePattern::Variable(_) => None,
-    };
-    [to_constant(&triple.subject), predicate, to_constant(&triple.object)]
-}
-
-fn estimate_triple(
-    triple: &TriplePattern,
-    statistics: &Statistics,
-    bound: &HashSet<Variable>,
-) -> f64 {
-    let is_joined = |term: &TermPattern| to_constant(term).is_none() && is_bound(term, bound);
-    let is_predicate_joined = match &triple.predicate {
-        NamedNodePattern::NamedNode(_) => false,
-        NamedNodePattern::Variable(variable) => bound.contains(variable),
-    };
-    let mut rows = statistics.rows;
-    if is_joined(&triple.subject) {
-        rows = rows.min(statistics.rows_per_subject);
-        if is_bound(&triple.object, bound) {
-            rows *= UNKNOWN_SELECTIVITY;
-        }
-    }
-    if is_joined(&triple.object) {
-        rows = rows.min(statistics.rows_per_object);
-        if to_constant(&triple.subject).is_some() {
-            rows *= UNKNOWN_SELECTIVITY;
-        }
-    }
-    if is_predicate_joined { rows * UNKNOWN_SELECTIVITY } else { rows }
-}
-
 impl Part {
     fn from_rows(pattern: GraphPattern, rows: f64) -> Self {
         let variables = find_variables(&pattern);
@@ -636,46 +602,4 @@ fn add_blank_nodes(pattern: &GraphPattern, variables: &mut HashSet<Variable>) {
 
 fn to_variable(node: &oxrdf::BlankNode) -> Variable {
     Variable::new_unchecked(format!("_:{}", node.as_str()))
-}
-
-fn is_bound(term: &TermPattern, bound: &HashSet<Variable>) -> bool {
-    match term {
-        TermPattern::Variable(variable) => bound.contains(variable),
-        TermPattern::BlankNode(node) => bound.contains(&to_variable(node)),
-        // A triple term is refused before the parser.
-        TermPattern::NamedNode(_) | TermPattern::Literal(_) | TermPattern::Triple(_) => true,
-    }
-}
-
-fn to_constant(term: &TermPattern) -> Option<Term> {
-    match term {
-        TermPattern::NamedNode(node) => Some(node.clone().into()),
-        TermPattern::Literal(literal) => Some(literal.clone().into()),
-        TermPattern::Variable(_) | TermPattern::BlankNode(_) | TermPattern::Triple(_) => None,
-    }
-}
-
-/// Estimates the rows of a part that is computed apart.
-fn estimate_rows(pattern: &GraphPattern) -> f64 {
-    match pattern {
-        GraphPattern::Values { bindings, .. } => count_to_float(bindings.len()),
-        GraphPattern::Slice { inner, length, .. } => {
-            let inner = estimate_rows(inner);
-            length.map_or(inner, |length| inner.min(count_to_float(length)))
-        }
-        GraphPattern::Union { left, right } => estimate_rows(left) + estimate_rows(right),
-        GraphPattern::Group { variables, .. } if variables.is_empty() => 1.0,
-        GraphPattern::Project { inner, .. }
-        | GraphPattern::Distinct { inner }
-        | GraphPattern::Reduced { inner }
-        | GraphPattern::OrderBy { inner, .. }
-        | GraphPattern::Extend { inner, .. }
-        | GraphPattern::Filter { inner, .. } => estimate_rows(inner),
-        GraphPattern::Lateral { left, .. } => estimate_rows(left),
-        _ => UNKNOWN_ROWS,
-    }
-}
-
-fn count_to_float(count: usize) -> f64 {
-    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

@@ -1,9 +1,12 @@
-//! The permits of queries and updates: two run and eight wait, at most one and two for each account.
+//! The permits of queries and updates: two run and eight wait, at most one and two for each account. While there is not
+//! enough memory for another one, it waits too.
 use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::memory::{Level, Memory};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 /// The maximum number of requests that run at once.
 const MAX_RUNNING: usize = 2;
@@ -11,10 +14,23 @@ const MAX_RUNNING: usize = 2;
 const MAX_WAITING: usize = 8;
 /// The maximum number of requests of one account that wait while another one of it runs.
 const MAX_WAITING_PER_ACCOUNT: usize = 2;
+/// The interval at which those that wait look whether there is enough memory.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// How many times they look while nothing runs. The allocator returns the memory of an ended request after about a
+/// second.
+const MAX_IDLE_CHECKS: u32 = 15;
 
 /// The permits. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub(super) struct SparqlPermits(Arc<Mutex<Queue>>);
+#[derive(Debug, Clone)]
+pub(super) struct SparqlPermits(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    queue: Mutex<Queue>,
+    memory: Memory,
+    /// `service.limits.sparql.memory`
+    request_bytes: u64,
+}
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -37,33 +53,69 @@ pub struct SparqlPermit {
 }
 
 impl SparqlPermits {
+    /// Creates permits for requests that may use this many bytes each.
+    pub(super) fn new(memory: Memory, request_bytes: u64) -> Self {
+        Self(Arc::new(Shared { queue: Mutex::default(), memory, request_bytes }))
+    }
+
     /// Waits for a permit of this account.
     ///
     /// # Errors
-    /// `ErrorClass::Unavailable` if too many requests run or wait, of all accounts or of this one.
+    /// `ErrorClass::Unavailable` if too many requests wait, of all accounts or of this one, or if memory stays short
+    /// while nothing runs.
     pub(super) async fn acquire(&self, account: &str) -> Result<SparqlPermit, GatewayError> {
-        let woken = {
+        let mut woken = {
             let mut queue = self.lock();
             queue.drop_gone();
-            if queue.may_run(account) {
+            // The others wait for one of their own accounts.
+            let is_before = |waiter: &Waiter| queue.has_place(&waiter.account);
+            if !queue.waiting.iter().any(is_before) && self.may_run(&queue, account) {
                 return Ok(self.start(&mut queue, account.to_owned()));
             }
             if queue.count_waiting(account) >= MAX_WAITING_PER_ACCOUNT {
                 return Err(busy_error("two SPARQL requests of this account wait already"));
             }
             if queue.waiting.len() >= MAX_WAITING {
-                return Err(busy_error("two SPARQL requests run and eight wait already"));
+                return Err(busy_error("eight SPARQL requests wait already"));
             }
             let (wake, woken) = oneshot::channel();
             queue.waiting.push_back(Waiter { account: account.to_owned(), wake });
             woken
         };
-        woken.await.map_err(|_| busy_error("the gateway is stopping"))
+        let mut idle_checks = 0;
+        loop {
+            if let Ok(permit) = timeout(CHECK_INTERVAL, &mut woken).await {
+                return permit.map_err(|_| busy_error("the gateway is stopping"));
+            }
+            if self.start_waiting(self.lock()) > 0 {
+                idle_checks = 0;
+                continue;
+            }
+            idle_checks += 1;
+            if idle_checks == MAX_IDLE_CHECKS {
+                return Err(self.memory_error());
+            }
+        }
     }
 
-    /// Returns the number of requests that run.
-    pub(super) fn count_running(&self) -> usize {
-        self.lock().running.len()
+    /// Returns whether a request of this account may run now. Those that run may not have taken their memory yet, and a table
+    /// that grows beyond the limit is twice as large before that is noticed.
+    fn may_run(&self, queue: &Queue, account: &str) -> bool {
+        let Shared { memory, request_bytes, .. } = &*self.0;
+        let needed = request_bytes.saturating_mul(2 * (queue.running.len() as u64 + 1));
+        queue.has_place(account)
+            && memory.current_level() < Level::Short
+            && memory.remaining_bytes().is_none_or(|remaining| remaining >= needed)
+    }
+
+    fn memory_error(&self) -> GatewayError {
+        let class = ErrorClass::Unavailable(Duration::from_secs(5));
+        let message = format!(
+            "memory is short: a SPARQL request needs twice the {} bytes of service.limits.sparql.memory, and the gateway \
+             has less left; try again later, or lower that limit",
+            self.0.request_bytes
+        );
+        GatewayError::new(class, message)
     }
 
     fn start(&self, queue: &mut Queue, account: String) -> SparqlPermit {
@@ -71,28 +123,38 @@ impl SparqlPermits {
         SparqlPermit { permits: self.clone(), account }
     }
 
-    /// Ends a request of this account, and starts those that may run now, the oldest first.
+    /// Ends a request of this account, and starts those that may run now.
     fn release(&self, account: &str) {
-        let mut started = Vec::new();
         let mut queue = self.lock();
         if let Some(at) = queue.running.iter().position(|running| running == account) {
             queue.running.swap_remove(at);
         }
+        self.start_waiting(queue);
+    }
+
+    /// Starts the requests that may run now, the oldest first. Returns how many run.
+    fn start_waiting(&self, mut queue: MutexGuard<'_, Queue>) -> usize {
+        let mut started = Vec::new();
         queue.drop_gone();
-        while let Some(at) = queue.waiting.iter().position(|next| queue.may_run(&next.account)) {
+        let find_next = |queue: &Queue| {
+            queue.waiting.iter().position(|next| self.may_run(queue, &next.account))
+        };
+        while let Some(at) = find_next(&queue) {
             let Some(Waiter { account, wake }) = queue.waiting.remove(at) else { break };
             started.push((wake, self.start(&mut queue, account)));
         }
+        let running = queue.running.len();
         drop(queue);
         for (wake, permit) in started {
             // If the waiting request has ended meanwhile, dropping its permit starts the next one.
             let _ = wake.send(permit);
         }
+        running
     }
 
     // No code panics while it holds this lock.
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -106,7 +168,7 @@ impl Queue {
         self.waiting.iter().filter(|waiter| waiter.account == account).count()
     }
 
-    fn may_run(&self, account: &str) -> bool {
+    fn has_place(&self, account: &str) -> bool {
         self.running.len() < MAX_RUNNING && !self.running.iter().any(|running| running == account)
     }
 }
@@ -127,6 +189,10 @@ mod tests {
     use super::*;
     use tokio::task::JoinHandle;
 
+    fn create_permits() -> SparqlPermits {
+        SparqlPermits::new(Memory::new(None), 1)
+    }
+
     fn wait(permits: &SparqlPermits, account: &str) -> JoinHandle<SparqlPermit> {
         let (permits, account) = (permits.clone(), account.to_owned());
         tokio::spawn(async move { permits.acquire(&account).await.unwrap() })
@@ -140,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn two_run_one_of_each_account_and_the_others_wait_in_order() {
-        let permits = SparqlPermits::default();
+        let permits = create_permits();
         let first = permits.acquire("a").await.unwrap();
         let own_second = wait(&permits, "a");
         let own_third = wait(&permits, "a");
@@ -164,7 +230,7 @@ mod tests {
 
     #[tokio::test]
     async fn eight_wait_and_those_whose_clients_are_gone_give_up_their_place() {
-        let permits = SparqlPermits::default();
+        let permits = create_permits();
         let running = [permits.acquire("a").await.unwrap(), permits.acquire("b").await.unwrap()];
         let waiting: Vec<_> = (0..8).map(|at| wait(&permits, &format!("w{at}"))).collect();
         settle().await;
@@ -180,5 +246,22 @@ mod tests {
         drop(next.await.unwrap());
         let queue = permits.lock();
         assert!(queue.running.is_empty() && queue.waiting.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_request_waits_for_memory_and_is_refused_if_it_stays_short() {
+        let mut permits = SparqlPermits::new(Memory::new(Some(1 << 30)), 300 << 20);
+        let first = permits.acquire("a").await.unwrap();
+        let second = wait(&permits, "b");
+        settle().await;
+        // Two would need as many bytes as the limit, and the process has some already.
+        assert!(!second.is_finished());
+        drop(first);
+        drop(second.await.unwrap());
+        permits = SparqlPermits::new(Memory::new(Some(1)), 1);
+        let refused = permits.acquire("a").await.unwrap_err();
+        assert!(matches!(refused.class, ErrorClass::Unavailable(_)), "{refused}");
+        assert!(refused.to_string().contains("service.limits.sparql.memory"), "{refused}");
+        assert!(permits.lock().running.is_empty());
     }
 }

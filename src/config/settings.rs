@@ -18,6 +18,8 @@ pub struct Settings {
     pub data_dir: PathBuf,
     /// `service.base-url`, without a slash at its end.
     pub base_url: Option<String>,
+    /// `service.definitions.dir`
+    pub definitions_dir: Option<PathBuf>,
     /// `service.gateway-id`; by default it is generated at the first start and kept in the data directory.
     pub gateway_id: Option<String>,
     /// `service.namespace.auto-create`

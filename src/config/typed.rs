@@ -30,6 +30,7 @@ pub(super) fn build_settings(
         server: build_server(&values, errors),
         data_dir: values.get_text("service.data-dir").unwrap_or_default().into(),
         base_url: values.get_text("service.base-url"),
+        definitions_dir: values.get_text("service.definitions.dir").map(Into::into),
         gateway_id: values.get_text("service.gateway-id"),
         auto_create_namespaces: values.get_flag("service.namespace.auto-create"),
         limits: Limits {

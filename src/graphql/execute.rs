@@ -22,8 +22,9 @@ use penstock_model::search::{self, Search, SearchBudget};
 use penstock_service::changes::{ChangeFilter, VisibleChange, list_visible};
 use penstock_store::{Error, Snapshot};
 use serde_json::Value as Json;
-use std::cell::{Cell, OnceCell};
-use std::collections::BTreeSet;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The maximum number of pending changes in an answer.
@@ -41,6 +42,8 @@ pub(super) struct Execution<'d> {
     pub(super) rows: Cell<u64>,
     /// The approximate size of the answer so far, in bytes.
     pub(super) bytes: Cell<u64>,
+    /// The open changes that were listed so far, by the Business Object that limits them.
+    pending_changes: RefCell<HashMap<Option<String>, Rc<[VisibleChange]>>>,
     caller: &'d Caller,
     all: &'d [Arc<Compiled>],
 }
@@ -63,6 +66,7 @@ impl<'d> Execution<'d> {
             budget: SearchBudget::new(limits.scan, limits.time),
             rows: Cell::new(0),
             bytes: Cell::new(0),
+            pending_changes: RefCell::default(),
             caller,
             all,
         }
@@ -255,22 +259,14 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         sets: &[&'d SelectionSet],
     ) -> Result<ResultValue, GatewayError> {
-        let GraphqlSources { gateway, catalogue, .. } = self.sources;
+        let catalogue = &self.sources.catalogue;
         let business_object = arguments.get_text("businessObject").map(|id_or_name| {
             let found = catalogue.get(id_or_name);
             found.map_or_else(|| id_or_name.to_owned(), |found| found.object.id.clone())
         });
-        let filter = ChangeFilter { only_open: true, business_object, ..ChangeFilter::default() };
-        let listed = list_visible(gateway, self.caller, &filter, None, MAX_PENDING_CHANGES)?;
-        if listed.has_more {
-            return Err(GatewayError::new(
-                ErrorClass::Malformed,
-                format!(
-                    "there are more than {MAX_PENDING_CHANGES} open changes that the caller may see; limit them with `businessObject`, or read GET /api/v1/changes in pages"
-                ),
-            ));
-        }
+        let changes = self.list_pending_changes(business_object)?;
         let show = |VisibleChange { change, approvers, .. }: &VisibleChange| {
+            self.count_object()?;
             let members = serde_json::json!({
                 "id": change.id,
                 "state": change.state,
@@ -289,9 +285,48 @@ impl<'d> Execution<'d> {
                 "unchanged": change.counts.unchanged,
                 "deleted": change.counts.deleted,
             });
-            self.select_members(system::CHANGE_TYPE, &members, sets)
+            Ok(self.select_members(system::CHANGE_TYPE, &members, sets))
         };
-        Ok(ResultValue::List(listed.changes.iter().map(show).collect()))
+        Ok(ResultValue::List(changes.iter().map(show).collect::<Result<_, GatewayError>>()?))
+    }
+
+    /// Returns the open changes that the caller may see, or those of the Business Object with this id. Fields of one
+    /// operation share them, because each list reads all open changes.
+    fn list_pending_changes(
+        &self,
+        business_object: Option<String>,
+    ) -> Result<Rc<[VisibleChange]>, GatewayError> {
+        if let Some(known) = self.pending_changes.borrow().get(&business_object) {
+            return Ok(Rc::clone(known));
+        }
+        let filter = ChangeFilter {
+            only_open: true,
+            business_object: business_object.clone(),
+            ..ChangeFilter::default()
+        };
+        let mut changes: Vec<VisibleChange> = Vec::new();
+        loop {
+            self.budget.check_time()?;
+            let after = changes.last().map(|last| last.change.id.clone());
+            let limit = MAX_PENDING_CHANGES + 1 - changes.len();
+            // A page of large changes has fewer than the limit.
+            let page =
+                list_visible(&self.sources.gateway, self.caller, &filter, after.as_deref(), limit)?;
+            changes.extend(page.changes);
+            if changes.len() > MAX_PENDING_CHANGES {
+                return Err(GatewayError::new(
+                    ErrorClass::Malformed,
+                    format!(
+                        "there are more than {MAX_PENDING_CHANGES} open changes that the caller may see; limit them with `businessObject`, or read GET /api/v1/changes in pages"
+                    ),
+                ));
+            }
+            if !page.has_more {
+                let changes: Rc<[VisibleChange]> = changes.into();
+                self.pending_changes.borrow_mut().insert(business_object, Rc::clone(&changes));
+                return Ok(changes);
+            }
+        }
     }
 
     /// Answers with a page of exports.

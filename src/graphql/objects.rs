@@ -273,7 +273,7 @@ impl<'d> Execution<'d> {
     }
 
     /// Counts an object of the answer.
-    fn count_object(&self) -> Result<(), GatewayError> {
+    pub(super) fn count_object(&self) -> Result<(), GatewayError> {
         let rows = self.rows.get() + 1;
         self.rows.set(rows);
         if rows > self.limits.rows { Err(self.too_many_objects_error()) } else { Ok(()) }

@@ -2,6 +2,7 @@
 //!
 //! - `resource` has the definitions that clients send
 //! - `mapping` compiles the YAML of a definition
+//! - `csv` reads the records of CSV as JSON
 //! - `derive` derives a mapping from samples
 //! - `namespace` stores the namespaces, and mints identifiers in them
 //! - `catalogue` stores the definitions, and keeps them compiled in memory
@@ -10,6 +11,7 @@
 //! - `view` converts quads into JSON
 //! - `members` decides which objects belong to a Business Object
 //! - `search` finds members by their values, and the objects that refer to an object
+//! - `source_text` reads YAML and JSON files with the positions of their values
 //! - `shapes_graphs` stores the shapes graphs that users define
 //! - `changes` keeps ingestions until they are approved
 //! - `dead_letters` keeps the objects that ingestions rejected
@@ -24,6 +26,7 @@
 pub mod catalogue;
 pub mod change_feed;
 pub mod changes;
+pub mod csv;
 pub mod dead_letters;
 pub mod derive;
 pub mod ingest;
@@ -36,6 +39,7 @@ pub mod rdf;
 pub mod resource;
 pub mod search;
 pub mod shapes_graphs;
+pub mod source_text;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod validation;

@@ -4,7 +4,12 @@
 //! a number. So the meaning of a URI never changes for its users. Only [`moving`] gives a used namespace another base,
 //! while the service is stopped, and all its URIs with it.
 
+mod minting;
 pub mod moving;
+
+pub use minting::{COUNTERS, RESERVED, mint_identifier};
+pub(crate) use minting::{MintingState, is_taken, release_identifier};
+use minting::{rewrite_counter, rewrite_reserved};
 
 use super::{catalogue, natural_key};
 use moving::Rebase;
@@ -14,23 +19,13 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::{self, Json, Members};
 use penstock_store::{Corruption, DocumentRange, Error, Pattern, Read, Transaction};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
-use rand::Rng;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 /// The collection of documents with the namespaces: name to JSON.
 pub const COLLECTION: &str = "namespaces";
-
-/// The collection of documents with the last number issued: URI base to a big-endian `u64`.
-/// A counter belongs to the base and is kept when a namespace is deleted, so that no identifier is ever issued twice.
-pub const COUNTERS: &str = "counters";
-
-/// The collection of documents with the identifiers that were minted for changes under review: URI to nothing. They are not
-/// minted again, even if their change is never published. The counter or the time in a UUID has the same effect for the
-/// other generators.
-pub const RESERVED: &str = "reserved-identifiers";
 
 /// The characters of a name that are percent-encoded in a URI: all but the unreserved ones (RFC 3986, 2.3).
 const PERCENT_ENCODED: &AsciiSet =
@@ -138,6 +133,19 @@ impl Namespace {
         uri.as_str()
             .strip_prefix(&self.uri_base)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(self.separator()))
+    }
+
+    /// Returns a text that another base or generator changes.
+    pub fn fingerprint(&self) -> String {
+        let digest = Sha256::new()
+            .chain_update(self.generator.name())
+            .chain_update([0])
+            .chain_update(&self.uri_base)
+            .finalize();
+        digest.iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 
     /// Returns whether both mint the same identifiers, as the bases `http://e/a` and `http://e/a/` do.
@@ -377,118 +385,6 @@ pub fn default_base(base_url: Option<&str>, gateway_id: &str, name: &str) -> Str
     }
 }
 
-/// Mints an identifier that does not occur in the store. The new state of a counter is part of the transaction.
-///
-/// # Errors
-/// `ErrorClass::Invalid` for a namespace whose generator is `manual`.
-pub fn mint_identifier(
-    transaction: &mut Transaction<'_>,
-    namespace: &Namespace,
-) -> Result<NamedNode, GatewayError> {
-    match namespace.generator {
-        Generator::Uuid => Ok(namespace.build_identifier(&uuid::Uuid::now_v7().to_string())),
-        Generator::Counter => {
-            let key = namespace.uri_base.as_bytes();
-            let mut number = read_counter(transaction, namespace)?;
-            loop {
-                number = number.checked_add(1).ok_or_else(|| {
-                    let name = &namespace.name;
-                    GatewayError::new(
-                        ErrorClass::Internal,
-                        format!("the counter of the namespace {name:?} has reached its maximum"),
-                    )
-                })?;
-                let identifier = namespace.build_identifier(&number.to_string());
-                if !is_taken(transaction, &identifier)? {
-                    transaction.put_document(COUNTERS, key, &number.to_be_bytes())?;
-                    return Ok(identifier);
-                }
-            }
-        }
-        Generator::Alphanumeric => loop {
-            let identifier = namespace.build_identifier(&random_alphanumeric());
-            let is_reserved =
-                transaction.read_document(RESERVED, identifier.as_str().as_bytes())?.is_some();
-            if !is_reserved && !is_taken(transaction, &identifier)? {
-                return Ok(identifier);
-            }
-        },
-        Generator::Manual => Err(GatewayError::new(
-            ErrorClass::Invalid,
-            format!(
-                "the object has no URI, and the namespace {:?} generates none (its generator is manual); send `uri`",
-                namespace.name
-            ),
-        )),
-    }
-}
-
-/// The state of generators after a change under review, which is stored although the change is not published.
-#[derive(Debug, Default)]
-pub(crate) struct MintingState {
-    /// The base and the last number of each counter.
-    counters: Vec<(String, Vec<u8>)>,
-    /// The identifiers that were drawn at random.
-    reserved: Vec<String>,
-}
-
-impl MintingState {
-    /// Reads the state after these identifiers were minted: each with the name of its namespace.
-    pub(crate) fn read<'i>(
-        read: &impl Read,
-        minted: impl IntoIterator<Item = (&'i str, &'i str)>,
-    ) -> Result<Self, GatewayError> {
-        let mut namespaces: HashMap<&str, Option<Namespace>> = HashMap::new();
-        let mut state = Self::default();
-        for (name, uri) in minted {
-            let namespace = match namespaces.entry(name) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let namespace = get(read, name)?;
-                    if let Some(Namespace { uri_base, generator: Generator::Counter, .. }) =
-                        &namespace
-                        && let Some(last) = read.read_document(COUNTERS, uri_base.as_bytes())?
-                    {
-                        state.counters.push((uri_base.clone(), last));
-                    }
-                    new.insert(namespace)
-                }
-            };
-            if namespace.as_ref().is_some_and(|it| it.generator == Generator::Alphanumeric) {
-                state.reserved.push(uri.to_owned());
-            }
-        }
-        Ok(state)
-    }
-
-    /// Returns the bytes of the reservations that [`Self::store`] stores.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.reserved.iter().map(|uri| uri.len() as u64).sum()
-    }
-
-    /// Stores the state.
-    pub(crate) fn store(&self, transaction: &mut Transaction<'_>) -> Result<(), GatewayError> {
-        for (base, last) in &self.counters {
-            transaction.put_document(COUNTERS, base.as_bytes(), last)?;
-        }
-        for uri in &self.reserved {
-            transaction.put_document(RESERVED, uri.as_bytes(), b"")?;
-        }
-        Ok(())
-    }
-}
-
-/// Removes the reservation of an identifier, if it has one. Then only the quads decide whether it is taken.
-pub(crate) fn release_identifier(
-    transaction: &mut Transaction<'_>,
-    uri: &str,
-) -> Result<(), GatewayError> {
-    if transaction.read_document(RESERVED, uri.as_bytes())?.is_some() {
-        transaction.delete_document(RESERVED, uri.as_bytes())?;
-    }
-    Ok(())
-}
-
 /// Checks the name of a namespace.
 ///
 /// # Errors
@@ -573,25 +469,6 @@ pub fn has_data(read: &impl Read, namespace: &Namespace) -> Result<bool, Error> 
     read.any(&Pattern { graph, ..Pattern::default() })
 }
 
-fn read_counter(read: &impl Read, namespace: &Namespace) -> Result<u64, GatewayError> {
-    match read.read_document(COUNTERS, namespace.uri_base.as_bytes())? {
-        None => Ok(0),
-        Some(bytes) => bytes.as_slice().try_into().map(u64::from_be_bytes).map_err(|_| {
-            tracing::error!(namespace = %namespace.name, "The counter of a namespace could not be read.");
-            GatewayError::new(
-                ErrorClass::Internal,
-                format!("the counter of the namespace {:?} cannot be read", namespace.name),
-            )
-        }),
-    }
-}
-
-/// Returns whether the store has this identifier, as a subject or as an object.
-pub(crate) fn is_taken(read: &impl Read, identifier: &NamedNode) -> Result<bool, Error> {
-    Ok(read.any(&Pattern { subject: Some(identifier.clone().into()), ..Pattern::default() })?
-        || read.any(&Pattern { object: Some(identifier.clone().into()), ..Pattern::default() })?)
-}
-
 /// Gives the stored namespace that moves its new base. Returns whether this changes it.
 fn rewrite_namespace(
     transaction: &mut Transaction<'_>,
@@ -605,48 +482,6 @@ fn rewrite_namespace(
     }
     transaction.put_document(COLLECTION, name, &encode_namespace(rebase.to()))?;
     Ok(true)
-}
-
-/// Continues the counter of the old base with the new one. The counter of the old base is kept, so that a later
-/// namespace with that base issues none of its numbers again. Returns whether this changes anything.
-fn rewrite_counter(
-    transaction: &mut Transaction<'_>,
-    rebase: &Rebase,
-    base: &[u8],
-) -> Result<bool, GatewayError> {
-    let (from, to) = (rebase.from(), rebase.to());
-    if base != from.uri_base.as_bytes() {
-        return Ok(false);
-    }
-    let (issued, there) = (read_counter(transaction, from)?, read_counter(transaction, to)?);
-    if issued <= there {
-        return Ok(false);
-    }
-    transaction.put_document(COUNTERS, to.uri_base.as_bytes(), &issued.to_be_bytes())?;
-    Ok(true)
-}
-
-/// Reserves an identifier with the new base of its namespace too. Returns whether this changes anything.
-fn rewrite_reserved(
-    transaction: &mut Transaction<'_>,
-    rebase: &Rebase,
-    uri: &[u8],
-) -> Result<bool, GatewayError> {
-    let Some(moved) = std::str::from_utf8(uri).ok().and_then(|uri| rebase.rewrite(uri)) else {
-        return Ok(false);
-    };
-    if transaction.read_document(RESERVED, moved.as_bytes())?.is_some() {
-        return Ok(false);
-    }
-    transaction.put_document(RESERVED, moved.as_bytes(), b"")?;
-    Ok(true)
-}
-
-fn random_alphanumeric() -> String {
-    let mut rng = rand::rng();
-    (0..10)
-        .map(|_| char::from_digit(rng.random_range(0..36), 36).expect("below the radix"))
-        .collect()
 }
 
 fn encode_namespace(namespace: &Namespace) -> Vec<u8> {

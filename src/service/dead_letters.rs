@@ -5,7 +5,7 @@ use crate::ingestions::{IngestionRequest, ingest_body};
 use penstock_auth::{Authorized, Caller, Role};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::telemetry::trace::Trace;
-use penstock_model::dead_letters::{self, DeadLetter, ListedLetters, Origin};
+use penstock_model::dead_letters::{self, CsvRecordForm, DeadLetter, ListedLetters, Origin};
 use penstock_model::ingest::{self, Answer, Body, OnError, missing_letter_error};
 use penstock_store::ReadStore;
 use std::time::Duration;
@@ -35,6 +35,15 @@ pub struct DeadLetterPage {
     pub text_bytes: u64,
     /// The id to continue after; `None` at the end.
     pub next: Option<String>,
+}
+
+/// The corrected text of a dead letter.
+#[derive(Debug, Clone, Copy)]
+pub enum Correction<'a> {
+    /// A JSON object.
+    Json(&'a [u8]),
+    /// A record with the header of its stream of CSV.
+    Record(&'a [u8]),
 }
 
 /// A dead letter that a client names.
@@ -200,12 +209,13 @@ pub async fn measure_dead_letter(
 ///
 /// # Errors
 /// - `ErrorClass::NotFound` if the caller sees no such dead letter, or the Business Object has been deleted
+/// - `ErrorClass::UnsupportedMediaType` for a record in place of what was not one
 /// - the errors of [`ingest_objects`](crate::ingestions::ingest_objects)
 pub fn retry_dead_letter(
     gateway: &Gateway,
     by: &Authorized,
     name: &DeadLetterName,
-    corrected: Option<&[u8]>,
+    corrected: Option<Correction<'_>>,
     languages: Vec<String>,
     trace: Trace,
 ) -> Result<Answer, GatewayError> {
@@ -225,13 +235,26 @@ pub fn retry_dead_letter(
         trace,
     };
     let received;
-    let (text, first_line) = if let Some(text) = corrected {
-        (text, 1)
-    } else {
-        received = read_text(&gateway.store, &letter)?;
-        (received.as_slice(), letter.line.unwrap_or(1))
+    let (text, first_line, is_record) = match corrected {
+        Some(Correction::Json(text)) => (text, 1, false),
+        Some(Correction::Record(text)) => (text, 1, true),
+        None => {
+            received = read_text(&gateway.store, &letter)?;
+            (received.as_slice(), letter.line.unwrap_or(1), letter.csv.is_some())
+        }
     };
-    let body = Body::Object { text, index: letter.index, first_line };
+    if !is_record {
+        let body = Body::Object { text, index: letter.index, first_line };
+        return ingest_body(gateway, by, &request, body, Some(&letter.id));
+    }
+    let header = letter.csv.as_ref().map(CsvRecordForm::read_header).transpose()?;
+    let header = header.ok_or_else(|| {
+        let message =
+            "the dead letter is not from CSV; send the corrected object as application/json";
+        GatewayError::new(ErrorClass::UnsupportedMediaType, message)
+    })?;
+    let lines = [first_line];
+    let body = Body::Records { text, header: &header, first: letter.index, line_numbers: &lines };
     ingest_body(gateway, by, &request, body, Some(&letter.id))
 }
 

@@ -13,6 +13,7 @@ pub mod business_objects;
 pub mod changes;
 pub mod clock;
 pub mod dead_letters;
+pub mod definitions;
 pub mod deletions;
 pub mod exports;
 pub mod gateway;

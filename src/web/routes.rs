@@ -132,7 +132,8 @@ fn page_route(
         let accepts_definition = minimum_role == MinimumRole::Admin;
         preparers.push(Arc::new(FormReader { accepts_definition }));
     }
-    if minimum_role != MinimumRole::Anyone {
+    // The live part of a page has no menu.
+    if minimum_role != MinimumRole::Anyone && !path.ends_with("/progress") {
         preparers.push(Arc::new(ApprovalCounter));
     }
     router::page_route(method, path, minimum_role, handler, preparers)

@@ -176,6 +176,30 @@ await browse({}, async (page, context) => {
   await page.getByText('No change matches.').waitFor();
 });
 
+// After the session has ended, a live page shows the sign-in, but what somebody has typed is not lost.
+await browse({}, async (page, context) => {
+  await signIn(page, grace);
+  const id = await send([{ name: 'P-unsaved' }]);
+  const cookies = await context.cookies();
+  const typed = 'written for a long time';
+  for (const [path, field] of [[`/admin/changes/${id}`, 'Comment'], ['/admin/query', 'Query'], ['/admin/changes', null]]) {
+    await context.addCookies(cookies);
+    await page.goto(`${gateway}${path}`);
+    await page.locator('#to-approve', { hasText: '1 to approve' }).waitFor();
+    if (field) await page.getByRole('textbox', { name: field, exact: true }).fill(typed);
+    await page.locator('h1').click();
+    await context.clearCookies();
+    await page.evaluate(() => document.dispatchEvent(new Event('visibilitychange')));
+    if (field) {
+      await page.locator('body.stale').waitFor();
+      assert.equal(await page.getByRole('textbox', { name: field, exact: true }).inputValue(), typed);
+    } else {
+      await page.waitForURL((url) => url.pathname === '/login');
+    }
+  }
+  await carla.ask('POST', `/api/v1/changes/${id}/withdraw`);
+});
+
 // A draft is submitted by its author in the page.
 const draft = (await carla.ask('POST', '/api/v1/business-objects/Pump?draft=true', { data: [{ name: 'P-draft' }] })).id;
 await browse({}, async (page) => {

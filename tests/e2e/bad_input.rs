@@ -211,9 +211,14 @@ fn ingestions(client: Client) -> Vec<(&'static str, Answer, Expected)> {
         (
             "another media type",
             client
-                .send(hyper::Method::POST, INGEST, &[("content-type", "text/csv")], "label\nTwo\n")
+                .send(
+                    hyper::Method::POST,
+                    INGEST,
+                    &[("content-type", "text/plain")],
+                    "label\nTwo\n",
+                )
                 .unwrap(),
-            Expected { status: 415, detail: "text/csv", ..INVALID },
+            Expected { status: 415, detail: "text/plain", ..INVALID },
         ),
     ]
 }

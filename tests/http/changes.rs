@@ -1,61 +1,15 @@
 //! Changes under review over HTTP: who sees them, who takes which step, and that nothing pending is visible elsewhere.
 use crate::events::EventStream;
-use crate::server::{Answer, Server, connect, definition};
+use crate::person::Person;
+use crate::server::{Server, definition};
 use penstock_auth::Role;
-use penstock_auth::sessions::Sessions;
 use serde_json::{Value, json};
+
+mod decided;
+mod listed;
 
 /// A name that exists only in a pending change.
 const PENDING: &str = "only-in-the-change";
-
-/// A signed-in account.
-struct Person {
-    id: String,
-    headers: Vec<(&'static str, String)>,
-}
-
-impl Person {
-    async fn sign_in(server: &Server, role: Role) -> Self {
-        let cookie = server.sign_in(role);
-        let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
-        let headers = vec![
-            ("Cookie", cookie),
-            ("Sec-Fetch-Site", "same-origin".to_owned()),
-            ("X-CSRF-Token", token),
-        ];
-        let mut person = Self { id: String::new(), headers };
-        let me = person.send(server, "GET", "/api/v1/users/me", &[], "").await.expect(200).json();
-        me["id"].as_str().unwrap().clone_into(&mut person.id);
-        person
-    }
-
-    async fn send(
-        &self,
-        server: &Server,
-        method: &str,
-        path: &str,
-        more: &[(&str, &str)],
-        body: &str,
-    ) -> Answer {
-        let own = self.headers.iter().map(|(name, value)| (*name, value.as_str()));
-        let mut headers: Vec<(&str, &str)> = own.chain(more.iter().copied()).collect();
-        if !body.is_empty() && !more.iter().any(|(name, _)| *name == "Content-Type") {
-            headers.push(("Content-Type", "application/json"));
-        }
-        connect(server.address, method, path, &headers, body.to_owned()).await
-    }
-
-    async fn get(&self, server: &Server, path: &str) -> Answer {
-        self.send(server, "GET", path, &[], "").await
-    }
-
-    async fn step(&self, server: &Server, id: &str, action: &str, if_match: &str) -> Answer {
-        let path = format!("/api/v1/changes/{id}/{action}");
-        let headers = [("If-Match", if_match)];
-        let headers = if if_match.is_empty() { &headers[..0] } else { &headers[..] };
-        self.send(server, "POST", &path, headers, "").await
-    }
-}
 
 struct Plant {
     server: Server,
@@ -67,7 +21,10 @@ struct Plant {
 
 impl Plant {
     async fn new(review: &str, arguments: &[&str]) -> Self {
-        let server = Server::start(arguments).await;
+        Self::on(Server::start(arguments).await, review).await
+    }
+
+    async fn on(server: Server, review: &str) -> Self {
         let author = Person::sign_in(&server, Role::Contributor).await;
         let owner = Person::sign_in(&server, Role::User).await;
         let approver = Person::sign_in(&server, Role::Contributor).await;
@@ -153,6 +110,9 @@ async fn a_change_needs_two_accounts_and_what_was_seen() {
     let events = server.get("/api/v1/audit?what=change").await.expect(200).json();
     let kinds: Vec<_> = events["items"].as_array().unwrap().iter().map(|e| &e["what"]).collect();
     assert_eq!(kinds, ["change.approved", "change.submitted"]);
+
+    server.send("DELETE", "/api/v1/business-objects/Pump", &[], "").await.expect(204);
+    assert_eq!(approver.step(server, id, "approve", "\"1\"").await.expect(200).json(), approved);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -269,9 +229,12 @@ async fn leaks(server: &Server, who: &Person, uri: &str) -> Vec<String> {
     let sparql = format!(
         "ASK {{ {{ ?s ?p {name} }} UNION {{ GRAPH ?g {{ ?s ?p {name} }} }} UNION {{ <{uri}> ?p ?o }} UNION {{ GRAPH ?g {{ <{uri}> ?p ?o }} }} }}"
     );
-    let graphql = json!({"query": "{ pump { nodes { uri name } } exports { nodes { key } } }"});
+    let graphql = "{ pumpConnection { nodes { uri name } } exports { nodes { key } } penstockPendingChanges { id author } }";
+    let graphql = json!({ "query": graphql });
     let escaped = crate::server::escaped(uri);
     let mut found = Vec::new();
+    let answer = who.send(server, "POST", "/graphql", &[], &graphql.to_string()).await.json();
+    assert_eq!(answer["data"]["penstockPendingChanges"], json!([]), "{answer}");
     for (path, type_, body) in [
         ("/api/v1/business-objects/Pump/objects".to_owned(), "", String::new()),
         (format!("/api/v1/business-objects/Pump/objects/{escaped}"), "", String::new()),

@@ -1,8 +1,8 @@
 //! A model of changes: random users, groups, steps, concurrent ingestions and restarts. After each step, everybody sees
 //! exactly the changes that they may see, each change is published at most once, and no identifier is minted twice.
-use crate::server::{Answer, Server, connect};
+use crate::person::Person;
+use crate::server::Server;
 use penstock_auth::Role;
-use penstock_auth::sessions::Sessions;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::{Value, json};
@@ -46,11 +46,6 @@ struct Expected {
     is_taken: bool,
 }
 
-struct Person {
-    id: String,
-    headers: Vec<(&'static str, String)>,
-}
-
 struct Model {
     server: Option<Server>,
     dir: TempDir,
@@ -82,17 +77,7 @@ impl Model {
         let server = Server::start_in(dir.path(), &[]).await.unwrap();
         let mut people = Vec::new();
         for role in ROLES {
-            let cookie = server.sign_in(role);
-            let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
-            let headers = vec![
-                ("Cookie", cookie),
-                ("Sec-Fetch-Site", "same-origin".to_owned()),
-                ("X-CSRF-Token", token),
-            ];
-            let mut person = Person { id: String::new(), headers };
-            let me = person.send(&server, "GET", "/api/v1/users/me", &[], "").await;
-            me.expect(200).json()["id"].as_str().unwrap().clone_into(&mut person.id);
-            people.push(person);
+            people.push(Person::sign_in(&server, role).await);
         }
         for group in GROUPS {
             server.json("PUT", &format!("/api/v1/groups/{group}"), &json!({})).await.expect(201);
@@ -285,6 +270,17 @@ impl Model {
             let expected: BTreeMap<String, String> =
                 visible.iter().map(|(id, state)| ((*id).to_owned(), (*state).to_owned())).collect();
             assert_eq!(found, expected, "user {user}");
+            let query = json!({"query": "{ penstockPendingChanges { id state } }"}).to_string();
+            let pending = person.send(server, "POST", "/graphql", &[], &query).await.json();
+            let pending: BTreeMap<String, String> = pending["data"]["penstockPendingChanges"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|change| (text(&change["id"]), text(&change["state"])))
+                .collect();
+            let is_open = |state: &str| matches!(state, "draft" | "submitted");
+            let open = expected.into_iter().filter(|(_, state)| is_open(state)).collect();
+            assert_eq!(pending, open, "user {user}");
             for change in &self.changes {
                 let path = format!("/api/v1/changes/{}", change.id);
                 let status = person.send(server, "GET", &path, &[], "").await.status;
@@ -305,24 +301,6 @@ impl Model {
             let count = names.iter().filter(|other| **other == name).count();
             assert_eq!(count, usize::from(change.state == "approved"), "{change:?}: {objects}");
         }
-    }
-}
-
-impl Person {
-    async fn send(
-        &self,
-        server: &Server,
-        method: &str,
-        path: &str,
-        more: &[(&str, &str)],
-        body: &str,
-    ) -> Answer {
-        let own = self.headers.iter().map(|(name, value)| (*name, value.as_str()));
-        let mut headers: Vec<(&str, &str)> = own.chain(more.iter().copied()).collect();
-        if !body.is_empty() {
-            headers.push(("Content-Type", "application/json"));
-        }
-        connect(server.address, method, path, &headers, body.to_owned()).await
     }
 }
 

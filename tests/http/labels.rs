@@ -1,6 +1,42 @@
-//! The label of objects in the administration interface.
+//! The page of a Business Object, and the labels of objects, in the administration interface.
 use crate::server::Server;
 use serde_json::json;
+
+/// Returns the text of the element with this id in a page, without the escapes of HTML.
+fn element_text(page: &str, id: &str) -> String {
+    let (_, rest) = page.split_once(&format!("id=\"{id}\">")).unwrap();
+    let (text, _) = rest.split_once('<').unwrap();
+    let escapes = [("&#60;", "<"), ("&#62;", ">"), ("&#34;", "\""), ("&#39;", "'"), ("&#38;", "&")];
+    escapes.iter().fold(text.to_owned(), |text, (escape, plain)| text.replace(escape, plain))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_command_on_the_page_of_a_business_object_sends_an_object() {
+    let server = Server::start(&[]).await;
+    let definition = json!({"name": "Pump", "config": "
+type: object
+path: Pump:.
+key: tag
+fields:
+  flow: {type: number, path: <https://plant.example/flow>}
+  it's: {type: string, required: true, path: <https://plant.example/its>}
+  tag: {type: string, required: true, path: <https://plant.example/tag>}
+"});
+    let defined = server.json("PUT", "/api/v1/business-objects", &definition).await;
+    let id = defined.expect(201).json()["id"].as_str().unwrap().to_owned();
+    let page = server.get(&format!("/admin/business-objects/{id}")).await.expect(200).text();
+    let command = element_text(&page, "command");
+    let command = command.replace("KEY", &server.key);
+    let shell = || {
+        let output = std::process::Command::new("bash").args(["-c", &command]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        serde_json::from_str::<serde_json::Value>(&text)
+            .unwrap_or_else(|_| panic!("{command}: {text}"))
+    };
+    let first = tokio::task::block_in_place(shell);
+    assert_eq!((&first["created"], &first["mode"]), (&json!(1), &json!("MERGE")), "{first}");
+    assert_eq!(tokio::task::block_in_place(shell)["unchanged"], 1);
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_titles_and_references_show_the_label_and_without_one_the_uri() {

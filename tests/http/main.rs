@@ -12,6 +12,8 @@ mod changes;
 mod changes_model;
 mod credentials;
 mod csrf;
+mod csv;
+mod definition_files;
 mod definitions;
 mod deletions;
 mod documentation;
@@ -27,6 +29,7 @@ mod hosts;
 mod identifiers;
 #[path = "../gateway/in_process.rs"]
 mod in_process;
+mod integrator_docs;
 #[expect(dead_code, reason = "the tests of tokens use the rest")]
 #[path = "../tokens/issuer.rs"]
 mod issuer;
@@ -37,6 +40,7 @@ mod mapping_docs;
 mod natural_keys;
 mod ndjson;
 mod opening;
+mod person;
 mod poisoned;
 mod problems;
 mod pushes;

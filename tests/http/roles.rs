@@ -182,6 +182,7 @@ GET    /admin/audit                                Admin
 GET    /admin/settings                             Admin
 GET    /control/backup                             Local
 GET    /control/dump                               Local
+POST   /control/definitions                        Local
 POST   /control/load                               Local
 POST   /control/query                              Local
 GET    /control/clock                              Local

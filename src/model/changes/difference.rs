@@ -1,7 +1,7 @@
 //! What a change would do: each object before and after it, and the quads that it adds and removes.
 use super::compression::compress;
 use super::open::hash_subject;
-use crate::ingest::{Answer, Status};
+use crate::ingest::{Answer, Status, Warning};
 use crate::mapping::Shape;
 use crate::view;
 use oxrdf::{NamedNode, Quad};
@@ -45,7 +45,7 @@ pub struct DifferenceItem {
 /// A difference, in pages.
 #[derive(Debug)]
 pub(super) struct Difference {
-    /// The SHA-256 of its objects and of the names of the bypassed Business Objects, in hexadecimal.
+    /// The SHA-256 of its objects, of the warnings and of the names of the bypassed Business Objects, in hexadecimal.
     pub(super) digest: String,
     /// The number of its objects.
     pub(super) items: u64,
@@ -68,7 +68,8 @@ struct Paginator {
 
 /// Computes what the transaction changes: first the objects of the request in its order, then the others by their URIs.
 /// `orphans` are the nested objects that it removes because nothing refers to them any more. `bypassed` are the other
-/// Business Objects that require a review and whose objects it changes; the digest covers their names.
+/// Business Objects that require a review and whose objects it changes. The digest covers their names and the warnings too,
+/// because an approver decides with them.
 pub(super) fn compute_difference(
     transaction: &mut Transaction<'_>,
     root: &Shape,
@@ -85,6 +86,7 @@ pub(super) fn compute_difference(
         pages.digest.update((name.len() as u64).to_be_bytes());
         pages.digest.update(name);
     }
+    pages.digest.update(digest_warnings(&answer.warnings)?);
     let mut requested: HashSet<&str> = HashSet::new();
     for outcome in &answer.objects {
         let uri = NamedNode::new_unchecked(&outcome.uri);
@@ -105,6 +107,19 @@ pub(super) fn compute_difference(
         pages.push(&compare_quads(&transaction.prior_state(), transaction, uri, is_orphan)?)?;
     }
     pages.finish()
+}
+
+/// Returns the SHA-256 of warnings in any order.
+fn digest_warnings(warnings: &[Warning]) -> Result<[u8; 32], GatewayError> {
+    let encode = |warning| serde_json::to_vec(warning).map_err(|error| unwritable_error(&error));
+    let mut encoded = warnings.iter().map(encode).collect::<Result<Vec<_>, _>>()?;
+    encoded.sort();
+    let mut digest = Sha256::new();
+    for warning in encoded {
+        digest.update((warning.len() as u64).to_be_bytes());
+        digest.update(warning);
+    }
+    Ok(digest.finalize().into())
 }
 
 /// Returns the quads about an object that differ, without its views.

@@ -58,8 +58,12 @@ pub fn find_change(read: &impl Read, id: &str) -> Result<Option<Change>, Gateway
 
 /// Returns whether a change is open although its Business Object is not stored any more.
 pub(super) fn is_abandoned(read: &impl Read, change: &Change) -> Result<bool, GatewayError> {
-    let id = change.business_object.as_bytes();
-    Ok(change.state.is_open() && read.read_document(catalogue::COLLECTION, id)?.is_none())
+    Ok(change.state.is_open() && !is_defined(read, &change.business_object)?)
+}
+
+/// Returns whether the Business Object with this id is stored.
+pub(super) fn is_defined(read: &impl Read, business_object: &str) -> Result<bool, GatewayError> {
+    Ok(read.read_document(catalogue::COLLECTION, business_object.as_bytes())?.is_some())
 }
 
 /// Returns the users and groups that approve a change now; none if Admins do.

@@ -62,9 +62,13 @@ pub struct Change {
     pub request_bytes: u64,
     /// Its steps, oldest first.
     pub history: Vec<HistoryEntry>,
+    /// The languages of its author for the texts of shapes, the preferred one first. The warnings have the same texts each
+    /// time that they are computed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) languages: Vec<String>,
     /// The journal's sequence of the commit that created it.
     pub(crate) sequence: u64,
-    /// The SHA-256 of the difference, in hexadecimal.
+    /// The SHA-256 of the difference and of the warnings, in hexadecimal.
     pub(crate) digest: String,
     /// The bytes of its request, compressed.
     pub(crate) request_part_bytes: u64,

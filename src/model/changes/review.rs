@@ -1,10 +1,13 @@
 //! The steps of a change: submitting, approving, rejecting, withdrawing, and computing its difference again.
 //!
 //! Each step is one commit, which checks who takes it, the state, and the version.
-use super::read::{current_approvers, find_change, is_abandoned, read_minted, read_part};
-use super::storage::{Part, put_change, release_identifiers};
+use super::open::list_open_changes;
+use super::read::{
+    current_approvers, find_change, is_abandoned, is_defined, read_minted, read_part,
+};
+use super::storage::{Part, put_change, read_stored, release_identifiers};
 use super::submit::Computed;
-use super::{CHANGES, Change, ChangeAction, HistoryEntry, State};
+use super::{Change, ChangeAction, HistoryEntry, State};
 use crate::change_feed::{self, Watch};
 use crate::ingest::{
     Applied, Body, Limits, MintedIdentifier, OnError, Record, Replay, Request, ReviewStep,
@@ -16,7 +19,7 @@ use penstock_base::commit::{CommitCheck, GuardedStore, NoClient};
 use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::events::{EventBus, EventKind};
 use penstock_base::principal::Principal;
-use penstock_store::{DocumentRange, Error, Read as _, Transaction};
+use penstock_store::{Error, Transaction};
 use std::collections::BTreeSet;
 
 /// The number of changes that are read at a time to withdraw them, and the maximum number withdrawn in one commit.
@@ -348,7 +351,7 @@ impl StoredRequest {
             traceparent: review.traceparent,
             idempotency_key: None,
             condition: None,
-            languages: &[],
+            languages: &change.languages,
             lists_objects: true,
             watch: review.watch,
             events: None,
@@ -405,22 +408,16 @@ pub fn withdraw_abandoned(
     on_commit: StepHook<'_>,
 ) -> Result<u64, GatewayError> {
     let mut withdrawn = 0;
-    let mut after: Option<Vec<u8>> = None;
+    let mut after: Option<String> = None;
     loop {
-        let range = DocumentRange {
-            after: after.as_deref(),
-            limit: CHANGES_PER_COMMIT,
-            ..DocumentRange::default()
-        };
         let read = store.read();
-        let page = read.read_documents(CHANGES, range)?;
-        let Some((last, _)) = page.last() else { return Ok(withdrawn) };
-        after = Some(last.clone());
+        let page = list_open_changes(&read, after.as_deref(), CHANGES_PER_COMMIT)?;
+        let Some(last) = page.last() else { return Ok(withdrawn) };
+        after = Some(last.id.clone());
         let mut abandoned = Vec::new();
-        for (_, value) in &page {
-            let Ok(change) = Change::decode(value) else { continue };
-            if is_abandoned(&read, &change)? {
-                abandoned.push(change.id);
+        for open in page {
+            if !is_defined(&read, &open.business_object)? {
+                abandoned.push(open.id);
             }
         }
         drop(read);
@@ -430,7 +427,7 @@ pub fn withdraw_abandoned(
         let (closed, _) = store.commit(&NoClient, |transaction| {
             let mut closed = Vec::new();
             for id in &abandoned {
-                let Some(before) = super::storage::read_stored(transaction, id)? else { continue };
+                let Some(before) = read_stored(transaction, id)? else { continue };
                 if !is_abandoned(transaction, &before)? {
                     continue;
                 }

@@ -169,7 +169,8 @@ fn update_totals(
 /// stored of it.
 ///
 /// # Errors
-/// - `ErrorClass::TooLarge` if the change alone exceeds the share of its author
+/// If the change is new or larger than before:
+/// - `ErrorClass::TooLarge` if it takes more bytes than its author may have
 /// - `ErrorClass::TooManyRequests` if the other changes leave too little
 pub(super) fn keep_limits(
     transaction: &mut Transaction<'_>,
@@ -179,6 +180,10 @@ pub(super) fn keep_limits(
 ) -> Result<(), GatewayError> {
     let share = |limit: u64| (limit / SHARE).max(1);
     let max_bytes = share(limits.change_bytes);
+    let grows = before.is_none_or(|before| after.bytes > before.bytes);
+    if !grows {
+        return Ok(());
+    }
     if after.bytes > max_bytes {
         return Err(GatewayError::new(
             ErrorClass::TooLarge,
@@ -188,7 +193,6 @@ pub(super) fn keep_limits(
             ),
         ));
     }
-    let grows = before.is_none_or(|before| after.bytes > before.bytes);
     for (account, whose, max_open, max_bytes) in [
         (after.author.as_str(), "of this account", share(limits.changes), max_bytes),
         ("", "of all accounts", limits.changes, limits.change_bytes),
@@ -201,7 +205,7 @@ pub(super) fn keep_limits(
                 ),
             ));
         }
-        while grows && read_totals_of(transaction, account)?.bytes() > max_bytes {
+        while read_totals_of(transaction, account)?.bytes() > max_bytes {
             if !remove_oldest_withdrawn(transaction, &after.author)? {
                 return Err(GatewayError::new(
                     ErrorClass::TooManyRequests(RETRY_DELAY),
@@ -211,6 +215,17 @@ pub(super) fn keep_limits(
                 ));
             }
         }
+    }
+    let used = read_totals_of(transaction, &after.author)?.bytes();
+    let used_before = used.saturating_sub(after.bytes - before.map_or(0, |before| before.bytes));
+    let warned_at = max_bytes / 5 * 4;
+    if used > warned_at && used_before <= warned_at {
+        tracing::warn!(
+            account = after.author,
+            bytes = used,
+            limit = max_bytes,
+            "The changes of an account take more than 80 % of what it may have (service.limits.change-bytes; an account may have a tenth). Past the limit, new ones get 429."
+        );
     }
     Ok(())
 }

@@ -147,6 +147,7 @@ pub(crate) fn store_submission(
             rebased: false,
             comment: None,
         }],
+        languages: request.languages.to_vec(),
         sequence: transaction.sequence(),
         digest: String::new(),
         request_part_bytes: text.len() as u64,

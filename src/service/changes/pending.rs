@@ -1,17 +1,14 @@
-//! What waits for a caller: the number of changes to approve, the steps that it may take, and the open changes of an
-//! object.
-use super::{Viewer, VisibleChange, show_change};
+//! The open changes of an object, and the steps that a caller may take with a change.
+use super::{Viewer, VisibleChange, show_in_list};
 use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Caller, Role};
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_model::changes::{
-    ChangeAction, OpenChange, State, SubjectHashes, current_approvers, find_change, is_touched,
+    ChangeAction, OpenChange, SubjectHashes, current_approvers, find_change, is_touched,
     list_open_changes,
 };
-use penstock_model::resource::Review;
-use penstock_store::{Read, ReadStore, Reader};
-use std::collections::HashSet;
+use penstock_store::ReadStore;
 use std::ops::ControlFlow;
 
 /// The number of open changes that are read at a time.
@@ -26,69 +23,22 @@ const MAX_SEARCHED_OBJECTS: u64 = 1_000_000;
 pub struct TouchingChanges {
     /// The changes, newest first.
     pub changes: Vec<VisibleChange>,
-    /// Whether all open changes were searched.
+    /// Whether all open changes were searched, and could be read.
     pub is_complete: bool,
 }
 
-/// Counts the submitted changes that the caller may approve, up to `max_count`. Returns `None` if it approves changes of no
-/// Business Object.
-///
-/// # Errors
-/// The errors of the store.
-pub async fn count_waiting_changes(
-    gateway: &Gateway,
-    by: &Authorized,
-    max_count: usize,
-) -> Result<Option<usize>, GatewayError> {
-    if by.role < Role::Contributor || by.business_objects().is_some() {
-        return Ok(None);
-    }
-    let (gateway, by) = (gateway.clone(), by.clone());
-    run_blocking(move || count_waiting(&gateway, &by, max_count)).await
-}
-
-fn count_waiting(
-    gateway: &Gateway,
-    by: &Caller,
-    max_count: usize,
-) -> Result<Option<usize>, GatewayError> {
-    let viewer = Viewer { gateway, by, transaction: None };
-    let own = Some(by.id()).filter(|_| !gateway.settings.review.allows_self_approval);
-    let mut approved = HashSet::new();
-    let mut has_reviews = false;
-    for compiled in gateway.catalogue.list() {
-        let definition = &compiled.object.definition;
-        if viewer.is_approver(definition.approvers())? {
-            has_reviews |= definition.review() != Review::Off;
-            approved.insert(compiled.object.id.clone());
-        }
-    }
-    let mut count = 0;
-    if !approved.is_empty() {
-        for_each_open(&gateway.store, |_, open| {
-            let is_waiting = open.state == State::Submitted
-                && own != Some(open.author.as_str())
-                && approved.contains(&open.business_object);
-            count += usize::from(is_waiting);
-            Ok(if count < max_count { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        })?;
-    }
-    Ok(Some(count).filter(|count| has_reviews || *count > 0))
-}
-
 /// Calls `visit` for each open change, newest first, until it breaks.
-fn for_each_open(
+pub(super) fn for_each_open(
     store: &ReadStore,
-    mut visit: impl FnMut(&Reader<'_>, OpenChange) -> Result<ControlFlow<()>, GatewayError>,
+    mut visit: impl FnMut(OpenChange) -> Result<ControlFlow<()>, GatewayError>,
 ) -> Result<(), GatewayError> {
     let mut after: Option<String> = None;
     loop {
-        let read = store.read();
-        let page = list_open_changes(&read, after.as_deref(), CHANGES_PER_READ)?;
+        let page = list_open_changes(&store.read(), after.as_deref(), CHANGES_PER_READ)?;
         let Some(last) = page.last() else { return Ok(()) };
         after = Some(last.id.clone());
         for open in page {
-            if visit(&read, open)?.is_break() {
+            if visit(open)?.is_break() {
                 return Ok(());
             }
         }
@@ -130,13 +80,22 @@ pub async fn list_touching_changes(
         let found = TouchingChanges { changes: Vec::new(), is_complete: true };
         let object = SubjectHashes::of_object(&gateway.store.read(), &uri)?;
         let mut search = Search { viewer, object, changes: 0, objects: 0, found };
-        for_each_open(&gateway.store, |read, open| {
+        for_each_open(&gateway.store, |open| {
             if search.changes >= MAX_SEARCHED_CHANGES || search.objects >= MAX_SEARCHED_OBJECTS {
                 search.found.is_complete = false;
                 return Ok(ControlFlow::Break(()));
             }
-            search.visit_change(read, &open.id)?;
-            Ok(ControlFlow::Continue(()))
+            match search.visit_change(&open.id) {
+                Ok(()) => Ok(ControlFlow::Continue(())),
+                // What cannot be read does not hide the others, nor the object.
+                Err(error) if error.class == ErrorClass::Internal => {
+                    let (change, cause) = (&open.id, &error.detail);
+                    tracing::warn!(change, cause, "An open change was left out of a search.");
+                    search.found.is_complete = false;
+                    Ok(ControlFlow::Continue(()))
+                }
+                Err(error) => Err(error),
+            }
         })?;
         Ok(search.found)
     })
@@ -155,20 +114,22 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    fn visit_change(&mut self, read: &impl Read, id: &str) -> Result<(), GatewayError> {
+    fn visit_change(&mut self, id: &str) -> Result<(), GatewayError> {
         self.changes += 1;
-        let Some(change) = find_change(read, id)?.filter(|change| change.state.is_open()) else {
+        let gateway = self.viewer.gateway;
+        // A view for each change, so that commits wait only for one.
+        let read = gateway.store.read();
+        let Some(change) = find_change(&read, id)?.filter(|change| change.state.is_open()) else {
             return Ok(());
         };
-        let gateway = self.viewer.gateway;
-        let approvers = current_approvers(read, gateway.catalogue.watch(), &change)?;
+        let approvers = current_approvers(&read, gateway.catalogue.watch(), &change)?;
         let relation = self.viewer.relation_to(&change, &approvers)?;
         if !relation.may_see() {
             return Ok(());
         }
         self.objects += change.items;
-        if is_touched(read, &change, &self.object)? {
-            self.found.changes.push(show_change(gateway, change, relation, approvers));
+        if is_touched(&read, &change, &self.object)? {
+            self.found.changes.push(show_in_list(change, relation, approvers));
         }
         Ok(())
     }

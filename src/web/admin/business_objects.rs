@@ -6,6 +6,7 @@ use super::words;
 use askama::Template;
 use penstock_auth::Role;
 use penstock_base::error::Finding;
+use penstock_base::managed::DefinitionKind;
 use penstock_export::{ExportEntry, PushResult};
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
@@ -13,6 +14,8 @@ use penstock_http::query::Query;
 use penstock_http::service::{origin, trace};
 use penstock_http::state::{gateway, state};
 use penstock_model::catalogue::DeletionCount;
+use penstock_model::ingest::Mode;
+use penstock_model::mapping::{Mapping, build_example};
 use penstock_model::resource::{BusinessObject, Compiled, Definition, Review};
 use penstock_service::business_objects::{
     self, DeletionEffects, MAX_COUNTED_OBJECTS, find_business_object,
@@ -68,6 +71,8 @@ struct One {
     deleting: Option<String>,
     /// The URL for sending data.
     address: String,
+    /// The command that sends an example, with a placeholder for the key.
+    command: String,
     last: Option<Last>,
 }
 
@@ -127,8 +132,11 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
     let checked = business_objects::collect_warnings(&gateway, compiled).await?;
     let object = checked.compiled.object.clone();
     let name = encode_segment(&object.definition.name);
+    let has_key = checked.compiled.mapping.root.key_fields().is_some();
+    // Sent again, an object with a key is the same one.
+    let mode = if has_key { Mode::Merge } else { Mode::Add };
+    let address = format!("{base}/api/v1/business-objects/{name}?mode={}", mode.name());
     let page = One {
-        frame,
         schedule: describe_schedule(&object.definition),
         next: next_run(&object.definition),
         by: describe_updater(&gateway, &object).unwrap_or_default(),
@@ -136,11 +144,22 @@ pub(crate) async fn show_business_object(req: &mut Request, depot: &mut Depot) -
         namespaces: checked.compiled.mapping.namespaces().into_iter().map(str::to_owned).collect(),
         warnings: checked.warnings.into_iter().map(describe_warning).collect(),
         deleting: describe_progress(&object),
-        address: format!("{base}/api/v1/business-objects/{name}?mode=ADD"),
+        command: build_command(&address, &checked.compiled.mapping),
+        address,
+        frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name),
         last: last.remove(&object.id).map(|entry| Last::from_entry(&entry)),
         object,
     };
     Ok(PageReply::show(&page))
+}
+
+/// Returns the command that sends an example to the address.
+fn build_command(address: &str, mapping: &Mapping) -> String {
+    let body = format!("{{\"data\": [{}]}}", build_example(mapping));
+    format!(
+        "curl -H 'Authorization: Bearer KEY' -H 'Content-Type: application/json' \\\n  '{address}' \\\n  -d '{}'",
+        body.replace('\'', r"'\''")
+    )
 }
 
 /// Exports all objects of a Business Object now.
@@ -197,7 +216,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     };
     let requires_review = definition.review() == Review::Required;
     let page = Delete {
-        frame,
+        frame: frame.with_source_of(depot, DefinitionKind::BusinessObject, &definition.name),
         id,
         name: definition.name,
         version,
@@ -249,8 +268,7 @@ impl Last {
 /// Returns who has changed a Business Object last; `None` if that is not known.
 pub(super) fn describe_updater(gateway: &Gateway, object: &BusinessObject) -> Option<String> {
     let id = object.updated_by.as_deref()?;
-    let account = gateway.auth.accounts.get(id);
-    Some(account.map_or_else(|| id.to_owned(), |account| words::display_name(&account)))
+    Some(words::name_account(gateway, id, true))
 }
 
 fn describe_warning(finding: Finding) -> String {

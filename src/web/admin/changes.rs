@@ -1,4 +1,4 @@
-//! `/admin/changes/{id}`: changes under review. Who may see one looks at its difference, and takes the steps that it may take.
+//! `/admin/changes/{id}`: shows the difference of a change, and takes steps of it.
 use super::form::{Form, take_form};
 use super::frame::{Frame, PageReply, PageResult, Section};
 use super::pager::Pager;
@@ -8,6 +8,7 @@ use decision::{ActionButton, Refusal, Verdict, is_shown_with_change, is_useful};
 use difference::ChangedObject;
 use penstock_auth::Caller;
 use penstock_base::IfMatch;
+use penstock_base::json::unescape_token;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::query::{Query, cursor_after};
@@ -43,7 +44,7 @@ struct One {
     progress: Progress,
     /// What happened with the step that this page was sent for.
     refusal: Option<Refusal>,
-    findings: Vec<String>,
+    warnings: Vec<String>,
     objects: Vec<ChangedObject>,
     /// Nested objects, and objects that nothing refers to any more.
     others: Vec<ChangedObject>,
@@ -135,11 +136,8 @@ fn describe_account(gateway: &Gateway, by: &Caller, relation: Relation, id: &str
     if let Some(key) = gateway.auth.keys.get(by, id) {
         return format!("API key {:?}", key.name);
     }
-    let account = gateway.auth.accounts.get(id);
     let may_know = relation.is_approver || relation.is_admin || by.id() == id;
-    account
-        .filter(|_| may_know)
-        .map_or_else(|| id.to_owned(), |account| words::display_name(&account))
+    words::name_account(gateway, id, may_know)
 }
 
 fn describe_author(change: &Change, gateway: &Gateway, by: &Caller, relation: Relation) -> String {
@@ -206,7 +204,7 @@ pub(crate) async fn rebase_change(req: &mut Request, depot: &mut Depot) -> PageR
 
 async fn take_step(req: &mut Request, depot: &mut Depot, action: ChangeAction) -> PageResult {
     let form = take_form(depot);
-    let comment = form.trimmed("comment");
+    let comment = Some(form.text("comment").trim().to_owned()).filter(|it| !it.is_empty());
     let id = path_parameter(req, "id").to_owned();
     let step = Step {
         id: id.clone(),
@@ -302,11 +300,11 @@ impl One {
         let show = |item| ChangedObject::from_item(item, label, is_published, nesting, &frame);
         let objects: Vec<_> = requested.into_iter().map(show).collect();
         let warnings = content.map(|content| content.warnings).unwrap_or_default();
-        let findings = warnings.into_iter().map(|warning| {
+        let warnings = warnings.into_iter().map(|warning| {
             let place = describe_place(&warning.pointer, &objects);
             if place.is_empty() { warning.message } else { format!("{place}: {}", warning.message) }
         });
-        let findings = findings.collect();
+        let warnings = warnings.collect();
         let path = format!("/admin/changes/{}", change.id);
         let next = next_page.map(|_| cursor_after(&format!("{}-{page}", visible.change.version)));
         let is_open = change.state.is_open() && page == 0;
@@ -316,7 +314,7 @@ impl One {
         Self {
             progress: Progress::from_visible(&visible, gateway, by),
             refusal: None,
-            findings,
+            warnings,
             objects,
             others: nested.into_iter().map(show).collect(),
             is_first: true,
@@ -342,11 +340,6 @@ fn describe_place(pointer: &str, objects: &[ChangedObject]) -> String {
         Err(_) => name,
     });
     std::iter::once(object).chain(names).collect::<Vec<_>>().join(" › ")
-}
-
-/// Returns the name in a token of a JSON Pointer (RFC 6901, section 4).
-fn unescape_token(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
 }
 
 impl Progress {

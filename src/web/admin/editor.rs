@@ -8,6 +8,7 @@ use super::words;
 use askama::Template;
 use penstock_auth::Authorized;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::managed::DefinitionKind;
 use penstock_http::caller::caller;
 use penstock_http::path::path_parameter;
 use penstock_http::problem::Problem;
@@ -158,9 +159,9 @@ pub(crate) async fn show_new_business_object(req: &mut Request, depot: &mut Depo
 #[handler]
 pub(crate) async fn show_editor(req: &mut Request, depot: &mut Depot) -> PageResult {
     Query::read(req, &[])?;
-    let frame = Frame::new(req, depot, Section::BusinessObjects);
     let gateway = gateway(depot)?;
     let there = find_business_object(&gateway, path_parameter(req, "id"))?;
+    let frame = frame_for_existing(req, depot, &there.object);
     let draft = Draft::from_business_object(&there.object);
     let check = DraftCheck::run(&gateway, caller(depot), &draft).await?;
     Ok(PageReply::show(&Editor::for_existing(frame, &there.object, draft, check)))
@@ -214,9 +215,15 @@ pub(crate) async fn save_business_object(req: &mut Request, depot: &mut Depot) -
         }
     }
     let check = DraftCheck::run(&gateway, by, &draft).await?;
-    let frame = Frame::new(req, depot, Section::BusinessObjects);
+    let frame = frame_for_existing(req, depot, &there.object);
     let page = Editor::for_existing(frame, &there.object, draft, check);
     Ok(show_again(Editor { changed, ..page }, refused))
+}
+
+/// Creates the frame of the form of a Business Object, which names its file if it cannot be changed here.
+fn frame_for_existing(req: &Request, depot: &Depot, object: &BusinessObject) -> Frame {
+    let frame = Frame::new(req, depot, Section::BusinessObjects);
+    frame.with_source_of(depot, DefinitionKind::BusinessObject, &object.definition.name)
 }
 
 /// Reads the form, and frees its memory.

@@ -39,9 +39,9 @@ impl Form {
         (!text.is_empty()).then(|| text.to_owned())
     }
 
-    /// Returns a field without surrounding white space, perhaps empty; `None` if the form does not have it.
-    pub(super) fn trimmed_if_sent(&self, name: &str) -> Option<String> {
-        self.0.get(name).map(|text| text.trim().to_owned())
+    /// Returns a field as [`text`](Self::text) does; `None` if the form does not have it.
+    pub(super) fn text_if_sent(&self, name: &str) -> Option<String> {
+        self.0.contains_key(name).then(|| self.text(name))
     }
 
     /// Whether a check box is ticked.

@@ -7,11 +7,13 @@ use askama::Template;
 use penstock_auth::oidc::Oidc;
 use penstock_auth::sessions::Sessions;
 use penstock_auth::{Caller, Role};
+use penstock_base::managed::DefinitionKind;
 use penstock_http::caller::{caller, find_visitor};
 use penstock_http::credential;
 use penstock_http::problem::Problem;
 use penstock_http::service::origin;
-use penstock_http::state::state;
+use penstock_http::state::{gateway, state};
+use penstock_service::definitions::find_source_file;
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use salvo::http::StatusCode;
 use salvo::http::header::{COOKIE, HeaderValue, SET_COOKIE};
@@ -111,6 +113,8 @@ pub(super) struct Frame {
     pub(super) to_approve: Option<ApprovalCount>,
     /// The running version.
     pub(super) version: &'static str,
+    /// The file of `service.definitions.dir` that has the definition of this page.
+    pub(super) source_file: Option<String>,
 }
 
 impl Frame {
@@ -118,6 +122,14 @@ impl Frame {
     /// [`PageReply`], which removes the cookie.
     pub(super) fn new(req: &Request, depot: &Depot, section: Section) -> Self {
         Self::for_account(caller(depot), req, depot, section)
+    }
+
+    /// Returns the frame of the page of a definition, which names its file if it cannot be changed here.
+    #[must_use]
+    pub(super) fn with_source_of(self, depot: &Depot, kind: DefinitionKind, name: &str) -> Self {
+        let gateway = gateway(depot).ok();
+        let source_file = gateway.and_then(|gateway| find_source_file(&gateway, kind, name));
+        Self { source_file, ..self }
     }
 
     /// Creates the frame for a route without authentication; `None` for an unauthenticated client. Removes the cookie
@@ -144,12 +156,18 @@ impl Frame {
             notice,
             to_approve: ApprovalCount::of_request(depot),
             version: env!("CARGO_PKG_VERSION"),
+            source_file: None,
         }
     }
 
     /// Whether the viewer has at least this role.
     pub(super) fn may(&self, minimum_role: Role) -> bool {
         self.role >= minimum_role
+    }
+
+    /// Whether the viewer may change the definition of this page: with this role, and if no file has it.
+    pub(super) fn may_edit(&self, minimum_role: Role) -> bool {
+        self.may(minimum_role) && self.source_file.is_none()
     }
 
     /// Whether it is the page of the viewer's own account, which is not in the navigation.

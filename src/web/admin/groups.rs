@@ -7,6 +7,7 @@ use askama::Template;
 use penstock_auth::groups::{NewGroup, missing_group_error};
 use penstock_base::IfMatch;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::managed::DefinitionKind;
 use penstock_base::principal::Principal;
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
@@ -68,8 +69,6 @@ impl Row {
     /// Converts a group that an Admin sees.
     fn from_visible(visible: VisibleGroup, gateway: &Gateway) -> Option<Self> {
         let GroupDetails { members, group } = visible.details?;
-        let accounts = &gateway.auth.accounts;
-        let account = |id: &String| accounts.get(id);
         Some(Self {
             path: page_path(&visible.name),
             name: visible.name,
@@ -77,8 +76,7 @@ impl Row {
             claim_values: group.claim_values.clone(),
             version: group.version,
             changed: words::format_minute(&group.updated_at),
-            changed_by: account(&group.updated_by)
-                .map_or_else(|| group.updated_by.clone(), |by| words::display_name(&by)),
+            changed_by: words::name_account(gateway, &group.updated_by, true),
         })
     }
 
@@ -174,7 +172,10 @@ fn build_page(
     filled: Form,
     faults: FormErrors,
 ) -> PageReply {
-    let frame = Frame::new(req, depot, Section::Groups);
+    let mut frame = Frame::new(req, depot, Section::Groups);
+    if let Some(row) = &row {
+        frame = frame.with_source_of(depot, DefinitionKind::Group, &row.name);
+    }
     let status = faults.status;
     PageReply::show_with_status(status, &One { frame, faults, row, filled })
 }
@@ -229,6 +230,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     let uses = objects.iter().filter(|one| one.object.definition.approvers().contains(&group));
     let used_by = uses.map(|one| one.object.definition.name.clone()).collect();
     let frame = Frame::new(req, depot, Section::Groups);
+    let frame = frame.with_source_of(depot, DefinitionKind::Group, &row.name);
     Ok(PageReply::show(&Deletion { frame, row, used_by }))
 }
 

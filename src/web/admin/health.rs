@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use penstock_base::Role;
 use penstock_base::memory::Level;
 use penstock_export::TargetState;
+use penstock_service::definitions::{Drift, DriftState};
 use penstock_service::gateway::status::Status;
 
 /// A certificate that expires within this time (in seconds) causes a warning.
@@ -66,6 +67,7 @@ pub(super) fn collect_concerns(
     concerns.extend(check_queue(status));
     concerns.extend(check_rejected(status, frame));
     concerns.extend(check_machine(status));
+    concerns.extend(check_definitions(status, frame));
     if frame.may(Role::Admin) {
         concerns.extend(check_initial_password(first_password, frame));
         if status.configuration_warnings > 0 {
@@ -77,6 +79,31 @@ pub(super) fn collect_concerns(
         }
     }
     concerns.sort_by_key(|concern| concern.severity);
+    concerns
+}
+
+/// Checks the definitions from files.
+fn check_definitions(status: &Status, frame: &Frame) -> Vec<Concern> {
+    let definitions = &status.definitions;
+    let mut concerns = Vec::new();
+    if let Some(error) = definitions.folder.errors.first() {
+        let words = format!("The definitions of the last good run stay. The first error: {error}");
+        let heading = "The definition files were not applied.";
+        concerns.push(Concern::new(Severity::Warning, heading, words));
+    }
+    // Settings also has those that no file has any more. They may stay so.
+    let is_unwanted = |drift: &&Drift| drift.state != DriftState::Unmanaged;
+    let count = definitions.drift.iter().filter(is_unwanted).count();
+    if count > 0 {
+        let count = words::format_count(count as u64, "definition was", "definitions were");
+        let heading = "Definitions differ from their files.";
+        let words = format!("{count} changed or deleted since the files were applied.");
+        concerns.push(Concern::new(Severity::Warning, heading, words));
+    }
+    if frame.may(Role::Admin) {
+        let link = |concern: Concern| concern.with_link("/admin/settings", "Settings");
+        concerns = concerns.into_iter().map(link).collect();
+    }
     concerns
 }
 

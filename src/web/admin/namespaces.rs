@@ -7,6 +7,7 @@ use askama::Template;
 use penstock_base::Role;
 use penstock_base::error::GatewayError;
 use penstock_base::json::Json;
+use penstock_base::managed::DefinitionKind;
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
 use penstock_http::query::Query;
@@ -199,7 +200,11 @@ async fn build_namespace_page(
     });
     let status = faults.status;
     let page = One {
-        frame: Frame::new(req, depot, Section::Namespaces),
+        frame: Frame::new(req, depot, Section::Namespaces).with_source_of(
+            depot,
+            DefinitionKind::Namespace,
+            &namespace.name,
+        ),
         faults,
         row: Row::from(&namespace),
         filled,
@@ -239,6 +244,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     let name = path_parameter(req, "name");
     let found = namespaces::find_namespace(&gateway(depot)?, name).await?;
     let frame = Frame::new(req, depot, Section::Namespaces);
+    let frame = frame.with_source_of(depot, DefinitionKind::Namespace, name);
     Ok(PageReply::show(&Deletion { frame, row: Row::from(&found.namespace) }))
 }
 

@@ -167,17 +167,8 @@ impl Written {
         let is_admin = frame.may(Role::Admin);
         let of = |record: Record| Ingestion {
             at: words::format_utc(&record.at),
-            by: gateway
-                .auth
-                .accounts
-                .get(&record.caller)
-                // A User must not learn more about the account than the API shows.
-                .map_or_else(
-                    || record.caller.clone(),
-                    |account| {
-                        if is_admin { words::display_name(&account) } else { record.caller.clone() }
-                    },
-                ),
+            // A User must not learn more about the account than the API shows.
+            by: words::name_account(gateway, &record.caller, is_admin),
             counts: describe_counts(&record),
             has_rejected: record.rejected > 0 && frame.may(Role::Contributor),
             business_object: record.business_object_name,

@@ -14,7 +14,7 @@ use penstock_http::query::{Query, cursor_after};
 use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
 use penstock_model::dead_letters::{DeadLetter, Origin};
-use penstock_service::dead_letters::{self, DeadLetterName, DeadLetterText};
+use penstock_service::dead_letters::{self, Correction, DeadLetterName, DeadLetterText};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
 
@@ -58,6 +58,8 @@ struct One {
     /// The errors of the retry that was sent from this page.
     retry_errors: FormErrors,
     text: String,
+    /// The header of its stream of CSV, if the text is a record.
+    csv_header: Option<String>,
     /// Why the text cannot be corrected in the form.
     not_editable: Option<&'static str>,
 }
@@ -87,11 +89,9 @@ fn describe_origin(origin: &Origin, gateway: &Gateway, by: &Caller) -> String {
             Some(key) => format!("API key {:?}", key.name),
             None => format!("API key {id}"),
         },
+        // Others must not learn more about the account than the API shows.
         Origin::Account(id) => {
-            let account = gateway.auth.accounts.get(id);
-            // Others must not learn more about the account than the API shows.
-            let account = account.filter(|account| by.role >= Role::Admin || by.id() == account.id);
-            account.map_or_else(|| id.clone(), |account| words::display_name(&account))
+            words::name_account(gateway, id, by.role >= Role::Admin || by.id() == id)
         }
     }
 }
@@ -130,9 +130,12 @@ pub(crate) async fn show_dead_letter(req: &mut Request, depot: &mut Depot) -> Pa
 #[handler]
 pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> PageResult {
     // An object that cannot be corrected here has a form without the field.
-    let corrected = take_form(depot).trimmed_if_sent("text");
+    let sent = take_form(depot).text_if_sent("text");
     let found = read_letter(req, depot).await?;
-    if corrected.as_deref() == Some("") {
+    // Browsers change line ends, so a text without a correction is retried as received.
+    let shown = String::from_utf8_lossy(&found.text).replace("\r\n", "\n");
+    let corrected = sent.filter(|text| *text != shown);
+    if corrected.as_ref().is_some_and(|text| text.trim().is_empty()) {
         let detail = "the text is empty; enter the corrected object, or open the page again to retry it as received";
         let error = GatewayError::new(ErrorClass::Invalid, detail);
         return build_page(req, depot, found, corrected, FormErrors::from_error(error, &[]));
@@ -141,9 +144,15 @@ pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> P
     let capacity = if corrected.is_some() { 0 } else { found.letter.text_bytes };
     let permit = state(depot).body_quotas.data.try_acquire(capacity)?;
     let languages = read_languages(req.headers());
-    let (name, text) = (letter_name(req), corrected.clone());
+    let (name, text, is_record) = (letter_name(req), corrected.clone(), found.letter.csv.is_some());
     let retried = run_blocking(move || {
-        let text = text.as_deref().map(str::as_bytes);
+        let text = text.as_deref().map(|text| {
+            if is_record && !begins_object(text) {
+                Correction::Record(text.as_bytes())
+            } else {
+                Correction::Json(text.as_bytes())
+            }
+        });
         let answer = dead_letters::retry_dead_letter(&gateway, &by, &name, text, languages, trace);
         drop(permit);
         Ok(answer)
@@ -157,6 +166,12 @@ pub(crate) async fn retry_dead_letter(req: &mut Request, depot: &mut Depot) -> P
             build_page(req, depot, found, corrected, FormErrors::from_error(error, &[]))
         }
     }
+}
+
+/// Whether a text is probably a JSON object, and no record of CSV such as `{4f1c…};12`.
+fn begins_object(text: &str) -> bool {
+    let members = text.trim_start().strip_prefix('{').map(str::trim_start);
+    members.is_some_and(|members| members.starts_with(['"', '}']))
 }
 
 /// Deletes a dead letter.
@@ -207,6 +222,7 @@ fn build_page(
         },
         text: corrected.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned()),
         business_object_id: letter.business_object,
+        csv_header: letter.csv.map(|csv| csv.header),
         ingestion: letter.ingestion_id,
         at: words::format_utc(&letter.at),
         retry_errors,

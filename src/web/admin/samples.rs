@@ -81,7 +81,8 @@ async fn derive(
         faults.add("name", "the name is missing; enter what the objects are, such as Pump");
     }
     if sample.trim().is_empty() {
-        faults.add("sample", "the sample is missing: paste JSON as the plant system sends it");
+        faults
+            .add("sample", "the sample is missing: paste JSON or CSV as the plant system sends it");
     }
     if faults.each().next().is_some() {
         return Ok(Err(faults));

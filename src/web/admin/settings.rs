@@ -3,7 +3,9 @@ use super::frame::{Frame, PageReply, PageResult, Section};
 use askama::Template;
 use penstock_config::{EffectiveValue, SETTINGS, Setting};
 use penstock_http::query::Query;
-use penstock_http::state::state;
+use penstock_http::state::{gateway, state};
+use penstock_service::blocking::run_blocking;
+use penstock_service::definitions::{Drift, DriftState, find_drift};
 use salvo::{Depot, Request, handler};
 
 #[derive(Template)]
@@ -12,10 +14,33 @@ struct Page {
     frame: Frame,
     /// Warnings of the configuration.
     warnings: Vec<String>,
+    /// Why the files of `service.definitions.dir` were not applied.
+    definition_errors: Vec<String>,
+    /// The definitions that are not as their files define them.
+    drift: Vec<DriftRow>,
     /// The settings with a configured value.
     given: Vec<Row>,
     /// The settings with their default.
     defaults: Vec<Row>,
+}
+
+/// A definition that is not as its file defines it.
+struct DriftRow {
+    kind: &'static str,
+    name: String,
+    file: String,
+    state: &'static str,
+}
+
+impl From<Drift> for DriftRow {
+    fn from(Drift { id, file, state }: Drift) -> Self {
+        let state = match state {
+            DriftState::Changed => "Changed since the file was applied",
+            DriftState::Deleted => "Deleted since the file was applied",
+            DriftState::Unmanaged => "No file has it any more",
+        };
+        Self { kind: id.kind.label(), name: id.name, file, state }
+    }
 }
 
 /// One value in force.
@@ -65,7 +90,12 @@ pub(crate) async fn show_settings(req: &mut Request, depot: &mut Depot) -> PageR
     let state = state(depot);
     let (defaults, given): (Vec<_>, Vec<_>) =
         state.settings().effective_values.iter().partition(|value| value.origin == "default");
+    let gateway = gateway(depot)?;
+    let definition_errors = gateway.definition_files.outcome().errors;
+    let (_, drift) = run_blocking(move || find_drift(&gateway)).await?;
     let page = Page {
+        definition_errors,
+        drift: drift.into_iter().map(DriftRow::from).collect(),
         frame: Frame::new(req, depot, Section::Settings),
         warnings: state.settings().warnings.clone(),
         given: given.into_iter().map(Row::from).collect(),

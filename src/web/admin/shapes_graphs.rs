@@ -5,6 +5,7 @@ use super::pager::Pager;
 use super::words;
 use askama::Template;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
+use penstock_base::managed::DefinitionKind;
 use penstock_base::{IfMatch, Role};
 use penstock_http::caller::caller;
 use penstock_http::path::{encode_segment, path_parameter};
@@ -154,7 +155,10 @@ fn build_page(
     filled: Form,
     refused: Option<GatewayError>,
 ) -> PageReply {
-    let frame = Frame::new(req, depot, Section::Shapes);
+    let mut frame = Frame::new(req, depot, Section::Shapes);
+    if let Some(row) = &row {
+        frame = frame.with_source_of(depot, DefinitionKind::Shapes, &row.name);
+    }
     let (faults, text_errors) = refused.map(split_errors).unwrap_or_default();
     let status = faults.status;
     let page = One { frame, faults, row, filled, formats: FORMATS, text_errors };
@@ -226,6 +230,7 @@ pub(crate) async fn confirm_deletion(req: &mut Request, depot: &mut Depot) -> Pa
     let name = path_parameter(req, "name");
     let found = shapes_graphs::find_shapes_graph(&gateway(depot)?, name).await?;
     let frame = Frame::new(req, depot, Section::Shapes);
+    let frame = frame.with_source_of(depot, DefinitionKind::Shapes, name);
     Ok(PageReply::show(&Deletion { frame, row: found.into() }))
 }
 

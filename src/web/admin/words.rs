@@ -1,12 +1,19 @@
 //! Numbers, sizes and times in readable form.
 use jiff::Timestamp;
 use penstock_auth::Account;
+use penstock_service::gateway::Gateway;
 
 /// Returns the display name of an account: its names, or what it signs in with.
 pub(super) fn display_name(account: &Account) -> String {
     let names = [account.given_name.as_deref(), account.family_name.as_deref()];
     let name = names.into_iter().flatten().collect::<Vec<_>>().join(" ");
     if name.is_empty() { account.email.clone() } else { name }
+}
+
+/// Returns the display name of the account with this id; the id if there is none, or if the viewer may not know more.
+pub(super) fn name_account(gateway: &Gateway, id: &str, may_know: bool) -> String {
+    let account = gateway.auth.accounts.get(id).filter(|_| may_know);
+    account.map_or_else(|| id.to_owned(), |account| display_name(&account))
 }
 
 /// The maximum number of characters of a stored text in a list or a title.

@@ -28,15 +28,10 @@ pub(super) struct ActionButton {
     pub(super) class: &'static str,
 }
 
-/// Whether the page of the change shows an error of a step. Others have the error page.
+/// Returns whether the page of the change shows an error of a step, with the comment. A viewer who may not take the
+/// step, or does not see the change any more, gets the error page.
 pub(super) fn is_shown_with_change(class: ErrorClass) -> bool {
-    matches!(
-        class,
-        ErrorClass::Conflict
-            | ErrorClass::PreconditionFailed
-            | ErrorClass::Invalid
-            | ErrorClass::TooManyRequests(_)
-    )
+    !matches!(class, ErrorClass::Unauthorized | ErrorClass::Forbidden | ErrorClass::NotFound)
 }
 
 impl Refusal {

@@ -123,7 +123,7 @@ impl Fields {
     /// Compares two values. `path` has the names that lead to them.
     fn compare(&mut self, path: &[String], before: Option<&Json>, after: Option<&Json>) {
         let is_object = |value: Option<&Json>| value.is_none_or(|it| matches!(it, Json::Object(_)));
-        let is_list = |value: Option<&Json>| value.is_none_or(contains_objects);
+        let is_list = |value: Option<&Json>| value.is_none_or(is_list_of_objects);
         if before.is_none() && after.is_none() {
             return;
         }
@@ -210,8 +210,9 @@ fn member<'j>(value: &'j Json, name: &str) -> Option<&'j Json> {
     members.iter().find(|(known, _)| known == name).map(|(_, value)| value)
 }
 
-fn contains_objects(value: &Json) -> bool {
-    matches!(value, Json::Array(elements) if elements.iter().any(|one| matches!(one, Json::Object(_))))
+/// Returns whether a value is a list of objects. An empty list is one too, so that it compares with those.
+fn is_list_of_objects(value: &Json) -> bool {
+    matches!(value, Json::Array(elements) if elements.iter().all(|one| matches!(one, Json::Object(_))))
 }
 
 fn list_elements(value: Option<&Json>) -> &[Json] {
@@ -241,19 +242,22 @@ mod tests {
         fields
     }
 
+    fn list_changed(fields: &Fields) -> Vec<(&str, &str, &str)> {
+        fields
+            .changed
+            .iter()
+            .map(|field| (field.name.as_str(), field.before.as_str(), field.after.as_str()))
+            .collect()
+    }
+
     #[test]
     fn only_fields_that_change_are_changed() {
         let found = compare(
             r#"{"uri": "u:1", "name": "north", "flow": 1.50, "tags": ["a"], "old": 1, "at": {"uri": "u:2", "x": 1}}"#,
             r#"{"uri": "u:1", "name": "north", "flow": 2.50, "tags": ["a", "b"], "at": {"uri": "u:3", "x": 1}}"#,
         );
-        let changed: Vec<_> = found
-            .changed
-            .iter()
-            .map(|field| (field.name.as_str(), field.before.as_str(), field.after.as_str()))
-            .collect();
         assert_eq!(
-            changed,
+            list_changed(&found),
             [
                 ("flow", "1.50", "2.50"),
                 ("tags", "a", "a\nb"),
@@ -271,19 +275,20 @@ mod tests {
             r#"{"parts": [{"uri": "p:1", "label": "seal"}, {"uri": "p:2", "label": "shaft"}]}"#,
             r#"{"parts": [{"uri": "p:2", "label": "long shaft"}, {"uri": "p:3", "label": "key"}]}"#,
         );
-        let changed: Vec<_> = found
-            .changed
-            .iter()
-            .map(|field| (field.name.as_str(), field.before.as_str(), field.after.as_str()))
-            .collect();
         assert_eq!(
-            changed,
+            list_changed(&found),
             [
                 ("parts 1 › label", "shaft", "long shaft"),
                 ("parts 2 (new) › label", "", "key"),
                 ("parts 1 (removed) › label", "seal", ""),
             ]
         );
+        let (none, some) = (r#"{"parts": []}"#, r#"{"parts": [{"uri": "p:1", "label": "seal"}]}"#);
+        assert_eq!(list_changed(&compare(none, some)), [("parts 1 (new) › label", "", "seal")]);
+        assert_eq!(list_changed(&compare(some, none)), [("parts 1 (removed) › label", "seal", "")]);
+        let (none, some) = (r#"{"tags": []}"#, r#"{"tags": ["a", "b"]}"#);
+        assert_eq!(list_changed(&compare(none, some)), [("tags", "", "a\nb")]);
+        assert_eq!(list_changed(&compare(some, none)), [("tags", "a\nb", "")]);
     }
 
     #[test]

@@ -58,7 +58,8 @@ pub(crate) async fn list_changes(req: &mut Request, depot: &mut Depot) -> PageRe
         None => None,
         Some("author") => Some(RelationFilter::Author),
         Some("owner") => Some(RelationFilter::Owner),
-        Some("approver") => Some(RelationFilter::Approver),
+        // As the menu counts them.
+        Some("approver") => Some(RelationFilter::Decider),
         Some(other) => return Err(Problem::malformed(format!("there is no role {other:?}"))),
     };
     let filter = ChangeFilter {

@@ -10,6 +10,7 @@ const MAX_INTERVAL = 15000;
 function refreshOnEvents(elements) {
   let timer = 0;
   let last = Date.now();
+  let hasLeft = false;
   const prefix = document.documentElement.dataset.prefix;
 
   async function refresh() {
@@ -24,7 +25,7 @@ function refreshOnEvents(elements) {
       for (const address of addresses) {
         const answer = await fetch(address, { headers: { Accept: 'text/html', 'X-Penstock-Live': 'true' } });
         const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
-        if (answer.redirected || [401, 404].includes(answer.status)) return location.reload();
+        if (answer.redirected || [401, 404].includes(answer.status)) return leave();
         if (!answer.ok) return;
         for (const id of elements) replaceContent(document.getElementById(id), page.getElementById(id));
       }
@@ -33,6 +34,15 @@ function refreshOnEvents(elements) {
     } catch {
       document.body.classList.add('stale');
     }
+  }
+
+  // The session has ended, or the content is gone: the page says so after a reload. What somebody has typed is not lost.
+  function leave() {
+    const fields = [...document.querySelectorAll('main :is(input, textarea)')];
+    if (document.querySelector('main [data-live]') && fields.every((field) => field.value === field.defaultValue)) return location.reload();
+    document.body.classList.add('stale');
+    hasLeft = true;
+    clearInterval(clock);
   }
 
   // Replaces the content of an element, and keeps the focus where it was.
@@ -55,7 +65,7 @@ function refreshOnEvents(elements) {
   }
 
   function refreshSoon() {
-    if (!timer) timer = setTimeout(refresh, Math.max(0, last + MIN_INTERVAL - Date.now()));
+    if (!timer && !hasLeft) timer = setTimeout(refresh, Math.max(0, last + MIN_INTERVAL - Date.now()));
   }
 
   const types = new Set(elements.flatMap((id) => document.getElementById(id).dataset.live.split(',')));
@@ -64,7 +74,7 @@ function refreshOnEvents(elements) {
     for (const type of [...types, 'penstock.events.lost']) events.addEventListener(type, refreshSoon);
     addEventListener('pagehide', () => events.close());
   }
-  setInterval(() => { if (Date.now() - last >= MAX_INTERVAL) refreshSoon(); }, MAX_INTERVAL / 3);
+  const clock = setInterval(() => { if (Date.now() - last >= MAX_INTERVAL) refreshSoon(); }, MAX_INTERVAL / 3);
   document.addEventListener('visibilitychange', refreshSoon);
 }
 

@@ -4,7 +4,8 @@ use serde_json::json;
 
 /// Returns the text of the element with this id in a page, without the escapes of HTML.
 fn element_text(page: &str, id: &str) -> String {
-    let (_, rest) = page.split_once(&format!("id=\"{id}\">")).unwrap();
+    let (_, rest) = page.split_once(&format!("id=\"{id}\"")).unwrap();
+    let (_, rest) = rest.split_once('>').unwrap();
     let (text, _) = rest.split_once('<').unwrap();
     let escapes = [("&#60;", "<"), ("&#62;", ">"), ("&#34;", "\""), ("&#39;", "'"), ("&#38;", "&")];
     escapes.iter().fold(text.to_owned(), |text, (escape, plain)| text.replace(escape, plain))

@@ -199,11 +199,33 @@ fn find_counters() -> Option<(thread::ThreadLocal<u64>, thread::ThreadLocal<u64>
 /// Returns the bytes that this thread allocated minus those that it freed. The difference between two calls is the
 /// memory that the work between them still holds, if no other thread frees it. Takes some nanoseconds.
 pub fn thread_bytes() -> i64 {
-    let own = COUNTERS.with(|counters| {
-        counters
-            .map_or(0, |(allocated, freed)| allocated.get().wrapping_sub(freed.get()).cast_signed())
+    thread_totals().held()
+}
+
+/// The bytes that a thread has allocated and freed since it began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ThreadTotals {
+    /// All bytes that it has allocated.
+    pub allocated: u64,
+    /// All bytes that it has freed, whichever thread had allocated them.
+    pub freed: u64,
+    /// Those of them that [`drop_foreign`] has freed.
+    freed_foreign: i64,
+}
+
+impl ThreadTotals {
+    /// The bytes that it allocated minus those that it freed, without those of [`drop_foreign`].
+    pub fn held(&self) -> i64 {
+        self.allocated.wrapping_sub(self.freed).cast_signed() + self.freed_foreign
+    }
+}
+
+/// Returns what this thread has allocated and freed. Takes some nanoseconds.
+pub fn thread_totals() -> ThreadTotals {
+    let (allocated, freed) = COUNTERS.with(|counters| {
+        counters.map_or((0, 0), |(allocated, freed)| (allocated.get(), freed.get()))
     });
-    own + FOREIGN.get()
+    ThreadTotals { allocated, freed, freed_foreign: FOREIGN.get() }
 }
 
 /// Drops a value that another thread allocated. It does not count as memory that this thread freed.

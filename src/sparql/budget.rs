@@ -3,15 +3,19 @@
 //! The evaluator drops errors of expressions, and its joins collect errors and continue. So an error value would not
 //! end a query. [`abort`] unwinds the thread instead, from wherever the evaluator calls this crate.
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::memory::thread_bytes;
+use penstock_base::memory::{ThreadTotals, thread_bytes, thread_totals};
 use penstock_base::unwind::abort;
 use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The number of checks between two readings of the clock.
 const CHECKS_PER_CLOCK_READING: u32 = 16;
+/// What is allocated between two checks counts as one block from this size on, in bytes.
+const LARGE_BYTES: u64 = 1 << 20;
+/// A request may hold this many times its limit while one of its tables moves to a larger block.
+const TIMES_WHILE_GROWING: u64 = 2;
 
 /// The limits of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,26 +61,66 @@ pub(crate) struct Budget {
     /// [`thread_bytes`] when the request began, plus the bytes of what other threads have taken over since.
     initial_bytes: AtomicI64,
     checks: AtomicU32,
+    last_allocated: AtomicU64,
+    last_freed: AtomicU64,
+    /// The size of the largest block that the request holds, or 0 if none is as large as [`LARGE_BYTES`].
+    largest_block: AtomicU64,
 }
 
 impl Budget {
     /// Begins to count. What its thread has allocated since [`begin_request`] counts too: it has parsed the request.
     pub(crate) fn new(limits: Limits, deadline: Deadline) -> Self {
-        let initial_bytes = AtomicI64::new(BYTES_BEFORE_REQUEST.get());
-        Self { limits, deadline, initial_bytes, checks: AtomicU32::new(0) }
+        let totals = thread_totals();
+        Self {
+            limits,
+            deadline,
+            initial_bytes: AtomicI64::new(BYTES_BEFORE_REQUEST.get()),
+            checks: AtomicU32::new(0),
+            last_allocated: AtomicU64::new(totals.allocated),
+            last_freed: AtomicU64::new(totals.freed),
+            largest_block: AtomicU64::new(0),
+        }
     }
 
     /// Checks memory, and time now and then. Aborts beyond a limit.
     pub(crate) fn check(&self) {
-        if u64::try_from(self.used_bytes()).is_ok_and(|used| used > self.limits.memory) {
-            self.abort_for_memory();
-        }
+        self.check_memory();
         // Only one thread checks, so it needs no atomic increment, which would take longer than all else here.
         let checks = self.checks.load(Ordering::Relaxed);
         self.checks.store(checks.wrapping_add(1), Ordering::Relaxed);
         if checks.is_multiple_of(CHECKS_PER_CLOCK_READING) {
             self.check_time();
         }
+    }
+
+    /// Aborts beyond the limit of memory, and before a table that is full moves to a block of twice its size and would
+    /// exceed the limit too far: the evaluator asks nothing before it allocates that block.
+    fn check_memory(&self) {
+        let totals = thread_totals();
+        let initial_bytes = self.initial_bytes.load(Ordering::Relaxed);
+        let used = u64::try_from(totals.held() - initial_bytes).unwrap_or(0);
+        let while_growing = used.saturating_add(self.find_largest_block(totals).saturating_mul(2));
+        if used > self.limits.memory
+            || while_growing > self.limits.memory.saturating_mul(TIMES_WHILE_GROWING)
+        {
+            self.abort_for_memory();
+        }
+    }
+
+    fn find_largest_block(&self, totals: ThreadTotals) -> u64 {
+        let allocated = totals.allocated - self.last_allocated.load(Ordering::Relaxed);
+        let freed = totals.freed - self.last_freed.load(Ordering::Relaxed);
+        self.last_allocated.store(totals.allocated, Ordering::Relaxed);
+        self.last_freed.store(totals.freed, Ordering::Relaxed);
+        let mut largest = self.largest_block.load(Ordering::Relaxed);
+        if freed >= largest {
+            largest = 0;
+        }
+        if allocated >= LARGE_BYTES.max(largest) {
+            largest = allocated;
+        }
+        self.largest_block.store(largest, Ordering::Relaxed);
+        largest
     }
 
     /// Aborts if there is no time left, or the request is cancelled.
@@ -161,5 +205,25 @@ mod tests {
             Ok(before.len())
         });
         assert_eq!(checked.unwrap(), 64 << 20);
+    }
+
+    #[test]
+    fn a_table_that_would_exceed_twice_the_limit_while_it_grows_ends_the_request() {
+        let limits = Limits { time: Duration::from_mins(10), memory: 32 << 20, rows: 1 };
+        let grow = |bytes: &[usize]| {
+            begin_request();
+            let budget = Budget::new(limits, (Instant::now() + limits.time).into());
+            catch("the test", || {
+                let mut table = Vec::<u8>::new();
+                for size in bytes {
+                    table = Vec::with_capacity(*size);
+                    budget.check();
+                }
+                Ok(table.capacity())
+            })
+        };
+        assert_eq!(grow(&[4 << 20, 8 << 20, 16 << 20]).unwrap(), 16 << 20);
+        assert_eq!(grow(&[30 << 20, 2 << 20]).unwrap_err().class, ErrorClass::Invalid);
+        assert_eq!(grow(&[15 << 20, 0, 20 << 20]).unwrap(), 20 << 20);
     }
 }

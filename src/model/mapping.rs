@@ -281,6 +281,11 @@ impl Mapping {
         names
     }
 
+    /// Returns whether an object of the mapping has a key.
+    pub(super) fn has_key(&self) -> bool {
+        self.root.has_key()
+    }
+
     /// Looks up the namespaces that decide between fields of objects with the same property. Without it, such objects
     /// belong to the first of these fields. It needs to run only once, because the base of a namespace does not change
     /// while a mapping names it.
@@ -307,6 +312,11 @@ impl Shape {
             KeyDefinition::Fields(fields) => Some(fields),
             KeyDefinition::Omitted | KeyDefinition::Empty => None,
         }
+    }
+
+    /// Returns whether this shape, or one nested in it, has a key.
+    fn has_key(&self) -> bool {
+        self.key_fields().is_some() || self.iter_nested().any(|(_, _, nested)| nested.has_key())
     }
 
     /// Returns the property of a field of the key.

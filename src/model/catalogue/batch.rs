@@ -2,14 +2,19 @@
 //!
 //! A batch holds the lock of the catalogue's changes. The caller makes one transaction with all changes and then calls
 //! [`Batch::publish`]. Without that, for example after an error or in a dry run, memory stays as the store is.
-use super::save::{Preparation, PreparedDefinition};
+use super::save::PreparedDefinition;
 use super::shapes_graphs::erase_graph;
-use super::{Catalogue, DefinedGraph, Entry, Requester, ShapesHook, delete_entry, deletion};
-use crate::namespace::NamespaceDefinition;
+use super::{
+    Catalogue, DefinedGraph, DryRunEnd, Entry, Requester, ShapesHook, delete_entry, deletion,
+};
+use crate::change_feed::WatchedDefinitions;
+use crate::namespace::{self, Generator, NamespaceDefinition};
+use crate::natural_key::{self, KeyBuilds, NaturalKey, OtherKeys};
 use crate::resource::{Compiled, CompiledDefinition};
 use crate::shapes_graphs::NewGraph;
 use penstock_base::error::GatewayError;
-use penstock_store::Transaction;
+use penstock_store::{Error, Transaction};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, MutexGuard};
 
 /// Several changes of the catalogue in one commit.
@@ -18,6 +23,10 @@ pub struct Batch<'c> {
     catalogue: &'c Catalogue,
     _writer: MutexGuard<'c, ()>,
     changes: Vec<MemoryChange>,
+    /// The index of the new keys. Until the batch ends, each commit keeps it up to date. `None` in a dry run.
+    key_builds: Option<KeyBuilds<'c>>,
+    /// The definitions before the first change, whose keys have an index.
+    known: Option<Arc<WatchedDefinitions>>,
 }
 
 /// A change of memory that follows the commit.
@@ -54,14 +63,19 @@ impl Catalogue {
 
     /// Begins several changes in one commit. Other changes of the catalogue wait for its end.
     pub fn begin_batch(&self) -> Batch<'_> {
-        Batch { catalogue: self, _writer: self.lock_writer(), changes: Vec::new() }
+        Batch {
+            catalogue: self,
+            _writer: self.lock_writer(),
+            changes: Vec::new(),
+            key_builds: None,
+            known: None,
+        }
     }
 }
 
 impl<'c> Batch<'c> {
     /// Checks that a definition may be saved, before the transaction. Returns `None` if it equals the stored one.
-    /// The transaction defines `namespaces` before. A dry run creates no index for new keys, and does not
-    /// check whether stored objects share one.
+    /// The transaction defines `namespaces` before.
     ///
     /// # Errors
     /// As [`Catalogue::put`].
@@ -70,8 +84,7 @@ impl<'c> Batch<'c> {
         by: Requester<'_>,
         mut new: CompiledDefinition,
         namespaces: &[NamespaceDefinition],
-        is_dry_run: bool,
-    ) -> Result<Option<PreparedDefinition<'c>>, GatewayError> {
+    ) -> Result<Option<PreparedDefinition>, GatewayError> {
         let before = self.catalogue.read_entries().find_by_name(&new.definition.name).cloned();
         self.catalogue.check_guards(by, before.as_ref(), &mut new)?;
         if let Some(there) = before.as_ref().and_then(|before| before.compiled.as_ref())
@@ -79,11 +92,72 @@ impl<'c> Batch<'c> {
         {
             return Ok(None);
         }
-        let preparation = Preparation { namespaces, is_dry_run };
-        self.catalogue.prepare_definition(by, before, new, preparation).map(Some)
+        self.catalogue.prepare_definition(by, before, new, namespaces).map(Some)
     }
 
-    /// Saves a prepared definition in the transaction.
+    /// Creates the index of the new keys of all these definitions, each key once, before the transaction. A dry run leaves
+    /// it out. Returns for each definition whether stored objects have its keys; definitions with the same key have one
+    /// error.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn prepare_keys(
+        &mut self,
+        by: Requester<'_>,
+        prepared: &[&PreparedDefinition],
+        namespaces: &[NamespaceDefinition],
+    ) -> Result<Vec<Result<(), GatewayError>>, GatewayError> {
+        let keys = self.collect_new_keys(prepared, namespaces)?;
+        let mut distinct = Vec::new();
+        for key in keys.iter().flatten() {
+            // The transaction refuses two keys of one namespace.
+            let _ = natural_key::merge_key(&mut distinct, key.clone());
+        }
+        let Catalogue { store, watch, .. } = self.catalogue;
+        let builds = natural_key::build_index(store, by.check, watch, distinct)?;
+        let (read, mut checked) = (store.read(), BTreeSet::new());
+        let verify = |keys: &Vec<NaturalKey>| builds.verify_keys(&read, keys, &mut checked);
+        let verified = keys.iter().map(verify).collect();
+        drop(read);
+        self.key_builds = Some(builds);
+        Ok(verified)
+    }
+
+    /// Returns the keys of each definition with the namespaces that the transaction defines, in a transaction that is
+    /// discarded.
+    fn collect_new_keys(
+        &self,
+        prepared: &[&PreparedDefinition],
+        namespaces: &[NamespaceDefinition],
+    ) -> Result<Vec<Vec<NaturalKey>>, GatewayError> {
+        let collect = |transaction: &mut Transaction<'_>| -> Result<_, Error> {
+            // The transaction of the batch reports the error of a definition.
+            for definition in namespaces {
+                let base = self.catalogue.default_base(&definition.name);
+                let new = definition.clone().into_namespace(base, Generator::default());
+                let _ = namespace::put(transaction, new);
+            }
+            let mut keys = Vec::with_capacity(prepared.len());
+            for PreparedDefinition { before, new, .. } in prepared {
+                let id = before.as_ref().map(|before| before.id.as_str());
+                let CompiledDefinition { definition, mapping, .. } = new;
+                let defined = &definition.namespaces;
+                let _ = self.catalogue.define_namespaces(transaction, id, defined, mapping);
+                keys.push(natural_key::collect_keys(transaction, mapping)?);
+            }
+            Ok(keys)
+        };
+        let collected = self.catalogue.store.transact(|transaction| -> Result<(), DryRunEnd<_>> {
+            Err(DryRunEnd::Done(collect(transaction)?))
+        });
+        match collected {
+            Err(DryRunEnd::Done(keys)) => Ok(keys),
+            Err(DryRunEnd::Failed(error)) => Err(error),
+            Ok(_) => unreachable!("the transaction always ends with an error"),
+        }
+    }
+
+    /// Saves a prepared definition in the transaction. [`Self::check_keys`] follows the last one.
     ///
     /// # Errors
     /// As [`Catalogue::put`].
@@ -91,12 +165,54 @@ impl<'c> Batch<'c> {
         &mut self,
         transaction: &mut Transaction<'_>,
         by: Requester<'_>,
-        prepared: &PreparedDefinition<'_>,
+        prepared: &PreparedDefinition,
     ) -> Result<SavedDefinition, GatewayError> {
-        let compiled = self.catalogue.write_definition(transaction, by, prepared)?;
+        if self.known.is_none() {
+            self.known = Some(self.catalogue.watch.current_definitions(transaction)?);
+        }
+        let compiled = self.catalogue.write_definition(transaction, by, prepared, None)?;
         let (id, version) = (compiled.object.id.clone(), compiled.object.version);
         self.changes.push(MemoryChange::Definition(Box::new(compiled)));
         Ok(SavedDefinition { id, version })
+    }
+
+    /// Checks the keys of all saved definitions, against each other, against the definitions that stay, and against the
+    /// stored objects. Returns the error of each definition that has one, by its name.
+    ///
+    /// # Errors
+    /// The errors of the store.
+    pub fn check_keys(
+        &self,
+        transaction: &Transaction<'_>,
+    ) -> Result<HashMap<String, GatewayError>, GatewayError> {
+        let saved = || {
+            self.changes.iter().filter_map(|change| match change {
+                MemoryChange::Definition(compiled) => Some(compiled),
+                _ => None,
+            })
+        };
+        let mut errors = HashMap::new();
+        if !saved().any(|compiled| compiled.mapping.has_key()) {
+            return Ok(errors);
+        }
+        let ids: BTreeSet<&str> = saved().map(|compiled| compiled.object.id.as_str()).collect();
+        let mut others = OtherKeys::read(transaction, |id| !ids.contains(id))?;
+        let mut checked = BTreeSet::new();
+        for compiled in saved() {
+            let name = &compiled.object.definition.name;
+            let found = others.check(transaction, name, &compiled.mapping).and_then(|keys| {
+                let Some((builds, known)) = self.key_builds.as_ref().zip(self.known.as_deref())
+                else {
+                    return Ok(());
+                };
+                builds.check_indexed(transaction, known, &keys)?;
+                builds.verify_keys(transaction, &keys, &mut checked)
+            });
+            if let Err(error) = found {
+                errors.insert(name.clone(), error);
+            }
+        }
+        Ok(errors)
     }
 
     /// Deletes a definition in the transaction. Its objects stay.

@@ -13,32 +13,21 @@ use penstock_base::commit::commit;
 use penstock_base::error::GatewayError;
 use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Format, Transaction};
+use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 
-/// A definition whose guards have passed. It must live until its commit is done: until then, each commit keeps the index of
-/// its new keys up to date.
+/// A definition whose guards have passed.
 #[derive(Debug)]
-pub struct PreparedDefinition<'w> {
+pub struct PreparedDefinition {
     pub(super) before: Option<Entry>,
     pub(super) new: CompiledDefinition,
     loss: Option<Loss>,
-    /// `None` in a dry run, which creates no index.
-    key_builds: Option<KeyBuilds<'w>>,
 }
 
-impl PreparedDefinition<'_> {
+impl PreparedDefinition {
     fn compiled_before(&self) -> Option<&Arc<Compiled>> {
         self.before.as_ref().and_then(|before| before.compiled.as_ref())
     }
-}
-
-/// What the preparation of a definition depends on.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Preparation<'a> {
-    /// The namespaces that the same commit defines before.
-    pub(super) namespaces: &'a [NamespaceDefinition],
-    /// Whether it is a dry run, which does not even write the index of new keys.
-    pub(super) is_dry_run: bool,
 }
 
 impl Catalogue {
@@ -56,14 +45,18 @@ impl Catalogue {
         {
             return Ok(there.clone());
         }
-        let prepared = self.prepare_definition(by, before, new, Preparation::default())?;
+        let prepared = self.prepare_definition(by, before, new, &[])?;
+        // Until the commit is done, each commit keeps the index of the new keys up to date.
+        let key_builds = self.build_key_index(by, &prepared)?;
         let (compiled, _) = commit::<_, GatewayError>(&self.store, by.check, |transaction| {
             if let Some(before) = &prepared.before {
                 check_editable(transaction, DefinitionKind::BusinessObject, &before.name)?;
             }
-            self.write_definition(transaction, by, &prepared)
+            self.write_definition(transaction, by, &prepared, Some(&key_builds))
         })?;
-        Ok(self.publish_definition(by, compiled))
+        let published = self.publish_definition(by, compiled);
+        drop(key_builds);
+        Ok(published)
     }
 
     /// Checks that the definition may replace this one, and brings it into its stored form.
@@ -95,43 +88,51 @@ impl Catalogue {
             && self.has_namespaces(&new.definition.namespaces)?)
     }
 
-    /// Counts what a definition would remove, and creates the index of its new keys. Ingestion continues meanwhile.
+    /// Counts what a definition would remove. Ingestion continues meanwhile. The commit defines `namespaces` before.
     pub(super) fn prepare_definition(
         &self,
         by: Requester<'_>,
         before: Option<Entry>,
         new: CompiledDefinition,
-        Preparation { namespaces, is_dry_run }: Preparation<'_>,
-    ) -> Result<PreparedDefinition<'_>, GatewayError> {
+        namespaces: &[NamespaceDefinition],
+    ) -> Result<PreparedDefinition, GatewayError> {
         let loss = match before.as_ref().and_then(|before| before.compiled.as_ref()) {
             Some(there) => self.check_loss(there, &new, namespaces, by.force)?,
             None => None,
         };
-        let key_builds = if is_dry_run {
-            None
-        } else {
-            Some(natural_key::build_index(&self.store, by.check, &self.watch, &new.mapping)?)
-        };
-        Ok(PreparedDefinition { before, new, loss, key_builds })
+        Ok(PreparedDefinition { before, new, loss })
     }
 
-    /// Writes a prepared definition in its commit.
+    /// Creates the index of the new keys of a definition. Ingestion continues meanwhile.
+    fn build_key_index(
+        &self,
+        by: Requester<'_>,
+        prepared: &PreparedDefinition,
+    ) -> Result<KeyBuilds<'_>, GatewayError> {
+        let keys = natural_key::collect_keys(&self.store.read(), &prepared.new.mapping)?;
+        let builds = natural_key::build_index(&self.store, by.check, &self.watch, keys.clone())?;
+        builds.verify_keys(&self.store.read(), &keys, &mut BTreeSet::new())?;
+        Ok(builds)
+    }
+
+    /// Writes a prepared definition in its commit. Without `key_builds`, the caller checks the keys.
     pub(super) fn write_definition(
         &self,
         transaction: &mut Transaction<'_>,
         by: Requester<'_>,
-        prepared: &PreparedDefinition<'_>,
+        prepared: &PreparedDefinition,
+        key_builds: Option<&KeyBuilds<'_>>,
     ) -> Result<Compiled, GatewayError> {
-        let PreparedDefinition { before, new, loss, key_builds } = prepared;
+        let PreparedDefinition { before, new, loss } = prepared;
         let CompiledDefinition { definition, mut mapping, conditions } = new.clone();
         let id = before.as_ref().map(|before| before.id.as_str());
         let there = prepared.compiled_before();
         let now = penstock_base::time::now_rfc3339();
         let changed = self.define_namespaces(transaction, id, &definition.namespaces, &mapping)?;
         mapping.resolve_namespaces(transaction)?;
-        natural_key::check_keys(transaction, id, &mapping)?;
         check_exist(transaction, definition.validation.as_ref())?;
         if let Some(key_builds) = key_builds {
+            natural_key::check_keys(transaction, id, &mapping)?;
             key_builds.verify(transaction, &mapping)?;
         }
         let object = BusinessObject {

@@ -5,7 +5,7 @@
 //! another object, is a problem. The commit of the definition checks the problems again and fails if one remains.
 use super::definition::remove_entries;
 use super::{KeyMatch, NaturalKey, collect_keys, merge_key};
-use crate::change_feed::Watch;
+use crate::change_feed::{Watch, WatchedDefinitions};
 use crate::mapping::Mapping;
 use crate::{catalogue, namespace};
 use oxrdf::NamedNode;
@@ -30,7 +30,7 @@ pub(crate) struct KeyBuild {
     problems: Mutex<BTreeSet<NamedNode>>,
 }
 
-/// The builds of one definition. Dropping it ends them.
+/// The builds of the definitions of one commit. Dropping it ends them.
 #[derive(Debug)]
 pub(crate) struct KeyBuilds<'w> {
     builds: Vec<Arc<KeyBuild>>,
@@ -171,21 +171,36 @@ impl NaturalKey {
 
 impl KeyBuilds<'_> {
     /// Checks, in the commit of the definition, that the index of every key of its mapping is complete, and that every
-    /// object has its own key. A namespace that this commit creates may have objects already, from an RDF document; their
-    /// index was not created.
+    /// object has its own key.
     ///
     /// # Errors
-    /// `ErrorClass::Conflict` with the number of objects without a key, and the first ten.
+    /// As [`Self::check_indexed`] and [`Self::verify_keys`].
     pub(crate) fn verify(
         &self,
         transaction: &Transaction<'_>,
         mapping: &Mapping,
     ) -> Result<(), GatewayError> {
         let known = self.watch.current_definitions(transaction)?;
-        for key in collect_keys(transaction, mapping)? {
+        let keys = collect_keys(transaction, mapping)?;
+        self.check_indexed(transaction, &known, &keys)?;
+        self.verify_keys(transaction, &keys, &mut BTreeSet::new())
+    }
+
+    /// Checks that the index of each of these keys is complete, or is that of a namespace without objects. `known` are the
+    /// definitions before the commit. A namespace that this commit creates may have objects already, from an RDF document.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict`
+    pub(crate) fn check_indexed(
+        &self,
+        read: &impl Read,
+        known: &WatchedDefinitions,
+        keys: &[NaturalKey],
+    ) -> Result<(), GatewayError> {
+        for key in keys {
             let mut indexed = known.keys.iter().chain(self.builds.iter().map(|build| &build.key));
             if !indexed.any(|indexed| key.is_part_of(indexed))
-                && namespace::has_data(transaction, &key.namespace)?
+                && namespace::has_data(read, &key.namespace)?
             {
                 let name = &key.namespace.name;
                 return Err(GatewayError::new(
@@ -197,7 +212,29 @@ impl KeyBuilds<'_> {
                 ));
             }
         }
-        self.builds.iter().try_for_each(|build| build.verify(transaction))
+        Ok(())
+    }
+
+    /// Checks that every object has its own key, of each of these keys that is being added. `checked` has the names of the
+    /// namespaces that were checked before, so that several definitions with one key do not repeat its check.
+    ///
+    /// # Errors
+    /// `ErrorClass::Conflict` with the number of objects without a key, and the first ten.
+    pub(crate) fn verify_keys(
+        &self,
+        read: &impl Read,
+        keys: &[NaturalKey],
+        checked: &mut BTreeSet<String>,
+    ) -> Result<(), GatewayError> {
+        for key in keys {
+            let build = self.builds.iter().find(|build| key.is_part_of(&build.key));
+            if let Some(build) = build
+                && checked.insert(key.namespace.name.clone())
+            {
+                build.verify(read)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -231,29 +268,21 @@ pub(crate) fn rebuild_index(store: &Store) -> Result<(), GatewayError> {
     Ok(())
 }
 
-/// Creates the index of each key of a mapping that no stored definition has yet. Blocking. It takes effect with a commit
-/// that calls [`KeyBuilds::verify`]. Without one, its entries are removed later.
+/// Creates the index of each of these keys that no stored definition has yet. Blocking. It takes effect with a commit that
+/// calls [`KeyBuilds::verify`]. Without one, its entries are removed later.
 ///
 /// # Errors
-/// `ErrorClass::Conflict` if there are objects without a key of their own, and the errors of `check`, which each commit
-/// runs.
+/// The errors of the store, and those of `check`, which each commit runs.
 pub(crate) fn build_index<'w>(
     store: &Store,
     check: &dyn CommitCheck,
     watch: &'w Watch,
-    mapping: &Mapping,
+    keys: Vec<NaturalKey>,
 ) -> Result<KeyBuilds<'w>, GatewayError> {
-    let mut new = Vec::new();
-    {
-        let read = store.read();
-        let known = watch.current_definitions(&read)?;
-        for key in collect_keys(&read, mapping)? {
-            if !known.keys.iter().any(|known| key.is_part_of(known)) {
-                new.push(Arc::new(KeyBuild { key, problems: Mutex::default() }));
-            }
-        }
-    }
-    let builds = KeyBuilds { builds: new, watch };
+    let known = watch.current_definitions(&store.read())?;
+    let is_new = |key: &NaturalKey| !known.keys.iter().any(|known| key.is_part_of(known));
+    let build = |key| Arc::new(KeyBuild { key, problems: Mutex::default() });
+    let builds = KeyBuilds { builds: keys.into_iter().filter(is_new).map(build).collect(), watch };
     if builds.builds.is_empty() {
         return Ok(builds);
     }
@@ -264,7 +293,6 @@ pub(crate) fn build_index<'w>(
     })?;
     for build in &builds.builds {
         build.add_objects(store, check)?;
-        build.verify(&store.read())?;
     }
     Ok(builds)
 }

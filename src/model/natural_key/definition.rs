@@ -148,17 +148,74 @@ pub(crate) fn check_keys(
     id: Option<&str>,
     mapping: &Mapping,
 ) -> Result<(), GatewayError> {
-    let (keys, conflict) = collect_keys_and_conflict(transaction, mapping)?;
-    if let Some(difference) = conflict {
-        return Err(invalid_key_error(format!(
-            "the mapping has two keys for the objects of one namespace: {difference}; use the same key, or another namespace"
-        )));
+    if !collect_keys(transaction, mapping)?.is_empty() {
+        OtherKeys::read(transaction, |other| Some(other) != id)?.check(transaction, "", mapping)?;
     }
-    if keys.is_empty() {
-        return Ok(());
+    Ok(())
+}
+
+/// The keys that those of a mapping must agree with.
+#[derive(Debug)]
+pub(crate) struct OtherKeys {
+    namespaces: Vec<Namespace>,
+    /// The name of each Business Object with its keys.
+    keys: Vec<(String, Vec<NaturalKey>)>,
+}
+
+impl OtherKeys {
+    /// Reads the keys of the stored definitions with these ids.
+    pub(crate) fn read(
+        transaction: &Transaction<'_>,
+        counts: impl Fn(&str) -> bool,
+    ) -> Result<Self, GatewayError> {
+        let mut keys = Vec::new();
+        for (object, compiled) in catalogue::list_stored(transaction)? {
+            if let Some(compiled) = compiled.filter(|_| counts(&object.id)) {
+                let own = collect_keys(transaction, &compiled.mapping)?;
+                keys.push((object.definition.name, own));
+            }
+        }
+        Ok(Self { namespaces: namespace::list(transaction, None, usize::MAX)?, keys })
     }
-    let namespaces = namespace::list(transaction, None, usize::MAX)?;
-    for key in &keys {
+
+    /// Checks the keys of the mapping of the Business Object `name`, returns them, and adds them, so that the next mapping
+    /// must agree with them too.
+    ///
+    /// # Errors
+    /// As [`check_keys`].
+    pub(crate) fn check(
+        &mut self,
+        transaction: &Transaction<'_>,
+        name: &str,
+        mapping: &Mapping,
+    ) -> Result<Vec<NaturalKey>, GatewayError> {
+        let (keys, conflict) = collect_keys_and_conflict(transaction, mapping)?;
+        if let Some(difference) = conflict {
+            return Err(invalid_key_error(format!(
+                "the mapping has two keys for the objects of one namespace: {difference}; use the same key, or another namespace"
+            )));
+        }
+        for key in &keys {
+            self.check_namespace(key)?;
+        }
+        for (business_object, others) in &self.keys {
+            for other in others {
+                let key = keys.iter().find(|key| key.namespace.name == other.namespace.name);
+                if let Some(difference) = key.and_then(|key| other.describe_difference(key)) {
+                    return Err(invalid_key_error(format!(
+                        "the Business Object {business_object:?} has another key for the objects of the namespace `{}`: \
+                         {difference}; all mappings use the same one",
+                        other.namespace.name
+                    )));
+                }
+            }
+        }
+        self.keys.push((name.to_owned(), keys.clone()));
+        Ok(keys)
+    }
+
+    /// Checks that no identifier can be equal to a key in the namespace.
+    fn check_namespace(&self, key: &NaturalKey) -> Result<(), GatewayError> {
         let Namespace { name, generator, .. } = &key.namespace;
         if matches!(generator, Generator::Counter | Generator::Alphanumeric) {
             return Err(invalid_key_error(format!(
@@ -166,7 +223,8 @@ pub(crate) fn check_keys(
                 generator.name()
             )));
         }
-        let inside = namespaces
+        let inside = self
+            .namespaces
             .iter()
             .find(|other| other.name != *name && other.uri_base.starts_with(&key.prefix));
         if let Some(inside) = inside {
@@ -176,21 +234,8 @@ pub(crate) fn check_keys(
                 inside.name
             )));
         }
+        Ok(())
     }
-    for (object, compiled) in catalogue::list_stored(transaction)? {
-        let Some(compiled) = compiled.filter(|_| Some(object.id.as_str()) != id) else { continue };
-        for other in collect_keys(transaction, &compiled.mapping)? {
-            let key = keys.iter().find(|key| key.namespace.name == other.namespace.name);
-            if let Some(difference) = key.and_then(|key| other.describe_difference(key)) {
-                return Err(invalid_key_error(format!(
-                    "the Business Object {:?} has another key for the objects of the namespace `{}`: {difference}; all \
-                     mappings use the same one",
-                    object.definition.name, other.namespace.name
-                )));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn invalid_key_error(message: String) -> GatewayError {

@@ -60,8 +60,8 @@ pub fn apply_files(
             add_audit_event(gateway, by, transaction, action, graph)
         };
     let requester = Requester { on_commit: Some(&add_events), ..Requester::new(by, by.id()) };
-    let catalogue = gateway.catalogue.begin_batch();
-    let prepared = prepare_all(&catalogue, requester, &resources, options.is_dry_run)?;
+    let mut catalogue = gateway.catalogue.begin_batch();
+    let prepared = prepare_all(&mut catalogue, requester, &resources, options.is_dry_run)?;
     let mut run = Run {
         gateway,
         by,
@@ -85,7 +85,6 @@ pub fn apply_files(
     let Run { catalogue, groups, report, .. } = run;
     groups.publish();
     catalogue.publish(requester);
-    drop(prepared);
     if report.changes.iter().any(|change| {
         change.action == ApplyAction::Deleted && change.id.kind == DefinitionKind::BusinessObject
     }) {
@@ -114,12 +113,12 @@ impl From<penstock_store::Error> for Ended {
 
 /// Checks the guards of all Business Objects, before the transaction. Returns for each resource what its commit needs; `None`
 /// for a Business Object that is the same, and for other kinds.
-fn prepare_all<'c>(
-    catalogue: &Batch<'c>,
+fn prepare_all(
+    catalogue: &mut Batch<'_>,
     by: Requester<'_>,
     resources: &[Resource<'_>],
     is_dry_run: bool,
-) -> Result<Vec<Option<PreparedDefinition<'c>>>, GatewayError> {
+) -> Result<Vec<Option<PreparedDefinition>>, GatewayError> {
     let namespaces: Vec<NamespaceDefinition> = resources
         .iter()
         .filter_map(|resource| match &resource.content {
@@ -134,14 +133,25 @@ fn prepare_all<'c>(
             Content::BusinessObject(new) => {
                 let by = Requester { force: resource.force, ..by };
                 let new = CompiledDefinition::clone(new);
-                errors
-                    .collect(resource, catalogue.prepare(by, new, &namespaces, is_dry_run))?
-                    .flatten()
+                errors.collect(resource, catalogue.prepare(by, new, &namespaces))?.flatten()
             }
             _ => None,
         });
     }
     errors.finish()?;
+    if !is_dry_run {
+        let (changed, new): (Vec<_>, Vec<_>) = resources
+            .iter()
+            .zip(&prepared)
+            .filter_map(|(resource, prepared)| Some((resource, prepared.as_ref()?)))
+            .unzip();
+        let mut errors = Errors::default();
+        let verified = catalogue.prepare_keys(by, &new, &namespaces)?;
+        for (resource, verified) in changed.into_iter().zip(verified) {
+            errors.collect(resource, verified)?;
+        }
+        errors.finish()?;
+    }
     Ok(prepared)
 }
 
@@ -213,7 +223,7 @@ impl Run<'_> {
         &mut self,
         transaction: &mut Transaction<'_>,
         resources: &[Resource<'_>],
-        prepared: &[Option<PreparedDefinition<'_>>],
+        prepared: &[Option<PreparedDefinition>],
     ) -> Result<(), GatewayError> {
         for kind in DefinitionKind::ALL {
             // Definitions of later kinds depend on these, so their errors would only follow from those of these.
@@ -226,6 +236,7 @@ impl Run<'_> {
             }
             errors.finish()?;
         }
+        self.check_keys(transaction, resources)?;
         let named: BTreeSet<&DefinitionId> =
             resources.iter().map(|resource| &resource.id).collect();
         let mut records = list_managed(transaction)?;
@@ -236,6 +247,24 @@ impl Run<'_> {
         }
         self.report.prunable.sort();
         self.add_event(transaction)
+    }
+
+    /// Checks the keys of the Business Objects that this run writes, once for all of them.
+    fn check_keys(
+        &self,
+        transaction: &Transaction<'_>,
+        resources: &[Resource<'_>],
+    ) -> Result<(), GatewayError> {
+        let mut found = self.catalogue.check_keys(transaction)?;
+        let mut errors = Errors::default();
+        for resource in resources {
+            if resource.id.kind == DefinitionKind::BusinessObject
+                && let Some(error) = found.remove(&resource.id.name)
+            {
+                errors.collect::<()>(resource, Err(error))?;
+            }
+        }
+        errors.finish()
     }
 
     /// Returns whether a record is one of this folder whose definition is in no file.
@@ -261,7 +290,7 @@ impl Run<'_> {
         &mut self,
         transaction: &mut Transaction<'_>,
         resource: &Resource<'_>,
-        prepared: Option<&PreparedDefinition<'_>>,
+        prepared: Option<&PreparedDefinition>,
     ) -> Result<(), GatewayError> {
         let DefinitionId { kind, name } = &resource.id;
         let before = self.describe(transaction, resource)?;
@@ -312,7 +341,7 @@ impl Run<'_> {
         &mut self,
         transaction: &mut Transaction<'_>,
         resource: &Resource<'_>,
-        prepared: Option<&PreparedDefinition<'_>>,
+        prepared: Option<&PreparedDefinition>,
     ) -> Result<Written, GatewayError> {
         let name = &resource.id.name;
         let before = find_fingerprint(self.gateway, transaction, &resource.id)?;

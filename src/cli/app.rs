@@ -18,7 +18,7 @@ use penstock_base::telemetry;
 use penstock_config::Settings;
 use penstock_http::state::State;
 use penstock_service::blocking::run_blocking;
-use penstock_service::definitions::apply_service_folder;
+use penstock_service::definitions::{FolderRun, apply_service_folder};
 use penstock_service::deletions::run_deletions;
 use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
@@ -148,8 +148,10 @@ async fn serve_opened(
             return Err(error);
         }
     };
-    apply_definitions(&gateway).await;
+    // The status shows the run from the first response on.
+    let run = gateway.definition_files.begin_run();
     state.set_gateway(gateway.clone());
+    let definitions = tokio::spawn(apply_definitions(gateway.clone(), run));
     let control = servers.start_control(&settings.data_dir, &state).await;
     let (stop_workers, stopped) = watch::channel(false);
     let reopening = tokio::spawn(recovery::reopen_when_needed(ReadStore::clone(&gateway.store)));
@@ -194,6 +196,11 @@ async fn serve_opened(
     if timeout_at(deadline, deletions).await.is_err() {
         tracing::warn!("A deletion was interrupted; it continues after the next start.");
     }
+    if timeout_at(deadline, definitions).await.is_err() {
+        tracing::warn!(
+            "Applying the files of service.definitions.dir did not end in time; the next start applies them."
+        );
+    }
     if timeout_at(deadline, validations).await.is_err() {
         tracing::warn!("A validation did not end in time; the process ends it.");
     }
@@ -222,10 +229,10 @@ async fn serve_opened(
 }
 
 /// Applies the files of `service.definitions.dir`. An error is in the log and in the status.
-async fn apply_definitions(gateway: &Gateway) {
-    let gateway = gateway.clone();
+async fn apply_definitions(gateway: Gateway, run: FolderRun) {
     let applied = run_blocking(move || {
         apply_service_folder(&gateway, &Authorized::local());
+        drop(run);
         Ok::<_, GatewayError>(())
     });
     if let Err(error) = applied.await {
@@ -276,7 +283,8 @@ async fn reload_at_hangup(
         systemd::notify_reload(async {
             // A gateway that is still being opened reads them at the end of that.
             if let Some(gateway) = state.gateway_if_open() {
-                apply_definitions(gateway).await;
+                let run = gateway.definition_files.begin_run();
+                apply_definitions(gateway.clone(), run).await;
             }
             let Some(read) = reload() else { return };
             telemetry::log::set_level(&read.log_level);

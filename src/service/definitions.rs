@@ -24,7 +24,7 @@ mod tests;
 pub use drift::{Drift, DriftState, find_drift, find_source_file};
 pub use folder::read_folder;
 pub use run::apply_files;
-pub use service_folder::{FolderOutcome, FolderState, apply_service_folder};
+pub use service_folder::{FolderOutcome, FolderRun, FolderState, apply_service_folder};
 
 use penstock_base::managed::DefinitionKind;
 use std::fmt;

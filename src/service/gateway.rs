@@ -66,7 +66,7 @@ pub struct Gateway {
     pub memory: Memory,
     /// Authentication and authorization.
     pub auth: Auth,
-    /// The last run of `service.definitions.dir`.
+    /// The runs of `service.definitions.dir`.
     pub definition_files: FolderState,
     /// The permits for reads that may look at many objects.
     pub query_permits: QueryPermits,

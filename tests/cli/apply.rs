@@ -98,9 +98,16 @@ fn a_folder_is_applied_with_and_without_a_running_service() {
     assert!(listed.contains("to be deleted: BusinessObject \"Pumps\""), "{listed}");
 }
 
+/// Starts the service, and waits until it has applied the files.
 fn serve_folder(dir: &Path, data: &str) -> Server {
     let folder = "--service.definitions.dir=definitions";
-    Server::spawn(&mut penstock(dir, &["serve", "--server.port=0", data, folder]))
+    let service = Server::spawn(&mut penstock(dir, &["serve", "--server.port=0", data, folder]));
+    let client = service.client.with_key(create_key(dir, data, "wait", "User"));
+    wait_for("the files are read", || {
+        let status = client.get("/api/v1/status").expect(200).json();
+        status["definitions"]["running"] == json!(false)
+    });
+    service
 }
 
 fn refuse_deletion(client: Client, path: &str) {

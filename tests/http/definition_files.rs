@@ -7,6 +7,7 @@ use penstock_service::definitions::{
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 const PLANT: &str = "\
 - kind: BusinessObject
@@ -34,7 +35,11 @@ async fn start(dir: &Path) -> Server {
     write(dir, "plant.yaml", PLANT);
     write(dir, "names.ttl", SHAPES);
     let setting = format!("--service.definitions.dir={}", dir.join("definitions").display());
-    Server::start_in(dir, &[&setting]).await.unwrap()
+    let server = Server::start_in(dir, &[&setting]).await.unwrap();
+    while server.gateway().definition_files.outcome().is_running {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    server
 }
 
 /// Returns a page as an Admin sees it.
@@ -126,6 +131,7 @@ async fn the_status_and_the_pages_show_errors_and_drift() {
         (Some(4), 0)
     );
     assert!(status["appliedAt"].is_string(), "{status}");
+    assert_eq!(status["running"], false, "{status}");
     let (overview, settings) = ("/admin", "/admin/settings");
     assert!(!page(&server, &cookie, settings).await.contains("Definitions from files"));
     assert!(!page(&server, &cookie, overview).await.contains("definition files"));

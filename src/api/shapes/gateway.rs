@@ -334,7 +334,9 @@ pub(crate) struct DefinitionsStatus {
     pub(crate) managed: usize,
     /// The definitions that are not as their files define them.
     pub(crate) drift: Vec<Drift>,
-    /// When `service.definitions.dir` was read last; null if it has not been since the start.
+    /// Whether the gateway applies the files of `service.definitions.dir` now.
+    pub(crate) running: bool,
+    /// When a run of `service.definitions.dir` ended last; null if none has since the start.
     #[salvo(schema(required = true))]
     pub(crate) applied_at: Option<String>,
     /// Why its files were not applied, each error with file, line and column. The definitions of the last good run stay.
@@ -451,6 +453,7 @@ impl From<status::Status> for Status {
             definitions: DefinitionsStatus {
                 managed: status.definitions.managed,
                 drift: status.definitions.drift.into_iter().map(Drift::from).collect(),
+                running: status.definitions.folder.is_running,
                 applied_at: status.definitions.folder.applied_at,
                 errors: status.definitions.folder.errors,
             },

@@ -1,5 +1,5 @@
 //! Applies the folder `service.definitions.dir`, at the start and at SIGHUP. An error stops neither: the definitions of the
-//! last good run stay.
+//! last good run stay. The gateway serves requests meanwhile.
 use super::{ApplyAction, ApplyOptions, ApplyReport, apply_files, read_folder};
 use crate::gateway::Gateway;
 use penstock_auth::Authorized;
@@ -8,19 +8,31 @@ use penstock_base::managed::list_managed;
 use penstock_base::time;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The maximum number of errors in the status. The log has all.
 const MAX_LISTED_ERRORS: usize = 100;
 
-/// The last run of `service.definitions.dir`. Cheap to clone.
+/// The runs of `service.definitions.dir`. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct FolderState(Arc<Mutex<FolderOutcome>>);
+pub struct FolderState(Arc<Runs>);
+
+#[derive(Debug, Default)]
+struct Runs {
+    last: Mutex<FolderOutcome>,
+    /// The number of runs that have begun or wait for their turn.
+    unfinished: AtomicUsize,
+    /// One run after the other, so that the last outcome is that of the newest files.
+    permit: Mutex<()>,
+}
 
 /// How the last run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FolderOutcome {
-    /// When it was (RFC 3339, UTC); `None` if there was none since the start.
+    /// Whether a run has begun that has not ended.
+    pub is_running: bool,
+    /// When the last run ended (RFC 3339, UTC); `None` if none has since the start.
     pub applied_at: Option<String>,
     /// Why nothing was applied: the first errors, each with its file, line and column.
     pub errors: Vec<String>,
@@ -28,16 +40,36 @@ pub struct FolderOutcome {
     pub warnings: Vec<String>,
 }
 
+/// A run of `service.definitions.dir`, which the status shows until this is dropped.
+#[derive(Debug)]
+pub struct FolderRun(FolderState);
+
 impl FolderState {
-    /// Returns how the last run ended.
+    /// Returns how the last run ended, and whether another one has begun.
     pub fn outcome(&self) -> FolderOutcome {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let last = self.0.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        FolderOutcome { is_running: self.0.unfinished.load(Ordering::Acquire) > 0, ..last }
+    }
+
+    /// Shows a run in the status from now on, also while it waits for a thread.
+    pub fn begin_run(&self) -> FolderRun {
+        self.0.unfinished.fetch_add(1, Ordering::AcqRel);
+        FolderRun(self.clone())
+    }
+}
+
+impl Drop for FolderRun {
+    fn drop(&mut self) {
+        self.0.0.unfinished.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// Applies the files of `service.definitions.dir`, and logs the result. Without this setting, the definitions of an earlier
-/// folder become unmanaged. Blocking.
+/// folder become unmanaged. Waits for the runs that have begun before. Blocking.
 pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
+    let _run = gateway.definition_files.begin_run();
+    let runs = &gateway.definition_files.0;
+    let _permit = runs.permit.lock().unwrap_or_else(PoisonError::into_inner);
     let applied = match &gateway.settings.definitions_dir {
         Some(folder) => apply_folder(gateway, by, folder),
         None => match has_service_definitions(gateway) {
@@ -56,14 +88,15 @@ pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
         }
         Err(error) => {
             tracing::error!(
-                "{error}; the definitions of the last good run of service.definitions.dir stay."
+                %error,
+                "The files of service.definitions.dir were not applied; the definitions of the last good run stay."
             );
             FolderOutcome { errors: list_errors(&error), ..FolderOutcome::default() }
         }
     };
     let applied_at = Some(time::now_rfc3339());
-    let mut state = gateway.definition_files.0.lock().unwrap_or_else(PoisonError::into_inner);
-    *state = FolderOutcome { applied_at, ..outcome };
+    *runs.last.lock().unwrap_or_else(PoisonError::into_inner) =
+        FolderOutcome { applied_at, ..outcome };
 }
 
 /// Returns whether there are definitions of an earlier folder.

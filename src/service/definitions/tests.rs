@@ -507,3 +507,29 @@ fn a_bad_file_keeps_the_definitions_of_the_last_good_run() {
     assert!(!gateway.definition_files.outcome().errors.is_empty());
     assert_eq!(find_drift(&gateway).unwrap().0, 4);
 }
+
+#[test]
+fn the_status_shows_a_run_and_does_not_wait_for_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let setting = write_folder(dir.path(), &plant_files());
+    let gateway = open_gateway(dir.path(), std::slice::from_ref(&setting));
+    let by = Authorized::local();
+    let folder = || gateway.collect_status(&by).unwrap().definitions.folder;
+    assert_eq!((folder().is_running, folder().applied_at), (false, None));
+    // The run waits for this change of the catalogue.
+    let other = gateway.catalogue.begin_batch();
+    let run = gateway.definition_files.begin_run();
+    std::thread::scope(|scope| {
+        let applied = scope.spawn(|| {
+            apply_service_folder(&gateway, &by);
+            drop(run);
+        });
+        assert_eq!((folder().is_running, folder().applied_at), (true, None));
+        assert!(gateway.catalogue.get("Pumps").is_none());
+        drop(other);
+        applied.join().unwrap();
+    });
+    let ended = folder();
+    assert!(!ended.is_running && ended.applied_at.is_some(), "{ended:?}");
+    assert!(gateway.catalogue.get("Pumps").is_some());
+}

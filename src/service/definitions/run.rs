@@ -72,6 +72,7 @@ pub fn apply_files(
         groups: gateway.auth.groups.begin_batch(),
         report: ApplyReport::default(),
         has_changes: false,
+        new_names: BTreeSet::new(),
     };
     let ended = gateway.store.commit::<_, Ended>(by, |transaction| {
         run.write_all(transaction, &resources, &prepared)?;
@@ -207,6 +208,8 @@ struct Run<'r> {
     report: ApplyReport,
     /// Whether a definition or a record of what files define has changed.
     has_changes: bool,
+    /// The names of the definitions that no file had before this run.
+    new_names: BTreeSet<String>,
 }
 
 /// What became of a definition.
@@ -297,6 +300,9 @@ impl Run<'_> {
         let Written { action, fingerprint } =
             self.write_content(transaction, resource, prepared)?;
         let known = find_managed(transaction, *kind, name)?;
+        if known.is_none() {
+            self.new_names.insert(name.clone());
+        }
         let may_change = known.as_ref().is_none_or(|known| self.may_change(known));
         if let Some(action) = action {
             if !may_change {
@@ -393,7 +399,9 @@ impl Run<'_> {
             difference: Vec::new(),
             reason: None,
         };
-        let is_prunable = record.is_created && !record.is_read_only;
+        // A new definition of another kind with this name may be this one with a wrong kind.
+        let is_redefined = self.new_names.contains(&record.name);
+        let is_prunable = record.is_created && !record.is_read_only && !is_redefined;
         if is_prunable && self.options.prune.contains(&change.id) {
             match self.delete(transaction, &change.id) {
                 Ok(()) => {
@@ -417,10 +425,16 @@ impl Run<'_> {
             record.is_unmanaged = true;
             record.is_read_only = false;
             self.has_changes |= record.store(transaction)?;
-            self.report.warnings.push(format!(
+            let mut warning = format!(
                 "{}: no file defines it any more; it stays, and can be changed and deleted as any other",
                 change.id
-            ));
+            );
+            if is_redefined {
+                warning.push_str(
+                    ". The files define something new with this name, so that only a later run prunes it",
+                );
+            }
+            self.report.warnings.push(warning);
         }
         if is_new || change.action == ApplyAction::Kept {
             self.report.changes.push(change);

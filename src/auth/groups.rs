@@ -363,7 +363,12 @@ impl Groups {
                 let message = format!(
                     "no account has the id {id_or_email:?}, and not exactly one has it as its email"
                 );
-                findings.push(Finding::at_pointer(format!("/members/{index}"), message));
+                let public_message = Some(
+                    "a member is not an account; Admins see the id or email that was given"
+                        .to_owned(),
+                );
+                let pointer = format!("/members/{index}");
+                findings.push(Finding { public_message, ..Finding::at_pointer(pointer, message) });
             }
         }
         if findings.is_empty() { Ok(ids) } else { Err(invalid_group_error(name, findings)) }

@@ -82,6 +82,9 @@ pub struct Finding {
     pub record_line: Option<u64>,
     /// What is wrong there, and how to fix it.
     pub message: String,
+    /// The message for people without the role Admin, if `message` names an account. Where only Admins get an error, it has
+    /// no effect.
+    pub public_message: Option<String>,
     /// Which constraint is violated, if the finding is about a shape.
     pub violation: Option<Box<ViolatedConstraint>>,
 }

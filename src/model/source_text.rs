@@ -70,7 +70,7 @@ impl SourceValue<'_> {
     /// member `text_member` has.
     #[must_use]
     pub fn place_finding(self, finding: Finding, text_member: &str) -> Finding {
-        let Finding { place, message, violation, .. } = finding;
+        let Finding { place, message, public_message, violation, .. } = finding;
         let placed = match place {
             Place::Whole => self.find_at("", message),
             Place::Pointer(pointer) => self.find_at(&pointer, message),
@@ -80,7 +80,7 @@ impl SourceValue<'_> {
                 self.place_in_member(text_member, place, message)
             }
         };
-        Finding { violation, ..placed }
+        Finding { public_message, violation, ..placed }
     }
 
     /// Returns the position of the deepest value that a JSON Pointer leads to: of the name of a member, or of an element.

@@ -161,6 +161,50 @@ fn the_folder_of_the_service_is_applied_at_start_and_at_hangup() {
 }
 
 #[test]
+fn a_reload_with_files_that_cannot_be_used_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "pumps.yaml", PUMPS);
+    write(dir, "leaders.yaml", LEADERS);
+    let service = serve_folder(dir, DATA);
+    let client = service.client.with_key(create_key(dir, DATA, "cli", "Admin"));
+    let definitions = || client.get("/api/v1/status").expect(200).json()["definitions"].clone();
+    let claims = || client.get("/api/v1/groups/leaders").json()["claimValues"].clone();
+    let reload = |expected: &str| {
+        signal(service.id(), "HUP");
+        wait_for(expected, || definitions()["errors"].to_string().contains(expected));
+        assert_eq!((claims(), &definitions()["managed"]), (json!(["a"]), &json!(3)));
+        client.get("/api/v1/business-objects/Pumps").expect(200);
+    };
+    let leaders = dir.join("definitions/leaders.yaml");
+    let set_mode = |path: &Path, mode| {
+        fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    };
+    // One of the files is right, and is not applied either.
+    write(dir, "leaders.yaml", &LEADERS.replace("[a]", "[b]"));
+    write(dir, "pumps.yaml", &format!("{PUMPS}- [\n"));
+    reload("pumps.yaml:");
+    write(dir, "pumps.yaml", PUMPS);
+    set_mode(&leaders, 0o646);
+    reload("leaders.yaml: other users can write it (mode 646); run chmod go-w");
+    set_mode(&leaders, 0o644);
+    set_mode(&dir.join("definitions"), 0o777);
+    reload("(mode 777)");
+    set_mode(&dir.join("definitions"), 0o755);
+    fs::remove_file(&leaders).unwrap();
+    std::os::unix::fs::symlink("nowhere", &leaders).unwrap();
+    reload("leaders.yaml: No such file");
+    fs::remove_file(&leaders).unwrap();
+    write(dir, "leaders.yaml", "");
+    reload("leaders.yaml: it is empty");
+    write(dir, "leaders.yaml", &LEADERS.replace("[a]", "[b]"));
+    signal(service.id(), "HUP");
+    wait_for("the files are applied", || claims() == json!(["b"]));
+    assert_eq!(definitions()["errors"], json!([]));
+    service.stop();
+}
+
+#[test]
 fn a_restored_gateway_still_knows_the_files_of_its_definitions() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -165,3 +165,63 @@ async fn the_status_and_the_pages_show_errors_and_drift() {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_admins_see_which_member_of_a_group_is_not_an_account() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(dir.path()).await;
+    let email = "ada@plant.example";
+    let unknown = PLANT.replace("claimValues:", &format!("members: [{email}], claimValues:"));
+    write(dir.path(), "plant.yaml", &unknown);
+    apply_service_folder(server.gateway(), &Authorized::local());
+    let of_admin = server.get("/api/v1/status").await.expect(200).text();
+    assert!(of_admin.contains(email), "{of_admin}");
+
+    for role in [Role::User, Role::Contributor] {
+        let bearer = format!("Bearer {}", server.make_key(role, None));
+        let headers = [("Authorization", bearer.as_str())];
+        let status = server.send("GET", "/api/v1/status", &headers, "").await.expect(200);
+        assert!(!status.text().contains("ada@"), "{}", status.text());
+        let status = status.json();
+        let expected = "plant.yaml:9:40: a member is not an account; Admins see the id or email that was given";
+        assert_eq!(status["definitions"]["errors"][0], expected, "{status}");
+        let warning = status["warnings"][0].as_str().unwrap();
+        assert!(warning.ends_with(expected), "{status}");
+        let cookie = server.sign_in(role);
+        let overview = page(&server, &cookie, "/admin").await;
+        assert!(overview.contains("plant.yaml:9:40: ") && !overview.contains("ada@"), "{overview}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_lists_the_first_errors_and_differences_and_counts_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(dir.path()).await;
+    let groups = |claim: &str| {
+        let group =
+            |n: u32| format!("- {{kind: Group, name: g{n:02}, claimValues: [{claim}]}}\n");
+        (0..30).map(group).collect::<String>()
+    };
+    let options = ApplyOptions { folder: "/others".to_owned(), ..ApplyOptions::default() };
+    let file = |text: String| [DefinitionFile { name: "groups.yaml".to_owned(), text }];
+    let by = Authorized::local();
+    apply_files(server.gateway(), &by, &file(groups("a")), &options).unwrap();
+    // All but the last have no file any more.
+    let last = "{kind: Group, name: g29, claimValues: [a]}\n".to_owned();
+    apply_files(server.gateway(), &by, &file(last), &options).unwrap();
+    let body = serde_json::json!({"claimValues": ["b"]});
+    server.json("PUT", "/api/v1/groups/g29", &body).await.expect(200);
+    write(dir.path(), "plant.yaml", &groups("{}"));
+    apply_service_folder(server.gateway(), &by);
+    let status = server.get("/api/v1/status").await.expect(200).json();
+    let definitions = &status["definitions"];
+    let counts = [&definitions["driftCount"], &definitions["errorCount"]].map(|n| n.as_u64());
+    assert_eq!(counts, [Some(30), Some(30)], "{status}");
+    let lengths = [&definitions["drift"], &definitions["errors"], &status["warnings"]]
+        .map(|list| list.as_array().unwrap().len());
+    assert_eq!(lengths, [20, 20, 21], "{status}");
+    // What somebody changed comes before what has no file any more.
+    assert_eq!(definitions["drift"][0]["state"], "changed", "{status}");
+    let more = "service.definitions.dir: 10 more; penstock apply --dry-run shows all";
+    assert_eq!(status["warnings"][20], more, "{status}");
+}

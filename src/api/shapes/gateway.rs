@@ -332,15 +332,20 @@ pub(crate) struct ChangesStatus {
 pub(crate) struct DefinitionsStatus {
     /// The number of definitions that are in files.
     pub(crate) managed: usize,
-    /// The definitions that are not as their files define them.
+    /// The first 20 definitions that are not as their files define them.
     pub(crate) drift: Vec<Drift>,
+    /// The number of definitions that are not as their files define them.
+    pub(crate) drift_count: usize,
     /// Whether the gateway applies the files of `service.definitions.dir` now.
     pub(crate) running: bool,
     /// When a run of `service.definitions.dir` ended last; null if none has since the start.
     #[salvo(schema(required = true))]
     pub(crate) applied_at: Option<String>,
-    /// Why its files were not applied, each error with file, line and column. The definitions of the last good run stay.
+    /// Why its files were not applied: the first 20 errors, each with file, line and column. The definitions of the last good
+    /// run stay. Only Admins see ids and emails of accounts.
     pub(crate) errors: Vec<String>,
+    /// The number of errors.
+    pub(crate) error_count: usize,
 }
 
 /// A definition that is not as its file defines it.
@@ -453,9 +458,11 @@ impl From<status::Status> for Status {
             definitions: DefinitionsStatus {
                 managed: status.definitions.managed,
                 drift: status.definitions.drift.into_iter().map(Drift::from).collect(),
+                drift_count: status.definitions.drift_count,
                 running: status.definitions.folder.is_running,
                 applied_at: status.definitions.folder.applied_at,
                 errors: status.definitions.folder.errors,
+                error_count: status.definitions.folder.error_count,
             },
             disk: DiskStatus {
                 free_bytes: status.disk.free_bytes,

@@ -106,8 +106,13 @@ fn read_file(path: &Path, owner: u32) -> Result<String, String> {
 }
 
 fn check_owner(metadata: &Metadata, owner: u32) -> Result<(), String> {
-    let (uid, mode) = (metadata.uid(), metadata.mode() & 0o7777);
-    if ![0, owner, geteuid().as_raw()].contains(&uid) {
+    let trusted = [0, owner, geteuid().as_raw()];
+    check_permissions(metadata.uid(), metadata.mode() & 0o7777, &trusted)
+}
+
+/// Checks that only trusted users can write a file of the user `uid` with this mode.
+fn check_permissions(uid: u32, mode: u32, trusted: &[u32]) -> Result<(), String> {
+    if !trusted.contains(&uid) {
         return Err(format!(
             "it belongs to user {uid}, and must belong to root or to the user of the service (chown root)"
         ));
@@ -163,6 +168,20 @@ mod tests {
         assert!(error.contains("b.yaml") && !error.contains("c.yaml"), "{error}");
         set_mode(&folder, 0o777);
         assert!(read(&folder).unwrap_err().contains("mode 777"));
+    }
+
+    #[test]
+    fn a_file_belongs_to_root_or_to_the_user_of_the_service() {
+        let trusted = [0, 990];
+        for (uid, mode) in [(0, 0o644), (990, 0o600), (990, 0o4755)] {
+            assert_eq!(check_permissions(uid, mode, &trusted), Ok(()), "{uid} {mode:o}");
+        }
+        let error = check_permissions(1000, 0o600, &trusted).unwrap_err();
+        assert!(error.contains("it belongs to user 1000"), "{error}");
+        for mode in [0o620, 0o602, 0o1622] {
+            let error = check_permissions(0, mode, &trusted).unwrap_err();
+            assert!(error.contains(&format!("mode {mode:o}")), "{error}");
+        }
     }
 
     #[test]

@@ -74,10 +74,14 @@ impl ResourcePlace<'_> {
 }
 
 fn format_finding(file: &str, finding: &Finding) -> Finding {
-    Finding::whole(match &finding.place {
+    let format = |finding: &Finding| match &finding.place {
         Place::Line { line, column } => format!("{file}:{line}:{column}: {}", finding.message),
         Place::Pointer(_) | Place::Whole => format!("{file}: {finding}"),
-    })
+    };
+    let public_message = finding.public_message.as_ref().map(|message| {
+        format(&Finding { message: message.clone(), place: finding.place.clone(), ..Finding::default() })
+    });
+    Finding { public_message, ..Finding::whole(format(finding)) }
 }
 
 /// Creates the error of files with these findings.

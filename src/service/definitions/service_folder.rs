@@ -1,9 +1,9 @@
 //! Applies the folder `service.definitions.dir`, at the start and at SIGHUP. An error stops neither: the definitions of the
 //! last good run stay. The gateway serves requests meanwhile.
-use super::{ApplyAction, ApplyOptions, ApplyReport, apply_files, read_folder};
+use super::{ApplyOptions, ApplyReport, apply_files, read_folder};
 use crate::gateway::Gateway;
 use penstock_auth::Authorized;
-use penstock_base::error::GatewayError;
+use penstock_base::error::{Finding, GatewayError};
 use penstock_base::managed::list_managed;
 use penstock_base::time;
 use std::os::unix::fs::MetadataExt;
@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The maximum number of errors in the status. The log has all.
-const MAX_LISTED_ERRORS: usize = 100;
+/// The maximum number of errors, and of warnings, in the status. `penstock apply --dry-run` shows all.
+const MAX_LISTED: usize = 20;
 
 /// The runs of `service.definitions.dir`. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -36,8 +36,43 @@ pub struct FolderOutcome {
     pub applied_at: Option<String>,
     /// Why nothing was applied: the first errors, each with its file, line and column.
     pub errors: Vec<String>,
-    /// What is valid and probably not meant.
+    /// The number of errors.
+    pub error_count: usize,
+    /// What is valid and probably not meant: the first warnings.
     pub warnings: Vec<String>,
+    /// The number of warnings.
+    pub warning_count: usize,
+    /// `errors` without what only Admins see.
+    public_errors: Vec<String>,
+}
+
+impl FolderOutcome {
+    fn of_report(report: ApplyReport) -> Self {
+        let ApplyReport { mut warnings, .. } = report;
+        let warning_count = warnings.len();
+        warnings.truncate(MAX_LISTED);
+        Self { warnings, warning_count, ..Self::default() }
+    }
+
+    fn of_error(error: &GatewayError) -> Self {
+        let whole = [Finding::whole(error.detail.clone())];
+        let all = if error.findings.is_empty() { &whole[..] } else { &error.findings };
+        let public = |finding: &Finding| match &finding.public_message {
+            Some(message) => message.clone(),
+            None => finding.to_string(),
+        };
+        Self {
+            errors: all.iter().take(MAX_LISTED).map(ToString::to_string).collect(),
+            public_errors: all.iter().take(MAX_LISTED).map(public).collect(),
+            error_count: all.len(),
+            ..Self::default()
+        }
+    }
+
+    /// Removes what only Admins see: ids and emails of accounts.
+    pub fn redact(&mut self) {
+        self.errors.clone_from(&self.public_errors);
+    }
 }
 
 /// A run of `service.definitions.dir`, which the status shows until this is dropped.
@@ -84,14 +119,14 @@ pub fn apply_service_folder(gateway: &Gateway, by: &Authorized) {
     let outcome = match applied {
         Ok(report) => {
             log_report(&report);
-            FolderOutcome { warnings: report.warnings, ..FolderOutcome::default() }
+            FolderOutcome::of_report(report)
         }
         Err(error) => {
             tracing::error!(
                 %error,
                 "The files of service.definitions.dir were not applied; the definitions of the last good run stay."
             );
-            FolderOutcome { errors: list_errors(&error), ..FolderOutcome::default() }
+            FolderOutcome::of_error(&error)
         }
     };
     let applied_at = Some(time::now_rfc3339());
@@ -122,21 +157,12 @@ fn apply_folder(
 fn log_report(report: &ApplyReport) {
     for change in &report.changes {
         let (kind, name) = (change.id.kind.name(), change.id.name.as_str());
-        let file = change.file.as_str();
-        if change.action == ApplyAction::Unmanaged {
-            tracing::warn!(kind, name, file, "No file defines this definition any more; it stays.");
-        } else {
-            let action = change.action.name();
-            tracing::info!(kind, name, file, action, "A file has changed a definition.");
-        }
+        let (file, action) = (change.file.as_str(), change.action.name());
+        tracing::info!(kind, name, file, action, "A file has changed a definition.");
+    }
+    for warning in &report.warnings {
+        tracing::warn!(warning, "The definition files have a warning.");
     }
     let (changed, unchanged) = (report.changes.len(), report.unchanged);
     tracing::info!(changed, unchanged, "The files of service.definitions.dir were applied.");
-}
-
-fn list_errors(error: &GatewayError) -> Vec<String> {
-    if error.findings.is_empty() {
-        return vec![error.detail.clone()];
-    }
-    error.findings.iter().take(MAX_LISTED_ERRORS).map(ToString::to_string).collect()
 }

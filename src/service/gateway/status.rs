@@ -1,6 +1,6 @@
 //! The gateway's status, for `/api/v1/status` and the overview page.
 use super::Gateway;
-use crate::definitions::{Drift, FolderOutcome, find_drift};
+use crate::definitions::{Drift, DriftState, FolderOutcome, find_drift};
 use jiff::Timestamp;
 use penstock_auth::{Authorized, Role};
 use penstock_base::clock;
@@ -13,8 +13,10 @@ use penstock_export::TargetState;
 use penstock_model::changes::{self, ChangeTotals};
 use penstock_model::dead_letters::{self, Totals};
 
-/// The maximum number of warnings about definition files. The log has all.
+/// The maximum number of warnings about definition files.
 const MAX_DEFINITION_WARNINGS: usize = 20;
+/// The maximum number of definitions that are listed as not being as their files define them.
+const MAX_LISTED_DRIFT: usize = 20;
 
 /// The gateway's status.
 #[derive(Debug, Clone)]
@@ -114,8 +116,12 @@ pub struct ChangesStatus {
 pub struct DefinitionsStatus {
     /// The number of definitions that are in files.
     pub managed: usize,
-    /// Those that are not as their files define them.
+    /// The first ones that are not as their files define them; those without a file are last.
     pub drift: Vec<Drift>,
+    /// The number of definitions that are not as their files define them.
+    pub drift_count: usize,
+    /// The number of definitions that were changed or deleted since their files were applied.
+    pub unwanted_count: usize,
     /// How the last run of `service.definitions.dir` ended.
     pub folder: FolderOutcome,
 }
@@ -180,16 +186,15 @@ impl Gateway {
         let mut warnings = self.settings.warnings.clone();
         let configuration_warnings = warnings.len();
         warnings.extend(memory.describe_level());
-        let (managed, drift) = find_drift(self)?;
-        let definitions =
-            DefinitionsStatus { managed, drift, folder: self.definition_files.outcome() };
-        warnings.extend(definitions.list_warnings());
+        let mut definitions = self.collect_definitions()?;
         let mut last_errors = recent::recent_lines();
         if by.role < Role::Admin {
+            definitions.folder.redact();
             for line in &mut last_errors {
                 line.fields.clear();
             }
         }
+        warnings.extend(definitions.list_warnings());
         Ok(Status {
             version: env!("CARGO_PKG_VERSION"),
             gateway_id: self.gateway_id.clone(),
@@ -236,6 +241,16 @@ impl Gateway {
         })
     }
 
+    fn collect_definitions(&self) -> Result<DefinitionsStatus, GatewayError> {
+        let (managed, mut drift) = find_drift(self)?;
+        drift.sort_by_key(|drift| drift.state == DriftState::Unmanaged);
+        let drift_count = drift.len();
+        let unwanted_count = drift.partition_point(|drift| drift.state != DriftState::Unmanaged);
+        drift.truncate(MAX_LISTED_DRIFT);
+        let folder = self.definition_files.outcome();
+        Ok(DefinitionsStatus { managed, drift, drift_count, unwanted_count, folder })
+    }
+
     fn collect_queue(&self, targets: &[TargetState]) -> QueueStatus {
         QueueStatus {
             depth: targets.iter().map(|target| target.depth).sum(),
@@ -257,14 +272,22 @@ impl Gateway {
 impl DefinitionsStatus {
     /// Lists what an operator should look at.
     fn list_warnings(&self) -> Vec<String> {
-        let FolderOutcome { errors, warnings, .. } = &self.folder;
+        let FolderOutcome { errors, error_count, warnings, warning_count, .. } = &self.folder;
         let errors = errors.iter().map(|error| {
             format!(
                 "service.definitions.dir was not applied, and the definitions of the last good run stay: {error}"
             )
         });
         let warnings = warnings.iter().map(|warning| format!("service.definitions.dir: {warning}"));
-        errors.chain(warnings).take(MAX_DEFINITION_WARNINGS).collect()
+        let mut listed: Vec<String> =
+            errors.chain(warnings).take(MAX_DEFINITION_WARNINGS).collect();
+        let more = (error_count + warning_count).saturating_sub(listed.len());
+        if more > 0 {
+            listed.push(format!(
+                "service.definitions.dir: {more} more; penstock apply --dry-run shows all"
+            ));
+        }
+        listed
     }
 }
 

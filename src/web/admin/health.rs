@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use penstock_base::Role;
 use penstock_base::memory::Level;
 use penstock_export::TargetState;
-use penstock_service::definitions::{Drift, DriftState};
 use penstock_service::gateway::status::Status;
 
 /// A certificate that expires within this time (in seconds) causes a warning.
@@ -92,8 +91,7 @@ fn check_definitions(status: &Status, frame: &Frame) -> Vec<Concern> {
         concerns.push(Concern::new(Severity::Warning, heading, words));
     }
     // Settings also has those that no file has any more. They may stay so.
-    let is_unwanted = |drift: &&Drift| drift.state != DriftState::Unmanaged;
-    let count = definitions.drift.iter().filter(is_unwanted).count();
+    let count = definitions.unwanted_count;
     if count > 0 {
         let count = words::format_count(count as u64, "definition was", "definitions were");
         let heading = "Definitions differ from their files.";

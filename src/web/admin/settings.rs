@@ -8,16 +8,23 @@ use penstock_service::blocking::run_blocking;
 use penstock_service::definitions::{Drift, DriftState, find_drift};
 use salvo::{Depot, Request, handler};
 
+/// The maximum number of definitions that are listed as not being as their files define them.
+const MAX_DRIFT_ROWS: usize = 200;
+
 #[derive(Template)]
 #[template(path = "admin/settings.html")]
 struct Page {
     frame: Frame,
     /// Warnings of the configuration.
     warnings: Vec<String>,
-    /// Why the files of `service.definitions.dir` were not applied.
+    /// Why the files of `service.definitions.dir` were not applied: the first errors.
     definition_errors: Vec<String>,
-    /// The definitions that are not as their files define them.
+    /// The number of further errors.
+    more_errors: usize,
+    /// The first definitions that are not as their files define them.
     drift: Vec<DriftRow>,
+    /// The number of further ones.
+    more_drift: usize,
     /// The settings with a configured value.
     given: Vec<Row>,
     /// The settings with their default.
@@ -91,11 +98,13 @@ pub(crate) async fn show_settings(req: &mut Request, depot: &mut Depot) -> PageR
     let (defaults, given): (Vec<_>, Vec<_>) =
         state.settings().effective_values.iter().partition(|value| value.origin == "default");
     let gateway = gateway(depot)?;
-    let definition_errors = gateway.definition_files.outcome().errors;
+    let outcome = gateway.definition_files.outcome();
     let (_, drift) = run_blocking(move || find_drift(&gateway)).await?;
     let page = Page {
-        definition_errors,
-        drift: drift.into_iter().map(DriftRow::from).collect(),
+        more_errors: outcome.error_count.saturating_sub(outcome.errors.len()),
+        definition_errors: outcome.errors,
+        more_drift: drift.len().saturating_sub(MAX_DRIFT_ROWS),
+        drift: drift.into_iter().take(MAX_DRIFT_ROWS).map(DriftRow::from).collect(),
         frame: Frame::new(req, depot, Section::Settings),
         warnings: state.settings().warnings.clone(),
         given: given.into_iter().map(Row::from).collect(),

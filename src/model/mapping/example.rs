@@ -5,7 +5,8 @@ use penstock_base::json::Json;
 /// The number of fields of an object that needs none.
 const SHOWN_FIELDS: usize = 3;
 
-/// Returns an object with the fields that the mapping requires and those of its key, otherwise with its first fields.
+/// Returns an object with the fields that the mapping requires and those of its key, otherwise with its first fields. A
+/// field that holds objects is only one of them if there is no other.
 pub fn build_example(mapping: &Mapping) -> Json {
     build_object(&mapping.root)
 }
@@ -18,11 +19,18 @@ fn build_object(shape: &Shape) -> Json {
         FieldKind::Property(property) => Some((field, property)),
         FieldKind::Id => None,
     });
+    let is_object = |property: &Property| matches!(property.value, Value::Object(_));
+    let has_values = properties.clone().any(|(_, property)| !is_object(property));
+    let count = match (needs_any, has_values) {
+        (true, _) => usize::MAX,
+        (false, true) => SHOWN_FIELDS,
+        (false, false) => 1,
+    };
     let members = properties
         .filter(|(field, property)| {
-            if needs_any { is_needed(field) } else { !matches!(property.value, Value::Object(_)) }
+            if needs_any { is_needed(field) } else { !has_values || !is_object(property) }
         })
-        .take(if needs_any { usize::MAX } else { SHOWN_FIELDS })
+        .take(count)
         .map(|(field, property)| (field.name.clone(), build_value(property)));
     Json::Object(members.collect())
 }
@@ -78,5 +86,24 @@ fields:
         let config =
             "{type: object, path: \"Pump:.\", fields: {a: {type: boolean, path: <urn:a>}}}";
         assert_eq!(example(config), r#"{"a":true}"#);
+    }
+
+    #[test]
+    fn an_example_of_a_mapping_with_only_objects_has_one() {
+        let config = "\
+type: object
+path: Pump:.
+fields:
+  positions:
+    type: array
+    path: <urn:position>
+    elements:
+      type: object
+      path: Position:.
+      fields:
+        site: {type: object, path: \"<urn:site>/Site:.\", fields: {name: {type: string, path: <urn:name>}}}
+  maker: {type: object, path: \"<urn:maker>/Maker:.\", fields: {name: {type: string, path: <urn:name>}}}
+";
+        assert_eq!(example(config), r#"{"positions":[{"site":{"name":"text"}}]}"#);
     }
 }

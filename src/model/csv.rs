@@ -23,7 +23,7 @@ pub use format::CsvFormat;
 pub use header::CsvHeader;
 pub(crate) use records::trim_record;
 pub use records::{RecordScanner, count_blank_bytes};
-pub(crate) use sample::{guess_format, read_csv_sample};
+pub(crate) use sample::{CsvSample, guess_format};
 
 #[cfg(test)]
 mod tests;

@@ -19,8 +19,8 @@
 mod seen;
 mod write;
 
-use super::csv::{self, CsvFormat};
-use super::mapping::Mapping;
+use super::csv::{self, CsvFormat, CsvHeader, CsvSample};
+use super::ingest::Body;
 use super::{mapping, natural_key};
 use oxrdf::NamedNode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError};
@@ -73,31 +73,85 @@ pub fn find_csv_format(text: &str) -> Option<CsvFormat> {
     csv::guess_format(text)
 }
 
+/// A sample in the form in which an ingestion sends it.
+#[derive(Debug)]
+pub struct SampleBody {
+    content: SampleContent,
+    /// Which part of the text it is; `None` if it is the whole text.
+    pub used_part: Option<String>,
+}
+
+#[derive(Debug)]
+enum SampleContent {
+    Json(Vec<u8>),
+    Records { text: Vec<u8>, header: CsvHeader, line_numbers: Vec<u64> },
+}
+
+impl SampleBody {
+    /// Reads a sample as [`read_samples`] does. The records of CSV stay as they are, so that an ingestion reads them as it
+    /// reads a stream, with the same errors.
+    ///
+    /// # Errors
+    /// As [`read_samples`], but not for single records of CSV.
+    pub fn read(text: &str, nesting: usize) -> Result<Self, GatewayError> {
+        let Some(format) = csv::guess_format(text) else {
+            let sample = read_samples(text, nesting)?;
+            let used_part = describe_sample(&sample);
+            let data = format!("{{\"data\":{}}}", Json::Array(sample.objects));
+            return Ok(Self { content: SampleContent::Json(data.into_bytes()), used_part });
+        };
+        let sample = CsvSample::read(text, format, sample_limits(nesting))?;
+        let sample = sample.filter(|sample| sample.counts().1 > 0).ok_or_else(no_object_error)?;
+        let (count, total) = sample.counts();
+        let used_part = describe_part(count, total, None);
+        let (text, line_numbers) = sample.to_chunk();
+        let header = sample.header().clone();
+        Ok(Self { content: SampleContent::Records { text, header, line_numbers }, used_part })
+    }
+
+    /// Returns the body of an ingestion.
+    pub fn to_body(&self) -> Body<'_> {
+        match &self.content {
+            SampleContent::Json(data) => Body::Json(data),
+            SampleContent::Records { text, header, line_numbers } => {
+                Body::Records { text, header, first: 0, line_numbers }
+            }
+        }
+    }
+}
+
+fn sample_limits(nesting: usize) -> SampleLimits {
+    SampleLimits { nesting, elements: MAX_OBJECTS, values: MAX_VALUES, bytes: MAX_BYTES }
+}
+
+fn no_object_error() -> GatewayError {
+    let message = "the sample contains no object; paste at least one";
+    GatewayError::new(ErrorClass::Invalid, message)
+}
+
 /// Reads samples: an object, an array of objects, the body of an ingestion (`{"data": [...]}`), one object in each
-/// line, or CSV. From a text that exceeds the limits of a sample, it takes objects at even distances. The values of CSV
-/// have the types of the mapping; without one, the types are guessed.
+/// line, or CSV. From a text that exceeds the limits of a sample, it takes objects at even distances. The types of the
+/// values of CSV are guessed.
 ///
 /// # Errors
-/// - those of [`CsvHeader`](csv::CsvHeader), and of a record that has not as many cells
+/// - those of [`CsvHeader`], and of a record that has not as many cells
 /// - `ErrorClass::Malformed` as [`json::parse`]
 /// - `ErrorClass::Invalid` if there is no object, or something that is not an object
 /// - `ErrorClass::TooLarge` if a single object exceeds the limits of a sample
-pub fn read_samples(
-    text: &str,
-    nesting: usize,
-    mapping: Option<&Mapping>,
-) -> Result<Sample, GatewayError> {
-    let limits =
-        SampleLimits { nesting, elements: MAX_OBJECTS, values: MAX_VALUES, bytes: MAX_BYTES };
+pub fn read_samples(text: &str, nesting: usize) -> Result<Sample, GatewayError> {
+    let limits = sample_limits(nesting);
     let sample = match csv::guess_format(text) {
-        Some(format) => csv::read_csv_sample(text, format, mapping, limits)?,
+        Some(format) => match CsvSample::read(text, format, limits)? {
+            Some(sample) => {
+                let (_, total) = sample.counts();
+                Sample { objects: sample.to_objects()?, total, cut_length: None }
+            }
+            None => return Err(no_object_error()),
+        },
         None => json::read_sample(text.as_bytes(), limits)?,
     };
     if sample.total == 0 {
-        return Err(GatewayError::new(
-            ErrorClass::Invalid,
-            "the sample contains no object; paste at least one",
-        ));
+        return Err(no_object_error());
     }
     if let [other] = sample.objects.as_slice()
         && !matches!(other, Json::Object(_))
@@ -128,12 +182,15 @@ pub fn read_samples(
 
 /// Describes which part of a text was taken as the sample; `None` if it was the whole text.
 pub fn describe_sample(sample: &Sample) -> Option<String> {
-    let Sample { objects, total, cut_length: elements } = sample;
-    let objects = (objects.len() < *total).then(|| {
-        format!("The sample is {} of the {total} objects, taken at even distances.", objects.len())
+    describe_part(sample.objects.len(), sample.total, sample.cut_length)
+}
+
+fn describe_part(count: usize, total: usize, cut_length: Option<usize>) -> Option<String> {
+    let objects = (count < total).then(|| {
+        format!("The sample is {count} of the {total} objects, taken at even distances.")
     });
     let elements =
-        elements.map(|elements| format!("Longer arrays are cut to at most {elements} elements."));
+        cut_length.map(|elements| format!("Longer arrays are cut to at most {elements} elements."));
     let sampled: Vec<String> = objects.into_iter().chain(elements).collect();
     (!sampled.is_empty())
         .then(|| format!("{} Add fields that occur only in the rest.", sampled.join(" ")))

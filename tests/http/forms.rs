@@ -150,3 +150,42 @@ async fn a_mapping_is_derived_from_a_sample_of_many_objects() {
         "{checked}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sample_of_csv_has_the_errors_of_an_ingestion() {
+    let server = Server::start(&[]).await;
+    let cookie = server.sign_in(Role::Admin);
+    let token = Sessions::csrf_token(cookie.split_once('=').unwrap().1);
+    let config = "type: object\npath: Meter:.\nfields:\n  tag: {type: string, required: true, path: <urn:t>}\n  \
+                  reading: {type: number, path: <urn:r>}\n";
+    let definition = serde_json::json!({"name": "Meter", "config": config});
+    server.json("PUT", "/api/v1/business-objects", &definition).await.expect(201);
+    let check = async |sample: &str| {
+        let (config, sample) = (crate::server::escaped(config), crate::server::escaped(sample));
+        let body = format!("_csrf={token}&config={config}&sample={sample}");
+        let headers = [("Cookie", cookie.as_str()), HTML, FORM];
+        let path = "/admin/business-objects/check";
+        connect(server.address, "POST", path, &headers, body).await.expect(200).text()
+    };
+    let page = check("tag,reading\nM-1,1.50\n\n\"M\n2\",2\n").await;
+    assert!(page.contains("The sample matches: 4 new quads"), "{page}");
+    assert!(page.contains("1.50"), "{page}");
+    for (sample, place) in [
+        ("tag,reading\nM-1,1\n\n\"\",x\n", "line 4, object 2, /reading"),
+        ("tag,reading\n\"M\n1\",1\nM-2,1,2\n", "line 4, column 1"),
+        ("tag,raeding\nM-1,1\n", "line 1, column 5"),
+    ] {
+        let page = check(sample).await;
+        assert!(page.contains(&format!("<strong>{place}</strong>")), "{place}: {page}");
+        let path = "/api/v1/business-objects/Meter?mode=VALIDATE";
+        let sent = server.send("POST", path, &[("Content-Type", "text/csv")], sample).await;
+        let problem = sent.json();
+        let errors = problem["errors"].as_array().unwrap();
+        assert!(!errors.is_empty(), "{problem}");
+        for error in errors {
+            let message = error["message"].as_str().unwrap();
+            let message = message.replace('"', "&#34;");
+            assert!(page.contains(&message), "{message}: {page}");
+        }
+    }
+}

@@ -147,7 +147,7 @@ proptest! {
         let derived = derived(&objects);
         let mapping = mapping::compile(&derived.config).unwrap();
         let text = objects.iter().map(text::write).collect::<Vec<_>>().join("\n");
-        prop_assert_eq!(&read_samples(&text, NESTING, None).unwrap().objects, &objects);
+        prop_assert_eq!(&read_samples(&text, NESTING).unwrap().objects, &objects);
         // Unless a note reports a misfit, the samples fit the mapping.
         if derived.notes.iter().all(|note| !note.misfit) && !objects.iter().any(names_objects) {
             fixture_of(&mapping.root).send(Mode::Validate, &text::elements(&objects)).unwrap();

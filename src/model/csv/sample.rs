@@ -1,12 +1,12 @@
 //! Reads samples of CSV, of which neither the format nor the types are known.
 use super::columns::{CellKind, CellValue, Columns};
 use super::records::{Cell, RecordScanner, count_blank_bytes, read_cells, trim_record};
+use super::header::MAX_COLUMNS;
 use super::{CsvFormat, CsvHeader};
-use crate::mapping::Mapping;
 use crate::view;
 use memchr::memchr_iter;
 use penstock_base::error::{ErrorClass, GatewayError};
-use penstock_base::json::{Sample, SampleLimits};
+use penstock_base::json::{Json, SampleLimits};
 use std::ops::Range;
 
 /// The delimiters that are guessed, the most probable first.
@@ -15,90 +15,150 @@ const DELIMITERS: [char; 4] = [',', ';', '\t', '|'];
 /// The maximum number of levels in the name of a column, such as 2 of `position.latitude`.
 const MAX_LEVELS: usize = 20;
 
+/// The maximum number of bytes of a text that are read to guess its format.
+const MAX_GUESS_BYTES: usize = 64 << 10;
+
 /// Returns the format of a text that is probably CSV: it has several lines, and is not JSON. The delimiter is the
-/// character that is most often in the first line.
+/// character that is most often in the first line, outside quotes. Only the beginning of the text is read.
 pub(crate) fn guess_format(text: &str) -> Option<CsvFormat> {
     let text = text.trim_start_matches('\u{feff}').trim();
-    let (header, _) = text.split_once('\n')?;
-    if text.starts_with(['{', '[']) {
+    if text.starts_with(['{', '[']) || !text.contains('\n') {
         return None;
     }
-    let count = |delimiter: char| header.matches(delimiter).count();
+    let text = text.get(..text.floor_char_boundary(MAX_GUESS_BYTES)).unwrap_or_default();
+    let header = text.lines().next().unwrap_or_default();
+    let unquoted = || header.split('"').step_by(2);
+    let count = |delimiter: char| unquoted().map(|text| text.matches(delimiter).count()).sum();
     // The last of the greatest is the first of the list.
-    let delimiter = DELIMITERS.into_iter().rev().max_by_key(|delimiter| count(*delimiter))?;
+    let delimiter =
+        DELIMITERS.into_iter().rev().max_by_key(|delimiter| -> usize { count(*delimiter) })?;
     let format = CsvFormat { delimiter, ..CsvFormat::default() };
     if delimiter == ',' {
         return Some(format);
     }
-    let mut has_comma = false;
-    for (range, line) in list_records(text.as_bytes(), format) {
-        let record = text.as_bytes().get(range).unwrap_or_default();
-        for Cell { value, .. } in read_cells(record, format, line, usize::MAX).unwrap_or_default() {
+    Some(CsvFormat { decimal_comma: has_decimal_commas(text.as_bytes(), format), ..format })
+}
+
+/// Returns whether a cell is a number with a decimal comma, and none before it one with a decimal point.
+fn has_decimal_commas(text: &[u8], format: CsvFormat) -> bool {
+    let mut found = None;
+    for_each_record(text, format, |range, line| {
+        let record = text.get(range).unwrap_or_default();
+        let cells = read_cells(record, format, line, MAX_COLUMNS).unwrap_or_default();
+        for Cell { value, .. } in cells {
             let value = value.trim();
             if value.contains('.') && is_number(value) {
-                return Some(format);
+                found = Some(false);
+            } else if value.matches(',').count() == 1 && is_number(&value.replace(',', ".")) {
+                found = found.or(Some(true));
             }
-            has_comma |= value.matches(',').count() == 1 && is_number(&value.replace(',', "."));
         }
-    }
-    Some(CsvFormat { decimal_comma: has_comma, ..format })
+        found != Some(false)
+    });
+    found == Some(true)
 }
 
-/// Reads a sample of CSV: records at even distances, as objects. Their values have the types of the mapping. Without one,
-/// a column has numbers or booleans if all its values are, otherwise strings.
-///
-/// # Errors
-/// As [`CsvHeader::read`], [`Columns::find`] and [`Columns::read_record`].
-pub(crate) fn read_csv_sample(
-    text: &str,
+/// A sample of a CSV text: records at even distances.
+#[derive(Debug)]
+pub(crate) struct CsvSample<'t> {
+    header: CsvHeader,
+    /// The text of each record without its line break, and its first line.
+    records: Vec<(&'t [u8], u64)>,
+    /// The number of records in the text.
+    total: usize,
+}
+
+impl<'t> CsvSample<'t> {
+    /// Reads a sample; `None` if the text has no header.
+    ///
+    /// # Errors
+    /// As [`CsvHeader::read`]; `ErrorClass::TooLarge` if a single record exceeds the limits.
+    pub(crate) fn read(
+        text: &'t str,
+        format: CsvFormat,
+        limits: SampleLimits,
+    ) -> Result<Option<Self>, GatewayError> {
+        let bytes = text.as_bytes();
+        let (mut total, mut first) = (0_usize, None);
+        for_each_record(bytes, format, |range, line| {
+            first.get_or_insert((range, line));
+            total += 1;
+            true
+        });
+        let Some((range, line)) = first else { return Ok(None) };
+        let header = CsvHeader::read(bytes.get(range).unwrap_or_default(), format, line)?;
+        total -= 1;
+        let count = (limits.values / header.names().len().max(1)).clamp(1, limits.elements.max(1));
+        let step = total.div_ceil(count).max(1);
+        let (mut records, mut index) = (Vec::new(), 0);
+        for_each_record(bytes, format, |range, line| {
+            if index > 0 && (index - 1) % step == 0 {
+                records.push((bytes.get(range).unwrap_or_default(), line));
+            }
+            index += 1;
+            true
+        });
+        while records.iter().map(|(record, _)| record.len()).sum::<usize>() > limits.bytes {
+            if records.len() == 1 {
+                let message = "a record is too large for a sample; leave out most of its columns";
+                return Err(GatewayError::new(ErrorClass::TooLarge, message));
+            }
+            records = records.into_iter().step_by(2).collect();
+        }
+        Ok(Some(Self { header, records, total }))
+    }
+
+    /// Returns the header.
+    pub(crate) fn header(&self) -> &CsvHeader {
+        &self.header
+    }
+
+    /// Returns the number of records in the sample, and in the text.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.records.len(), self.total)
+    }
+
+    /// Returns the records as a chunk of a stream has them, and the first line of each in the text.
+    pub(crate) fn to_chunk(&self) -> (Vec<u8>, Vec<u64>) {
+        let (mut text, mut lines) = (Vec::new(), Vec::with_capacity(self.records.len()));
+        for (record, line) in &self.records {
+            text.extend_from_slice(record);
+            text.push(b'\n');
+            lines.push(*line);
+        }
+        (text, lines)
+    }
+
+    /// Returns the records as objects. A column has numbers or booleans if all its values are, otherwise strings.
+    ///
+    /// # Errors
+    /// As [`Columns::read_record`].
+    pub(crate) fn to_objects(&self) -> Result<Vec<Json>, GatewayError> {
+        let columns = guess_columns(&self.header, &self.records)?;
+        self.records.iter().map(|(record, line)| columns.read_record(record, *line)).collect()
+    }
+}
+
+/// Passes to `each` where each record is in the text, and its line, until it returns false.
+fn for_each_record(
+    text: &[u8],
     format: CsvFormat,
-    mapping: Option<&Mapping>,
-    limits: SampleLimits,
-) -> Result<Sample, GatewayError> {
-    let bytes = text.as_bytes();
-    let mut records = list_records(bytes, format).into_iter();
-    let Some((range, line)) = records.next() else {
-        return Ok(Sample { objects: Vec::new(), total: 0, cut_length: None });
-    };
-    let header = CsvHeader::read(bytes.get(range).unwrap_or_default(), format, line)?;
-    let total = records.len();
-    let count = (limits.values / header.names().len().max(1)).clamp(1, limits.elements.max(1));
-    let mut kept: Vec<(&[u8], u64)> = records
-        .step_by(total.div_ceil(count).max(1))
-        .map(|(range, line)| (bytes.get(range).unwrap_or_default(), line))
-        .collect();
-    while kept.iter().map(|(record, _)| record.len()).sum::<usize>() > limits.bytes {
-        if kept.len() == 1 {
-            let message = "a record is too large for a sample; leave out most of its columns";
-            return Err(GatewayError::new(ErrorClass::TooLarge, message));
-        }
-        kept = kept.into_iter().step_by(2).collect();
-    }
-    let columns = match mapping {
-        Some(mapping) => Columns::find(&header, mapping)?,
-        None => guess_columns(&header, &kept)?,
-    };
-    let objects: Result<_, _> =
-        kept.into_iter().map(|(record, line)| columns.read_record(record, line)).collect();
-    Ok(Sample { objects: objects?, total, cut_length: None })
-}
-
-/// Returns where each record is in the text, and its line.
-fn list_records(text: &[u8], format: CsvFormat) -> Vec<(Range<usize>, u64)> {
+    mut each: impl FnMut(Range<usize>, u64) -> bool,
+) {
     let (mut scanner, mut start, mut line) = (RecordScanner::new(format), 0, 1);
-    let mut records = Vec::new();
     while let Some(rest) = text.get(start..).filter(|rest| !rest.is_empty()) {
         let length = scanner.find_end(rest).unwrap_or(rest.len());
         let record = rest.get(..length).unwrap_or_default();
         let trimmed = trim_record(record);
         if count_blank_bytes(record, format) < record.len() {
             let range = start + trimmed.start..start + trimmed.end;
-            records.push((range, line + trimmed.start as u64));
+            if !each(range, line + trimmed.start as u64) {
+                return;
+            }
         }
         line += memchr_iter(b'\n', record).count() as u64;
         start += length;
     }
-    records
 }
 
 fn guess_columns(header: &CsvHeader, records: &[(&[u8], u64)]) -> Result<Columns, GatewayError> {

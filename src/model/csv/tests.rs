@@ -160,11 +160,14 @@ fn the_format_and_the_types_of_a_sample_are_guessed() {
     let text = "\u{feff}tag;flow;code;on;position.latitude\r\n\r\nP-1;1,50;007;true;47,1\r\n;;;;\r\n\"P;2\";;12;false;";
     let format = guess_format(text).unwrap();
     assert_eq!(format, CsvFormat { delimiter: ';', array_delimiter: None, decimal_comma: true });
-    let sample = read_csv_sample(text, format, None, LIMITS).unwrap();
-    let objects: Vec<String> = sample.objects.iter().map(ToString::to_string).collect();
+    let sample = CsvSample::read(text, format, LIMITS).unwrap().unwrap();
+    let objects: Vec<String> =
+        sample.to_objects().unwrap().iter().map(ToString::to_string).collect();
     let first = r#"{"tag":"P-1","flow":1.50,"code":"007","on":true,"position":{"latitude":47.1}}"#;
     assert_eq!(objects, [first, r#"{"tag":"P;2","code":"12","on":false}"#]);
     assert_eq!(guess_format("a;b\n1.5;1,5\n").map(|format| format.decimal_comma), Some(false));
+    assert_eq!(guess_format("a;b\n1,5;1.5\n").map(|format| format.decimal_comma), Some(false));
+    assert_eq!(guess_format("\"a,b,c\";d\n1;2\n").map(|format| format.delimiter), Some(';'));
     assert_eq!(guess_format("a\tb\n1\t2").map(|format| format.delimiter), Some('\t'));
     for json in ["{\"a\":\n1}", "[\n]", "{\"a\": 1}\n{\"a\": 2}", "7", ""] {
         assert_eq!(guess_format(json), None, "{json}");
@@ -172,17 +175,38 @@ fn the_format_and_the_types_of_a_sample_are_guessed() {
 }
 
 #[test]
-fn a_sample_gets_the_types_of_a_mapping() {
-    let text = "name,flow\n4711,1\n4712,2\n4713,3\n4714,4\n4715,5\n";
-    let sample = read_csv_sample(text, CsvFormat::default(), Some(&mapping()), LIMITS).unwrap();
-    assert_eq!((sample.total, sample.objects.len()), (5, 3));
-    assert_eq!(sample.objects[1].to_string(), r#"{"name":"4713","flow":3}"#);
+fn only_the_beginning_of_a_text_is_read_to_guess_its_format() {
+    let records = |record: &str, bytes: usize| record.repeat(bytes / record.len() + 1);
+    let (first, rest) = (records("1,5;x\n", 64 << 10), "1.5;x\n");
+    let guess = |text: &str| guess_format(text).map(|format| format.decimal_comma);
+    assert_eq!(guess(&format!("a;b\n{rest}{first}")), Some(false));
+    assert_eq!(guess(&format!("a;b\n{first}{rest}")), Some(true));
+    // A header that is too long, and a quote that nothing closes.
+    let names = records("name;", 100 << 10);
+    let format = guess_format(&format!("{names}\n1,5\n")).unwrap();
+    assert_eq!((format.delimiter, format.decimal_comma), (';', false));
+    assert_eq!(guess(&format!("a;b\n\"{first}")), Some(false));
+    let cells = records("1,5;", 60 << 10);
+    assert_eq!(guess(&format!("a;b\n{cells}\n")), Some(false), "no record has 2,000 cells");
+}
+
+#[test]
+fn a_sample_is_a_chunk_of_records_at_even_distances() {
+    let text = "name,flow\n4711,1\n\n\"47\n12\",2\r\n4713,3\n4714,4\n4715,5\n";
+    let sample = CsvSample::read(text, CsvFormat::default(), LIMITS).unwrap().unwrap();
+    assert_eq!(sample.counts(), (3, 5));
+    let (chunk, lines) = sample.to_chunk();
+    assert_eq!((chunk, lines), (b"4711,1\n4713,3\n4715,5\n".to_vec(), vec![2, 6, 8]));
+    let text = "name,flow\n\"47\n12\",2\r\n4713,3\n";
+    let sample = CsvSample::read(text, CsvFormat::default(), LIMITS).unwrap().unwrap();
+    assert_eq!(sample.to_chunk(), (b"\"47\n12\",2\n4713,3\n".to_vec(), vec![2, 4]));
 }
 
 #[test]
 fn a_name_with_too_many_levels_is_refused() {
     let text = format!("name,a{}\nnorth,1\n", ".a".repeat(30_000));
-    let error = read_csv_sample(&text, CsvFormat::default(), None, LIMITS).unwrap_err();
+    let sample = CsvSample::read(&text, CsvFormat::default(), LIMITS).unwrap().unwrap();
+    let error = sample.to_objects().unwrap_err();
     assert!(error.to_string().contains("has 30001 levels; the maximum is 20"), "{error}");
 }
 
@@ -191,11 +215,33 @@ fn a_sample_of_long_records_is_smaller() {
     let text = format!("name\n{0}\n{0}\n{0}\n{0}\n", "x".repeat(400));
     let read = |bytes| {
         let limits = SampleLimits { bytes, ..LIMITS };
-        read_csv_sample(&text, CsvFormat::default(), None, limits)
+        CsvSample::read(&text, CsvFormat::default(), limits).map(|sample| sample.unwrap().counts())
     };
-    assert_eq!(read(1600).unwrap().objects.len(), 4);
-    assert_eq!(read(1000).unwrap().objects.len(), 2);
+    assert_eq!(read(1600), Ok((4, 4)));
+    assert_eq!(read(1000), Ok((2, 4)));
     assert_eq!(read(399).unwrap_err().class, ErrorClass::TooLarge);
+}
+
+#[test]
+fn a_quoted_blank_record_is_a_record_and_an_empty_line_is_none() {
+    for (text, expected) in [
+        ("name\n\"\"\n", 1),
+        ("name\n\n \n\r\n", 0),
+        ("name\n\"\"\r\n\n\"\"", 2),
+        ("name,flow\n,\n\"\",\n", 1),
+    ] {
+        let sample = CsvSample::read(text, CsvFormat::default(), LIMITS).unwrap().unwrap();
+        assert_eq!(sample.counts(), (expected, expected), "{text:?}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_before_a_quoted_header_is_no_part_of_a_name() {
+    let text = "\u{feff}\"na\nme\";flow\n1;2\n";
+    let format = CsvFormat { delimiter: ';', ..CsvFormat::default() };
+    let sample = CsvSample::read(text, format, LIMITS).unwrap().unwrap();
+    assert_eq!(sample.counts(), (1, 1));
+    assert_eq!(sample.to_objects().unwrap()[0].to_string(), r#"{"na\nme":1,"flow":2}"#);
 }
 
 fn write_cell(cell: &str) -> String {

@@ -4,7 +4,7 @@ const VOCABULARY: &str = "https://plant.example/v/";
 
 fn of(text: &str) -> DerivedMapping {
     let names = MappingNames { business_object: "Pump", vocabulary: VOCABULARY };
-    derive_mapping(names, &read_samples(text, 128, None).unwrap().objects).unwrap()
+    derive_mapping(names, &read_samples(text, 128).unwrap().objects).unwrap()
 }
 
 fn misfits(text: &str) -> Vec<String> {
@@ -166,11 +166,11 @@ fn a_text_that_is_not_a_sample_is_refused() {
         ("7", ErrorClass::Invalid),
         ("[1, {}]", ErrorClass::Invalid),
     ] {
-        assert_eq!(read_samples(text, 128, None).unwrap_err().class, kind, "{text}");
+        assert_eq!(read_samples(text, 128).unwrap_err().class, kind, "{text}");
     }
     let names = MappingNames { business_object: "Pump", vocabulary: "no IRI" };
     assert_eq!(
-        derive_mapping(names, &read_samples("{}", 8, None).unwrap().objects).unwrap_err().class,
+        derive_mapping(names, &read_samples("{}", 8).unwrap().objects).unwrap_err().class,
         ErrorClass::Invalid
     );
 }

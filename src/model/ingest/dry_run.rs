@@ -31,7 +31,7 @@ pub struct RenderedObject {
     pub warnings: Vec<Finding>,
 }
 
-/// Ingests `{"data": [...]}` in the mode VALIDATE and collects the effects. The caller must end the transaction
+/// Ingests a body in the mode VALIDATE and collects the effects. The caller must end the transaction
 /// without a commit, as [`Catalogue::dry_run`](crate::catalogue::Catalogue::dry_run) does.
 ///
 /// # Errors
@@ -40,9 +40,9 @@ pub fn dry_run_ingestion(
     transaction: &mut Transaction<'_>,
     limits: &Limits,
     business_object: &Compiled,
-    data: &[u8],
+    body: Body<'_>,
 ) -> Result<DryRun, GatewayError> {
-    value_limit::check_value_count(data, limits.values)?;
+    value_limit::check_body(body, limits.values)?;
     let request = Request {
         business_object,
         mode: Mode::Validate,
@@ -62,7 +62,7 @@ pub fn dry_run_ingestion(
         lists_objects: true,
         watch: &Watch::default(),
         events: None,
-        body: Body::Json(data),
+        body,
     };
     let answer = apply_objects(transaction, limits, &request, None)?.answer;
     let mut added = Vec::new();

@@ -4,9 +4,8 @@ use crate::blocking::run_blocking;
 use crate::gateway::Gateway;
 use penstock_auth::{Authorized, Role};
 use penstock_base::error::{Finding, GatewayError};
-use penstock_base::json::Json;
-use penstock_model::derive;
-use penstock_model::ingest::{self, DryRun, Limits};
+use penstock_model::derive::{self, SampleBody};
+use penstock_model::ingest::{self, Body, DryRun, Limits};
 use penstock_model::mapping::{self, FieldKind, Mapping, Property, Shape, Value};
 use penstock_model::namespace;
 use penstock_model::resource::{BusinessObject, Compiled, Condition, Definition};
@@ -113,7 +112,7 @@ fn run_dry_run(
     let nesting = gateway.settings.limits.nesting;
     let mut data = None;
     if !sample.trim().is_empty() {
-        match read_sample(sample, nesting, &compiled.mapping) {
+        match SampleBody::read(sample, nesting) {
             Ok(read) => data = Some(read),
             Err(error) => check.sample = Some(Err(error)),
         }
@@ -122,7 +121,11 @@ fn run_dry_run(
     let limits = Limits {
         nesting: nesting.saturating_add(2),
         objects: derive::MAX_OBJECTS,
-        values: MAX_DRY_RUN_VALUES,
+        // A sample of CSV has a limited number of cells. Delimiters in quotes would count too.
+        values: match data.as_ref().map(SampleBody::to_body) {
+            Some(Body::Records { .. }) => usize::MAX,
+            _ => MAX_DRY_RUN_VALUES,
+        },
         idempotency_keys: 0,
         idempotency_bytes: 0,
         history: 0,
@@ -136,10 +139,10 @@ fn run_dry_run(
         let bases = list_bases(transaction, &compiled.mapping)?;
         let mut compiled = compiled.clone();
         compiled.mapping.resolve_namespaces(transaction)?;
-        let tried = data.map(|(data, used_part)| {
-            let dry_run =
-                ingest::dry_run_ingestion(transaction, &limits, &compiled, data.as_bytes())?;
-            Ok::<_, GatewayError>(SampleCheck { dry_run, used_part })
+        let tried = data.map(|data| {
+            let body = data.to_body();
+            let dry_run = ingest::dry_run_ingestion(transaction, &limits, &compiled, body)?;
+            Ok::<_, GatewayError>(SampleCheck { dry_run, used_part: data.used_part })
         });
         Ok((bases, tried))
     })?;
@@ -156,17 +159,6 @@ fn run_dry_run(
     check.warnings.extend(check_approvers(gateway, &accounts, &compiled.object.definition));
     check.sample = tried.or(check.sample.take());
     Ok(())
-}
-
-/// Returns the body of an ingestion of the sample, and which part of the text it is, if not all.
-fn read_sample(
-    text: &str,
-    nesting: usize,
-    mapping: &Mapping,
-) -> Result<(String, Option<String>), GatewayError> {
-    let sample = derive::read_samples(text, nesting, Some(mapping))?;
-    let used_part = derive::describe_sample(&sample);
-    Ok((format!("{{\"data\":{}}}", Json::Array(sample.objects)), used_part))
 }
 
 /// Returns for each namespace of the mapping whether it does not exist yet.

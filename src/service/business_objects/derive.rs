@@ -34,7 +34,7 @@ pub async fn derive_mapping(
     let nesting = gateway.settings.limits.nesting;
     run_blocking(move || {
         let format = derive::find_csv_format(&sample);
-        let sample = derive::read_samples(&sample, nesting, None)?;
+        let sample = derive::read_samples(&sample, nesting)?;
         let names = MappingNames { business_object: &name, vocabulary: &vocabulary };
         let mut mapping = derive::derive_mapping(names, &sample.objects)?;
         if let Some(format) = format {

@@ -188,7 +188,10 @@ pub(super) fn format_json(text: &[u8], nesting: usize) -> String {
 fn to_refused_sample(error: &GatewayError) -> Sample {
     let findings = error.findings.iter().map(|finding| {
         let place = match &finding.place {
-            Place::Pointer(pointer) => describe_place(pointer),
+            Place::Pointer(pointer) => match finding.record_line {
+                Some(line) => format!("line {line}, {}", describe_place(pointer)),
+                None => describe_place(pointer),
+            },
             Place::Line { line, column } => format!("line {line}, column {column}"),
             Place::Whole => String::new(),
         };

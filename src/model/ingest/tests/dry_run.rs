@@ -1,7 +1,7 @@
 //! Dry runs of sample data.
 use super::fixture::machine;
 use crate::catalogue::Catalogue;
-use crate::ingest::{DryRun, Status, dry_run_ingestion};
+use crate::ingest::{Body, DryRun, Status, dry_run_ingestion};
 use crate::namespace::Generator;
 use crate::testing::{Fixture, catalogue_settings};
 use penstock_base::error::{ErrorClass, GatewayError};
@@ -10,7 +10,7 @@ fn dry_run(fixture: &Fixture, data: &str) -> Result<DryRun, GatewayError> {
     let catalogue = Catalogue::open(fixture.store.clone(), catalogue_settings()).unwrap();
     let body = format!("{{\"data\": [{data}]}}");
     let dry_run = catalogue.dry_run(&fixture.business_object, |transaction| {
-        dry_run_ingestion(transaction, &fixture.limits, &fixture.business_object, body.as_bytes())
+        dry_run_ingestion(transaction, &fixture.limits, &fixture.business_object, Body::Json(body.as_bytes()))
     });
     dry_run.map(|(result, _)| result)
 }

@@ -282,3 +282,86 @@ async fn what_csv_cannot_be_combined_with_is_refused() {
     send(&server, "?review=true", "text/csv", text).await.problem(415);
     send(&server, "", "text/csv", text).await.expect(200);
 }
+
+const SHAPE: &str = "@prefix sh: <http://www.w3.org/ns/shacl#> .\n\
+    <urn:Pump> a sh:NodeShape ; sh:targetSubjectsOf <https://plant.example/tag> ;\n\
+      sh:property [ sh:path <https://plant.example/flow> ; sh:maxInclusive 100 ] .\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_that_are_found_after_reading_have_the_line_of_their_record() {
+    let server = start(&[]).await;
+    let turtle = [("Content-Type", "text/turtle")];
+    server.send("PUT", "/api/v1/shapes/limits", &turtle, SHAPE).await.expect(201);
+    let base = json!([{"name": "Pump", "uriBase": "https://plant.example/pumps/"}]);
+    let validation = json!({"shapes": ["limits"], "mode": "reject"});
+    server
+        .define_with(&json!({"config": CONFIG, "namespaces": base, "validation": validation}))
+        .await;
+    let shape = "tag,flow\n\"P\n1\",1\nP-2,101\n";
+    send(&server, "", "text/csv", "tag,flow\nP-5,5\n").await.expect(200);
+    let stored = "tag,flow\n\n\"P\n1\",1\nP-5,6\n";
+    for (text, line, status) in [(shape, 4, 422), (stored, 5, 409)] {
+        let problem = send(&server, "", "text/csv", text).await.problem(status);
+        let error = &problem["errors"][0];
+        assert_eq!((&error["line"], &error["pointer"]), (&json!(line), &json!("/data/1/flow")));
+        let lines = send(&server, "?onError=skip&mode=VALIDATE", "text/csv", text).await.lines();
+        let rejected = &lines[0]["rejected"][0];
+        assert_eq!(
+            (&rejected["line"], &rejected["errors"][0]["line"]),
+            (&json!(line), &json!(line)),
+            "{rejected}"
+        );
+    }
+    // A record that refers to a rejected one.
+    let text = "tag,flow,next\n\"P\n7\",101,\nP-8,1,https://plant.example/pumps/P%0A7\n";
+    let lines = send(&server, "?onError=skip", "text/csv", text).await.expect(200).lines();
+    let rejected = lines[0]["rejected"].as_array().unwrap();
+    let places: Vec<_> = rejected.iter().map(|one| &one["errors"][0]["line"]).collect();
+    assert_eq!(places, [&json!(2), &json!(4)], "{rejected:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_number_with_a_comma_gets_a_hint() {
+    let server = start(&[]).await;
+    let hint = "send ?decimalComma=true";
+    let problem = send(&server, "?delimiter=%3B", "text/csv", "tag;flow\nP-1;1,5\n").await;
+    let message = problem.problem(422)["errors"][0]["message"].to_string();
+    assert!(message.contains(hint), "{message}");
+    for (query, cell) in [("?delimiter=%3B", "1.000,5"), ("?delimiter=%3B&decimalComma=true", "x")] {
+        let problem = send(&server, query, "text/csv", format!("tag;flow\nP-1;{cell}\n")).await;
+        let problem = problem.problem(422).to_string();
+        assert!(!problem.contains(hint), "{problem}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_quoted_blank_record_counts_and_a_byte_order_mark_does_not() {
+    let server = start(&[]).await;
+    let text = "\u{feff}\"tag\";\"note\"\r\n\r\n\"P-1\";x\r\n;\r\n\"\";\r\n";
+    let query = "?delimiter=%3B&onError=skip";
+    let lines = send(&server, query, "text/csv", text).await.expect(200).lines();
+    assert_eq!((&lines[0]["created"], &lines[0]["lastIndex"]), (&json!(1), &json!(1)), "{lines:?}");
+    assert_eq!(lines[0]["rejected"][0]["line"], 5, "{lines:?}");
+    assert!(lines[0]["rejected"].to_string().contains("/data/1"), "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_for_a_chunk_of_wrong_records_is_bounded() {
+    let server = start(&[]).await;
+    let columns = "tag,flow,stages,running,built,next,position.latitude,position.longitude";
+    let wrong = "y".repeat(100);
+    let record = format!("\"{wrong}\"{}\n", format!(",{wrong}").repeat(7));
+    // 625 records are a chunk: 5,000 cells.
+    let text = format!("{columns}\n{}", record.repeat(1250));
+    let answer = send(&server, "?onError=skip", "text/csv", text).await.expect(200);
+    let lines = answer.lines();
+    assert_eq!(lines.len(), 2);
+    for line in &lines {
+        let rejected = line["rejected"].as_array().unwrap();
+        assert_eq!((&line["created"], rejected.len()), (&json!(0), 625));
+        let has_error = |one: &Value| !one["errors"].as_array().unwrap().is_empty();
+        assert!(rejected.iter().all(has_error));
+        assert_eq!(rejected[0]["errors"].as_array().unwrap().len(), 7, "{}", rejected[0]);
+        assert!(line.to_string().len() < 3 << 20, "{}", line.to_string().len());
+    }
+}

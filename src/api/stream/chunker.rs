@@ -12,6 +12,8 @@ pub(super) const CHUNK_END_BYTES: usize = 1 << 20;
 /// The maximum number of cells of a chunk with several records of CSV. `service.limits.values` limits them too, to not less
 /// than 10,000 by default, and counts some of them twice.
 const MAX_CHUNK_CELLS: usize = 5000;
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The maximum bytes of the headers of all dead letters that a chunk can have. Each dead letter has the header.
 const MAX_HEADER_COPIES_BYTES: usize = 4 << 20;
 
@@ -38,6 +40,8 @@ pub(super) struct Chunker {
     line_numbers: Vec<u64>,
     /// The number of all lines before it in the stream, with blank ones.
     closed_lines: u64,
+    /// Whether a byte order mark at the start of the text was looked for.
+    is_begun: bool,
 }
 
 /// How the text is divided into objects.
@@ -98,6 +102,7 @@ impl Chunker {
             searched: 0,
             line_numbers: Vec::new(),
             closed_lines: 0,
+            is_begun: false,
         }
     }
 
@@ -116,6 +121,16 @@ impl Chunker {
 
     /// Returns the header and its line if it is complete.
     pub(super) fn take_header(&mut self, ended: bool) -> Result<Option<(Vec<u8>, u64)>, Problem> {
+        // The scanner takes a mark that arrives in pieces for a part of the first name, whose quote it then passes over.
+        if !self.is_begun {
+            if self.text.len() < BYTE_ORDER_MARK.len() && !ended {
+                return Ok(None);
+            }
+            if self.text.starts_with(BYTE_ORDER_MARK) {
+                self.text.drain(..BYTE_ORDER_MARK.len());
+            }
+            self.is_begun = true;
+        }
         while self.line_numbers.is_empty() {
             if !self.close_next(ended)? {
                 return Ok(None);
@@ -337,6 +352,25 @@ mod tests {
         assert_eq!((chunk.text, chunk.line_numbers), (b"1\n".to_vec(), vec![2]));
         let problem = chunker.next_chunk(true).unwrap_err();
         assert!(problem.detail().contains("line 4, column 1"), "{}", problem.detail());
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_a_quoted_header_may_arrive_in_pieces() {
+        let text = b"\xEF\xBB\xBF\"a\nb\",c\n1,2\n";
+        for size in [1, 2, 3, 5, text.len()] {
+            let mut chunker = Chunker::of_records(CsvFormat::default());
+            let mut header = None;
+            for piece in text.chunks(size) {
+                chunker.text.extend_from_slice(piece);
+                if header.is_none() {
+                    header = chunker.take_header(false).unwrap();
+                }
+            }
+            assert_eq!(header, Some((b"\"a\nb\",c\n".to_vec(), 1)), "{size}");
+        }
+        let mut chunker = Chunker::of_records(CsvFormat::default());
+        chunker.text.extend_from_slice(b"a");
+        assert_eq!(chunker.take_header(true).unwrap(), Some((b"a".to_vec(), 1)));
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl From<Problem> for ProblemDocument {
 }
 
 impl From<Finding> for FindingDocument {
-    fn from(Finding { place, record_line, message, violation }: Finding) -> Self {
+    fn from(Finding { place, record_line, message, violation, .. }: Finding) -> Self {
         let violation = violation.map(|violation| *violation).into();
         let finding = Self { line: record_line, message, violation, ..Self::default() };
         match place {

@@ -164,12 +164,16 @@ impl ObjectError {
 }
 
 impl From<Finding> for ObjectError {
-    fn from(Finding { place, record_line, message, violation }: Finding) -> Self {
+    fn from(Finding { place, record_line, message, violation, .. }: Finding) -> Self {
         let (pointer, line, column) = match place {
             Place::Pointer(pointer) => (Some(pointer), record_line, None),
             Place::Line { line, column } => (None, Some(line), Some(column)),
             Place::Whole => (None, None, None),
         };
+        let mut violation = violation;
+        if let Some(violation) = &mut violation {
+            violation.value = violation.value.take().map(cut_text);
+        }
         Self { pointer: pointer.map(cut_text), line, column, message: cut_text(message), violation }
     }
 }
@@ -185,12 +189,13 @@ fn cut_text(mut text: String) -> String {
 
 impl From<ObjectError> for Finding {
     fn from(error: ObjectError) -> Self {
-        let (place, record_line) = match (error.pointer, error.line, error.column) {
-            (Some(pointer), line, _) => (Place::Pointer(pointer), line),
+        let (place, record_line) = match (&error.pointer, error.line, error.column) {
+            (Some(pointer), line, _) => (Place::Pointer(pointer.clone()), line),
             (None, Some(line), Some(column)) => (Place::Line { line, column }, None),
             _ => (Place::Whole, None),
         };
-        Self { place, record_line, message: error.message, violation: error.violation }
+        let ObjectError { message, violation, .. } = error;
+        Self { place, record_line, message, violation, ..Self::default() }
     }
 }
 

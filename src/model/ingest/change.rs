@@ -16,7 +16,7 @@ use super::shared_keys::find_shared_keys;
 use super::violations::{PlacedViolation, Places};
 use super::write::RequestWriter;
 use super::write_scope::WriteScope;
-use super::{Answer, Body, Limits, Mode, Request, ReviewStep};
+use super::{Answer, Limits, Mode, Request, ReviewStep};
 use crate::dead_letters::ObjectError;
 use crate::mapping::{Shape, UnknownFields};
 use crate::namespace::moving::list_rebases_since;
@@ -112,7 +112,6 @@ pub(super) fn apply_objects(
     let mut answer = Answer::new(request.mode);
     let mut count = 0_usize;
     let mut texts = HashMap::new();
-    let is_csv = matches!(request.body, Body::Records { .. });
     let read = read_objects(request, limits, &mut |object| {
         count += 1;
         if count > 1 && request.condition.is_some() {
@@ -121,7 +120,7 @@ pub(super) fn apply_objects(
         if rejections.is_some() {
             texts.insert(object.index, (object.line, object.range.clone()));
         }
-        writer.findings.record_line = object.line.filter(|_| is_csv);
+        writer.findings.record_line = request.body.record_line(object.index);
         let outcome = match rejections.as_deref_mut() {
             Some(rejections) => apply_or_reject(&mut writer, &mapping.root, object, rejections)?,
             None => apply_object(&mut writer, &mapping.root, object.index, object.json?)?,
@@ -163,6 +162,7 @@ pub(super) fn apply_objects(
     let RemovedOrphans { removed, kept } = orphans.remove_orphans(transaction, &scope)?;
     let gained = change_feed::update_key_index(transaction, request.watch, &spaces.keys())?;
     for (index, finding) in find_shared_keys(transaction, gained, &answer)? {
+        let finding = Finding { record_line: request.body.record_line(index), ..finding };
         match (rejections.as_deref_mut(), texts.get(&index).cloned()) {
             (Some(rejections), Some((line, range))) => {
                 let errors = vec![ObjectError::from(finding)];

@@ -4,7 +4,7 @@ use super::findings::{Findings, quote_excerpt};
 use super::literal::{describe_mismatch, to_iri, to_literal};
 use super::node::{GivenField, GivenObject, GivenValue};
 use crate::mapping::{self, Field, FieldKind, Property, Shape};
-use crate::view::find_owning_field;
+use crate::view::{Number, find_owning_field};
 use oxrdf::Term;
 use penstock_base::json::{Json, push_pointer};
 use std::collections::HashSet;
@@ -238,6 +238,7 @@ impl Converter<'_> {
     }
 
     fn convert_value<'m>(&mut self, property: &'m Property, json: Json) -> Option<GivenValue<'m>> {
+        let hint = self.suggest_decimal_comma(property, &json);
         let term = match &property.value {
             mapping::Value::Object(shape) => {
                 return self.convert_object(shape, json).map(GivenValue::Object);
@@ -248,9 +249,24 @@ impl Converter<'_> {
         match term {
             Ok(term) => Some(GivenValue::Term(term)),
             Err(message) => {
-                self.report_invalid(message);
+                self.report_invalid(message + hint);
                 None
             }
+        }
+    }
+
+    /// Returns a hint for a cell of CSV that is a number with a decimal comma, otherwise an empty text.
+    fn suggest_decimal_comma(&self, property: &Property, json: &Json) -> &'static str {
+        match (&property.value, json) {
+            (mapping::Value::Literal(mapping::Literal::Number), Json::String(text))
+                if self.findings.record_line.is_some()
+                    && text.contains(',')
+                    && !text.contains('.')
+                    && Number::parse(&text.replace(',', ".")).is_some() =>
+            {
+                "; if its comma is the decimal point, send ?decimalComma=true"
+            }
+            _ => "",
         }
     }
 

@@ -74,7 +74,8 @@ pub(super) fn reject_dependents(
             if rejections.contains(dependent.index) {
                 continue;
             }
-            rejections.add(dependent.index, dependent.reject(pointer, &uri, index));
+            let record_line = request.body.record_line(dependent.index);
+            rejections.add(dependent.index, dependent.reject(pointer, &uri, index, record_line));
             for given in &dependent.mentions.given {
                 let left = providers.entry(given).or_default();
                 *left = left.saturating_sub(1);
@@ -88,12 +89,19 @@ pub(super) fn reject_dependents(
 }
 
 impl Accepted {
-    fn reject(&self, pointer: &str, uri: &NamedNode, index: usize) -> Rejection {
+    fn reject(
+        &self,
+        pointer: &str,
+        uri: &NamedNode,
+        index: usize,
+        record_line: Option<u64>,
+    ) -> Rejection {
         let message = format!(
             "{} is not stored, because object {index} of the request, which gives it, was rejected",
             uri.as_str()
         );
-        let errors = vec![ObjectError::from(Finding::at_pointer(pointer, message))];
+        let finding = Finding { record_line, ..Finding::at_pointer(pointer, message) };
+        let errors = vec![ObjectError::from(finding)];
         Rejection { line: self.line, range: self.range.clone(), errors }
     }
 }

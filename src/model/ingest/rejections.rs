@@ -59,7 +59,10 @@ impl Rejections {
     ) {
         match self.by_index.get_mut(&index) {
             None => self.add(index, Rejection { line, range, errors: vec![error] }),
-            Some(rejection) if rejection.errors.len() < ObjectError::MAX_LISTED => {
+            Some(rejection)
+                if rejection.errors.len() < ObjectError::MAX_LISTED
+                    && self.error_bytes <= MAX_ERROR_BYTES =>
+            {
                 self.error_bytes += error.byte_len();
                 rejection.errors.push(error);
             }
@@ -160,5 +163,48 @@ impl Rejections {
             self.by_index.len()
         );
         GatewayError::with_findings(ErrorClass::Invalid, detail, findings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use penstock_base::error::ViolatedConstraint;
+
+    /// An error about a shape whose value is as long as a chunk.
+    fn long_error() -> ObjectError {
+        let text = |length| "x".repeat(length);
+        let violation = ViolatedConstraint {
+            focus_node: "urn:pump".to_owned(),
+            path: None,
+            value: Some(text(1 << 20)),
+            shape: "urn:shape".to_owned(),
+            constraint: "urn:constraint".to_owned(),
+            severity: "violation".to_owned(),
+        };
+        let finding = Finding::at_pointer(text(9000), text(9000));
+        ObjectError::from(Finding { violation: Some(Box::new(violation)), ..finding })
+    }
+
+    #[test]
+    fn the_errors_of_a_request_are_bounded() {
+        let mut rejections = Rejections::default();
+        for index in 0..1000 {
+            let errors = vec![long_error(); ObjectError::MAX_LISTED / 2];
+            rejections.add(index, Rejection { line: None, range: 0..1, errors });
+            for _ in 0..ObjectError::MAX_LISTED {
+                rejections.add_error(index, None, 0..1, long_error());
+            }
+        }
+        let listed = rejections.list();
+        let bytes = |object: &RejectedObject| {
+            object.errors.iter().map(ObjectError::byte_len).sum::<usize>()
+        };
+        let total: usize = listed.iter().map(bytes).sum();
+        assert_eq!(total, rejections.error_bytes);
+        // Beyond the limit, each object has one error of less than 2,000 bytes.
+        assert!(total < MAX_ERROR_BYTES + 1000 * 2000, "{total}");
+        assert!(listed.iter().all(|object| !object.errors.is_empty()));
+        assert_eq!(listed[0].errors.len(), ObjectError::MAX_LISTED);
     }
 }

@@ -140,6 +140,12 @@ impl Body<'_> {
         self.text().len() as u64
     }
 
+    /// Returns the first line of the record with this index, in CSV.
+    pub(super) fn record_line(&self, index: usize) -> Option<u64> {
+        let Self::Records { first, line_numbers, .. } = self else { return None };
+        line_numbers.get(index.checked_sub(*first)?).copied()
+    }
+
     pub(crate) fn text(&self) -> &[u8] {
         match self {
             Self::Json(text)

@@ -74,6 +74,7 @@ impl<'a> Places<'a> {
             describe(violation, business_object, self.request.languages),
         );
         finding.violation = Some(Box::new(violation.into()));
+        finding.record_line = index.and_then(|index| self.request.body.record_line(index));
         Some(PlacedViolation { index, finding, is_refused: *is_refused })
     }
 
@@ -86,7 +87,7 @@ impl<'a> Places<'a> {
 }
 
 impl From<Finding> for Warning {
-    fn from(Finding { place, record_line: _, message, violation }: Finding) -> Self {
+    fn from(Finding { place, message, violation, .. }: Finding) -> Self {
         let pointer = match place {
             Place::Pointer(pointer) => pointer,
             Place::Line { .. } | Place::Whole => String::new(),

@@ -29,20 +29,36 @@ class Plan:
 def plan_stream(place, state, staged, listed, findings):
     """Returns the `Plan` of a stream.
 
-    `state` is None or a dict of `sequence`, the last one that was applied, `gateway_id`, `date`, and `gaps`: ranges that
-    were skipped. `staged` has the exports after that sequence, in any order. `listed` is the sequences of all keys.
+    `state` is None or a dict of `sequence`, the last one that was applied, `gateway_id`, `date`, `gaps`: ranges that
+    were skipped, and `doubles`: ranges of sequences with several keys that the tables account for. `staged` has the
+    exports after that sequence, in any order. `listed` is the sequences of all keys.
 
     Exports are applied in the order of their sequences, without a gap. A full export needs nothing before it, so the
-    newest one is the first that is applied."""
+    newest one is the first that is applied. A second key for a sequence that was applied means that the sequences of the
+    gateway went back: incremental exports after it may build on what the tables do not have, so a full export must
+    follow."""
     state = dict(state or {"sequence": 0, "gateway_id": None, "date": None, "gaps": []})
     last = state["sequence"]
-    report_repeated(place, listed, findings)
+    doubles = find_repeated(listed)
+    report_repeated(place, doubles, findings)
+    applied_doubles = [sequence for sequence in doubles if sequence <= last]
+    known = state.setdefault("doubles", list_ranges(applied_doubles))
+    # One that is known may vanish, because old exports are removed.
+    again = [sequence for sequence in applied_doubles if not any(first <= sequence <= end for first, end in known)]
     state["gaps"] = report_late(place, state["gaps"], listed, findings)
     valid = select_valid(place, state["gateway_id"], staged, findings)
 
     full = max((sequence for sequence, one in valid.items() if one.kind == "full"), default=None)
     sequence = last + 1 if full is None else full
     exports = []
+    if again and full is None:
+        findings.add_problem(
+            "back",
+            place,
+            f"{describe(list_ranges(again))} arrived again after {last} was applied, so the gateway began again from an older "
+            f"state; nothing is applied until a full export has a higher sequence: push the Business Object until then",
+        )
+        return Plan([], state)
     while sequence in valid:
         exports.append(valid[sequence])
         sequence += 1
@@ -50,18 +66,30 @@ def plan_stream(place, state, staged, listed, findings):
         if full is not None:
             state["gaps"] = state["gaps"] + skip_missing(place, last, full, set(listed), findings)
         newest = exports[-1]
-        state.update(sequence=sequence - 1, date=newest.date, gateway_id=newest.gateway_id or state["gateway_id"])
+        state.update(
+            sequence=sequence - 1,
+            date=newest.date,
+            gateway_id=newest.gateway_id or state["gateway_id"],
+            doubles=list_ranges(one for one in doubles if one < sequence),
+        )
     report_gaps(place, sequence, set(listed), valid, findings)
     return Plan(exports, state)
 
 
-def report_repeated(place, listed, findings):
-    """Reports sequences with several keys."""
+def find_repeated(listed):
+    """Returns the sequences with several keys, sorted."""
     if len(set(listed)) == len(listed):
-        return
-    for sequence in sorted(sequence for sequence, keys in Counter(listed).items() if keys > 1):
+        return []
+    return sorted(sequence for sequence, keys in Counter(listed).items() if keys > 1)
+
+
+def report_repeated(place, doubles, findings):
+    """Reports sequences with several keys."""
+    if doubles:
+        ranges = list_ranges(doubles)
+        has = "has" if ranges == [[doubles[0], doubles[0]]] else "have"
         findings.add_problem(
-            "double", place, f"sequence {sequence} has several keys; give a gateway that was set up again a new prefix"
+            "double", place, f"{describe(ranges)} {has} several keys; give a gateway that was set up again a new prefix"
         )
 
 
@@ -134,6 +162,17 @@ def list_missing(first, last, listed):
         if sequence > first:
             ranges.append([first, sequence - 1])
         first = sequence + 1
+    return ranges
+
+
+def list_ranges(sequences):
+    """Returns sorted sequences as ranges."""
+    ranges = []
+    for sequence in sequences:
+        if ranges and ranges[-1][1] == sequence - 1:
+            ranges[-1][1] = sequence
+        else:
+            ranges.append([sequence, sequence])
     return ranges
 
 

@@ -153,6 +153,80 @@ class Gaps(Case):
         self.check(t1=4)
 
 
+    def test_sequences_that_go_back_need_a_full_export(self):
+        # A gateway that was set up again from the same backup a second time.
+        self.write(1, "full", [tank(1, level=1)])
+        self.write(2, "incremental", [tank(2, level=2)])
+        self.write(3, "incremental", [tank(3, level=3)])
+        self.fold()
+        self.write(2, "incremental", [tank(4, level=9)], minute=7)
+        self.assertEqual(self.fold()[0], ["double", "back"])
+        self.check(t1=1, t2=2, t3=3)
+        self.write(3, "incremental", [tank(4, level=10)], minute=8)
+        self.write(4, "incremental", [tank(1, level=10)], minute=9)
+        self.assertEqual(self.fold()[0], ["double", "back"])
+        self.assertIn("sequences 2 to 3 have several keys", self.findings.problems[0]["text"])
+        # The incremental export builds on tank 4, which the tables do not have.
+        self.check(t1=1, t2=2, t3=3)
+        self.write(5, "full", [tank(1, level=10), tank(4, level=10)], minute=10)
+        self.write(6, "incremental", [tank(5, level=11)], minute=11)
+        self.assertEqual(self.fold()[0], ["double"])
+        self.check(t1=10, t4=10, t5=11)
+        self.write(7, "deleted", [tank(4)], minute=12)
+        self.assertEqual(self.fold()[0], ["double"])
+        self.check(t1=10, t5=11)
+
+    def test_a_copy_of_an_export_under_another_key_stops_nothing(self):
+        self.write(1, "full", [tank(1, level=1)])
+        path = self.write(2, "incremental", [tank(1, level=2)])
+        shutil.copy(path, path.with_name(path.name.replace("T1200", "T1201")))
+        self.assertEqual(self.fold()[0], ["double"])
+        self.check(t1=2)
+        self.write(3, "incremental", [tank(1, level=3)])
+        self.assertEqual(self.fold()[0], ["double"])
+        self.check(t1=3)
+        path.unlink()
+        self.write(4, "incremental", [tank(1, level=4)])
+        self.assertEqual(self.fold()[0], [])
+        self.check(t1=4)
+
+    def test_a_state_of_an_earlier_version_continues(self):
+        self.write(1, "full", [tank(1, level=1)])
+        self.write(2, "full", [tank(1, level=2)])
+        self.write(2, "full", [tank(1, level=2)], minute=1)
+        self.fold()
+        path = self.central / "current" / "state.json"
+        state = json.loads(path.read_text())
+        del state["streams"]["Tanks"]["edge-1"]["doubles"]
+        path.write_text(json.dumps(state))
+        self.write(3, "incremental", [tank(1, level=3)])
+        self.assertEqual(self.fold()[0], ["double"])
+        self.check(t1=3)
+
+    def test_a_deleted_object_comes_back(self):
+        self.write(1, "full", [tank(1, level=1)])
+        self.write(2, "deleted", [tank(1)])
+        self.write(3, "incremental", [tank(1, level=3)])
+        self.fold()
+        self.check(t1=3)
+        self.write(4, "deleted", [tank(1)])
+        self.fold()
+        self.check()
+        self.write(5, "incremental", [tank(1, level=5)])
+        self.fold()
+        self.check(t1=5)
+
+    def test_names_that_differ_only_in_case_have_tables_of_their_own(self):
+        self.write(1, "full", [tank(1, level=1)])
+        self.write(1, "full", [tank(2, level=2, depth=3)], name="TANKS")
+        self.fold()
+        self.write(2, "incremental", [tank(3, level=4)], name="TANKS")
+        self.fold()
+        self.check(t1=1)
+        self.check(name="TANKS", t2=2, t3=4)
+        self.assertNotIn("depth", read_tables(self.central, "Tanks")[1])
+
+
 class Damage(Case):
     def test_a_wrong_checksum_is_reported_and_not_applied(self):
         self.write(1, "full", [tank(1, level=1)])

@@ -1,6 +1,9 @@
 //! YAML and JSON files whose values keep their positions, so that what is found in a value is reported with its line and
 //! column.
+mod json_escapes;
+
 use crate::mapping::yaml::{self, Content, Location, Node};
+use json_escapes::YamlEscapes;
 use penstock_base::error::{Finding, Place};
 use penstock_base::json::{self, Json};
 
@@ -27,6 +30,27 @@ impl<'t> SourceText<'t> {
     /// # Errors
     /// Returns every error, each with its line and column.
     pub fn parse(text: &'t str) -> Result<Option<Self>, Vec<Finding>> {
+        Self::parse_escaped(text, text, |_| {}, |_| {})
+    }
+
+    /// As [`Self::parse`], for a text that is JSON: a surrogate pair is one character.
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn parse_json(text: &'t str) -> Result<Option<Self>, Vec<Finding>> {
+        let escapes = YamlEscapes::replace(text);
+        let restore_node = |node: &mut Node| escapes.restore_node(node);
+        let restore_finding = |finding: &mut Finding| escapes.restore_finding(finding);
+        Self::parse_escaped(text, &escapes.text, restore_node, restore_finding)
+    }
+
+    /// Parses `escaped`, which is `text` with other escapes, and moves all positions to where they are in `text`.
+    fn parse_escaped(
+        text: &'t str,
+        escaped: &str,
+        restore_node: impl Fn(&mut Node),
+        restore_finding: impl Fn(&mut Finding),
+    ) -> Result<Option<Self>, Vec<Finding>> {
         let is_blank = |line: &str| {
             let line = line.trim();
             line.is_empty() || line == "---" || line.starts_with('#')
@@ -35,14 +59,16 @@ impl<'t> SourceText<'t> {
             return Ok(None);
         }
         let mut findings = Vec::new();
-        match yaml::parse_document(text, &mut findings) {
-            Ok(root) if findings.is_empty() => Ok(Some(Self { text, root })),
-            Ok(_) => Err(findings),
-            Err(finding) => {
-                findings.push(finding);
-                Err(findings)
+        match yaml::parse_document(escaped, &mut findings) {
+            Ok(mut root) if findings.is_empty() => {
+                restore_node(&mut root);
+                return Ok(Some(Self { text, root }));
             }
+            Ok(_) => {}
+            Err(finding) => findings.push(finding),
         }
+        findings.iter_mut().for_each(restore_finding);
+        Err(findings)
     }
 
     /// Returns the elements of the list that the document is, or the document.
@@ -265,6 +291,27 @@ mod tests {
         let source = SourceText::parse(text).unwrap().unwrap();
         let expected = r#"{"a":1,"b":"1","c":true,"d":null,"e":1.50,"f":"01","g":["x"]}"#;
         assert_eq!(source.values()[0].to_json().to_string(), expected);
+    }
+
+    #[test]
+    fn a_surrogate_pair_in_json_is_one_character_of_the_value_and_twelve_of_the_line() {
+        let text = r#"{"\ud83d\ude00": "\ud83d\ude00 \\ud83d \"x\\", "b": "\u00fc", "c": [1]}"#;
+        let source = SourceText::parse_json(text).unwrap().unwrap();
+        let value = source.values()[0];
+        let expected = r#"{"\u{1f600}":"\u{1f600} \\ud83d \"x\\","b":"\u{fc}","c":[1]}"#;
+        let expected = expected.replace("\\u{1f600}", "\u{1f600}").replace("\\u{fc}", "\u{fc}");
+        assert_eq!(value.to_json().to_string(), expected);
+        let column = |pointer: &str| match value.find_at(pointer, "").place {
+            Place::Line { line: 1, column } => column,
+            other => panic!("{other:?}"),
+        };
+        let at = |wanted: &str| text.find(wanted).unwrap() as u64 + 1;
+        assert_eq!(column("/\u{1f600}"), 2);
+        assert_eq!((column("/b"), column("/c"), column("/c/0")), (at("\"b\""), at("\"c\""), at("1]")));
+        let errors = SourceText::parse_json(r#"["\ud83d\ude00", {"a": 1, "a": 2}]"#).unwrap_err();
+        assert_eq!(errors[0].place, Place::Line { line: 1, column: 27 });
+        assert!(SourceText::parse_json(r#"["\ud83d"]"#).is_err());
+        assert!(SourceText::parse("- \"\\ud83d\\ude00\"\n").is_err(), "YAML has no pairs");
     }
 
     #[test]

@@ -161,6 +161,21 @@ fn the_folder_of_the_service_is_applied_at_start_and_at_hangup() {
 }
 
 #[test]
+fn a_folder_that_is_larger_than_a_request_may_be_names_the_setting() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    write(dir, "leaders.yaml", LEADERS);
+    write(dir, "comment.yaml", &"# nothing\n".repeat(1000));
+    let service = Server::spawn(&mut penstock(
+        dir,
+        &["serve", "--server.port=0", DATA, "--service.limits.body=4KiB"],
+    ));
+    fails(&apply(dir, &[]), "larger than service.limits.body allows (4096 bytes");
+    service.stop();
+    assert!(text(&apply(dir, &[])).contains("created Group \"leaders\""));
+}
+
+#[test]
 fn a_reload_with_files_that_cannot_be_used_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

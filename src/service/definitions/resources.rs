@@ -10,7 +10,7 @@ use penstock_model::rdf::Format;
 use penstock_model::resource::{CompiledDefinition, NewDefinition};
 use penstock_model::shapes_graphs::{NewGraph, TextFormat};
 use penstock_model::source_text::{SourceText, SourceValue};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// A definition in a file.
@@ -51,7 +51,9 @@ impl ResourcePlace<'_> {
         let GatewayError { class, detail, findings } = error;
         let mut placed = Vec::new();
         let has_all = matches!(class, ErrorClass::Invalid | ErrorClass::Malformed);
-        if findings.is_empty() || !has_all {
+        // A finding that says the same has the better place.
+        let is_repeated = findings.iter().any(|finding| finding.message == detail);
+        if findings.is_empty() || !(has_all || is_repeated) {
             placed.push(self.place_finding(Finding::whole(detail)));
         }
         if class == ErrorClass::Unconfirmed {
@@ -85,7 +87,9 @@ fn format_finding(file: &str, finding: &Finding) -> Finding {
 }
 
 /// Creates the error of files with these findings.
-pub(super) fn files_error(class: ErrorClass, findings: Vec<Finding>) -> GatewayError {
+pub(super) fn files_error(class: ErrorClass, mut findings: Vec<Finding>) -> GatewayError {
+    let mut seen = HashSet::new();
+    findings.retain(|finding| seen.insert(finding.message.clone()));
     let count = match findings.len() {
         1 => "1 error".to_owned(),
         count => format!("{count} errors"),
@@ -105,7 +109,9 @@ pub(super) fn parse_files(files: &[DefinitionFile]) -> Result<Vec<ParsedFile<'_>
             parsed.push((file, None));
             continue;
         }
-        match SourceText::parse(&file.text) {
+        let is_json = Path::new(&file.name).extension().is_some_and(|extension| extension == "json");
+        let parse = if is_json { SourceText::parse_json } else { SourceText::parse };
+        match parse(&file.text) {
             Ok(Some(text)) => parsed.push((file, Some(text))),
             Ok(None) => {}
             Err(found) => {

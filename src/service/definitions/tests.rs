@@ -199,6 +199,24 @@ fn one_error_applies_nothing_and_each_has_its_place() {
 }
 
 #[test]
+fn an_error_is_reported_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let gateway = open_gateway(dir.path(), &[]);
+    apply(&gateway, &plant_files(), &in_folder()).unwrap();
+    // The namespace is used, and the Business Object gives it another base.
+    let other = "kind: BusinessObject\nname: Other\nnamespaces: [{name: Pump, uriBase: 'https://other.example/'}]\n\
+                 config: {type: object, path: 'Pump:.', fields: {a: {type: string, path: <urn:a>}}}\n";
+    let error = apply(&gateway, &files(&[("o.yaml", other)]), &in_folder()).unwrap_err();
+    let text = messages(&error);
+    assert_eq!((error.class, error.findings.len()), (ErrorClass::Conflict, 1), "{text}");
+    assert!(text.contains("o.yaml:3:14: the namespace \"Pump\" is used"), "{text}");
+    let json = "{\"kind\": \"Group\", \"claimValues\": [\"\\ud83d\\ude00\"], \"x\": 1, \"name\": \"leaders\"}";
+    let error = apply(&gateway, &files(&[("g.json", json)]), &in_folder()).unwrap_err();
+    let text = messages(&error);
+    assert!(text.contains("g.json:1:52: `x` is not known here"), "{text}");
+}
+
+#[test]
 fn a_dry_run_shows_the_difference_and_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let gateway = open_gateway(dir.path(), &[]);

@@ -211,3 +211,64 @@ async fn the_flow_for_node_red_is_json_and_its_nodes_are_connected() {
     let wires = flow.iter().flat_map(|node| node["wires"][0].as_array().unwrap());
     assert!(wires.into_iter().all(|wire| ids.contains(&wire)));
 }
+
+/// Runs the function of the node `body` as Node-RED does, and sends the request that the node `http request` builds of its
+/// message.
+const RUN_FLOW: &str = r"
+import { readFileSync } from 'node:fs';
+const flow = JSON.parse(readFileSync('flow.json', 'utf8'));
+const node = (id) => flow.find((one) => one.id === id);
+const run = new Function('msg', 'env', 'RED', node('body').func);
+const environment = { PENSTOCK_KEY: process.env.KEY };
+const messages = [{ tag: 'P-1', flow: 1.5 }, { tag: 'P-2', measured: '2026-03-01T12:00:00+01:00' }];
+const msg = run({ payload: messages }, { get: (name) => environment[name] }, { util: { generateId: () => '0a1b' } });
+const { method, url } = node('request');
+const target = url.replace('https://gateway.example/api/v1', process.env.API);
+const answer = await fetch(target, { method, headers: msg.headers, body: JSON.stringify(msg.payload) });
+console.log(answer.status, (await answer.json()).created);
+";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_function_of_the_flow_for_node_red_builds_a_batch() {
+    let server = start().await;
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("flow.json"), block("json node-red")).unwrap();
+    fs::write(dir.path().join("run.mjs"), RUN_FLOW).unwrap();
+    let node = || run(&server, server.address, dir.path(), &["node", "run.mjs"], "");
+    for _ in 0..2 {
+        let output = tokio::task::block_in_place(node);
+        assert!(output.status.success(), "{output:?}");
+        // The same message is sent with the same key, and stored once.
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "200 2\n", "{output:?}");
+    }
+    assert_eq!((ingestions(&server).await, stored(&server).await.len()), (1, 2));
+}
+
+/// Prints the output of the configuration as JSON.
+const READ_TELEGRAF: &str =
+    "import json, sys, tomllib\nprint(json.dumps(tomllib.load(sys.stdin.buffer)['outputs']['http']))";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_output_of_telegraf_sends_fields_of_the_mapping() {
+    let server = start().await;
+    let dir = tempfile::tempdir().unwrap();
+    let output = tokio::task::block_in_place(|| {
+        run(&server, server.address, dir.path(), &["python3", "-c", READ_TELEGRAF], block("toml"))
+    });
+    assert!(output.status.success(), "{output:?}");
+    let outputs: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let [output] = outputs.as_slice() else { panic!("{outputs:?}") };
+    assert_eq!((&output["method"], &output["data_format"]), (&json!("POST"), &json!("json")));
+    // What cannot be retried is put aside by the rules above.
+    assert_eq!(output["non_retryable_statuscodes"], json!([400, 413, 415, 422]));
+    let headers = &output["headers"];
+    assert_eq!((&headers["Content-Type"], &headers["Authorization"]), (&json!("application/json"), &json!("Bearer KEY")));
+    // The names that the transformation gives are fields, with values as it builds them.
+    let transformation = output["json_transformation"].as_str().unwrap();
+    let names: Vec<&str> = transformation.split('"').skip(1).step_by(2).collect();
+    assert_eq!(names, ["data", "tag", "flow", "measured"]);
+    let url = output["url"].as_str().unwrap();
+    let path = url.replacen("https://gateway.example", "", 1);
+    let body = json!({"data": [{"tag": "P-1", "flow": 2.5, "measured": "2026-03-01T12:00:00.000Z"}]});
+    assert_eq!(server.json("POST", &path, &body).await.expect(200).json()["created"], 1);
+}

@@ -186,9 +186,8 @@ pub fn describe_sample(sample: &Sample) -> Option<String> {
 }
 
 fn describe_part(count: usize, total: usize, cut_length: Option<usize>) -> Option<String> {
-    let objects = (count < total).then(|| {
-        format!("The sample is {count} of the {total} objects, taken at even distances.")
-    });
+    let objects = (count < total)
+        .then(|| format!("The sample is {count} of the {total} objects, taken at even distances."));
     let elements =
         cut_length.map(|elements| format!("Longer arrays are cut to at most {elements} elements."));
     let sampled: Vec<String> = objects.into_iter().chain(elements).collect();

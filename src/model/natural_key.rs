@@ -16,8 +16,8 @@ mod tests;
 
 pub(super) use build::{KeyBuild, KeyBuilds, build_index, rebuild_index};
 pub(super) use definition::{
-    OtherKeys, check_keys, check_moved_base, check_new_base, check_omitted_key, collect_keys, merge_key,
-    remove_unused_entries,
+    OtherKeys, check_keys, check_moved_base, check_new_base, check_omitted_key, collect_keys,
+    merge_key, remove_unused_entries,
 };
 pub(super) use index::{COLLECTION, GainedKey, KeyMatch};
 

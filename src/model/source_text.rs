@@ -307,7 +307,10 @@ mod tests {
         };
         let at = |wanted: &str| text.find(wanted).unwrap() as u64 + 1;
         assert_eq!(column("/\u{1f600}"), 2);
-        assert_eq!((column("/b"), column("/c"), column("/c/0")), (at("\"b\""), at("\"c\""), at("1]")));
+        assert_eq!(
+            (column("/b"), column("/c"), column("/c/0")),
+            (at("\"b\""), at("\"c\""), at("1]"))
+        );
         let errors = SourceText::parse_json(r#"["\ud83d\ude00", {"a": 1, "a": 2}]"#).unwrap_err();
         assert_eq!(errors[0].place, Place::Line { line: 1, column: 27 });
         assert!(SourceText::parse_json(r#"["\ud83d"]"#).is_err());

@@ -327,7 +327,8 @@ async fn a_number_with_a_comma_gets_a_hint() {
     let problem = send(&server, "?delimiter=%3B", "text/csv", "tag;flow\nP-1;1,5\n").await;
     let message = problem.problem(422)["errors"][0]["message"].to_string();
     assert!(message.contains(hint), "{message}");
-    for (query, cell) in [("?delimiter=%3B", "1.000,5"), ("?delimiter=%3B&decimalComma=true", "x")] {
+    for (query, cell) in [("?delimiter=%3B", "1.000,5"), ("?delimiter=%3B&decimalComma=true", "x")]
+    {
         let problem = send(&server, query, "text/csv", format!("tag;flow\nP-1;{cell}\n")).await;
         let problem = problem.problem(422).to_string();
         assert!(!problem.contains(hint), "{problem}");

@@ -134,6 +134,10 @@ async fn the_status_and_the_pages_show_errors_and_drift() {
     assert_eq!(status["running"], false, "{status}");
     let (overview, settings) = ("/admin", "/admin/settings");
     assert!(!page(&server, &cookie, settings).await.contains("Definitions from files"));
+    let run = server.gateway().definition_files.begin_run();
+    assert_eq!(definitions().await["running"], true);
+    assert!(page(&server, &cookie, settings).await.contains("The gateway is applying the files."));
+    drop(run);
     assert!(!page(&server, &cookie, overview).await.contains("definition files"));
 
     // A client changes what `penstock apply` created.
@@ -198,8 +202,7 @@ async fn the_status_lists_the_first_errors_and_differences_and_counts_all() {
     let dir = tempfile::tempdir().unwrap();
     let server = start(dir.path()).await;
     let groups = |claim: &str| {
-        let group =
-            |n: u32| format!("- {{kind: Group, name: g{n:02}, claimValues: [{claim}]}}\n");
+        let group = |n: u32| format!("- {{kind: Group, name: g{n:02}, claimValues: [{claim}]}}\n");
         (0..30).map(group).collect::<String>()
     };
     let options = ApplyOptions { folder: "/others".to_owned(), ..ApplyOptions::default() };

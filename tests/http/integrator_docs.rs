@@ -245,8 +245,7 @@ async fn the_function_of_the_flow_for_node_red_builds_a_batch() {
 }
 
 /// Prints the output of the configuration as JSON.
-const READ_TELEGRAF: &str =
-    "import json, sys, tomllib\nprint(json.dumps(tomllib.load(sys.stdin.buffer)['outputs']['http']))";
+const READ_TELEGRAF: &str = "import json, sys, tomllib\nprint(json.dumps(tomllib.load(sys.stdin.buffer)['outputs']['http']))";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_output_of_telegraf_sends_fields_of_the_mapping() {
@@ -262,13 +261,17 @@ async fn the_output_of_telegraf_sends_fields_of_the_mapping() {
     // What cannot be retried is put aside by the rules above.
     assert_eq!(output["non_retryable_statuscodes"], json!([400, 413, 415, 422]));
     let headers = &output["headers"];
-    assert_eq!((&headers["Content-Type"], &headers["Authorization"]), (&json!("application/json"), &json!("Bearer KEY")));
+    assert_eq!(
+        (&headers["Content-Type"], &headers["Authorization"]),
+        (&json!("application/json"), &json!("Bearer KEY"))
+    );
     // The names that the transformation gives are fields, with values as it builds them.
     let transformation = output["json_transformation"].as_str().unwrap();
     let names: Vec<&str> = transformation.split('"').skip(1).step_by(2).collect();
     assert_eq!(names, ["data", "tag", "flow", "measured"]);
     let url = output["url"].as_str().unwrap();
     let path = url.replacen("https://gateway.example", "", 1);
-    let body = json!({"data": [{"tag": "P-1", "flow": 2.5, "measured": "2026-03-01T12:00:00.000Z"}]});
+    let body =
+        json!({"data": [{"tag": "P-1", "flow": 2.5, "measured": "2026-03-01T12:00:00.000Z"}]});
     assert_eq!(server.json("POST", &path, &body).await.expect(200).json()["created"], 1);
 }

@@ -1,7 +1,7 @@
 //! Reads samples of CSV, of which neither the format nor the types are known.
 use super::columns::{CellKind, CellValue, Columns};
-use super::records::{Cell, RecordScanner, count_blank_bytes, read_cells, trim_record};
 use super::header::MAX_COLUMNS;
+use super::records::{Cell, RecordScanner, count_blank_bytes, read_cells, trim_record};
 use super::{CsvFormat, CsvHeader};
 use crate::view;
 use memchr::memchr_iter;

@@ -27,9 +27,11 @@ fn build_object(shape: &Shape) -> Json {
         (false, false) => 1,
     };
     let members = properties
-        .filter(|(field, property)| {
-            if needs_any { is_needed(field) } else { !has_values || !is_object(property) }
-        })
+        .filter(
+            |(field, property)| {
+                if needs_any { is_needed(field) } else { !has_values || !is_object(property) }
+            },
+        )
         .take(count)
         .map(|(field, property)| (field.name.clone(), build_value(property)));
     Json::Object(members.collect())

@@ -81,7 +81,11 @@ fn format_finding(file: &str, finding: &Finding) -> Finding {
         Place::Pointer(_) | Place::Whole => format!("{file}: {finding}"),
     };
     let public_message = finding.public_message.as_ref().map(|message| {
-        format(&Finding { message: message.clone(), place: finding.place.clone(), ..Finding::default() })
+        format(&Finding {
+            message: message.clone(),
+            place: finding.place.clone(),
+            ..Finding::default()
+        })
     });
     Finding { public_message, ..Finding::whole(format(finding)) }
 }
@@ -109,7 +113,8 @@ pub(super) fn parse_files(files: &[DefinitionFile]) -> Result<Vec<ParsedFile<'_>
             parsed.push((file, None));
             continue;
         }
-        let is_json = Path::new(&file.name).extension().is_some_and(|extension| extension == "json");
+        let is_json =
+            Path::new(&file.name).extension().is_some_and(|extension| extension == "json");
         let parse = if is_json { SourceText::parse_json } else { SourceText::parse };
         match parse(&file.text) {
             Ok(Some(text)) => parsed.push((file, Some(text))),

@@ -1,26 +1,30 @@
 //! Compares the definitions in files with what is stored, and writes what differs in one commit.
+mod abandoned;
+mod describe;
+mod errors;
+
 use super::difference::compare_lines;
 use super::drift::find_fingerprint;
-use super::resources::{Content, Resource, files_error, parse_files, read_resources};
+use super::resources::{Content, Resource, parse_files, read_resources};
 use super::{AppliedChange, ApplyAction, ApplyOptions, ApplyReport, DefinitionFile, DefinitionId};
 use crate::audit::change_event;
 use crate::business_objects::{add_audit_events, report_withdrawal};
 use crate::changes::withdraw_abandoned;
 use crate::gateway::Gateway;
-use crate::namespaces::{erase_namespace, write_namespace};
+use crate::namespaces::write_namespace;
 use crate::shapes_graphs::add_audit_event;
-use penstock_auth::groups::{Group, GroupsBatch};
+use errors::Errors;
+use penstock_auth::groups::GroupsBatch;
 use penstock_auth::{Authorized, Role};
-use penstock_base::error::{ErrorClass, Finding, GatewayError};
+use penstock_base::error::{Finding, GatewayError};
 use penstock_base::managed::{
-    DefinitionKind, ManagedDefinition, check_editable, find_managed, forget_managed, list_managed,
+    DefinitionKind, ManagedDefinition, check_editable, find_managed, list_managed,
 };
 use penstock_model::catalogue::{Action, Batch, Change, PreparedDefinition, Requester, ShapesHook};
-use penstock_model::namespace::{self, Generator, NamespaceDefinition};
-use penstock_model::resource::{CompiledDefinition, Definition};
-use penstock_model::shapes_graphs::{self, GraphMetadata};
-use penstock_store::{Read, Transaction};
-use serde_json::Value;
+use penstock_model::namespace::{Generator, NamespaceDefinition};
+use penstock_model::resource::CompiledDefinition;
+use penstock_model::shapes_graphs::GraphMetadata;
+use penstock_store::Transaction;
 use std::collections::BTreeSet;
 
 /// The maximum number of definitions that the audit event of a run names. What a run creates, changes and
@@ -156,46 +160,6 @@ fn prepare_all(
     Ok(prepared)
 }
 
-/// The errors of definitions, with their places.
-#[derive(Default)]
-struct Errors {
-    findings: Vec<Finding>,
-    class: Option<ErrorClass>,
-}
-
-impl Errors {
-    /// Keeps the error of a definition and returns `None`. An error that is not about the definition ends the run.
-    fn collect<T>(
-        &mut self,
-        resource: &Resource<'_>,
-        result: Result<T, GatewayError>,
-    ) -> Result<Option<T>, GatewayError> {
-        let error = match result {
-            Ok(value) => return Ok(Some(value)),
-            Err(error) => error,
-        };
-        match error.class {
-            ErrorClass::Invalid
-            | ErrorClass::Malformed
-            | ErrorClass::Conflict
-            | ErrorClass::Unconfirmed
-            | ErrorClass::TooLarge => {
-                self.class.get_or_insert(error.class);
-                self.findings.extend(resource.place.place_error(error));
-                Ok(None)
-            }
-            _ => Err(error),
-        }
-    }
-
-    fn finish(self) -> Result<(), GatewayError> {
-        match self.class {
-            Some(class) => Err(files_error(class, self.findings)),
-            None => Ok(()),
-        }
-    }
-}
-
 /// A run in its transaction.
 struct Run<'r> {
     gateway: &'r Gateway,
@@ -268,17 +232,6 @@ impl Run<'_> {
             }
         }
         errors.finish()
-    }
-
-    /// Returns whether a record is one of this folder whose definition is in no file.
-    fn is_abandoned(&self, record: &ManagedDefinition, named: &BTreeSet<&DefinitionId>) -> bool {
-        let id = DefinitionId { kind: record.kind, name: record.name.clone() };
-        let is_own = if self.options.is_service_folder {
-            record.is_read_only
-        } else {
-            record.folder == self.options.folder && self.may_change(record)
-        };
-        is_own && !named.contains(&id)
     }
 
     /// Returns whether this run may change a definition. A dry run of the folder of the service shows what its next run
@@ -381,83 +334,6 @@ impl Run<'_> {
         })
     }
 
-    /// Deletes a definition that no file has any more, or records that.
-    fn handle_abandoned(
-        &mut self,
-        transaction: &mut Transaction<'_>,
-        mut record: ManagedDefinition,
-    ) -> Result<(), GatewayError> {
-        let id = DefinitionId { kind: record.kind, name: record.name.clone() };
-        if find_fingerprint(self.gateway, transaction, &id)?.is_none() {
-            self.has_changes = true;
-            return Ok(forget_managed(transaction, id.kind, &id.name)?);
-        }
-        let mut change = AppliedChange {
-            action: ApplyAction::Unmanaged,
-            id,
-            file: record.file.clone(),
-            difference: Vec::new(),
-            reason: None,
-        };
-        // A new definition of another kind with this name may be this one with a wrong kind.
-        let is_redefined = self.new_names.contains(&record.name);
-        let is_prunable = record.is_created && !record.is_read_only && !is_redefined;
-        if is_prunable && self.options.prune.contains(&change.id) {
-            match self.delete(transaction, &change.id) {
-                Ok(()) => {
-                    change.action = ApplyAction::Deleted;
-                    self.report.changes.push(change);
-                    self.has_changes = true;
-                    return Ok(forget_managed(transaction, record.kind, &record.name)?);
-                }
-                Err(error) if error.class == ErrorClass::Conflict => {
-                    change.action = ApplyAction::Kept;
-                    change.reason = Some(error.detail);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if is_prunable {
-            self.report.prunable.push(change.id.clone());
-        }
-        let is_new = !record.is_unmanaged;
-        if is_new {
-            record.is_unmanaged = true;
-            record.is_read_only = false;
-            self.has_changes |= record.store(transaction)?;
-            let mut warning = format!(
-                "{}: no file defines it any more; it stays, and can be changed and deleted as any other",
-                change.id
-            );
-            if is_redefined {
-                warning.push_str(
-                    ". The files define something new with this name, so that only a later run prunes it",
-                );
-            }
-            self.report.warnings.push(warning);
-        }
-        if is_new || change.action == ApplyAction::Kept {
-            self.report.changes.push(change);
-        }
-        Ok(())
-    }
-
-    /// Deletes a definition, never its data.
-    fn delete(
-        &mut self,
-        transaction: &mut Transaction<'_>,
-        DefinitionId { kind, name }: &DefinitionId,
-    ) -> Result<(), GatewayError> {
-        match kind {
-            DefinitionKind::Namespace => erase_namespace(self.gateway, self.by, transaction, name),
-            DefinitionKind::Shapes => self.catalogue.delete_graph(transaction, name, self.on_graph),
-            DefinitionKind::Group => self.groups.delete(transaction, self.by, name),
-            DefinitionKind::BusinessObject => {
-                self.catalogue.delete(transaction, self.requester, name)
-            }
-        }
-    }
-
     /// Adds the audit event of the run, if it changes anything.
     fn add_event(&self, transaction: &mut Transaction<'_>) -> Result<(), GatewayError> {
         if !self.has_changes {
@@ -479,94 +355,4 @@ impl Run<'_> {
         let event = change_event(self.by, "definitions.applied", detail);
         self.gateway.auth.audit.add_event(transaction, &event)
     }
-
-    /// Returns the lines of the stored definition that a resource replaces; only for a dry run.
-    fn describe(
-        &self,
-        read: &impl Read,
-        resource: &Resource<'_>,
-    ) -> Result<Vec<String>, GatewayError> {
-        if !self.options.is_dry_run {
-            return Ok(Vec::new());
-        }
-        let name = &resource.id.name;
-        Ok(match &resource.content {
-            Content::BusinessObject(_) => {
-                let there = self.gateway.catalogue.get(name);
-                there.map(|there| describe_definition(&there.object.definition)).unwrap_or_default()
-            }
-            Content::Group(_) => {
-                let there = self.gateway.auth.groups.get(name);
-                there.map(|there| describe_group(&there)).unwrap_or_default()
-            }
-            _ => describe_stored(read, &resource.id)?,
-        })
-    }
-
-    /// Returns the lines of a definition after it was written; only for a dry run.
-    fn describe_new(
-        &self,
-        read: &impl Read,
-        resource: &Resource<'_>,
-    ) -> Result<Vec<String>, GatewayError> {
-        if !self.options.is_dry_run {
-            return Ok(Vec::new());
-        }
-        Ok(match &resource.content {
-            Content::BusinessObject(new) => describe_definition(&new.definition),
-            Content::Group(_) => {
-                let new = self.groups.get(&resource.id.name);
-                new.map(|new| describe_group(&new)).unwrap_or_default()
-            }
-            _ => describe_stored(read, &resource.id)?,
-        })
-    }
-}
-
-/// Returns the lines of a stored namespace or shapes graph.
-fn describe_stored(
-    read: &impl Read,
-    DefinitionId { kind, name }: &DefinitionId,
-) -> Result<Vec<String>, GatewayError> {
-    Ok(match kind {
-        DefinitionKind::Namespace => namespace::get(read, name)?
-            .map(|there| {
-                vec![
-                    format!("uriBase: {}", there.uri_base),
-                    format!("generator: {}", there.generator.name()),
-                ]
-            })
-            .unwrap_or_default(),
-        DefinitionKind::Shapes => shapes_graphs::read_graph(read, name)?
-            .map(|there| {
-                let head = format!("contentType: {}", there.metadata.format.media_type());
-                let lines = there.text.lines().map(str::to_owned);
-                std::iter::once(head).chain(lines).collect()
-            })
-            .unwrap_or_default(),
-        DefinitionKind::Group | DefinitionKind::BusinessObject => Vec::new(),
-    })
-}
-
-fn describe_group(group: &Group) -> Vec<String> {
-    let list = |name: &str, values: &[String]| {
-        let elements = values.iter().map(|value| format!("  - {value}"));
-        std::iter::once(format!("{name}:")).chain(elements).collect::<Vec<_>>()
-    };
-    [list("members", &group.members), list("claimValues", &group.claim_values)].concat()
-}
-
-/// Returns the members of a definition, one or more lines for each. The mapping is last, as it was given.
-fn describe_definition(definition: &Definition) -> Vec<String> {
-    let Ok(Value::Object(members)) = serde_json::to_value(definition) else {
-        return Vec::new();
-    };
-    let mut lines = Vec::new();
-    for (name, value) in members.into_iter().filter(|(name, _)| name != "config") {
-        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
-        lines.extend(format!("{name}: {text}").lines().map(str::to_owned));
-    }
-    lines.push("config:".to_owned());
-    lines.extend(definition.config.lines().map(|line| format!("  {line}")));
-    lines
 }

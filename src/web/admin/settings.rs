@@ -17,6 +17,8 @@ struct Page {
     frame: Frame,
     /// Warnings of the configuration.
     warnings: Vec<String>,
+    /// Whether the gateway applies the files of `service.definitions.dir` now.
+    is_applying: bool,
     /// Why the files of `service.definitions.dir` were not applied: the first errors.
     definition_errors: Vec<String>,
     /// The number of further errors.
@@ -101,6 +103,7 @@ pub(crate) async fn show_settings(req: &mut Request, depot: &mut Depot) -> PageR
     let outcome = gateway.definition_files.outcome();
     let (_, drift) = run_blocking(move || find_drift(&gateway)).await?;
     let page = Page {
+        is_applying: outcome.is_running,
         more_errors: outcome.error_count.saturating_sub(outcome.errors.len()),
         definition_errors: outcome.errors,
         more_drift: drift.len().saturating_sub(MAX_DRIFT_ROWS),

@@ -10,7 +10,12 @@ fn dry_run(fixture: &Fixture, data: &str) -> Result<DryRun, GatewayError> {
     let catalogue = Catalogue::open(fixture.store.clone(), catalogue_settings()).unwrap();
     let body = format!("{{\"data\": [{data}]}}");
     let dry_run = catalogue.dry_run(&fixture.business_object, |transaction| {
-        dry_run_ingestion(transaction, &fixture.limits, &fixture.business_object, Body::Json(body.as_bytes()))
+        dry_run_ingestion(
+            transaction,
+            &fixture.limits,
+            &fixture.business_object,
+            Body::Json(body.as_bytes()),
+        )
     });
     dry_run.map(|(result, _)| result)
 }

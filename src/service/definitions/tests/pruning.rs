@@ -62,10 +62,7 @@ fn another_kind_under_the_same_name_is_pruned_only_by_a_later_run() {
     replace(&mut changed, "b.yaml", "kind: Group", "kind: Namespace");
     replace(&mut changed, "b.yaml", "claimValues: [shift-leaders]", "generator: uuid");
     let report = apply_and_prune(&gateway, &changed);
-    assert_eq!(
-        actions(&report),
-        ["created Namespace \"leaders\"", "unmanaged Group \"leaders\""]
-    );
+    assert_eq!(actions(&report), ["created Namespace \"leaders\"", "unmanaged Group \"leaders\""]);
     assert!(report.warnings[0].contains("only a later run prunes it"), "{report:?}");
     assert!(gateway.auth.groups.get("leaders").is_some());
     let report = apply_and_prune(&gateway, &changed);

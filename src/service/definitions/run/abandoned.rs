@@ -1,0 +1,103 @@
+//! What becomes of definitions that no file has any more.
+use super::super::drift::find_fingerprint;
+use super::super::{AppliedChange, ApplyAction, DefinitionId};
+use super::Run;
+use crate::namespaces::erase_namespace;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::managed::{DefinitionKind, ManagedDefinition, forget_managed};
+use penstock_store::Transaction;
+use std::collections::BTreeSet;
+
+impl Run<'_> {
+    /// Returns whether a record is one of this folder whose definition is in no file.
+    pub(super) fn is_abandoned(
+        &self,
+        record: &ManagedDefinition,
+        named: &BTreeSet<&DefinitionId>,
+    ) -> bool {
+        let id = DefinitionId { kind: record.kind, name: record.name.clone() };
+        let is_own = if self.options.is_service_folder {
+            record.is_read_only
+        } else {
+            record.folder == self.options.folder && self.may_change(record)
+        };
+        is_own && !named.contains(&id)
+    }
+
+    /// Deletes a definition that no file has any more, or records that.
+    pub(super) fn handle_abandoned(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        mut record: ManagedDefinition,
+    ) -> Result<(), GatewayError> {
+        let id = DefinitionId { kind: record.kind, name: record.name.clone() };
+        if find_fingerprint(self.gateway, transaction, &id)?.is_none() {
+            self.has_changes = true;
+            return Ok(forget_managed(transaction, id.kind, &id.name)?);
+        }
+        let mut change = AppliedChange {
+            action: ApplyAction::Unmanaged,
+            id,
+            file: record.file.clone(),
+            difference: Vec::new(),
+            reason: None,
+        };
+        // A new definition of another kind with this name may be this one with a wrong kind.
+        let is_redefined = self.new_names.contains(&record.name);
+        let is_prunable = record.is_created && !record.is_read_only && !is_redefined;
+        if is_prunable && self.options.prune.contains(&change.id) {
+            match self.delete(transaction, &change.id) {
+                Ok(()) => {
+                    change.action = ApplyAction::Deleted;
+                    self.report.changes.push(change);
+                    self.has_changes = true;
+                    return Ok(forget_managed(transaction, record.kind, &record.name)?);
+                }
+                Err(error) if error.class == ErrorClass::Conflict => {
+                    change.action = ApplyAction::Kept;
+                    change.reason = Some(error.detail);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if is_prunable {
+            self.report.prunable.push(change.id.clone());
+        }
+        let is_new = !record.is_unmanaged;
+        if is_new {
+            record.is_unmanaged = true;
+            record.is_read_only = false;
+            self.has_changes |= record.store(transaction)?;
+            let mut warning = format!(
+                "{}: no file defines it any more; it stays, and can be changed and deleted as any other",
+                change.id
+            );
+            if is_redefined {
+                warning.push_str(
+                    ". The files define something new with this name, so that only a later run prunes it",
+                );
+            }
+            self.report.warnings.push(warning);
+        }
+        if is_new || change.action == ApplyAction::Kept {
+            self.report.changes.push(change);
+        }
+        Ok(())
+    }
+
+    /// Deletes a definition, never its data.
+    fn delete(
+        &mut self,
+        transaction: &mut Transaction<'_>,
+        DefinitionId { kind, name }: &DefinitionId,
+    ) -> Result<(), GatewayError> {
+        match kind {
+            DefinitionKind::Namespace => erase_namespace(self.gateway, self.by, transaction, name),
+            DefinitionKind::Shapes => self.catalogue.delete_graph(transaction, name, self.on_graph),
+            DefinitionKind::Group => self.groups.delete(transaction, self.by, name),
+            DefinitionKind::BusinessObject => {
+                self.catalogue.delete(transaction, self.requester, name)
+            }
+        }
+    }
+}

@@ -187,13 +187,13 @@ async fn only_admins_see_which_member_of_a_group_is_not_an_account() {
         let status = server.send("GET", "/api/v1/status", &headers, "").await.expect(200);
         assert!(!status.text().contains("ada@"), "{}", status.text());
         let status = status.json();
-        let expected = "plant.yaml:9:40: a member is not an account; Admins see the id or email that was given";
+        let expected = "plant.yaml:9:42: a member is not an account; Admins see the id or email that was given";
         assert_eq!(status["definitions"]["errors"][0], expected, "{status}");
         let warning = status["warnings"][0].as_str().unwrap();
         assert!(warning.ends_with(expected), "{status}");
         let cookie = server.sign_in(role);
         let overview = page(&server, &cookie, "/admin").await;
-        assert!(overview.contains("plant.yaml:9:40: ") && !overview.contains("ada@"), "{overview}");
+        assert!(overview.contains("plant.yaml:9:42: ") && !overview.contains("ada@"), "{overview}");
     }
 }
 

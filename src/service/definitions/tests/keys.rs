@@ -54,7 +54,7 @@ fn a_key_that_stored_objects_share_is_one_error() {
     let error = apply(&gateway, &plant("a", "a"), &in_folder()).unwrap_err();
     let text = messages(&error);
     assert_eq!(error.class, ErrorClass::Conflict, "{text}");
-    assert_eq!(text.matches("2 stored objects have no value").count(), 1, "{text}");
+    assert_eq!(text.matches("cannot take effect").count(), 1, "{text}");
     assert!(text.contains("one.yaml:1:1: ") && !text.contains("other.yaml"), "{text}");
     assert!(gateway.catalogue.get("One").unwrap().object.definition.config.contains("key: []"));
 }

@@ -210,6 +210,8 @@ async fn the_flow_for_node_red_is_json_and_its_nodes_are_connected() {
     let ids: Vec<&Value> = flow.iter().map(|node| &node["id"]).collect();
     let wires = flow.iter().flat_map(|node| node["wires"][0].as_array().unwrap());
     assert!(wires.into_iter().all(|wire| ids.contains(&wire)));
+    // Node-RED takes a node without a position for a configuration.
+    assert!(flow.iter().all(|node| node["x"].is_u64() && node["y"].is_u64()));
 }
 
 /// Runs the function of the node `body` as Node-RED does, and sends the request that the node `http request` builds of its

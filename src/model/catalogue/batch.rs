@@ -73,7 +73,7 @@ impl Catalogue {
     }
 }
 
-impl<'c> Batch<'c> {
+impl Batch<'_> {
     /// Checks that a definition may be saved, before the transaction. Returns `None` if it equals the stored one.
     /// The transaction defines `namespaces` before.
     ///

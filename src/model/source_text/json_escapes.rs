@@ -64,7 +64,9 @@ impl<'t> YamlEscapes<'t> {
         match &mut node.content {
             Content::Null | Content::Scalar { .. } => {}
             Content::Sequence(elements) => {
-                elements.iter_mut().for_each(|element| self.restore_node(element));
+                for element in elements {
+                    self.restore_node(element);
+                }
             }
             Content::Mapping(entries) => {
                 for (key, value) in entries {

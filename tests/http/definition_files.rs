@@ -4,6 +4,7 @@ use penstock_auth::{Authorized, Role, sessions::Sessions};
 use penstock_service::definitions::{
     ApplyOptions, DefinitionFile, apply_files, apply_service_folder,
 };
+use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -218,7 +219,7 @@ async fn the_status_lists_the_first_errors_and_differences_and_counts_all() {
     apply_service_folder(server.gateway(), &by);
     let status = server.get("/api/v1/status").await.expect(200).json();
     let definitions = &status["definitions"];
-    let counts = [&definitions["driftCount"], &definitions["errorCount"]].map(|n| n.as_u64());
+    let counts = [&definitions["driftCount"], &definitions["errorCount"]].map(Value::as_u64);
     assert_eq!(counts, [Some(30), Some(30)], "{status}");
     let lengths = [&definitions["drift"], &definitions["errors"], &status["warnings"]]
         .map(|list| list.as_array().unwrap().len());

@@ -78,7 +78,7 @@ def read_tree(target: str) -> tuple[str, dict[str, Crate], dict[str, set[str]]]:
 
     Build scripts, procedural macros, tests and other targets are left out, and features are resolved as for the build.
     """
-    command = ["cargo", "tree", "--locked", "--package", "penstock", "--edges", "normal,no-proc-macro"]
+    command = ["cargo", "tree", "--locked", "--quiet", "--package", "penstock", "--edges", "normal,no-proc-macro"]
     command += ["--target", target, "--prefix", "depth", "--format", "|{p}"]
     lines = subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
     checksums = read_checksums()

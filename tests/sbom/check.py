@@ -20,6 +20,8 @@ from notices import texts_of  # noqa: E402
 
 HOST = "x86_64-unknown-linux-gnu"
 TARGETS = [HOST, "aarch64-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf", "x86_64-unknown-linux-musl"]
+# The targets whose SBOM is validated. A validation takes several seconds, and the targets differ in few crates.
+VALIDATED = {HOST, "x86_64-unknown-linux-musl"}
 # The smallest number of crates that the binary names; with fewer the pattern does not fit the binary.
 MIN_NAMED_CRATES = 50
 
@@ -38,7 +40,7 @@ def crates_named_by(binary: pathlib.Path) -> set[str]:
 def check_target(target: str, work: pathlib.Path) -> tuple[dict, str]:
     """Writes both files for a target, and checks what holds for each of them."""
     sbom, packed = write(target, work / target)
-    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(sbom.decode())
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(sbom.decode()) if target in VALIDATED else None
     assert error is None, f"{target}: the SBOM is no CycloneDX 1.6: {error}"
     found = json.loads(sbom)
     references = {part["bom-ref"] for part in found["components"]} | {found["metadata"]["component"]["bom-ref"]}

@@ -35,6 +35,7 @@ mod routes;
 mod schema;
 pub mod shapes;
 mod shapes_graphs;
+mod sources;
 mod sparql;
 mod status;
 mod stream;

@@ -1,4 +1,5 @@
-//! `/api/v1/ingestions/{id}/rejected`: the dead letters of an ingestion.
+//! `/api/v1/ingestions/{id}/rejected`: the dead letters of an ingestion; `/api/v1/sources/{name}/rejected`: those of a
+//! source.
 use crate::shapes;
 use bytes::Bytes;
 use futures_util::stream;
@@ -13,7 +14,9 @@ use penstock_http::reply::{Reply, ReplyResult};
 use penstock_http::service::trace;
 use penstock_http::state::{State, gateway, run_blocking, state};
 use penstock_model::ingest::OnError;
-use penstock_service::dead_letters::{self, Correction, DeadLetterName, DeadLetterPage};
+use penstock_service::dead_letters::{
+    self, Correction, DeadLetterName, DeadLetterPage, LetterList,
+};
 use penstock_service::gateway::Gateway;
 use salvo::http::header::CONTENT_TYPE;
 use salvo::http::{ResBody, StatusCode};
@@ -35,20 +38,37 @@ const BYTES_PER_TEXT_BYTE: u64 = 3;
 )]
 pub(super) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
     Query::read(req, &[])?;
+    let list = LetterList::Ingestion(path_parameter(req, "id").to_owned());
+    stream_letters(depot, list).await
+}
+
+/// Returns the dead letters of a source, oldest first, as NDJSON.
+#[endpoint(
+    operation_id = "listSourceRejected",
+    tags("Sources"),
+    parameters(("name" = String, Path, description = "The name of the source.")),
+    responses((status_code = 200, description = "One dead letter per line.", body = shapes::DeadLetter,
+        content_type = "application/x-ndjson")),
+)]
+pub(super) async fn list_source_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    Query::read(req, &[])?;
+    stream_letters(depot, LetterList::Source(path_parameter(req, "name").to_owned())).await
+}
+
+async fn stream_letters(depot: &Depot, list: LetterList) -> ReplyResult {
     let (gateway, by) = (gateway(depot)?, caller(depot).clone());
-    let ingestion = path_parameter(req, "id").to_owned();
     let state = state(depot);
-    let first = read_page(&state, &gateway, &by, &ingestion, None).await?;
+    let first = read_page(&state, &gateway, &by, &list, None).await?;
     let pages = stream::try_unfold(NextPage::Read(first), move |next| {
         let (state, gateway) = (state.clone(), gateway.clone());
-        let (by, ingestion) = (by.clone(), ingestion.clone());
+        let (by, list) = (by.clone(), list.clone());
         async move {
             let Page { lines, next, permit } = match next {
                 NextPage::Read(page) => page,
                 NextPage::After(None, _) => return Ok(None),
                 NextPage::After(after, permit) => {
                     drop(permit);
-                    let read = read_page(&state, &gateway, &by, &ingestion, after).await;
+                    let read = read_page(&state, &gateway, &by, &list, after).await;
                     read.map_err(|problem| io::Error::other(problem.detail().to_owned()))?
                 }
             };
@@ -78,10 +98,10 @@ async fn read_page(
     state: &State,
     gateway: &Gateway,
     by: &Authorized,
-    ingestion: &str,
+    list: &LetterList,
     after: Option<String>,
 ) -> Result<Page, Problem> {
-    let listed = dead_letters::list_ingestion_letters(gateway, by, ingestion, after).await?;
+    let listed = dead_letters::read_letter_page(gateway, by, list, after).await?;
     let DeadLetterPage { letters, text_bytes, next } = listed;
     let bytes = text_bytes.saturating_mul(BYTES_PER_TEXT_BYTE);
     // A single text must fit, whatever its size.
@@ -113,6 +133,28 @@ async fn read_page(
     responses((status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion)),
 )]
 pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let list = LetterList::Ingestion(path_parameter(req, "id").to_owned());
+    retry_letter(req, depot, list).await
+}
+
+/// Ingests a dead letter of a source again, as `POST /api/v1/ingestions/{id}/rejected/{letter}/retry` does. Fields that
+/// were taken from the topic are taken from it again, unless the body has them.
+#[endpoint(
+    operation_id = "retrySourceRejected",
+    tags("Sources"),
+    parameters(
+        ("name" = String, Path, description = "The name of the source."),
+        ("letter" = String, Path, description = "The id of the dead letter."),
+    ),
+    request_body(content = serde_json::Value, content_type = "application/json", description = "The corrected object; optional."),
+    responses((status_code = 200, description = "Ingested and synced to disk.", body = shapes::Ingestion)),
+)]
+pub(super) async fn retry_source_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let list = LetterList::Source(path_parameter(req, "name").to_owned());
+    retry_letter(req, depot, list).await
+}
+
+async fn retry_letter(req: &mut Request, depot: &mut Depot, list: LetterList) -> ReplyResult {
     Query::read(req, &[])?;
     let known = [MediaType::Json, MediaType::Csv];
     let has_media_type = req.headers().contains_key(CONTENT_TYPE);
@@ -129,7 +171,7 @@ pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> Repl
     if is_given && !has_media_type {
         check_media_type(req, &known)?;
     }
-    let (state, gateway, name) = (state(depot), gateway(depot)?, letter_name(req));
+    let (state, gateway, name) = (state(depot), gateway(depot)?, letter_name(req, list));
     let (by, trace) = (caller(depot).clone(), trace(depot));
     let languages = read_languages(req.headers());
     state.unsent_responses.check_capacity(&by)?;
@@ -163,17 +205,34 @@ pub(super) async fn retry_rejected(req: &mut Request, depot: &mut Depot) -> Repl
     responses((status_code = 204, description = "Deleted.")),
 )]
 pub(super) async fn delete_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let list = LetterList::Ingestion(path_parameter(req, "id").to_owned());
+    delete_letter(req, depot, list).await
+}
+
+/// Deletes a dead letter of a source.
+#[endpoint(
+    operation_id = "deleteSourceRejected",
+    tags("Sources"),
+    parameters(
+        ("name" = String, Path, description = "The name of the source."),
+        ("letter" = String, Path, description = "The id of the dead letter."),
+    ),
+    responses((status_code = 204, description = "Deleted.")),
+)]
+pub(super) async fn delete_source_rejected(req: &mut Request, depot: &mut Depot) -> ReplyResult {
+    let list = LetterList::Source(path_parameter(req, "name").to_owned());
+    delete_letter(req, depot, list).await
+}
+
+async fn delete_letter(req: &mut Request, depot: &mut Depot, list: LetterList) -> ReplyResult {
     Query::read(req, &[])?;
     let (gateway, by) = (gateway(depot)?, caller(depot).clone());
-    dead_letters::delete_dead_letter(&gateway, &by, letter_name(req))
+    dead_letters::delete_dead_letter(&gateway, &by, letter_name(req, list))
         .await
         .map_err(Problem::from)?;
     Ok(Reply::no_content())
 }
 
-fn letter_name(req: &Request) -> DeadLetterName {
-    DeadLetterName {
-        ingestion: Some(path_parameter(req, "id").to_owned()),
-        id: path_parameter(req, "letter").to_owned(),
-    }
+fn letter_name(req: &Request, list: LetterList) -> DeadLetterName {
+    DeadLetterName { list: Some(list), id: path_parameter(req, "letter").to_owned() }
 }

@@ -3,8 +3,8 @@
 use crate::{
     api_keys, audit, backup, business_objects, changes, clock, definitions, docs, events, exports,
     graphql, groups, health, identifiers, ingest, ingestions, limits, mapping_shapes, metrics,
-    namespaces, objects, push, rdf, rejected, schema, shapes_graphs, sparql, status, targets,
-    users, validations,
+    namespaces, objects, push, rdf, rejected, schema, shapes_graphs, sources, sparql, status,
+    targets, users, validations,
 };
 use penstock_http::access::MinimumRole;
 use penstock_http::router::{Route, hidden_route, route};
@@ -67,6 +67,12 @@ pub fn api_routes() -> Vec<Route> {
         route(&post,   "/api/v1/exports/{id}/replay",                 Admin,       exports::replay_export,                    &[400, 404, 409, 507]),
         route(&get,    "/api/v1/targets",                             User,        targets::list_targets,                     &[400]),
         route(&post,   "/api/v1/targets/{bucketName}/test",           Admin,       targets::test_target,                      &[400, 404]),
+        route(&get,    "/api/v1/sources",                             User,        sources::list_sources,                     &[400]),
+        route(&get,    "/api/v1/sources/{name}",                      User,        sources::get_source,                       &[400, 404]),
+        route(&post,   "/api/v1/sources/{name}/test",                 Admin,       sources::test_source,                      &[400, 404]),
+        route(&get,    "/api/v1/sources/{name}/rejected",             Contributor, rejected::list_source_rejected,            &[400, 404]),
+        route(&post,   "/api/v1/sources/{name}/rejected/{letter}/retry", Contributor, rejected::retry_source_rejected,        &[400, 404, 408, 409, 413, 415, 422, 503, 507]),
+        route(&delete, "/api/v1/sources/{name}/rejected/{letter}",    Contributor, rejected::delete_source_rejected,          &[400, 404, 507]),
         route(&get,    "/api/v1/limits",                              User,        limits::get_limits,                        &[400]),
         route(&get,    "/api/v1/status",                              User,        status::get_status,                        &[400]),
         route(&get,    "/api/v1/users",                               Admin,       users::list_users,                         &[400]),

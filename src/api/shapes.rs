@@ -20,6 +20,7 @@ mod namespace;
 mod object;
 mod requests;
 mod shapes_graph;
+mod source;
 mod validation;
 
 pub use account::Account;
@@ -47,4 +48,5 @@ pub(super) use requests::{
     NewApiKey, NewPassword, SparqlQueryForm, SparqlUpdateForm,
 };
 pub(super) use shapes_graph::{ShapesGraph, ShapesGraphs};
+pub(super) use source::{Source, SourceTest, Sources};
 pub(super) use validation::{Validation, ValidationReport, Validations};

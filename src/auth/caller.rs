@@ -31,6 +31,11 @@ pub enum Credential {
         /// The ids of the only Business Objects that it can be used for; `None` for all.
         business_objects: Option<Arc<[String]>>,
     },
+    /// A source, which acts for no request.
+    Source {
+        /// The ids of the only Business Objects that it can write.
+        business_objects: Arc<[String]>,
+    },
     /// An access token.
     Bearer {
         /// When it stops being accepted; `None` if that is later than any representable time.
@@ -56,6 +61,7 @@ impl Caller {
     pub fn business_objects(&self) -> Option<&[String]> {
         match &self.credential {
             Credential::ApiKey { business_objects, .. } => business_objects.as_deref(),
+            Credential::Source { business_objects } => Some(business_objects),
             _ => None,
         }
     }

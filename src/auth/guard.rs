@@ -153,12 +153,10 @@ impl Auth {
             Credential::Local => Ok(Some(Role::Admin)),
             Credential::Session(hash) => self.sessions.current_role_in(transaction, hash),
             Credential::ApiKey { id, .. } => self.keys.current_role_in(transaction, id),
-            Credential::Bearer { expires_at } => {
+            Credential::Bearer { .. } | Credential::Source { .. } => {
                 let Some(account) = &caller.account else { return Ok(None) };
                 let account = super::accounts::read_account(transaction, &account.id)?;
-                let account = account.filter(|account| {
-                    account.enabled && expires_at.is_none_or(|at| self.keys.now() < at)
-                });
+                let account = account.filter(|account| account.enabled && self.is_current(caller));
                 Ok(account.map(|account| account.role.min(caller.role)))
             }
         }

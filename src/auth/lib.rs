@@ -12,6 +12,7 @@
 //! - `discovery`, `fetch`: the cached metadata and keys of identity providers; fetching their documents
 //! - `mapping`: claims as account fields and roles
 //! - `roca`: detection of RSA keys of providers that can be factored
+//! - `sources`: the service accounts of sources
 //! - `tokens`: bearer tokens of an authorization server, and their service accounts
 
 pub mod account;
@@ -33,6 +34,7 @@ pub mod oidc;
 pub mod password;
 mod roca;
 pub mod sessions;
+mod sources;
 pub mod tokens;
 
 pub use account::{Account, AccountSource, Identity, Profile};
@@ -131,11 +133,19 @@ impl Auth {
             (Credential::Local, _) => Some(Role::Admin),
             (Credential::Session(hash), _) => self.sessions.current_role(hash),
             (Credential::ApiKey { id, .. }, _) => self.keys.current_role(id),
-            (Credential::Bearer { expires_at }, account) => {
+            (Credential::Bearer { .. } | Credential::Source { .. }, account) => {
                 let account = self.accounts.get(&account.as_ref()?.id)?;
-                let lasts = expires_at.is_none_or(|at| self.keys.now() < at);
+                let lasts = self.is_current(caller);
                 (account.enabled && lasts).then(|| account.role.min(caller.role))
             }
+        }
+    }
+
+    /// Returns whether the access token of the caller, if it has one, is still accepted.
+    fn is_current(&self, caller: &Caller) -> bool {
+        match caller.credential {
+            Credential::Bearer { expires_at } => expires_at.is_none_or(|at| self.keys.now() < at),
+            _ => true,
         }
     }
 

@@ -62,6 +62,10 @@ pub enum EventKind {
     Target,
     /// A validation of everything that a Business Object has ended; the data is the validation.
     Validation,
+    /// A source has connected for a Business Object; the data has both.
+    SourceConnected,
+    /// A source has lost its connection, or could not connect; the data has the reason.
+    SourceDisconnected,
     /// A change under review is a draft; the data has its id, Business Object and state.
     ChangeDraft,
     /// A change waits for an approver.
@@ -104,11 +108,13 @@ pub struct Audience {
 
 impl EventKind {
     /// The kinds that a listener can ask for.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Ingestion,
         Self::Export,
         Self::Target,
         Self::Validation,
+        Self::SourceConnected,
+        Self::SourceDisconnected,
         Self::ChangeDraft,
         Self::ChangeSubmitted,
         Self::ChangeApproved,
@@ -123,6 +129,8 @@ impl EventKind {
             Self::Export => "penstock.export.changed",
             Self::Target => "penstock.target.changed",
             Self::Validation => "penstock.validation.finished",
+            Self::SourceConnected => "penstock.source.connected",
+            Self::SourceDisconnected => "penstock.source.disconnected",
             Self::ChangeDraft => "penstock.change.draft",
             Self::ChangeSubmitted => "penstock.change.submitted",
             Self::ChangeApproved => "penstock.change.approved",

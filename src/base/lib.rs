@@ -25,6 +25,7 @@ pub mod shared_limit;
 pub mod telemetry;
 pub mod time;
 pub mod time_zone;
+pub mod topic;
 pub mod unwind;
 
 pub use if_match::IfMatch;

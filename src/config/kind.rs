@@ -1,7 +1,9 @@
 //! The kinds of values, and how their text is parsed.
 use super::key_template::KeyTemplate;
+use super::mqtt::BrokerUrl;
 use super::window::Window;
 use penstock_base::bucket_name::{BUCKET_NAME_RULE, check_bucket_name};
+use penstock_base::topic;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -77,6 +79,12 @@ pub enum SettingKind {
     Window,
     /// A time zone.
     TimeZone,
+    /// The URL of an MQTT broker.
+    Broker,
+    /// An MQTT topic filter.
+    TopicFilter,
+    /// The value of a field, with levels of a topic.
+    TopicTemplate,
 }
 
 /// A value as its source has it, not yet parsed.
@@ -203,6 +211,9 @@ impl SettingKind {
             Self::EmailDomain => whole(is_email_domain(text)),
             Self::Window => whole(text.parse::<Window>().is_ok()),
             Self::TimeZone => whole(text.parse::<penstock_base::time_zone::Zone>().is_ok()),
+            Self::Broker => whole(BrokerUrl::parse(text).is_some()),
+            Self::TopicFilter => whole(topic::check_filter(text).is_ok()),
+            Self::TopicTemplate => whole(text.parse::<topic::Template>().is_ok()),
             Self::Text => whole(!text.contains(|c: char| c.is_control())),
             Self::Pem => whole(
                 text.trim_start().starts_with("-----BEGIN ")
@@ -275,6 +286,15 @@ impl fmt::Display for SettingKind {
             Self::EmailDomain => f.write_str("a domain that starts with @, such as @machines.example"),
             Self::Window => f.write_str(
                 "times of day from beginning to end, such as 22:00-06:00, with commas; not the same time twice",
+            ),
+            Self::Broker => f.write_str(
+                "the URL of a broker without user and path, such as mqtts://broker.example or mqtt://127.0.0.1:1883",
+            ),
+            Self::TopicFilter => f.write_str(
+                "a topic filter, such as plant/+/pumps/#: + is a whole level, # the last one",
+            ),
+            Self::TopicTemplate => f.write_str(
+                "text in which {1} is the first level of the topic, such as {2} or line-{3}",
             ),
             Self::TimeZone => f.write_str("a time zone of the IANA database, such as Europe/Berlin or UTC"),
         }

@@ -6,6 +6,7 @@
 //! - `load` merges and checks the values.
 //! - `typed` builds [`Settings`], which the rest of the program uses; `security` builds the part for authentication and
 //!   authorization.
+//! - `mqtt` builds the settings of sources and checks them.
 //! - `key_template` parses the templates of export keys, `window` times of day; `document` generates
 //!   docs/configuration.md.
 //!
@@ -25,6 +26,7 @@ mod error;
 mod key_template;
 mod kind;
 mod load;
+mod mqtt;
 mod name;
 mod properties;
 mod security;
@@ -39,6 +41,7 @@ pub use error::ConfigError;
 pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
 pub use kind::SettingKind;
 pub use load::{Loaded, check_file, load};
+pub use mqtt::{Source, Subscription};
 pub use settings::{
     Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,
     ForwardHeaders, GraphqlLimits, Limits, Oidc, ResourceServer, ReviewSettings, RoleValues,

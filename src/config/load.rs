@@ -5,7 +5,7 @@ use super::name::{self, KnownName};
 use super::settings::{EffectiveValue, Settings};
 use super::sources::{self, FoundValue, SourceKind, Sources};
 use super::table::{self, SETTINGS, SIGN_IN_PROFILES, Setting};
-use super::{security, typed};
+use super::{mqtt, security, typed};
 use std::collections::BTreeMap;
 
 /// A valid configuration.
@@ -22,6 +22,8 @@ pub struct Loaded {
 pub(super) struct RawSetting {
     pub(super) setting: &'static Setting,
     pub(super) id: Option<String>,
+    /// What replaces the further `<...>` of the setting's name.
+    pub(super) rest: Vec<String>,
     pub(super) raw: RawValue,
     pub(super) origin: String,
     source: Option<SourceKind>,
@@ -111,6 +113,7 @@ pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigError>, Vec<
     let merged = merge_values(found, &Sources::default(), &mut errors, &mut warnings);
     let typed = parse_values(merged, &mut errors);
     typed::check_ids(&typed, &mut errors);
+    mqtt::check_names(&typed, &mut errors);
     typed::warn_about_keys(&typed, &mut warnings);
     (errors, warnings)
 }
@@ -166,17 +169,28 @@ fn merge_values(
     warnings: &mut Vec<String>,
 ) -> BTreeMap<String, RawSetting> {
     let mut merged = list_defaults(sources);
-    let ids: Vec<String> = found
+    let (ids, rests): (Vec<_>, Vec<_>) = found
         .iter()
         .filter(|f| f.source != SourceKind::Environment)
-        .filter_map(|f| name::resolve_name(&f.name)?.id)
-        .collect();
+        .filter_map(|f| name::resolve_name(&f.name))
+        .map(|known| (known.id, known.rest))
+        .unzip();
+    let ids = KnownIds {
+        ids: ids.into_iter().flatten().collect(),
+        fields: rests.into_iter().filter_map(|rest| rest.into_iter().nth(1)).collect(),
+    };
     for found in found {
         let known = match found.source {
             SourceKind::Environment => {
                 let known = find_variable_setting(&found, &ids, errors);
                 if known.is_none() {
-                    warnings.extend(describe_unknown_variable(&found.name));
+                    let is_known = name::resolve_variable(&found.name).is_some();
+                    if !is_known && found.name.to_ascii_uppercase().starts_with("SERVICE_SOURCES_")
+                    {
+                        errors.push(unknown_source_setting_error(&found));
+                    } else {
+                        warnings.extend(describe_unknown_variable(&found.name));
+                    }
                     continue;
                 }
                 known
@@ -185,6 +199,9 @@ fn merge_values(
         };
         match known {
             Some(known) => insert_value(&mut merged, &known, found),
+            None if mqtt::is_source_setting(&found.name) => {
+                errors.push(unknown_source_setting_error(&found));
+            }
             None => warnings.push(describe_unknown(&found)),
         }
     }
@@ -212,6 +229,7 @@ fn apply_presets(merged: &mut BTreeMap<String, RawSetting>) {
         let entry = RawSetting {
             setting: known.setting,
             id: known.id,
+            rest: known.rest,
             raw: RawValue::Text(value),
             origin: format!("profile {}", security::AZUREAD_PROFILE),
             source: None,
@@ -229,6 +247,18 @@ fn apply_presets(merged: &mut BTreeMap<String, RawSetting>) {
             }
         }
     }
+}
+
+/// Returns the error of an unknown setting of a source. A connection with less protection than meant must not be opened.
+fn unknown_source_setting_error(found: &FoundValue) -> ConfigError {
+    ConfigError::of_source(found.origin.clone(), describe_unknown(found))
+}
+
+/// What replaces the `<...>` of names in the sources that spell it exactly.
+struct KnownIds {
+    ids: Vec<String>,
+    /// The fields of subscriptions.
+    fields: Vec<String>,
 }
 
 fn describe_unknown(found: &FoundValue) -> String {
@@ -249,28 +279,30 @@ fn describe_unknown_variable(variable: &str) -> Option<String> {
 /// Finds the setting for an environment variable, with its `<...>` among `ids`.
 fn find_variable_setting(
     found: &FoundValue,
-    ids: &[String],
+    ids: &KnownIds,
     errors: &mut Vec<ConfigError>,
-) -> Option<KnownName<String>> {
+) -> Option<KnownName> {
     let known = name::resolve_variable(&found.name)?;
     let Some(spelled) = &known.id else { return Some(known) };
-    match name::id_of_variable(spelled, ids.iter().map(String::as_str)) {
-        Ok(id) => Some(KnownName { id: Some(id), ..known }),
-        Err(several) => {
+    let mut find = |spelled: &str, ids: &[String]| {
+        let found_id = name::id_of_variable(spelled, ids.iter().map(String::as_str));
+        found_id.map_err(|several| {
             errors.push(ConfigError::of_source(
                 found.origin.clone(),
                 format!("it could mean any of {}; set it in a file", several.join(", ")),
             ));
-            None
-        }
+        })
+    };
+    let id = find(spelled, &ids.ids).ok()?;
+    let mut rest = known.rest.clone();
+    if let Some(field) = rest.get_mut(1) {
+        let known = find(field, &ids.fields).ok()?;
+        *field = if ids.fields.contains(&known) { known } else { field.to_ascii_lowercase() };
     }
+    Some(KnownName { id: Some(id), rest, ..known })
 }
 
-fn insert_value(
-    merged: &mut BTreeMap<String, RawSetting>,
-    known: &KnownName<String>,
-    found: FoundValue,
-) {
+fn insert_value(merged: &mut BTreeMap<String, RawSetting>, known: &KnownName, found: FoundValue) {
     let name = known.canonical_name();
     if known.index.is_some()
         && let Some(entry) = merged.get_mut(&name)
@@ -289,6 +321,7 @@ fn insert_value(
     let entry = RawSetting {
         setting: known.setting,
         id: known.id.clone(),
+        rest: known.rest.clone(),
         raw,
         origin: found.origin,
         source: Some(found.source),
@@ -303,6 +336,7 @@ fn list_defaults(sources: &Sources) -> BTreeMap<String, RawSetting> {
             let entry = |value: &str, origin: &str| RawSetting {
                 setting: s,
                 id: None,
+                rest: Vec::new(),
                 raw: RawValue::Text(value.to_owned()),
                 origin: origin.to_owned(),
                 source: None,

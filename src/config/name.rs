@@ -1,39 +1,54 @@
 //! Resolves the spellings of a setting's name.
 //!
 //! A name is a path of parts separated by dots. A part that contains dots is in brackets. Case, `-` and `_` are
-//! ignored (`tenantId`, `tenant-id`), except in the part that replaces a `<...>` of the table.
+//! ignored (`tenantId`, `tenant-id`), except in the parts that replace a `<...>` of the table.
 use super::table::{SETTINGS, Setting};
 
 /// A name that matches a setting of the table.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KnownName<T> {
+#[derive(Debug, Clone)]
+pub(super) struct KnownName {
     pub(super) setting: &'static Setting,
-    /// The part that replaces the `<...>` of the table.
-    pub(super) id: Option<T>,
+    /// What replaces the first `<...>` of the table.
+    pub(super) id: Option<String>,
+    /// What replaces the further ones, in their order.
+    pub(super) rest: Vec<String>,
     /// The position in a list, from a name such as `server.cors.allowed-origins[1]`.
     pub(super) index: Option<usize>,
 }
 
-impl KnownName<String> {
+impl KnownName {
     /// Returns the name in the spelling of the documentation.
     pub(super) fn canonical_name(&self) -> String {
-        match (&self.id, split_placeholder(self.setting.name)) {
-            (Some(id), Some((before, after))) => fill_placeholder(before, id, after),
-            _ => self.setting.name.to_owned(),
+        let mut given = self.id.iter().chain(&self.rest);
+        let mut name = String::new();
+        for part in split_parts(self.setting.name) {
+            let filled =
+                if is_placeholder(part) { given.next().map_or(part, String::as_str) } else { part };
+            if part == INDEX || filled.contains('.') {
+                name.push('[');
+                name.push_str(filled);
+                name.push(']');
+            } else {
+                if !name.is_empty() {
+                    name.push('.');
+                }
+                name.push_str(filled);
+            }
         }
+        name
     }
 }
 
-/// Replaces the placeholder by `id`. `before` ends with a dot, and `after` begins with one.
-fn fill_placeholder(before: &str, id: &str, after: &str) -> String {
-    if id.contains('.') {
-        format!("{}[{id}]{after}", before.trim_end_matches('.'))
-    } else {
-        format!("{before}{id}{after}")
-    }
+/// The placeholder of a position in a list.
+const INDEX: &str = "<n>";
+/// The placeholder of a source, whose name has no dot.
+const SOURCE: &str = "<source>";
+
+fn is_placeholder(part: &str) -> bool {
+    part.starts_with('<')
 }
 
-/// Splits a name at its `<...>` and returns the parts before and after it.
+/// Splits a name at its first `<...>` and returns the parts before and after it.
 pub(super) fn split_placeholder(name: &str) -> Option<(&str, &str)> {
     let (before, rest) = name.split_once('<')?;
     let (_, after) = rest.split_once('>')?;
@@ -88,7 +103,7 @@ fn replace_aliases(mut parts: Vec<&str>) -> Vec<&str> {
 }
 
 /// Finds the setting for a name in a file, a credential or an argument.
-pub(super) fn resolve_name(name: &str) -> Option<KnownName<String>> {
+pub(super) fn resolve_name(name: &str) -> Option<KnownName> {
     let parts = replace_aliases(split_parts(name));
     if let Some(known) = find_matching(&parts, None) {
         return Some(known);
@@ -98,38 +113,54 @@ pub(super) fn resolve_name(name: &str) -> Option<KnownName<String>> {
     find_matching(front, Some(index))
 }
 
-fn find_matching(parts: &[&str], index: Option<usize>) -> Option<KnownName<String>> {
+fn find_matching(parts: &[&str], index: Option<usize>) -> Option<KnownName> {
     SETTINGS.iter().find_map(|setting| {
-        let id = match split_placeholder(setting.name) {
-            None => {
-                let same = setting
-                    .name
-                    .split('.')
-                    .map(normalize_name)
-                    .eq(parts.iter().map(|p| normalize_name(p)));
-                return same.then_some(KnownName { setting, id: None, index });
-            }
-            Some((before, after)) => match_placeholder(parts, before, after)?,
-        };
-        Some(KnownName { setting, id: Some(id), index })
+        let mut found = Vec::new();
+        match_parts(&split_parts(setting.name), parts, &mut found)
+            .then(|| KnownName::from_found(setting, found, index))
     })
 }
 
-/// Returns the parts that replace the `<...>`. The parts of an unbracketed name with dots are joined.
-fn match_placeholder(parts: &[&str], before: &str, after: &str) -> Option<String> {
-    let before: Vec<_> = before.split_terminator('.').map(normalize_name).collect();
-    let after: Vec<_> = after.split('.').skip(1).map(normalize_name).collect();
-    let middle = parts.get(before.len()..parts.len().checked_sub(after.len())?)?;
-    let same = |expected: &[String], found: &[&str]| {
-        expected.iter().eq(found.iter().map(|p| normalize_name(p)).collect::<Vec<_>>().iter())
-    };
-    let (front, back) = (parts.get(..before.len())?, parts.get(parts.len() - after.len()..)?);
-    (!middle.is_empty() && same(&before, front) && same(&after, back)).then(|| middle.join("."))
+impl KnownName {
+    fn from_found(setting: &'static Setting, found: Vec<String>, index: Option<usize>) -> Self {
+        let mut found = found.into_iter();
+        Self { setting, id: found.next(), rest: found.collect(), index }
+    }
+}
+
+/// Returns whether the parts of a name match those of the table. Adds what replaces each `<...>` to `found`. The parts of
+/// an unbracketed name with dots are joined.
+fn match_parts(expected: &[&str], parts: &[&str], found: &mut Vec<String>) -> bool {
+    let Some((first, later)) = expected.split_first() else { return parts.is_empty() };
+    if !is_placeholder(first) {
+        return parts.split_first().is_some_and(|(part, rest)| {
+            normalize_name(part) == normalize_name(first) && match_parts(later, rest, found)
+        });
+    }
+    let max_parts = if matches!(*first, INDEX | SOURCE) { 1.min(parts.len()) } else { parts.len() };
+    for count in 1..=max_parts {
+        let (taken, rest) = parts.split_at(count);
+        let Some(id) = read_placeholder(first, &taken.join(".")) else { continue };
+        found.push(id);
+        if match_parts(later, rest, found) {
+            return true;
+        }
+        found.pop();
+    }
+    false
+}
+
+/// Returns what replaces a placeholder, or `None` if this text cannot.
+fn read_placeholder(placeholder: &str, text: &str) -> Option<String> {
+    match placeholder {
+        INDEX => text.parse::<u16>().ok().map(|index| index.to_string()),
+        _ => (!text.is_empty()).then(|| text.to_owned()),
+    }
 }
 
 /// Finds the setting for an environment variable. Its `<...>` part keeps the spelling of the variable;
 /// [`id_of_variable`] finds the actual one.
-pub(super) fn resolve_variable(variable: &str) -> Option<KnownName<String>> {
+pub(super) fn resolve_variable(variable: &str) -> Option<KnownName> {
     if !variable.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
         return None;
     }
@@ -140,28 +171,57 @@ pub(super) fn resolve_variable(variable: &str) -> Option<KnownName<String>> {
         .iter()
         .find(|s| split_placeholder(s.name).is_none() && normalize_name(s.name) == whole)
     {
-        return Some(KnownName { setting, id: None, index: None });
+        return Some(KnownName::from_found(setting, Vec::new(), None));
     }
     SETTINGS
         .iter()
         .filter_map(|setting| {
-            let (before, after) = split_placeholder(setting.name)?;
-            let start = count_words(&words, &normalize_name(before), false)?;
-            let end =
-                words.len().checked_sub(count_words(&words, &normalize_name(after), true)?)?;
-            let middle = words.get(start..end).filter(|m| m.iter().any(|w| !w.is_empty()))?;
-            Some(KnownName { setting, id: Some(middle.join("_")), index: None })
+            let mut found = Vec::new();
+            match_words(&list_segments(setting.name), &words, &mut found)
+                .then(|| KnownName::from_found(setting, found, None))
         })
         // The longest ending wins: `..._SECRET_ACCESS_KEY` before an id that ends in `_SECRET`.
         .min_by_key(|known| known.id.as_ref().map_or(0, String::len))
 }
 
-/// Returns how many words, from the front or the back, form `expected`.
-fn count_words(words: &[&str], expected: &str, from_back: bool) -> Option<usize> {
-    (1..words.len()).find(|count| {
-        let taken = if from_back { words.get(words.len() - count..) } else { words.get(..*count) };
-        taken.is_some_and(|taken| normalize_name(&taken.concat()) == expected)
-    })
+/// Returns the parts of a setting's name, with neighbouring parts between placeholders joined.
+fn list_segments(name: &'static str) -> Vec<String> {
+    let mut segments: Vec<String> = Vec::new();
+    for part in split_parts(name) {
+        match segments.last_mut() {
+            Some(last) if !is_placeholder(part) && !is_placeholder(last) => {
+                last.push_str(&normalize_name(part));
+            }
+            _ if is_placeholder(part) => segments.push(part.to_owned()),
+            _ => segments.push(normalize_name(part)),
+        }
+    }
+    segments
+}
+
+/// Returns whether the words of a variable match. Adds what replaces each `<...>` to `found`.
+fn match_words(segments: &[String], words: &[&str], found: &mut Vec<String>) -> bool {
+    let Some((first, later)) = segments.split_first() else { return words.is_empty() };
+    let max_words = if first == INDEX { 1.min(words.len()) } else { words.len() };
+    for count in 1..=max_words {
+        let (taken, rest) = words.split_at(count);
+        if !is_placeholder(first) {
+            if normalize_name(&taken.concat()) == *first && match_words(later, rest, found) {
+                return true;
+            }
+            continue;
+        }
+        if taken.iter().all(|word| word.is_empty()) {
+            continue;
+        }
+        let Some(id) = read_placeholder(first, &taken.join("_")) else { continue };
+        found.push(id);
+        if match_words(later, rest, found) {
+            return true;
+        }
+        found.pop();
+    }
+    false
 }
 
 /// Finds the name that an environment variable has in place of the `<...>`. A variable cannot contain `-` or `.`, so
@@ -189,20 +249,21 @@ pub(super) fn id_of_variable<'a>(
 /// Returns the known name nearest to an unknown one, if any is near.
 pub(super) fn find_nearest(name: &str) -> Option<String> {
     let parts = replace_aliases(split_parts(name));
-    let known = SETTINGS.iter().map(|setting| match split_placeholder(setting.name) {
-        Some((before, after)) => {
-            let at = before.matches('.').count();
-            fill_placeholder(before, parts.get(at).copied().unwrap_or("name"), after)
-        }
-        None => setting.name.to_owned(),
+    let known = SETTINGS.iter().map(|setting| {
+        let given = |(at, part): (usize, &str)| {
+            is_placeholder(part).then(|| parts.get(at).copied().unwrap_or("name").to_owned())
+        };
+        let found = split_parts(setting.name).into_iter().enumerate().filter_map(given);
+        KnownName::from_found(setting, found.collect(), None).canonical_name()
     });
     penstock_base::nearest::find_nearest(&parts.join("."), known)
 }
 
 /// Returns the environment variable of the known name nearest to an unknown one, if any is near.
 pub(super) fn find_nearest_variable(variable: &str) -> Option<String> {
-    let spelled =
-        |name: &str| name.replace('.', "_").replace(['-', '<', '>'], "").to_ascii_uppercase();
+    let spelled = |name: &str| {
+        name.replace(['.', '['], "_").replace(['-', '<', '>', ']'], "").to_ascii_uppercase()
+    };
     penstock_base::nearest::find_nearest(
         variable,
         SETTINGS.iter().map(|setting| spelled(setting.name)),
@@ -256,6 +317,16 @@ mod tests {
         ] {
             assert_eq!(resolved_name(spelling).as_deref(), Some(bracketed), "{spelling}");
         }
+        for name in [
+            "service.sources.plant.subscriptions[0].topic",
+            "service.sources.plant.subscriptions[3].fields.siteCode",
+            "service.sources.plant.subscriptions[3].fields[position.unit]",
+        ] {
+            assert_eq!(resolved_name(name).as_deref(), Some(name));
+        }
+        for unknown in ["service.sources.a.b.url", "service.sources.a.subscriptions[x].topic"] {
+            assert_eq!(resolved_name(unknown), None, "{unknown}");
+        }
         let item = resolve_name("server.cors.allowed-origins[1]").unwrap();
         assert_eq!(
             (item.canonical_name().as_str(), item.index),
@@ -284,6 +355,20 @@ mod tests {
             ))
         );
         assert_eq!(variable("SERVICE_EXPORT_TARGETS_TYPE"), None);
+        for (spelling, name) in [
+            ("SERVICE_SOURCES_PLANT_2_CLIENT_ID", "service.sources.PLANT_2.client-id"),
+            (
+                "SERVICE_SOURCES_PLANT_SUBSCRIPTIONS_0_BUSINESS_OBJECT",
+                "service.sources.PLANT.subscriptions[0].business-object",
+            ),
+            (
+                "SERVICE_SOURCES_A_SUBSCRIPTIONS_12_FIELDS_CLIENT_ID",
+                "service.sources.A.subscriptions[12].fields.CLIENT_ID",
+            ),
+        ] {
+            let known = resolve_variable(spelling).map(|known| known.canonical_name());
+            assert_eq!(known.as_deref(), Some(name), "{spelling}");
+        }
         assert_eq!(variable("PATH"), None);
         let known = ["plant.exports", "other"];
         assert_eq!(id_of_variable("PLANT_EXPORTS", known.into_iter()), Ok("plant.exports".into()));
@@ -295,9 +380,13 @@ mod tests {
         #[test]
         fn known_names_resolve_to_themselves(id in "[a-z0-9.-]{1,12}", text in "[a-z.\\[\\]_<>-]{0,40}") {
             for setting in SETTINGS {
-                let Some((before, after)) = split_placeholder(setting.name) else { continue };
-                let known = resolve_name(&fill_placeholder(before, &id, after)).unwrap();
-                proptest::prop_assert_eq!((known.setting.name, known.id), (setting.name, Some(id.clone())));
+                let placeholders = setting.name.matches('<').count();
+                let found = ["a", "3", &id].map(str::to_owned);
+                let found = if placeholders == 1 { vec![id.clone()] } else { found.into_iter().take(placeholders).collect() };
+                let given = KnownName::from_found(setting, found.clone(), None);
+                let known = resolve_name(&given.canonical_name()).unwrap();
+                proptest::prop_assert_eq!(known.setting.name, setting.name);
+                proptest::prop_assert_eq!(known.id.into_iter().chain(known.rest).collect::<Vec<_>>(), found);
             }
             let (_, _) = (resolve_name(&text), find_nearest(&text));
             let (_, _) = (resolve_variable(&text), find_nearest_variable(&text));

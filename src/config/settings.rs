@@ -1,5 +1,6 @@
 //! The typed, checked and complete settings that the rest of the program uses.
 use super::key_template::KeyTemplate;
+use super::mqtt::Source;
 use super::window::Window;
 use penstock_base::Role;
 use penstock_base::telemetry::LogFormat;
@@ -36,6 +37,8 @@ pub struct Settings {
     pub security: Security,
     /// `service.export.*`
     pub targets: Targets,
+    /// `service.sources.<name>.*`, by name.
+    pub sources: BTreeMap<String, Source>,
     /// `service.log.level`: a filter as tracing's `EnvFilter` reads it.
     pub log_level: String,
     /// `service.log.format`
@@ -168,6 +171,8 @@ pub struct Limits {
     pub rejected_bytes: u64,
     /// `rejected.age`: how long dead letters are kept.
     pub rejected_age: Duration,
+    /// `sources`: the maximum bytes of the messages that all sources together hold.
+    pub source_bytes: u64,
     /// `changes`: the maximum number of open changes under review.
     pub changes: u64,
     /// `change-bytes`: the maximum bytes of all changes.

@@ -3,6 +3,7 @@ use super::error::ConfigError;
 use super::key_template::KeyTemplate;
 use super::kind::{ParsedValue, SettingKind};
 use super::load::{ParsedSetting, default_of};
+use super::mqtt;
 use super::security;
 use super::settings::{
     Compression, DeliveryWindow, EventLimits, ExportFormat, ForwardHeaders, GraphqlLimits, Limits,
@@ -47,6 +48,7 @@ pub(super) fn build_settings(
             history: values.get_count("service.limits.history"),
             rejected_bytes: values.get_number("service.limits.rejected.bytes"),
             rejected_age: values.get_duration("service.limits.rejected.age"),
+            source_bytes: values.get_number("service.limits.sources"),
             changes: values.get_number("service.limits.changes"),
             change_bytes: values.get_number("service.limits.change-bytes"),
             snapshot_memory_bytes: values.get_count("service.limits.snapshot.memory"),
@@ -86,6 +88,7 @@ pub(super) fn build_settings(
             listeners: values.get_count("service.events.listeners"),
         },
         targets: build_targets(&values, errors, warnings),
+        sources: mqtt::build_sources(&values, errors),
         log_level: values.get_text("service.log.level").unwrap_or_default(),
         log_format: match values.get_text("service.log.format").as_deref() {
             Some("json") => LogFormat::Json,
@@ -134,6 +137,7 @@ fn check_together(
     warnings: &mut Vec<String>,
 ) {
     check_ids(values.0, errors);
+    mqtt::check_names(values.0, errors);
     warn_about_keys(values.0, warnings);
     let mut report = |name: &str, message: String| {
         if let Some(ParsedSetting { entry, .. }) = values.0.get(name) {

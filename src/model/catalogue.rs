@@ -36,6 +36,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Read, Store, Transaction};
 use shapes_graphs::DefinedGraphs;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::Notify;
 
@@ -62,6 +63,15 @@ pub struct CatalogueSettings {
     pub gateway_id: String,
     /// The setting `service.namespace.auto-create`.
     pub auto_create_namespaces: bool,
+    /// The sources that ingest into each Business Object, by its name or id.
+    pub sources: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl CatalogueSettings {
+    /// Returns the first source that ingests into a Business Object.
+    pub fn find_source(&self, id: &str, name: &str) -> Option<&str> {
+        [name, id].iter().find_map(|key| self.sources.get(*key)?.first().map(String::as_str))
+    }
 }
 
 /// All Business Objects of the gateway. Cheap to clone.

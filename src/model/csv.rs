@@ -18,7 +18,7 @@ mod header;
 mod records;
 mod sample;
 
-pub(crate) use columns::Columns;
+pub(crate) use columns::{Columns, TextField};
 pub use format::CsvFormat;
 pub use header::CsvHeader;
 pub(crate) use records::trim_record;

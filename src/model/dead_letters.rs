@@ -27,9 +27,10 @@ mod tests;
 pub(crate) use change::{NewDeadLetter, Retention, add_letters, remove_letter, replace_errors};
 pub use change::{delete_letter, evict_letters, expire_letters};
 pub use read::{
-    ListedLetters, find_letter, list_ingestion_letters, list_letters, read_text, read_totals,
+    ListedLetters, find_letter, list_ingestion_letters, list_letters, list_oldest_letters,
+    read_text, read_totals,
 };
-pub use record::{CsvRecordForm, DeadLetter, ObjectError, Origin};
+pub use record::{CsvRecordForm, DeadLetter, MessageForm, ObjectError, Origin};
 pub use shares::Totals;
 
 const LETTERS: &str = "dead-letters";

@@ -9,6 +9,8 @@
 //! An ingestion that needs an approval becomes a change (`review`, `crate::changes`): what it would do is computed here and
 //! stored, and nothing of it reaches the graph.
 //!
+//! A batch of messages of a source (`messages`) is one ingestion with `onError=skip`.
+//!
 //! With `onError=skip`, `partial` leaves out the objects with errors (`rejections`) and those that need them
 //! (`dependents`), and stores them as dead letters.
 //!
@@ -45,6 +47,7 @@ mod identifiers;
 mod lines;
 mod literal;
 mod mapping_namespaces;
+mod messages;
 mod mode;
 mod node;
 mod objects;
@@ -78,6 +81,7 @@ pub use expire::{KeptObjects, remove_expired};
 pub(crate) use findings::quote_excerpt;
 pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
+pub use messages::{BatchedMessage, MessageBatch, count_message_values};
 pub use mode::Mode;
 pub use on_error::OnError;
 pub(crate) use record::store_approved_record;

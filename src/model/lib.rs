@@ -20,6 +20,7 @@
 //! - `protection` validates what a commit changes
 //! - `validation` validates everything that a Business Object has
 //! - `warnings` finds what is probably unintended in a definition
+//! - `messages` has the messages of sources
 //! - `rdf` dumps and loads the whole graph
 //! - `testing` has the fixtures of tests and benches
 
@@ -32,6 +33,7 @@ pub mod derive;
 pub mod ingest;
 pub mod mapping;
 pub mod members;
+pub mod messages;
 pub mod namespace;
 mod natural_key;
 pub mod protection;

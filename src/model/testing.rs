@@ -47,6 +47,7 @@ pub fn catalogue_settings() -> CatalogueSettings {
         base_url: Some("https://plant.example".to_owned()),
         gateway_id: "gateway-1".to_owned(),
         auto_create_namespaces: true,
+        sources: std::collections::BTreeMap::new(),
     }
 }
 

@@ -46,41 +46,70 @@ pub enum Correction<'a> {
     Record(&'a [u8]),
 }
 
+/// Some of the dead letters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LetterList {
+    /// Those of the ingestion with this id.
+    Ingestion(String),
+    /// Those of the source with this name.
+    Source(String),
+}
+
+impl LetterList {
+    fn contains(&self, letter: &DeadLetter) -> bool {
+        match self {
+            Self::Ingestion(id) => *id == letter.ingestion_id,
+            Self::Source(name) => letter.origin == Origin::Source(name.clone()),
+        }
+    }
+}
+
 /// A dead letter that a client names.
 #[derive(Debug, Clone)]
 pub struct DeadLetterName {
-    /// The id of its ingestion, if the client names it too.
-    pub ingestion: Option<String>,
+    /// The list that it is in, if the client names that too.
+    pub list: Option<LetterList>,
     /// Its id.
     pub id: String,
 }
 
-/// Lists the dead letters of an ingestion that follow the id `after`, in the order of the request: as many as have texts
-/// that are read together.
+/// Lists the dead letters that follow the id `after`, those of an ingestion in the order of the request, those of a source
+/// oldest first: as many as have texts that are read together.
 ///
 /// # Errors
-/// - `ErrorClass::Forbidden` if the caller is not a Contributor
-/// - `ErrorClass::NotFound` if the caller sees neither a record nor a dead letter of the ingestion
-pub async fn list_ingestion_letters(
+/// - `ErrorClass::Forbidden` if the caller is not a Contributor, or has a write scope and asks for those of a source
+/// - `ErrorClass::NotFound` if the caller sees neither a record nor a dead letter of the ingestion, or there is no such
+///   source
+pub async fn read_letter_page(
     gateway: &Gateway,
     by: &Authorized,
-    ingestion: &str,
+    list: &LetterList,
     after: Option<String>,
 ) -> Result<DeadLetterPage, GatewayError> {
     let by = require_contributor(by)?;
-    let (store, ingestion) = (gateway.store.clone(), ingestion.to_owned());
+    if let LetterList::Source(name) = list {
+        crate::sources::require_source(gateway, name)?;
+        require_no_scope(&by)?;
+    }
+    let (store, list) = (gateway.store.clone(), list.clone());
     run_blocking(move || {
-        let origin = limiting_origin(&by);
         let limit = MAX_PAGE_LETTERS;
-        let ListedLetters { letters, mut next } = dead_letters::list_ingestion_letters(
-            &store,
-            &ingestion,
-            origin.as_ref(),
-            after.as_deref(),
-            limit,
-        )?;
-        if letters.is_empty() && after.is_none() {
-            check_ingestion(&store, &ingestion, &by)?;
+        let ListedLetters { letters, mut next } = match &list {
+            LetterList::Ingestion(id) => {
+                let origin = limiting_origin(&by);
+                let after = after.as_deref();
+                dead_letters::list_ingestion_letters(&store, id, origin.as_ref(), after, limit)?
+            }
+            LetterList::Source(name) => {
+                let origin = Origin::Source(name.clone());
+                dead_letters::list_oldest_letters(&store, &origin, after.as_deref(), limit)?
+            }
+        };
+        if letters.is_empty()
+            && after.is_none()
+            && let LetterList::Ingestion(id) = &list
+        {
+            check_ingestion(&store, id, &by)?;
         }
         let (mut page, mut text_bytes) = (Vec::<DeadLetter>::new(), 0_u64);
         for letter in letters {
@@ -137,31 +166,32 @@ fn check_ingestion(store: &ReadStore, id: &str, by: &Caller) -> Result<(), Gatew
     })
 }
 
-/// Lists dead letters without their texts: those of one ingestion in the order of the request, otherwise all of them,
-/// newest first. The list continues after the id `after`.
+/// Lists dead letters without their texts: those of one ingestion in the order of the request, otherwise those of a source
+/// or all of them, newest first. The list continues after the id `after`.
 ///
 /// # Errors
 /// `ErrorClass::Forbidden` if the caller is not a Contributor.
 pub async fn list_dead_letters(
     gateway: &Gateway,
     by: &Authorized,
-    ingestion: Option<String>,
+    list: Option<LetterList>,
     after: Option<String>,
     limit: usize,
 ) -> Result<ListedLetters, GatewayError> {
     let by = require_contributor(by)?;
-    if limiting_origin(&by).is_some() {
-        return Err(GatewayError::new(
-            ErrorClass::Forbidden,
-            "this API key is limited to its Business Objects; it sees the dead letters of single ingestions",
-        ));
-    }
+    require_no_scope(&by)?;
     let store = gateway.store.clone();
-    run_blocking(move || match ingestion {
-        Some(ingestion) => {
-            dead_letters::list_ingestion_letters(&store, &ingestion, None, after.as_deref(), limit)
+    run_blocking(move || {
+        let after = after.as_deref();
+        match list {
+            Some(LetterList::Ingestion(ingestion)) => {
+                dead_letters::list_ingestion_letters(&store, &ingestion, None, after, limit)
+            }
+            Some(LetterList::Source(name)) => {
+                dead_letters::list_letters(&store, Some(&Origin::Source(name)), after, limit)
+            }
+            None => dead_letters::list_letters(&store, None, after, limit),
         }
-        None => dead_letters::list_letters(&store, after.as_deref(), limit),
     })
     .await
 }
@@ -244,7 +274,8 @@ pub fn retry_dead_letter(
         }
     };
     if !is_record {
-        let body = Body::Object { text, index: letter.index, first_line };
+        let topic_fields = letter.message.as_ref().map(|message| &message.fields);
+        let body = Body::Object { text, index: letter.index, first_line, topic_fields };
         return ingest_body(gateway, by, &request, body, Some(&letter.id));
     }
     let header = letter.csv.as_ref().map(CsvRecordForm::read_header).transpose()?;
@@ -321,6 +352,16 @@ fn require_contributor(by: &Authorized) -> Result<Authorized, GatewayError> {
     Ok(by)
 }
 
+fn require_no_scope(by: &Caller) -> Result<(), GatewayError> {
+    if limiting_origin(by).is_none() {
+        return Ok(());
+    }
+    Err(GatewayError::new(
+        ErrorClass::Forbidden,
+        "this API key is limited to its Business Objects; it sees the dead letters of single ingestions",
+    ))
+}
+
 /// Returns the origin whose dead letters the caller sees; `None` for all.
 fn limiting_origin(by: &Caller) -> Option<Origin> {
     by.business_objects()?;
@@ -334,7 +375,7 @@ fn find_visible(
 ) -> Result<DeadLetter, GatewayError> {
     let origin = limiting_origin(by);
     dead_letters::find_letter(&store.read(), &name.id)?
-        .filter(|letter| name.ingestion.as_ref().is_none_or(|id| *id == letter.ingestion_id))
+        .filter(|letter| name.list.as_ref().is_none_or(|list| list.contains(letter)))
         .filter(|letter| origin.is_none_or(|origin| origin == letter.origin))
         .ok_or_else(|| missing_letter_error(&name.id))
 }

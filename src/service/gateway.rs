@@ -6,6 +6,7 @@ pub mod status;
 use crate::changes::{ApplicabilityChecks, WaitingCounts};
 use crate::definitions::FolderState;
 use crate::query_permits::QueryPermits;
+use crate::sources::{self, SourceStates};
 use crate::sparql::SparqlService;
 use crate::validations::Validations;
 use nix::unistd::geteuid;
@@ -74,6 +75,8 @@ pub struct Gateway {
     pub sparql: SparqlService,
     /// The validations of everything that Business Objects have.
     pub validations: Validations,
+    /// The connections of the sources.
+    pub sources: Arc<SourceStates>,
     /// Whether changes under review still do what their differences show.
     pub applicability_checks: Arc<ApplicabilityChecks>,
     /// How many changes wait for the approval of each caller.
@@ -125,6 +128,7 @@ impl Gateway {
                 base_url: settings.base_url.clone(),
                 gateway_id: gateway_id.clone(),
                 auto_create_namespaces: settings.auto_create_namespaces,
+                sources: sources::list_by_business_object(&settings.sources),
             },
         )?;
         let clock = Clock::open(store.clone())?;
@@ -160,6 +164,7 @@ impl Gateway {
         let query_permits = QueryPermits::new(settings.limits.graphql.time);
         let sparql = SparqlService::new(&settings, &memory)?;
         let validations = Validations::open(&dir.join(VALIDATIONS_FOLDER));
+        let sources = Arc::new(SourceStates::new(&settings.sources));
         raise_stamps(&clock, &store, &exporter)?;
         Ok(Self {
             settings,
@@ -174,6 +179,7 @@ impl Gateway {
             query_permits,
             sparql,
             validations,
+            sources,
             applicability_checks: Arc::default(),
             waiting_counts: Arc::default(),
             events,

@@ -25,6 +25,7 @@ pub mod query_permits;
 pub mod rdf;
 pub mod recovery;
 pub mod shapes_graphs;
+pub mod sources;
 pub mod sparql;
 pub mod targets;
 pub mod validations;

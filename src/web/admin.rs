@@ -17,6 +17,7 @@
 //!   check with a sample, and deriving a mapping
 //! - `objects`, `object`: search, and the page of one object
 //! - `exports`, `targets`: the queue and its files; the targets
+//! - `sources`: the connections to brokers
 //! - `query`, `sparql`: queries in GraphQL and SPARQL
 //! - `rejected`: dead letters, their correction and retry
 //! - `changes`: changes under review, with their difference and the steps; `approval_count`: how many wait for the viewer
@@ -51,6 +52,7 @@ pub(super) mod rejected;
 pub(super) mod samples;
 pub(super) mod settings;
 pub(super) mod shapes_graphs;
+pub(super) mod sources;
 pub(super) mod sparql;
 pub(super) mod targets;
 pub(super) mod users;

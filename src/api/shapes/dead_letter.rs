@@ -54,6 +54,14 @@ pub(crate) struct DeadLetter {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[salvo(schema(required = false, nullable = false))]
     csv_header: Option<String>,
+    /// The topic of the message that it was in, if a source sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    topic: Option<String>,
+    /// The length of that message in bytes, if it was too long to be kept. `text` is its beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[salvo(schema(required = false, nullable = false))]
+    message_bytes: Option<u64>,
     /// Its text, as received; a record of CSV in UTF-8.
     text: String,
     /// The bytes of the text (RFC 4648, 4), if they are not UTF-8. `text` has U+FFFD in place of what is not.
@@ -77,6 +85,8 @@ impl From<DeadLetterText> for DeadLetter {
             line: letter.line,
             errors: list_errors(letter.errors),
             csv_header: letter.csv.map(|csv| csv.header),
+            message_bytes: letter.message.as_ref().and_then(|message| message.whole_bytes),
+            topic: letter.message.map(|message| message.topic),
             text,
             text_base64,
         }

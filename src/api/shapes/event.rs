@@ -17,7 +17,7 @@ pub(crate) struct Event {
     /// What happened.
     pub(crate) r#type: EventType,
     /// What the event is about: the id of the ingestion, of the export, of the validation or of the change, or the name of
-    /// the target.
+    /// the target or of the source.
     pub(crate) subject: String,
     /// When (RFC 3339, UTC).
     pub(crate) time: String,
@@ -27,7 +27,8 @@ pub(crate) struct Event {
     /// `application/json`
     pub(crate) datacontenttype: String,
     /// The record of the ingestion, the export, the target, or the validation, as its own resource shows it. Of
-    /// a change only its id, `businessObject` and `state`. For
+    /// a change only its id, `businessObject` and `state`. Of a source `source`, `businessObject`, `at` and, if it lost its
+    /// connection, `cause`. For
     /// `penstock.events.lost` the number of lost events (`count`, null when unknown). For
     /// `penstock.events.position` an empty object.
     pub(crate) data: Value,
@@ -45,6 +46,10 @@ pub(crate) enum EventType {
     TargetChanged,
     #[salvo(schema(rename = "penstock.validation.finished"))]
     ValidationFinished,
+    #[salvo(schema(rename = "penstock.source.connected"))]
+    SourceConnected,
+    #[salvo(schema(rename = "penstock.source.disconnected"))]
+    SourceDisconnected,
     #[salvo(schema(rename = "penstock.change.draft"))]
     ChangeDraft,
     #[salvo(schema(rename = "penstock.change.submitted"))]

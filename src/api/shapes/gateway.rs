@@ -1,5 +1,6 @@
 //! The gateway itself.
 use super::export::Target;
+use super::source::Source;
 use penstock_base::clock::ClockReport;
 use penstock_base::memory::Level;
 use penstock_base::telemetry::recent::LogLine;
@@ -37,6 +38,8 @@ pub(crate) struct Limits {
     pub(crate) rejected_bytes: u64,
     /// Seconds for which dead letters are kept.
     pub(crate) rejected_age_seconds: u64,
+    /// Bytes of the messages that all sources together hold.
+    pub(crate) sources: u64,
     /// Open changes under review.
     pub(crate) changes: u64,
     /// Bytes of all changes.
@@ -125,6 +128,8 @@ pub(crate) struct Status {
     pub(crate) changes: ChangesStatus,
     /// The definitions from files.
     pub(crate) definitions: DefinitionsStatus,
+    /// The sources.
+    pub(crate) sources: Vec<Source>,
     /// The disk of the data directory, and its use.
     pub(crate) disk: DiskStatus,
     /// The memory of the process.
@@ -390,6 +395,7 @@ impl From<&config::Limits> for Limits {
             history: limits.history,
             rejected_bytes: limits.rejected_bytes,
             rejected_age_seconds: limits.rejected_age.as_secs(),
+            sources: limits.source_bytes,
             changes: limits.changes,
             change_bytes: limits.change_bytes,
             snapshot_memory_bytes: limits.snapshot_memory_bytes,
@@ -455,6 +461,7 @@ impl From<status::Status> for Status {
                 bytes: status.changes.totals.bytes(),
                 limit_bytes: status.changes.limit_bytes,
             },
+            sources: status.sources.into_iter().map(Source::from).collect(),
             definitions: DefinitionsStatus {
                 managed: status.definitions.managed,
                 drift: status.definitions.drift.into_iter().map(Drift::from).collect(),

@@ -71,6 +71,50 @@ pub fn parse_data(
     }
 }
 
+/// The objects of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub enum MessageObjects {
+    /// One value, and where its text is.
+    One(Range<usize>, Json),
+    /// The texts of the elements of an array. All of them can be parsed.
+    Several(Vec<Range<usize>>),
+}
+
+/// Parses a message: one object, an array of objects, or `{"data": [...]}` without other members. The caller must check
+/// that the values are objects. Of an array, only one element is in memory at a time.
+///
+/// # Errors
+/// As [`parse`](super::parse); `ErrorClass::TooLarge` for more than `limit` objects.
+pub fn parse_message(
+    text: &[u8],
+    nesting: usize,
+    limit: usize,
+) -> Result<MessageObjects, GatewayError> {
+    let mut ranges = Vec::new();
+    let mut add_range = |element: Element| {
+        ranges.push(element.range);
+        Ok(())
+    };
+    let one = reader::read_text(decode_utf8(text)?, nesting, |cursor, text| {
+        if cursor.peek() != Some(b'[') {
+            return ElementReader(cursor).deserialize(text).map(Some);
+        }
+        let (each, findings) = (&mut add_range, &mut Vec::new());
+        text.deserialize_seq(BodyReader { cursor, limit, each, findings })?;
+        Ok(None)
+    })?;
+    match one {
+        None => Ok(MessageObjects::Several(ranges)),
+        Some((_, Json::Object(members))) if matches!(members.as_slice(), [(name, Json::Array(_))] if name == "data") =>
+        {
+            drop(members);
+            parse_data(text, nesting, limit, &mut add_range)?;
+            Ok(MessageObjects::Several(ranges))
+        }
+        Some((range, json)) => Ok(MessageObjects::One(range, json)),
+    }
+}
+
 /// Reads the body; as a seed, it reads the array under `data`.
 struct BodyReader<'c, 'de> {
     cursor: &'c mut TextCursor<'de>,

@@ -2,6 +2,7 @@
 use crate::memory;
 use penstock_store::SnapshotStats;
 use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::info::Info;
@@ -52,6 +53,29 @@ pub struct Gauges {
     pub last_validations: Vec<ValidationGauges>,
     /// The queue of each target.
     pub targets: Vec<TargetGauges>,
+    /// The connections of the sources.
+    pub sources: Vec<SourceGauges>,
+}
+
+/// The connection of a source for one Business Object. The counts begin at the start.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SourceGauges {
+    /// The name of the source.
+    pub source: String,
+    /// The Business Object as the settings name it.
+    pub business_object: String,
+    /// Whether it is connected.
+    pub connected: bool,
+    /// The messages that were received.
+    pub received: u64,
+    /// The messages that were acknowledged.
+    pub acknowledged: u64,
+    /// The messages that became dead letters.
+    pub dead_letters: u64,
+    /// The bytes of messages that wait to be stored.
+    pub waiting_bytes: u64,
+    /// When the last message was received, in seconds since 1970; 0 before the first.
+    pub last_message_seconds: f64,
 }
 
 /// What the last finished validation of a Business Object has counted.
@@ -90,6 +114,12 @@ pub struct TargetGauges {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct TargetLabel {
     target: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct SourceLabels {
+    source: String,
+    business_object: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -202,6 +232,7 @@ pub(super) fn build_registry(gauges: &Gauges, uptime: Duration) -> Registry {
     register_waiting(own, &gauges.waiting_business_objects);
     register_validations(own, &gauges.last_validations);
     register_targets(own, &gauges.targets);
+    register_sources(own, &gauges.sources);
     let up = FloatGauge::default();
     up.set(uptime.as_secs_f64());
     own.register("uptime_seconds", "Time since the start", up);
@@ -300,5 +331,40 @@ fn register_targets(registry: &mut Registry, targets: &[TargetGauges]) {
         "target_blocked",
         "1 while the export at the head of the queue cannot be delivered",
         blocked,
+    );
+}
+
+fn register_sources(registry: &mut Registry, sources: &[SourceGauges]) {
+    let connected = Family::<SourceLabels, IntegerGauge>::default();
+    let received = Family::<SourceLabels, Counter>::default();
+    let acknowledged = Family::<SourceLabels, Counter>::default();
+    let dead_letters = Family::<SourceLabels, Counter>::default();
+    let waiting = Family::<SourceLabels, IntegerGauge>::default();
+    let last = Family::<SourceLabels, FloatGauge>::default();
+    for source in sources {
+        let labels = SourceLabels {
+            source: source.source.clone(),
+            business_object: source.business_object.clone(),
+        };
+        connected.get_or_create(&labels).set(u64::from(source.connected));
+        received.get_or_create(&labels).inc_by(source.received);
+        acknowledged.get_or_create(&labels).inc_by(source.acknowledged);
+        dead_letters.get_or_create(&labels).inc_by(source.dead_letters);
+        waiting.get_or_create(&labels).set(source.waiting_bytes);
+        last.get_or_create(&labels).set(source.last_message_seconds);
+    }
+    registry.register("source_connected", "1 while a source is connected to its broker", connected);
+    registry.register("source_messages", "Messages received, repeated ones included", received);
+    registry.register(
+        "source_acknowledged_messages",
+        "Messages acknowledged, after they were stored",
+        acknowledged,
+    );
+    registry.register("source_dead_letters", "Messages that became dead letters", dead_letters);
+    registry.register("source_waiting_bytes", "Bytes of messages that wait to be stored", waiting);
+    registry.register(
+        "source_last_message_timestamp_seconds",
+        "When the last message was received (Unix time); 0 before the first",
+        last,
     );
 }

@@ -7,10 +7,10 @@ use crate::change_feed;
 use crate::members::Loss;
 use crate::namespace::NamespaceDefinition;
 use crate::natural_key::{self, KeyBuilds};
-use crate::resource::{BusinessObject, Compiled, CompiledDefinition};
+use crate::resource::{BusinessObject, Compiled, CompiledDefinition, Review};
 use crate::shapes_graphs::check_exist;
 use penstock_base::commit::commit;
-use penstock_base::error::GatewayError;
+use penstock_base::error::{ErrorClass, GatewayError};
 use penstock_base::managed::{DefinitionKind, check_editable};
 use penstock_store::{Format, Transaction};
 use std::collections::BTreeSet;
@@ -72,6 +72,7 @@ impl Catalogue {
         if !by.force {
             self.check_protections(before, new)?;
         }
+        self.check_no_source(before, new)?;
         new.definition.remove_empty_validation();
         new.definition.remove_empty_review();
         Ok(())
@@ -200,6 +201,37 @@ impl Catalogue {
         );
         self.watch.wake();
         compiled
+    }
+
+    /// Checks that a definition does not begin to require a review while a source ingests into the Business Object. If it
+    /// requires one already, the source does not connect.
+    fn check_no_source(
+        &self,
+        before: Option<&Entry>,
+        new: &CompiledDefinition,
+    ) -> Result<(), GatewayError> {
+        let (id, new) = (before.map_or("", |before| before.id.as_str()), &new.definition);
+        if new.review() != Review::Required {
+            return Ok(());
+        }
+        let is_same = |there: &Arc<Compiled>| {
+            let there = &there.object.definition;
+            there.review() == Review::Required && there.name == new.name
+        };
+        if before.and_then(|before| before.compiled.as_ref()).is_some_and(is_same) {
+            return Ok(());
+        }
+        match self.settings.find_source(id, &new.name) {
+            None => Ok(()),
+            Some(source) => Err(GatewayError::new(
+                ErrorClass::Conflict,
+                format!(
+                    "the source {source:?} ingests into {:?}, and no source writes to a Business Object that requires a \
+                     review; set review to \"optional\", or remove the subscription from service.sources.{source} first",
+                    new.name
+                ),
+            )),
+        }
     }
 
     /// Checks that a new definition leaves out no protection of the one that it replaces, which need not compile.

@@ -172,6 +172,56 @@ impl Columns {
     }
 }
 
+/// A field whose value comes as a text from elsewhere than the JSON of its object.
+#[derive(Debug)]
+pub(crate) struct TextField<'n> {
+    path: Vec<&'n str>,
+    kind: CellKind,
+}
+
+impl<'n> TextField<'n> {
+    /// Finds the field of this name in the mapping. A name that is no field stands for itself.
+    ///
+    /// # Errors
+    /// The reason, if the field holds objects.
+    pub(crate) fn find(mapping: &Mapping, name: &'n str) -> Result<Self, String> {
+        match find_cell(&mapping.root, name) {
+            Ok((path, kind)) => Ok(Self { path, kind }),
+            Err(FieldError::Unknown(..)) => Ok(Self { path: vec![name], kind: CellKind::TEXT }),
+            Err(FieldError::Unusable(_)) => {
+                Err(format!("the field {name:?} holds objects, so it cannot have a text"))
+            }
+        }
+    }
+
+    /// Adds the value to the members of an object, converted to the type of the field. An empty text is no value. Returns
+    /// false if the object has the field already.
+    pub(crate) fn add_to(&self, members: &mut Vec<(String, Json)>, text: &str) -> bool {
+        let columns = Columns { count: 1, format: CsvFormat::default(), root: Vec::new() };
+        match columns.convert_cell(self.kind, text) {
+            Some(value) => insert_member(members, &self.path, value),
+            None => true,
+        }
+    }
+}
+
+/// Inserts a value at a path. Returns false if there is one.
+fn insert_member(members: &mut Vec<(String, Json)>, path: &[&str], value: Json) -> bool {
+    let Some((first, rest)) = path.split_first() else { return false };
+    let found = members.iter_mut().find(|(name, _)| name == first);
+    match (found, rest) {
+        (None, []) => members.push(((*first).to_owned(), value)),
+        (None, _) => {
+            let mut nested = Vec::new();
+            insert_member(&mut nested, rest, value);
+            members.push(((*first).to_owned(), Json::Object(nested)));
+        }
+        (Some((_, Json::Object(nested))), [_, ..]) => return insert_member(nested, rest, value),
+        (Some(_), _) => return false,
+    }
+    true
+}
+
 fn read_boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" => Some(true),

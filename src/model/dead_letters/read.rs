@@ -50,15 +50,29 @@ pub fn list_ingestion_letters(
     page.list(store, origin, after, limit)
 }
 
-/// Lists dead letters of all ingestions, newest first, those before the id `after`: at most `limit`.
+/// Lists dead letters of all ingestions, newest first, those before the id `after`: at most `limit`, and only those of
+/// this origin, if one is given.
 pub fn list_letters(
     store: &ReadStore,
+    origin: Option<&Origin>,
     after: Option<&str>,
     limit: usize,
 ) -> Result<ListedLetters, GatewayError> {
     let after = after.and_then(parse_id).map(|after| after.to_vec());
     let page = Page { collection: LETTERS, prefix: &[], is_reverse: true };
-    page.list(store, None, after, limit)
+    page.list(store, origin, after, limit)
+}
+
+/// Lists dead letters of one origin, oldest first, those after the id `after`: at most `limit`.
+pub fn list_oldest_letters(
+    store: &ReadStore,
+    origin: &Origin,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<ListedLetters, GatewayError> {
+    let after = after.and_then(parse_id).map(|after| after.to_vec());
+    let page = Page { collection: LETTERS, prefix: &[], is_reverse: false };
+    page.list(store, Some(origin), after, limit)
 }
 
 /// A list whose keys end with the id of a dead letter.

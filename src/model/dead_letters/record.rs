@@ -4,6 +4,7 @@ use crate::csv::{CsvFormat, CsvHeader};
 use crate::ingest::Mode;
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place, ViolatedConstraint};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A dead letter without its text.
@@ -34,6 +35,9 @@ pub struct DeadLetter {
     /// The form of its text, if it is a record of CSV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csv: Option<CsvRecordForm>,
+    /// The message of a source that it was in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<MessageForm>,
     /// The errors of the last attempt, at most [`ObjectError::MAX_LISTED`].
     pub errors: Vec<ObjectError>,
     /// The bytes of its text.
@@ -42,6 +46,20 @@ pub struct DeadLetter {
     pub(crate) sequence: u64,
     /// Its number in that commit, from 0.
     pub(crate) number: u32,
+}
+
+/// What is kept of a message of a source beside its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageForm {
+    /// The topic that it was published to.
+    pub topic: String,
+    /// The values of fields from the topic.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, String>,
+    /// The length of the whole message in bytes, if only its beginning is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_bytes: Option<u64>,
 }
 
 /// What is needed to read a record of CSV.
@@ -78,6 +96,8 @@ pub enum Origin {
     ApiKey(String),
     /// The account with this id, with a session or an access token. `local` is local administration.
     Account(String),
+    /// The source of this name.
+    Source(String),
 }
 
 impl Origin {
@@ -100,6 +120,7 @@ impl fmt::Display for Origin {
         let (kind, id) = match self {
             Self::ApiKey(id) => ("key", id),
             Self::Account(id) => ("account", id),
+            Self::Source(name) => ("source", name),
         };
         write!(f, "{kind}:{id}")
     }

@@ -51,7 +51,7 @@ fn first_id(answer: &Answer) -> &str {
 fn retry_with_long_errors(fixture: &Fixture, id: &str) {
     let fields: Vec<String> = (0..10).map(|n| format!("\"{}{n}\": 1", "x".repeat(1000))).collect();
     let text = format!("{{{}}}", fields.join(","));
-    let body = Body::Object { text: text.as_bytes(), index: 0, first_line: 1 };
+    let body = Body::Object { text: text.as_bytes(), index: 0, first_line: 1, topic_fields: None };
     let request = fixture.request(Mode::Add, body);
     let request = Request { retried_letter: Some(id), ..request };
     assert_eq!(fixture.run(&request).unwrap_err().class, ErrorClass::Invalid);

@@ -115,11 +115,10 @@ fn find_new(
     rejections: &Rejections,
     namespaces: &MappingNamespaces,
 ) -> Result<Vec<(NamedNode, usize)>, GatewayError> {
-    let (text, reader) = (request.body.text(), ObjectReader::new(request, limits)?);
+    let reader = ObjectReader::new(request, limits)?;
     let mut new = Vec::new();
     for (index, rejection) in rejections.iter() {
-        let text = text.get(rejection.range.clone()).unwrap_or_default();
-        let Ok(json) = reader.read(text) else { continue };
+        let Ok(json) = reader.read(rejection.range.clone()) else { continue };
         let root = &request.business_object.mapping.root;
         for uri in collect_mentions(root, index, json, namespaces).given {
             if !is_stored(&transaction.prior_state(), &uri)? {

@@ -65,6 +65,7 @@ impl IdempotencyKey {
                 (text, first.to_string())
             }
             Body::Object { text, .. } => (text, "object".to_owned()),
+            Body::Messages(batch) => (batch.text, "messages".to_owned()),
         };
         let mut scope = Sha256::new();
         let mode = request.mode.name();

@@ -1,4 +1,5 @@
 //! Reads the objects of a body, one at a time.
+use super::messages::add_missing_fields;
 use super::{Body, Limits, Request, lines};
 use crate::csv::Columns;
 use penstock_base::error::{Finding, GatewayError, Place};
@@ -41,9 +42,15 @@ pub(super) fn read_objects(
             let columns = Columns::find(header, &request.business_object.mapping)?;
             lines::read_records(text, header.format, &columns, first, line_numbers, each)
         }
-        Body::Object { text, index, first_line } => {
+        Body::Messages(batch) => batch.read_objects(&request.business_object.mapping, limits, each),
+        Body::Object { text, index, first_line, topic_fields } => {
+            let mapping = &request.business_object.mapping;
             let json = json::parse(text, limits.nesting)
-                .map_err(|error| with_line_offset(error, first_line.saturating_sub(1)));
+                .map_err(|error| with_line_offset(error, first_line.saturating_sub(1)))
+                .and_then(|json| match topic_fields {
+                    Some(fields) => add_missing_fields(mapping, fields, json),
+                    None => Ok(json),
+                });
             each(ReadObject { index, line: None, range: 0..text.len(), json })
         }
     }
@@ -51,35 +58,42 @@ pub(super) fn read_objects(
 
 /// Reads single objects of a body again, from their texts.
 #[derive(Debug)]
-pub(super) struct ObjectReader {
+pub(super) struct ObjectReader<'r> {
     /// The columns of a body of CSV.
     columns: Option<Columns>,
+    request: &'r Request<'r>,
     nesting: usize,
 }
 
-impl ObjectReader {
+impl<'r> ObjectReader<'r> {
     /// Creates a reader for the body of the request.
     ///
     /// # Errors
     /// Returns those of a header of CSV.
-    pub(super) fn new(request: &Request<'_>, limits: &Limits) -> Result<Self, GatewayError> {
+    pub(super) fn new(request: &'r Request<'r>, limits: &Limits) -> Result<Self, GatewayError> {
         let columns = match request.body {
             Body::Records { header, .. } => {
                 Some(Columns::find(header, &request.business_object.mapping)?)
             }
-            Body::Json(_) | Body::Lines { .. } | Body::Object { .. } => None,
+            Body::Json(_) | Body::Lines { .. } | Body::Object { .. } | Body::Messages(_) => None,
         };
-        Ok(Self { columns, nesting: limits.nesting })
+        Ok(Self { columns, request, nesting: limits.nesting })
     }
 
-    /// Reads an object. The lines of errors count from its text.
+    /// Reads the object whose text is at this place of the body. The lines of errors count from its text.
     ///
     /// # Errors
     /// Returns those of a text that cannot be read.
-    pub(super) fn read(&self, text: &[u8]) -> Result<Json, GatewayError> {
-        match &self.columns {
-            Some(columns) => columns.read_record(text, 1),
-            None => json::parse(text, self.nesting),
+    pub(super) fn read(&self, range: Range<usize>) -> Result<Json, GatewayError> {
+        let start = range.start;
+        let text = self.request.body.text().get(range).unwrap_or_default();
+        match (&self.columns, self.request.body) {
+            (Some(columns), _) => columns.read_record(text, 1),
+            (None, Body::Messages(batch)) => {
+                let json = json::parse(text, self.nesting)?;
+                batch.add_fields_at(&self.request.business_object.mapping, start, json)
+            }
+            _ => json::parse(text, self.nesting),
         }
     }
 }

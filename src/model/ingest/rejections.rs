@@ -109,11 +109,14 @@ impl Rejections {
             return Ok(0);
         }
         let object = &request.business_object.object;
-        let origin = Origin::of_request(request.caller, request.api_key);
+        let origin = match request.body {
+            Body::Messages(batch) => Origin::Source(batch.source.to_owned()),
+            _ => Origin::of_request(request.caller, request.api_key),
+        };
         let text = request.body.text();
         let csv = match request.body {
             Body::Records { header, .. } => Some(CsvRecordForm::of_header(header)),
-            Body::Json(_) | Body::Lines { .. } | Body::Object { .. } => None,
+            Body::Json(_) | Body::Lines { .. } | Body::Object { .. } | Body::Messages(_) => None,
         };
         let letters = self.iter().map(|(index, rejection)| {
             let text = text.get(rejection.range.clone()).unwrap_or_default();
@@ -129,6 +132,10 @@ impl Rejections {
                 index,
                 line: rejection.line,
                 csv: csv.clone(),
+                message: match request.body {
+                    Body::Messages(batch) => batch.describe_message(rejection.range.start),
+                    _ => None,
+                },
                 errors: rejection.errors.clone(),
                 text_bytes: text.len() as u64,
                 sequence: 0,

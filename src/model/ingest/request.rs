@@ -1,11 +1,12 @@
 //! The request for one ingestion.
-use super::{AuditHook, Mode, ObjectCondition, OnError, ReviewStep};
+use super::{AuditHook, MessageBatch, Mode, ObjectCondition, OnError, ReviewStep};
 use crate::change_feed::Watch;
 use crate::csv::CsvHeader;
 use crate::resource::Compiled;
 use penstock_base::commit::CommitCheck;
 use penstock_base::events::EventBus;
 use penstock_shapes::Cancellation;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The limits of one request.
@@ -131,7 +132,11 @@ pub enum Body<'a> {
         index: usize,
         /// The number of its first line, for the places of errors.
         first_line: u64,
+        /// The values of fields from the topic of the message that it was in. Its own values override them.
+        topic_fields: Option<&'a BTreeMap<String, String>>,
     },
+    /// Messages of a source.
+    Messages(MessageBatch<'a>),
 }
 
 impl Body<'_> {
@@ -152,6 +157,7 @@ impl Body<'_> {
             | Self::Lines { text, .. }
             | Self::Records { text, .. }
             | Self::Object { text, .. } => text,
+            Self::Messages(batch) => batch.text,
         }
     }
 }

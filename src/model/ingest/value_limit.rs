@@ -13,6 +13,10 @@ use penstock_base::error::{ErrorClass, GatewayError};
 /// # Errors
 /// `ErrorClass::TooLarge` if it has more values than `limit`.
 pub(super) fn check_body(body: Body<'_>, limit: usize) -> Result<(), GatewayError> {
+    if let Body::Messages(_) = body {
+        // A message with too many is rejected, and no batch has more than one message may have.
+        return Ok(());
+    }
     let Body::Records { text, header, .. } = body else {
         return check_value_count(body.text(), limit);
     };
@@ -56,7 +60,7 @@ fn check_value_count(text: &[u8], limit: usize) -> Result<(), GatewayError> {
 }
 
 /// Counts the values of well-formed JSON texts, and stops after `limit` + 1. Text that is not JSON is refused later.
-fn count_values(text: &[u8], limit: usize) -> usize {
+pub(super) fn count_values(text: &[u8], limit: usize) -> usize {
     // Each value except the outermost follows a bracket or a comma, with or without a name.
     let (mut values, mut before, mut in_string, mut escaped) = (0, b'\n', false, false);
     for &byte in text {

@@ -1,12 +1,15 @@
 //! The gauges of the metrics, as the gateway's parts report them.
 use super::Gateway;
 use crate::blocking::run_blocking;
+use crate::sources::ConnectionState;
 use crate::validations::SeverityCounts;
 use jiff::Timestamp;
 use penstock_base::clock::is_synchronised;
 use penstock_base::disk;
 use penstock_base::error::GatewayError;
-use penstock_base::telemetry::metrics::{self, Gauges, TargetGauges, ValidationGauges};
+use penstock_base::telemetry::metrics::{
+    self, Gauges, SourceGauges, TargetGauges, ValidationGauges,
+};
 use penstock_export::TargetState;
 use penstock_model::{changes, dead_letters};
 
@@ -51,6 +54,7 @@ impl Gateway {
                 .collect(),
             poisoned: self.store.poison_cause().is_some(),
             targets: self.exporter.list_targets()?.into_iter().map(target_gauges).collect(),
+            sources: self.sources.list_all().into_iter().map(source_gauges).collect(),
         })
     }
 }
@@ -72,6 +76,23 @@ fn target_gauges(state: TargetState) -> TargetGauges {
         blocked: state.blocked.is_some(),
         attempts: state.attempts,
         last_delivery_seconds: moment(state.last_delivery)
+            .map_or(0.0, |at| at.as_duration().as_secs_f64()),
+    }
+}
+
+fn source_gauges(
+    ((source, business_object), state): ((String, String), ConnectionState),
+) -> SourceGauges {
+    SourceGauges {
+        source,
+        business_object,
+        connected: state.connected_since.is_some(),
+        received: state.received,
+        acknowledged: state.acknowledged,
+        dead_letters: state.dead_letters,
+        waiting_bytes: state.waiting_bytes,
+        last_message_seconds: state
+            .last_message_at
             .map_or(0.0, |at| at.as_duration().as_secs_f64()),
     }
 }

@@ -1,6 +1,7 @@
 //! The gateway's status, for `/api/v1/status` and the overview page.
 use super::Gateway;
 use crate::definitions::{Drift, DriftState, FolderOutcome, find_drift};
+use crate::sources::{self, SourceInfo};
 use jiff::Timestamp;
 use penstock_auth::{Authorized, Role};
 use penstock_base::clock;
@@ -17,6 +18,9 @@ use penstock_model::dead_letters::{self, Totals};
 const MAX_DEFINITION_WARNINGS: usize = 20;
 /// The maximum number of definitions that are listed as not being as their files define them.
 const MAX_LISTED_DRIFT: usize = 20;
+
+/// The maximum number of warnings about sources. `GET /api/v1/sources` has all.
+const MAX_SOURCE_WARNINGS: usize = 20;
 
 /// The gateway's status.
 #[derive(Debug, Clone)]
@@ -41,6 +45,8 @@ pub struct Status {
     pub changes: ChangesStatus,
     /// The definitions from files.
     pub definitions: DefinitionsStatus,
+    /// The sources.
+    pub sources: Vec<SourceInfo>,
     /// The disk of the data directory, and its use.
     pub disk: DiskStatus,
     /// The memory of the process.
@@ -187,6 +193,9 @@ impl Gateway {
         let configuration_warnings = warnings.len();
         warnings.extend(memory.describe_level());
         let mut definitions = self.collect_definitions()?;
+        let sources = sources::collect_sources(self);
+        let of_sources = sources.iter().flat_map(|source| source.warnings.iter().cloned());
+        warnings.extend(of_sources.take(MAX_SOURCE_WARNINGS));
         let mut last_errors = recent::recent_lines();
         if by.role < Role::Admin {
             definitions.folder.redact();
@@ -219,6 +228,7 @@ impl Gateway {
                 limit_bytes: self.settings.limits.change_bytes,
             },
             definitions,
+            sources,
             disk: DiskStatus {
                 free_bytes: disk::free_bytes_of(&self.settings.data_dir),
                 reserve_bytes: self.settings.limits.disk_reserve_bytes,

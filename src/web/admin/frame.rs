@@ -33,6 +33,7 @@ pub(super) enum Section {
     Rejected,
     Exports,
     Targets,
+    Sources,
     Query,
     Sparql,
     Namespaces,
@@ -69,13 +70,14 @@ const fn nav_item(
 }
 
 /// The navigation, in its order.
-static ITEMS: [Item; 16] = [
+static ITEMS: [Item; 17] = [
     nav_item(Section::Overview, "/admin", "Overview", Role::User),
     nav_item(Section::BusinessObjects, "/admin/business-objects", "Business Objects", Role::User),
     nav_item(Section::Changes, "/admin/changes", "Changes", Role::User),
     nav_item(Section::Rejected, "/admin/rejected", "Dead letters", Role::Contributor),
     nav_item(Section::Exports, "/admin/exports", "Exports", Role::User),
     nav_item(Section::Targets, "/admin/targets", "Targets", Role::User),
+    nav_item(Section::Sources, "/admin/sources", "Sources", Role::User),
     nav_item(Section::Query, "/admin/query", "GraphQL", Role::User),
     nav_item(Section::Sparql, "/admin/sparql", "SPARQL", Role::User),
     nav_item(Section::Namespaces, "/admin/namespaces", "Namespaces", Role::User),

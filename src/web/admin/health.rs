@@ -6,6 +6,7 @@ use penstock_base::Role;
 use penstock_base::memory::Level;
 use penstock_export::TargetState;
 use penstock_service::gateway::status::Status;
+use penstock_service::sources::{ConnectionInfo, ConnectionStatus, SourceInfo};
 
 /// A certificate that expires within this time (in seconds) causes a warning.
 const CERTIFICATE_WARNING_SECONDS: i64 = 30 * 24 * 60 * 60;
@@ -63,6 +64,7 @@ pub(super) fn collect_concerns(
     let mut concerns = Vec::new();
     concerns.extend(check_store(status));
     concerns.extend(status.targets.iter().filter_map(check_target));
+    concerns.extend(status.sources.iter().flat_map(check_source));
     concerns.extend(check_queue(status));
     concerns.extend(check_rejected(status, frame));
     concerns.extend(check_machine(status));
@@ -135,6 +137,32 @@ fn check_target(target: &TargetState) -> Option<Concern> {
     let concern =
         Concern::new(Severity::Error, heading, format!("{waiting} for this target: {why}"));
     Some(concern.with_link("/admin/targets", "Targets"))
+}
+
+fn check_source(source: &SourceInfo) -> Vec<Concern> {
+    let check = |connection: &ConnectionInfo| {
+        let (name, object) = (&source.name, &connection.business_object);
+        let heading = match (connection.status, &connection.state.error) {
+            (ConnectionStatus::Connected, None) => return None,
+            (ConnectionStatus::Connected, Some(_)) => {
+                format!("Messages of the source {name} wait.")
+            }
+            (ConnectionStatus::Disconnected, _) => {
+                format!("The source {name} is not connected.")
+            }
+            (ConnectionStatus::Off, _) => format!("The source {name} is off."),
+        };
+        let words = match &connection.state.error {
+            _ if connection.status == ConnectionStatus::Off => {
+                format!("{object} requires a review.")
+            }
+            Some(error) => format!("{object}: {}", error.message),
+            None => format!("It has not connected for {object} yet."),
+        };
+        let concern = Concern::new(Severity::Error, heading, words);
+        Some(concern.with_link("/admin/sources", "Sources"))
+    };
+    source.connections.iter().filter_map(check).collect()
 }
 
 fn check_queue(status: &Status) -> Vec<Concern> {

@@ -14,7 +14,9 @@ use penstock_http::query::{Query, cursor_after};
 use penstock_http::service::trace;
 use penstock_http::state::{gateway, run_blocking, state};
 use penstock_model::dead_letters::{DeadLetter, Origin};
-use penstock_service::dead_letters::{self, Correction, DeadLetterName, DeadLetterText};
+use penstock_service::dead_letters::{
+    self, Correction, DeadLetterName, DeadLetterText, LetterList,
+};
 use penstock_service::gateway::Gateway;
 use salvo::{Depot, Request, handler};
 
@@ -30,6 +32,8 @@ struct List {
     frame: Frame,
     /// The ingestion that the list is limited to.
     ingestion: Option<String>,
+    /// The source that the list is limited to.
+    source: Option<String>,
     rows: Vec<Row>,
     pager: Pager,
 }
@@ -58,6 +62,9 @@ struct One {
     /// The errors of the retry that was sent from this page.
     retry_errors: FormErrors,
     text: String,
+    /// The topic of the message that it was in, and the fields that come from the topic.
+    topic: Option<String>,
+    topic_fields: Vec<(String, String)>,
     /// The header of its stream of CSV, if the text is a record.
     csv_header: Option<String>,
     /// Why the text cannot be corrected in the form.
@@ -90,6 +97,7 @@ fn describe_origin(origin: &Origin, gateway: &Gateway, by: &Caller) -> String {
             None => format!("API key {id}"),
         },
         // Others must not learn more about the account than the API shows.
+        Origin::Source(name) => format!("source {name:?}"),
         Origin::Account(id) => {
             words::name_account(gateway, id, by.role >= Role::Admin || by.id() == id)
         }
@@ -99,21 +107,26 @@ fn describe_origin(origin: &Origin, gateway: &Gateway, by: &Caller) -> String {
 /// Shows the list.
 #[handler]
 pub(crate) async fn list_rejected(req: &mut Request, depot: &mut Depot) -> PageResult {
-    let query = Query::read(req, &["ingestion", "cursor"])?.without_empty();
+    let query = Query::read(req, &["ingestion", "source", "cursor"])?.without_empty();
     let after = query.read_uuid_cursor()?;
     let (gateway, by) = (gateway(depot)?, caller(depot));
     let (ingestion, is_first) = (query.get("ingestion").map(str::to_owned), after.is_none());
-    let listed =
-        dead_letters::list_dead_letters(&gateway, by, ingestion.clone(), after, ROWS_PER_PAGE)
-            .await?;
+    let source = query.get("source").map(str::to_owned);
+    let list = match (&ingestion, &source) {
+        (Some(id), _) => Some(LetterList::Ingestion(id.clone())),
+        (None, Some(name)) => Some(LetterList::Source(name.clone())),
+        (None, None) => None,
+    };
+    let listed = dead_letters::list_dead_letters(&gateway, by, list, after, ROWS_PER_PAGE).await?;
     let frame = Frame::new(req, depot, Section::Rejected);
     let next = listed.next.as_deref().map(cursor_after);
-    let parameters = [("ingestion", ingestion.as_deref())];
+    let parameters = [("ingestion", ingestion.as_deref()), ("source", source.as_deref())];
     let rows = listed.letters.iter().map(|letter| Row::from_letter(letter, &gateway, by)).collect();
     Ok(PageReply::show(&List {
         pager: Pager::new(&frame, "/admin/rejected", &parameters, is_first, next.as_deref()),
         rows,
         ingestion,
+        source,
         frame,
     }))
 }
@@ -183,7 +196,7 @@ pub(crate) async fn delete_dead_letter(req: &mut Request, depot: &mut Depot) -> 
 }
 
 fn letter_name(req: &Request) -> DeadLetterName {
-    DeadLetterName { ingestion: None, id: path_parameter(req, "id").to_owned() }
+    DeadLetterName { list: None, id: path_parameter(req, "id").to_owned() }
 }
 
 async fn read_letter(req: &Request, depot: &Depot) -> Result<DeadLetterText, Problem> {
@@ -211,7 +224,11 @@ fn build_page(
         frame: Frame::new(req, depot, Section::Rejected),
         row: Row::from_letter(&letter, &gateway, by),
         letter_errors: errors.collect(),
-        not_editable: if (text.len() as u64) < letter.text_bytes {
+        not_editable: if letter.message.as_ref().is_some_and(|one| one.whole_bytes.is_some()) {
+            Some(
+                "The message was too large, so only its beginning is kept. Send the object again in smaller messages.",
+            )
+        } else if (text.len() as u64) < letter.text_bytes {
             Some("The object is too large to correct it here. Use the API for that. Its beginning:")
         } else if std::str::from_utf8(&text).is_err() {
             Some(
@@ -221,6 +238,8 @@ fn build_page(
             None
         },
         text: corrected.unwrap_or_else(|| String::from_utf8_lossy(&text).into_owned()),
+        topic_fields: letter.message.iter().flat_map(|message| message.fields.clone()).collect(),
+        topic: letter.message.as_ref().map(|message| message.topic.clone()),
         business_object_id: letter.business_object,
         csv_header: letter.csv.map(|csv| csv.header),
         ingestion: letter.ingestion_id,

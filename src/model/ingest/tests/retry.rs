@@ -17,7 +17,12 @@ fn retry(fixture: &Fixture, letter: &DeadLetter, text: &str) -> Result<Answer, G
 }
 
 fn retry_request<'a>(fixture: &'a Fixture, letter: &'a DeadLetter, text: &'a str) -> Request<'a> {
-    let body = Body::Object { text: text.as_bytes(), index: letter.index, first_line: 1 };
+    let body = Body::Object {
+        text: text.as_bytes(),
+        index: letter.index,
+        first_line: 1,
+        topic_fields: None,
+    };
     Request { retried_letter: Some(&letter.id), ..fixture.request(letter.mode, body) }
 }
 
@@ -95,11 +100,11 @@ fn a_retry_has_the_mode_of_the_ingestion_and_the_rights_of_its_caller() {
 fn the_places_of_errors_are_those_of_the_first_attempt() {
     let fixture = Fixture::new(machine());
     let letter = reject(&fixture, Mode::Add, "{\"name\": 1}");
-    let body = Body::Object { text: b"{\"name\": 2}", index: 7, first_line: 9 };
+    let body = Body::Object { text: b"{\"name\": 2}", index: 7, first_line: 9, topic_fields: None };
     let request = Request { retried_letter: Some(&letter.id), ..fixture.request(Mode::Add, body) };
     let error = fixture.run(&request).unwrap_err();
     assert_eq!(super::fixture::pointers(&error), ["/data/7/name"]);
-    let body = Body::Object { text: b"{\"name\": ", index: 7, first_line: 9 };
+    let body = Body::Object { text: b"{\"name\": ", index: 7, first_line: 9, topic_fields: None };
     let request = Request { body, ..request };
     let error = fixture.run(&request).unwrap_err();
     assert!(error.detail.contains("line 9, column"), "{error}");

@@ -89,6 +89,7 @@ pub const COLLECTIONS: &[Collection] = &[
     without_iris("schedules"),
     without_iris("sessions"),
     with_iris(shapes_graphs::COLLECTION, LARGE, shapes_graphs::rewrite_shapes),
+    without_iris("source-sessions"),
     without_iris("watched"),
 ];
 

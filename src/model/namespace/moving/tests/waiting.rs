@@ -14,7 +14,7 @@ fn a_retry_rewrites_the_uris_that_moved_since_the_rejection() {
     };
     let retry = |plant: &Plant, mode, letter: &str, text: &[u8]| {
         let (pumps, watch) = (plant.get("Pumps"), plant.catalogue.watch().clone());
-        let body = Body::Object { text, index: 0, first_line: 1 };
+        let body = Body::Object { text, index: 0, first_line: 1, topic_fields: None };
         let request = local_request(&watch, &pumps, mode, body);
         let request = Request { retried_letter: Some(letter), ..request };
         ingest(&GuardedStore::from(plant.store.clone()), &LIMITS, &request).unwrap()

@@ -1,0 +1,339 @@
+//! Stores messages: a batch is one commit and one ingestion record.
+use crate::gateway::Gateway;
+use crate::ingestions::{IngestionRequest, ingest_objects};
+use penstock_auth::Authorized;
+use penstock_base::error::{ErrorClass, GatewayError};
+use penstock_base::telemetry::trace::Trace;
+use penstock_base::topic::Template;
+use penstock_config::{Source, Subscription};
+use penstock_model::ingest::{
+    Answer, BatchedMessage, Body, MessageBatch, Mode, OnError, count_message_values,
+};
+use penstock_model::messages::Message;
+use penstock_model::resource::{Compiled, Review};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// What became of messages. All of them are durable, as objects or as dead letters, so all are acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stored {
+    /// The number of objects that were stored.
+    pub objects: u64,
+    /// The number of objects and messages that became dead letters.
+    pub dead_letters: u64,
+}
+
+/// Why messages are not stored. The source keeps them and retries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotStored {
+    /// The kind of the reason.
+    pub code: NotStoredCode,
+    /// The reason, as a sentence without its end.
+    pub message: String,
+}
+
+/// The kind of the reason why messages are not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotStoredCode {
+    /// The gateway is busy, recovers from a failed disk, or shuts down.
+    Unavailable,
+    /// The disk is full up to its reserve.
+    DiskFull,
+    /// The Business Object is not defined.
+    NotDefined,
+    /// The Business Object is disabled, or being deleted.
+    Disabled,
+    /// The account of the source is disabled.
+    Revoked,
+    /// The Business Object requires a review. The source does not connect for it.
+    ReviewRequired,
+    /// An error within the gateway.
+    Internal,
+}
+
+impl fmt::Display for NotStored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for NotStored {}
+
+impl From<GatewayError> for NotStored {
+    fn from(error: GatewayError) -> Self {
+        let code = match error.class {
+            ErrorClass::Unauthorized | ErrorClass::Forbidden => NotStoredCode::Revoked,
+            ErrorClass::NotFound => NotStoredCode::NotDefined,
+            ErrorClass::InsufficientStorage => NotStoredCode::DiskFull,
+            ErrorClass::Internal | ErrorClass::Damaged => NotStoredCode::Internal,
+            _ => NotStoredCode::Unavailable,
+        };
+        Self { code, message: error.detail }
+    }
+}
+
+/// Stores messages of a source for one Business Object, in their order. Returns once they are synced to disk. Blocking.
+///
+/// # Errors
+/// Nothing was stored, or only some of the first messages. The source sends all of them again, which changes nothing
+/// about those that are stored.
+pub fn store_messages(
+    gateway: &Arc<Gateway>,
+    source: &str,
+    business_object: &str,
+    messages: &[Message],
+) -> Result<Stored, NotStored> {
+    let settings = gateway.settings.sources.get(source).ok_or_else(|| NotStored {
+        code: NotStoredCode::NotDefined,
+        message: format!("there is no source {source:?}"),
+    })?;
+    let compiled = find_ready(gateway, business_object)?;
+    let ids = list_ids(gateway, settings);
+    let by = gateway.auth.authorize_source(source, ids).map_err(GatewayError::from)?;
+    let storing = Storing { gateway, source, compiled, by };
+    let templates = Templates::parse(settings);
+    let messages: Vec<Prepared<'_>> =
+        messages.iter().map(|message| storing.prepare(message, settings, &templates)).collect();
+    let mut stored = Stored::default();
+    for batch in storing.split(&messages) {
+        let Stored { objects, dead_letters } = storing.store(batch)?;
+        stored.objects += objects;
+        stored.dead_letters += dead_letters;
+    }
+    Ok(stored)
+}
+
+/// Checks that a source may connect for this Business Object: it must not require a review.
+///
+/// # Errors
+/// `NotStoredCode::ReviewRequired`
+pub fn check_connectable(gateway: &Gateway, business_object: &str) -> Result<(), NotStored> {
+    match gateway.catalogue.get(business_object) {
+        Some(compiled) if compiled.object.definition.review() == Review::Required => {
+            Err(NotStored {
+                code: NotStoredCode::ReviewRequired,
+                message: format!(
+                    "the Business Object {business_object:?} requires a review, and no source writes to such a one; set \
+                     its review to \"optional\", or remove the subscription"
+                ),
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the Business Object as it is now, if messages can be ingested into it.
+fn find_ready(gateway: &Gateway, business_object: &str) -> Result<Arc<Compiled>, NotStored> {
+    let compiled = gateway.catalogue.get(business_object).ok_or_else(|| NotStored {
+        code: NotStoredCode::NotDefined,
+        message: format!("the Business Object {business_object:?} is not defined yet"),
+    })?;
+    if !is_enabled(&compiled) {
+        let message = format!("the Business Object {business_object:?} is disabled");
+        return Err(NotStored { code: NotStoredCode::Disabled, message });
+    }
+    check_connectable(gateway, business_object)?;
+    Ok(compiled)
+}
+
+fn is_enabled(compiled: &Compiled) -> bool {
+    compiled.object.definition.enabled && compiled.object.deleting.is_none()
+}
+
+/// Returns the ids of the Business Objects of a source that are defined.
+fn list_ids(gateway: &Gateway, source: &Source) -> Vec<String> {
+    let find = |name: &str| Some(gateway.catalogue.get(name)?.object.id.clone());
+    source.business_objects().into_iter().filter_map(find).collect()
+}
+
+/// The templates of the fields of each subscription.
+struct Templates(Vec<Vec<(String, Template)>>);
+
+impl Templates {
+    fn parse(source: &Source) -> Self {
+        let parse = |(field, text): (&String, &String)| {
+            // The settings were checked at the start.
+            Some((field.clone(), text.parse().ok()?))
+        };
+        let fields = |one: &Subscription| one.fields.iter().filter_map(parse).collect();
+        Self(source.subscriptions.iter().map(fields).collect())
+    }
+
+    fn fill(&self, message: &Message) -> Result<BTreeMap<String, String>, GatewayError> {
+        let mut fields = BTreeMap::new();
+        for (field, template) in self.0.get(message.subscription).into_iter().flatten() {
+            let value = template.fill(&message.topic).map_err(|level| {
+                let detail = format!(
+                    "the topic {:?} has no level {level}, which the field {field:?} is taken from",
+                    message.topic
+                );
+                GatewayError::new(ErrorClass::Invalid, detail)
+            })?;
+            fields.insert(field.clone(), value);
+        }
+        Ok(fields)
+    }
+}
+
+/// A message with what the settings say about it.
+#[derive(Clone)]
+struct Prepared<'m> {
+    message: &'m Message,
+    mode: Mode,
+    fields: BTreeMap<String, String>,
+    /// The number of its JSON values.
+    values: usize,
+    /// Why it is rejected without being read.
+    error: Option<GatewayError>,
+}
+
+/// The messages of one call.
+struct Storing<'g> {
+    gateway: &'g Gateway,
+    source: &'g str,
+    compiled: Arc<Compiled>,
+    by: Authorized,
+}
+
+impl Storing<'_> {
+    fn prepare<'m>(
+        &self,
+        message: &'m Message,
+        settings: &Source,
+        templates: &Templates,
+    ) -> Prepared<'m> {
+        let subscription = settings.subscriptions.get(message.subscription);
+        let mode = subscription.and_then(|one| one.mode.parse().ok()).unwrap_or(Mode::Merge);
+        let limits = &self.gateway.settings.limits;
+        let values = count_message_values(&message.payload, limits.values);
+        let too_large = |detail| GatewayError::new(ErrorClass::TooLarge, detail);
+        let (fields, mut error) = match templates.fill(message) {
+            Ok(fields) => (fields, None),
+            Err(error) => (BTreeMap::new(), Some(error)),
+        };
+        if let Some(bytes) = message.truncated {
+            error = Some(too_large(format!(
+                "the message has {bytes} bytes; service.limits.body is {}, and service.limits.sources, which all sources \
+                 share, is {}; only its beginning is kept",
+                limits.body_bytes, limits.source_bytes
+            )));
+        } else if values > limits.values {
+            error = Some(too_large(format!(
+                "the message has more than {} JSON values (service.limits.values)",
+                limits.values
+            )));
+        }
+        let values = if error.is_some() { 1 } else { values };
+        Prepared { message, mode, fields, values, error }
+    }
+
+    /// Splits messages where the mode changes, or where a batch would exceed the limits of a request.
+    fn split<'p, 'm>(&self, messages: &'p [Prepared<'m>]) -> Vec<&'p [Prepared<'m>]> {
+        let limits = &self.gateway.settings.limits;
+        let (mut batches, mut start) = (Vec::new(), 0);
+        let (mut values, mut bytes) = (0_usize, 0_u64);
+        for (index, one) in messages.iter().enumerate() {
+            let payload = one.message.payload.len() as u64;
+            let is_other = messages.get(start).is_some_and(|first| first.mode != one.mode);
+            let is_full = values.saturating_add(one.values) > limits.values
+                || bytes.saturating_add(payload) > limits.body_bytes;
+            if index > start && (is_other || is_full) {
+                batches.extend(messages.get(start..index));
+                (start, values, bytes) = (index, 0, 0);
+            }
+            values = values.saturating_add(one.values);
+            bytes = bytes.saturating_add(payload);
+        }
+        batches.extend(messages.get(start..).filter(|rest| !rest.is_empty()));
+        batches
+    }
+
+    /// Stores one batch. If an error cannot be assigned to one of its messages, it is halved, so that such an error never
+    /// blocks a session.
+    fn store(&self, messages: &[Prepared<'_>]) -> Result<Stored, NotStored> {
+        let error = match self.ingest(messages) {
+            Ok(answer) => {
+                let Answer { created, updated, unchanged, deleted, rejected, .. } = answer;
+                let objects = created + updated + unchanged + deleted;
+                return Ok(Stored { objects, dead_letters: rejected.len() as u64 });
+            }
+            Err(error) => error,
+        };
+        if !is_permanent(&error) {
+            return Err(error.into());
+        }
+        // A commit that disabled the Business Object may have come before.
+        find_ready(self.gateway, &self.compiled.object.id)?;
+        match messages {
+            [] => Ok(Stored::default()),
+            [one] if one.error.is_none() => {
+                self.store(&[Prepared { error: Some(error), ..one.clone() }])
+            }
+            [_] => Err(NotStored { code: NotStoredCode::Internal, message: error.detail }),
+            several => {
+                let (first, second) = several.split_at(several.len() / 2);
+                let (first, second) = (self.store(first)?, self.store(second)?);
+                Ok(Stored {
+                    objects: first.objects + second.objects,
+                    dead_letters: first.dead_letters + second.dead_letters,
+                })
+            }
+        }
+    }
+
+    fn ingest(&self, messages: &[Prepared<'_>]) -> Result<Answer, GatewayError> {
+        let (text, batched) = join_messages(messages);
+        let object = &self.compiled.object;
+        let request = IngestionRequest {
+            business_object: object.id.clone(),
+            business_object_name: object.definition.name.clone(),
+            mode: messages.first().map_or(Mode::Merge, |first| first.mode),
+            on_error: OnError::Skip,
+            submission: None,
+            bypass: false,
+            idempotency_key: None,
+            condition: None,
+            lists_objects: false,
+            languages: Vec::new(),
+            trace: Trace::from_header(None),
+        };
+        let batch = MessageBatch { source: self.source, text: &text, messages: &batched };
+        ingest_objects(self.gateway, &self.by, &request, Body::Messages(batch))
+    }
+}
+
+/// Joins the payloads, each followed by a line break.
+fn join_messages(messages: &[Prepared<'_>]) -> (Vec<u8>, Vec<BatchedMessage>) {
+    let bytes = messages.iter().map(|one| one.message.payload.len() + 1).sum();
+    let mut text = Vec::with_capacity(bytes);
+    let mut batched = Vec::with_capacity(messages.len());
+    for Prepared { message, fields, error, .. } in messages {
+        let start = text.len();
+        text.extend_from_slice(&message.payload);
+        batched.push(BatchedMessage {
+            range: start..text.len(),
+            topic: message.topic.clone(),
+            fields: fields.clone(),
+            whole_bytes: message.truncated,
+            error: error.clone(),
+        });
+        text.push(b'\n');
+    }
+    (text, batched)
+}
+
+/// Returns whether storing the same messages later would fail in the same way.
+fn is_permanent(error: &GatewayError) -> bool {
+    matches!(
+        error.class,
+        ErrorClass::Malformed
+            | ErrorClass::Conflict
+            | ErrorClass::Unconfirmed
+            | ErrorClass::PreconditionFailed
+            | ErrorClass::TooLarge
+            | ErrorClass::UnsupportedMediaType
+            | ErrorClass::Invalid
+    )
+}

@@ -1,0 +1,152 @@
+//! Limits the payload that all sources hold, and the number of messages of each session.
+//!
+//! Each session has a small share that only it uses, so that a session whose messages cannot be stored does not stop
+//! the others. The rest is a pool for all. A session that needs more than there is waits, and does not read from its
+//! socket meanwhile.
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// The maximum share of a session in bytes.
+const MAX_SHARE_BYTES: usize = 64 << 10;
+/// All shares together are at most the total divided by this.
+const SHARES_DIVISOR: usize = 4;
+/// The pool is scarce if less than this part of it is free.
+const SCARCE_DIVISOR: usize = 4;
+
+/// The capacity of all sessions.
+#[derive(Debug, Clone)]
+pub(crate) struct Capacity {
+    pool: Arc<Semaphore>,
+    pool_bytes: usize,
+    share_bytes: usize,
+}
+
+impl Capacity {
+    /// Divides `total_bytes` among this number of sessions.
+    pub(crate) fn new(total_bytes: u64, sessions: usize) -> Self {
+        let total = usize::try_from(total_bytes).unwrap_or(usize::MAX).min(u32::MAX as usize >> 1);
+        let sessions = sessions.max(1);
+        let share_bytes = (total / SHARES_DIVISOR / sessions).min(MAX_SHARE_BYTES);
+        let pool_bytes = total - share_bytes * sessions;
+        Self { pool: Arc::new(Semaphore::new(pool_bytes)), pool_bytes, share_bytes }
+    }
+
+    /// Returns the largest number of bytes that can be reserved at once.
+    pub(crate) fn max_reservation_bytes(&self) -> usize {
+        self.pool_bytes
+    }
+
+    /// Creates the capacity of one session, which holds at most this number of messages.
+    pub(crate) fn for_session(&self, max_messages: u16) -> SessionCapacity {
+        SessionCapacity {
+            all: self.clone(),
+            share: Arc::new(Semaphore::new(self.share_bytes)),
+            messages: Arc::new(Semaphore::new(usize::from(max_messages).max(1))),
+        }
+    }
+}
+
+/// The capacity of one session.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionCapacity {
+    all: Capacity,
+    share: Arc<Semaphore>,
+    messages: Arc<Semaphore>,
+}
+
+/// The right to hold one message. Dropping it frees the capacity.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    _message: OwnedSemaphorePermit,
+    _bytes: OwnedSemaphorePermit,
+    is_from_pool: bool,
+}
+
+impl SessionCapacity {
+    /// Waits for the capacity for one message of this size. A message that is larger than
+    /// [`Capacity::max_reservation_bytes`] gets that.
+    pub(crate) async fn reserve(&self, bytes: usize) -> Reservation {
+        let bytes = bytes.min(self.all.pool_bytes);
+        let permits = u32::try_from(bytes).expect("the total is below 2 GiB");
+        let message = self.messages.clone().acquire_owned().await;
+        let _message = message.expect("the semaphore is never closed");
+        let share = self.share.clone().acquire_many_owned(permits);
+        let pool = self.all.pool.clone().acquire_many_owned(permits);
+        let (permit, is_from_pool) = if bytes > self.all.share_bytes {
+            (pool.await, true)
+        } else {
+            tokio::select! {
+                biased;
+                permit = share => (permit, false),
+                permit = pool => (permit, true),
+            }
+        };
+        let _bytes = permit.expect("the semaphore is never closed");
+        Reservation { _message, _bytes, is_from_pool }
+    }
+
+    /// Returns whether other sessions may soon wait for the pool.
+    pub(crate) fn is_pool_scarce(&self) -> bool {
+        self.all.pool.available_permits() < self.all.pool_bytes / SCARCE_DIVISOR
+    }
+}
+
+impl Reservation {
+    /// Returns whether it takes capacity from other sessions.
+    pub(crate) fn is_from_pool(&self) -> bool {
+        self.is_from_pool
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future as _;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    /// Returns the result of a reservation that does not have to wait.
+    fn try_reserve(capacity: &SessionCapacity, bytes: usize) -> Option<Reservation> {
+        let mut reserve = pin!(capacity.reserve(bytes));
+        match reserve.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            std::task::Poll::Ready(reservation) => Some(reservation),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn a_session_that_fills_the_pool_leaves_the_others_their_shares() {
+        let capacity = Capacity::new(1 << 20, 4);
+        let (greedy, other) = (capacity.for_session(1_000), capacity.for_session(1_000));
+        let held: Vec<Reservation> =
+            std::iter::from_fn(|| try_reserve(&greedy, 10_000)).take(1_000).collect();
+        let from_pool = held.iter().filter(|one| one.is_from_pool()).count();
+        assert!(from_pool > 70 && held.len() < 105, "{from_pool} of {}", held.len());
+        assert!(greedy.is_pool_scarce());
+        let own = try_reserve(&other, 10_000).expect("its share is free");
+        assert!(!own.is_from_pool());
+        assert!(try_reserve(&other, 100_000).is_none());
+        drop(held);
+        assert!(!other.is_pool_scarce());
+        assert!(try_reserve(&other, 100_000).expect("the pool is free").is_from_pool());
+    }
+
+    #[test]
+    fn a_session_holds_at_most_its_number_of_messages() {
+        let capacity = Capacity::new(1 << 20, 1).for_session(2);
+        let held = [try_reserve(&capacity, 1).unwrap(), try_reserve(&capacity, 1).unwrap()];
+        assert!(try_reserve(&capacity, 1).is_none());
+        drop(held);
+        assert!(try_reserve(&capacity, 1).is_some());
+    }
+
+    #[test]
+    fn a_message_larger_than_everything_takes_the_whole_pool() {
+        let capacity = Capacity::new(1 << 20, 1);
+        let session = capacity.for_session(10);
+        let all = try_reserve(&session, 5 << 20).unwrap();
+        assert_eq!(capacity.pool.available_permits(), 0);
+        drop(all);
+        assert_eq!(capacity.pool.available_permits(), capacity.max_reservation_bytes());
+    }
+}

@@ -1,0 +1,382 @@
+//! Reads packets from the stream of a connection. Messages are read into memory only as far as they may be kept: the
+//! rest of one that is too long, and the properties of all, are discarded while they are read.
+use crate::capacity::{Reservation, SessionCapacity};
+use crate::packets::Protocol;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use std::io;
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::time::Instant;
+
+/// The bytes that are read at once.
+const BUFFER_BYTES: usize = 16 << 10;
+/// The maximum length of a packet other than PUBLISH.
+const MAX_CONTROL_BYTES: usize = 64 << 10;
+/// The bytes that are kept of a message that is too long.
+pub(crate) const TRUNCATED_BYTES: usize = 64 << 10;
+/// The type of PUBLISH in the upper half of the first byte.
+const PUBLISH_TYPE: u8 = 3;
+/// The bits of the first byte that have the QoS.
+const QOS_MASK: u8 = 0b0110;
+const QOS_1: u8 = 0b0010;
+
+/// A packet of the broker.
+#[derive(Debug)]
+pub(crate) enum Frame {
+    /// A message.
+    Publish(Publish),
+    /// The bytes of any other packet.
+    Control(BytesMut),
+}
+
+/// A message.
+#[derive(Debug)]
+pub(crate) struct Publish {
+    pub(crate) topic: String,
+    /// The identifier to acknowledge it with; none with QoS 0.
+    pub(crate) packet_id: Option<NonZeroU16>,
+    /// The payload, or its beginning if it is too long.
+    pub(crate) payload: Bytes,
+    /// The length of the whole payload, if only its beginning was kept.
+    pub(crate) truncated: Option<u64>,
+    /// The capacity that it takes.
+    pub(crate) reservation: Reservation,
+}
+
+/// Why no packet can be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// The broker closed the connection.
+    #[error("the broker closed the connection")]
+    Closed,
+    /// The connection failed.
+    #[error("reading from the broker failed: {0}")]
+    Io(#[from] io::Error),
+    /// The broker sent something that is not MQTT.
+    #[error("the broker sent an invalid packet: {0}")]
+    Malformed(&'static str),
+}
+
+/// When the broker was last heard of.
+#[derive(Debug, Clone)]
+pub(crate) struct Activity(Arc<Mutex<Heard>>);
+
+#[derive(Debug)]
+struct Heard {
+    last: Instant,
+    /// Whether nothing is read at present, because there is no capacity.
+    is_paused: bool,
+}
+
+impl Activity {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Heard { last: Instant::now(), is_paused: false })))
+    }
+
+    /// Returns how long the broker has been silent; zero while the gateway itself does not read.
+    pub(crate) fn silence(&self) -> Duration {
+        let heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if heard.is_paused { Duration::ZERO } else { heard.last.elapsed() }
+    }
+
+    fn note(&self, is_paused: bool) {
+        let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *heard = Heard { last: Instant::now(), is_paused };
+    }
+}
+
+/// Reads the packets of one connection.
+#[derive(Debug)]
+pub(crate) struct Reader<R> {
+    stream: R,
+    protocol: Protocol,
+    buffer: BytesMut,
+    /// Longer payloads are truncated.
+    max_payload_bytes: usize,
+    activity: Activity,
+}
+
+impl<R: AsyncRead + Unpin> Reader<R> {
+    /// Creates a reader of a stream.
+    pub(crate) fn new(stream: R, protocol: Protocol, max_payload_bytes: usize) -> Self {
+        let buffer = BytesMut::with_capacity(BUFFER_BYTES);
+        Self { stream, protocol, buffer, max_payload_bytes, activity: Activity::new() }
+    }
+
+    /// Returns when the broker was last heard of, as a handle.
+    pub(crate) fn activity(&self) -> Activity {
+        self.activity.clone()
+    }
+
+    /// Reads the next packet. Waits for the capacity for a message before it reads its payload.
+    ///
+    /// # Errors
+    /// The connection ended, or the broker sent something that is not MQTT.
+    pub(crate) async fn read_frame(
+        &mut self,
+        capacity: &SessionCapacity,
+    ) -> Result<Frame, ReadError> {
+        let (header_bytes, remaining) = self.read_header().await?;
+        let first = self.buffer.first().copied().unwrap_or_default();
+        if first >> 4 == PUBLISH_TYPE {
+            self.buffer.advance(header_bytes);
+            let body = Body { remaining };
+            return Ok(Frame::Publish(self.read_publish(first, body, capacity).await?));
+        }
+        if remaining > MAX_CONTROL_BYTES {
+            return Err(ReadError::Malformed("it is too long"));
+        }
+        self.fill(header_bytes + remaining).await?;
+        Ok(Frame::Control(self.buffer.split_to(header_bytes + remaining)))
+    }
+
+    /// Reads the fixed header into the buffer. Returns its length, and the length of what follows (MQTT 5, 2.1).
+    async fn read_header(&mut self) -> Result<(usize, usize), ReadError> {
+        self.fill(2).await?;
+        let (length_bytes, remaining) = self.read_length(1).await?;
+        Ok((1 + length_bytes, remaining))
+    }
+
+    /// Reads a variable byte integer that begins at this place of the buffer (MQTT 5, 1.5.5). Returns its length and
+    /// its value.
+    async fn read_length(&mut self, start: usize) -> Result<(usize, usize), ReadError> {
+        let mut value = 0;
+        for index in 0..4 {
+            self.fill(start + index + 1).await?;
+            let byte = self.buffer.get(start + index).copied().unwrap_or_default();
+            value |= usize::from(byte & 0x7F) << (7 * index);
+            if byte & 0x80 == 0 {
+                return Ok((index + 1, value));
+            }
+        }
+        Err(ReadError::Malformed("a length has more than four bytes"))
+    }
+
+    async fn read_publish(
+        &mut self,
+        first: u8,
+        mut body: Body,
+        capacity: &SessionCapacity,
+    ) -> Result<Publish, ReadError> {
+        let topic_bytes = usize::from(self.read_u16(&mut body).await?);
+        body.take(topic_bytes)?;
+        self.fill(topic_bytes).await?;
+        let topic = String::from_utf8(self.buffer.split_to(topic_bytes).into())
+            .map_err(|_| ReadError::Malformed("a topic is not UTF-8"))?;
+        if topic.is_empty() {
+            return Err(ReadError::Malformed("a message has no topic"));
+        }
+        let packet_id = match first & QOS_MASK {
+            0 => None,
+            QOS_1 => {
+                let id = NonZeroU16::new(self.read_u16(&mut body).await?);
+                Some(id.ok_or(ReadError::Malformed("a packet identifier is 0"))?)
+            }
+            _ => return Err(ReadError::Malformed("a message has a higher QoS than subscribed")),
+        };
+        if self.protocol == Protocol::V5 {
+            let (length_bytes, properties_bytes) = self.read_length(0).await?;
+            body.take(length_bytes)?;
+            self.buffer.advance(length_bytes);
+            body.take(properties_bytes)?;
+            self.discard(properties_bytes).await?;
+        }
+        self.read_payload(topic, packet_id, body.remaining, capacity).await
+    }
+
+    async fn read_payload(
+        &mut self,
+        topic: String,
+        packet_id: Option<NonZeroU16>,
+        whole_bytes: usize,
+        capacity: &SessionCapacity,
+    ) -> Result<Publish, ReadError> {
+        let is_too_long = whole_bytes > self.max_payload_bytes;
+        let kept_bytes =
+            if is_too_long { TRUNCATED_BYTES.min(self.max_payload_bytes) } else { whole_bytes };
+        self.activity.note(true);
+        let reservation = capacity.reserve(kept_bytes + topic.len()).await;
+        self.activity.note(false);
+        let payload = self.read_bytes(kept_bytes).await?;
+        self.discard(whole_bytes - kept_bytes).await?;
+        let truncated = is_too_long.then_some(whole_bytes as u64);
+        Ok(Publish { topic, packet_id, payload, truncated, reservation })
+    }
+
+    async fn read_u16(&mut self, body: &mut Body) -> Result<u16, ReadError> {
+        body.take(2)?;
+        self.fill(2).await?;
+        Ok(self.buffer.get_u16())
+    }
+
+    /// Reads this number of bytes into memory of their own, so that a kept message does not keep the buffer.
+    async fn read_bytes(&mut self, bytes: usize) -> Result<Bytes, ReadError> {
+        let mut read = BytesMut::with_capacity(bytes);
+        let buffered = bytes.min(self.buffer.len());
+        read.put(self.buffer.split_to(buffered));
+        while read.len() < bytes {
+            let missing = bytes - read.len();
+            let got = (&mut self.stream).take(missing as u64).read_buf(&mut read).await?;
+            self.check_open(got)?;
+        }
+        Ok(read.freeze())
+    }
+
+    /// Reads this number of bytes and drops them.
+    async fn discard(&mut self, mut bytes: usize) -> Result<(), ReadError> {
+        loop {
+            let buffered = bytes.min(self.buffer.len());
+            self.buffer.advance(buffered);
+            bytes -= buffered;
+            if bytes == 0 {
+                return Ok(());
+            }
+            self.fill(1).await?;
+        }
+    }
+
+    /// Reads until the buffer has this number of bytes.
+    async fn fill(&mut self, bytes: usize) -> Result<(), ReadError> {
+        while self.buffer.len() < bytes {
+            self.buffer.reserve((bytes - self.buffer.len()).max(BUFFER_BYTES));
+            let got = self.stream.read_buf(&mut self.buffer).await?;
+            self.check_open(got)?;
+        }
+        Ok(())
+    }
+
+    fn check_open(&self, got_bytes: usize) -> Result<(), ReadError> {
+        if got_bytes == 0 {
+            return Err(ReadError::Closed);
+        }
+        self.activity.note(false);
+        Ok(())
+    }
+}
+
+/// What is left of a packet.
+struct Body {
+    remaining: usize,
+}
+
+impl Body {
+    fn take(&mut self, bytes: usize) -> Result<(), ReadError> {
+        let left = self.remaining.checked_sub(bytes);
+        self.remaining = left.ok_or(ReadError::Malformed("it is shorter than its fields"))?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capacity::Capacity;
+    use rmqtt_codec::types::{Publish as Sent, QoS};
+    use rmqtt_codec::{v3, v5};
+    use std::io::Cursor;
+    use tokio_util::codec::Encoder as _;
+
+    fn encode(protocol: Protocol, topic: &str, id: Option<u16>, payload: &[u8]) -> Vec<u8> {
+        let mut properties = v5::PublishProperties::default();
+        properties.user_properties.push(("unit".into(), "x".repeat(3_000).into()));
+        let sent = Box::new(Sent {
+            dup: false,
+            retain: true,
+            qos: if id.is_some() { QoS::AtLeastOnce } else { QoS::AtMostOnce },
+            topic: topic.into(),
+            packet_id: id.and_then(NonZeroU16::new),
+            payload: Bytes::copy_from_slice(payload),
+            properties: Some(properties),
+        });
+        let mut output = BytesMut::new();
+        match protocol {
+            Protocol::V5 => v5::Codec::default().encode(v5::Packet::Publish(sent), &mut output),
+            Protocol::V311 => v3::Codec::default().encode(v3::Packet::Publish(sent), &mut output),
+        }
+        .unwrap();
+        output.to_vec()
+    }
+
+    fn capacity() -> SessionCapacity {
+        Capacity::new(8 << 20, 1).for_session(1_000)
+    }
+
+    async fn read_message<R: AsyncRead + Unpin>(reader: &mut Reader<R>) -> Publish {
+        match reader.read_frame(&capacity()).await.unwrap() {
+            Frame::Publish(message) => message,
+            Frame::Control(bytes) => panic!("{bytes:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn messages_are_read_whole_and_their_properties_are_discarded() {
+        for protocol in [Protocol::V5, Protocol::V311] {
+            let long = vec![b'x'; 100_000];
+            let mut sent = encode(protocol, "plant/1", Some(7), b"{}");
+            sent.extend(encode(protocol, "plant/2", None, &long));
+            sent.extend([0xD0, 0]);
+            let mut reader = Reader::new(Cursor::new(sent), protocol, 100_000);
+            let first = read_message(&mut reader).await;
+            assert_eq!((first.topic.as_str(), first.packet_id), ("plant/1", NonZeroU16::new(7)));
+            assert_eq!((&first.payload[..], first.truncated), (&b"{}"[..], None));
+            let second = read_message(&mut reader).await;
+            assert_eq!((second.payload.len(), second.packet_id), (100_000, None));
+            let frame = reader.read_frame(&capacity()).await.unwrap();
+            assert!(matches!(frame, Frame::Control(bytes) if bytes[..] == [0xD0, 0]));
+            let end = reader.read_frame(&capacity()).await;
+            assert!(matches!(end, Err(ReadError::Closed)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_too_long_is_cut_and_the_next_one_is_whole() {
+        for protocol in [Protocol::V5, Protocol::V311] {
+            let long: Vec<u8> = (0..3_000_000_u32).map(|at| at.to_le_bytes()[0]).collect();
+            let mut sent = encode(protocol, "long", Some(1), &long);
+            sent.extend(encode(protocol, "next", Some(2), b"next"));
+            let mut reader = Reader::new(Cursor::new(sent), protocol, 1 << 20);
+            let cut = read_message(&mut reader).await;
+            assert_eq!(&cut.payload[..], &long[..TRUNCATED_BYTES]);
+            assert_eq!(cut.truncated, Some(3_000_000));
+            let next = read_message(&mut reader).await;
+            assert_eq!((next.topic.as_str(), &next.payload[..]), ("next", &b"next"[..]));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_packet_that_contradicts_its_length_is_refused() {
+        for (bytes, expected) in [
+            (&[0x32, 3, 0, 9, b'a'][..], "it is shorter than its fields"),
+            (&[0x32, 5, 0, 1, b'a', 0, 0], "a packet identifier is 0"),
+            (&[0x34, 5, 0, 1, b'a', 0, 1], "a message has a higher QoS than subscribed"),
+            (&[0x30, 2, 0, 0], "a message has no topic"),
+            (&[0x30, 3, 0, 1, 0xFF], "a topic is not UTF-8"),
+            (&[0x20, 0xFF, 0xFF, 0xFF, 0xFF, 1], "a length has more than four bytes"),
+            (&[0x20, 0xFF, 0xFF, 0xFF, 0x7F], "it is too long"),
+        ] {
+            let mut reader = Reader::new(Cursor::new(bytes), Protocol::V311, 100);
+            let read = reader.read_frame(&capacity()).await;
+            let Err(ReadError::Malformed(why)) = read else { panic!("{bytes:?}: {read:?}") };
+            assert_eq!(why, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn arbitrary_bytes_never_panic() {
+        use rand::Rng as _;
+        let mut random = rand::rng();
+        for _ in 0..50_000 {
+            let length = random.random_range(0..60_usize);
+            let mut bytes: Vec<u8> = (0..length).map(|_| random.random()).collect();
+            if let Some(first) = bytes.first_mut() {
+                *first = 0x30 | (*first & 0xF);
+            }
+            for protocol in [Protocol::V5, Protocol::V311] {
+                let mut reader = Reader::new(Cursor::new(bytes.clone()), protocol, 10);
+                while reader.read_frame(&capacity()).await.is_ok() {}
+            }
+        }
+    }
+}

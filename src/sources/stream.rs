@@ -1,0 +1,99 @@
+//! Opens the TCP or TLS stream to a broker.
+use penstock_config::Source;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// A stream to a broker.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
+
+/// Opens a stream to the broker of a source. Reads the certificates again, so that renewed ones are used.
+///
+/// # Errors
+/// What failed, and why.
+pub(crate) async fn open(source: &Source) -> Result<Box<dyn Stream>, String> {
+    let Source { host, port, .. } = source;
+    let stream = TcpStream::connect((host.as_str(), *port))
+        .await
+        .map_err(|error| format!("connecting to {host}:{port} failed: {error}"))?;
+    // Acknowledgements are small, and the broker waits for them.
+    stream
+        .set_nodelay(true)
+        .map_err(|error| format!("connecting to {host}:{port} failed: {error}"))?;
+    if !source.uses_tls {
+        return Ok(Box::new(stream));
+    }
+    let owned = source.clone();
+    let config = tokio::task::spawn_blocking(move || load_client_config(&owned))
+        .await
+        .map_err(|error| format!("reading the certificates failed: {error}"))??;
+    let name = ServerName::try_from(host.clone())
+        .map_err(|_| format!("{host:?} is not a name that a certificate can have"))?;
+    let stream = TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .map_err(|error| format!("the TLS handshake with {host}:{port} failed: {error}"))?;
+    Ok(Box::new(stream))
+}
+
+/// Reads the certificates of a source. Blocking.
+fn load_client_config(source: &Source) -> Result<ClientConfig, String> {
+    let mut trusted = RootCertStore::empty();
+    // Single certificates of the system that rustls does not accept do not matter.
+    trusted.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = &source.ca_file {
+        for certificate in parse_certificates("ca-file", &read_file("ca-file", path)?)? {
+            trusted.add(certificate).map_err(|error| unusable("ca-file", error))?;
+        }
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be used: {error}"))?
+        .with_root_certificates(trusted);
+    let Some((certificate, key)) = &source.client_certificate else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let chain = read_pem("client-certificate", certificate)?;
+    let chain = parse_certificates("client-certificate", &chain)?;
+    let key = PrivateKeyDer::from_pem_slice(&read_pem("client-key", key)?).map_err(|error| {
+        unusable("client-key", format!("it has no private key in PEM format: {error}"))
+    })?;
+    builder.with_client_auth_cert(chain, key).map_err(|error| unusable("client-key", error))
+}
+
+/// Returns text in PEM format: the value itself, or the file that it names.
+fn read_pem<'a>(setting: &str, value: &'a str) -> Result<Cow<'a, [u8]>, String> {
+    if value.contains("-----BEGIN") {
+        return Ok(Cow::Borrowed(value.as_bytes()));
+    }
+    read_file(setting, Path::new(value)).map(Cow::Owned)
+}
+
+fn read_file(setting: &str, path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path)
+        .map_err(|error| unusable(setting, format!("{} cannot be read: {error}", path.display())))
+}
+
+fn parse_certificates(setting: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let parsed: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = parsed.map_err(|error| unusable(setting, error))?;
+    if certificates.is_empty() {
+        return Err(unusable(setting, "it has no certificate in PEM format"));
+    }
+    Ok(certificates)
+}
+
+/// Returns the error about a setting of the source.
+fn unusable(setting: &str, why: impl Display) -> String {
+    format!("the source's `{setting}` cannot be used: {why}")
+}

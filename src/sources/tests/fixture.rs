@@ -1,0 +1,279 @@
+//! A session with a store that tests can break.
+use crate::capacity::{Capacity, SessionCapacity};
+use crate::handshake::Endpoint;
+use crate::message_store::MessageStore;
+use crate::packets::ConnectRequest;
+use crate::session::{Session, Timings};
+use crate::subscriptions::Subscriptions;
+use penstock_base::error::GatewayError;
+use penstock_config::{Source, Subscription};
+use penstock_service::sources::{
+    ConnectionState, Message, NotStored, NotStoredCode, Stored, StoredSession,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// The time in which anything that a test waits for must happen, also on a loaded machine.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// The Business Object of all sessions.
+const BUSINESS_OBJECT: &str = "Pumps";
+
+/// Keeps messages in memory.
+#[derive(Default)]
+pub(super) struct FakeStore {
+    state: Mutex<FakeState>,
+    opened: Condvar,
+}
+
+#[derive(Default)]
+pub(super) struct FakeState {
+    /// The topic, payload and subscription of each message, in the order in which they were stored.
+    pub(super) stored: Vec<(String, Vec<u8>, usize)>,
+    /// The whole lengths of truncated messages.
+    pub(super) truncated: Vec<u64>,
+    /// The number of messages of each batch.
+    pub(super) batches: Vec<usize>,
+    /// Why nothing can be stored.
+    pub(super) failure: Option<NotStored>,
+    /// The number of attempts that failed.
+    pub(super) failed: usize,
+    /// Why the session must not connect.
+    pub(super) refusal: Option<NotStored>,
+    /// Whether storing waits.
+    pub(super) is_closed: bool,
+    /// Whether a batch waits for that.
+    pub(super) is_waiting: bool,
+    pub(super) session: StoredSession,
+    pub(super) connection: ConnectionState,
+    /// The protocol of each connection.
+    pub(super) protocols: Vec<&'static str>,
+    /// Why connections ended, or were not opened.
+    pub(super) causes: Vec<String>,
+}
+
+impl FakeStore {
+    /// Changes or reads the state.
+    pub(super) fn with<T>(&self, work: impl FnOnce(&mut FakeState) -> T) -> T {
+        let result = work(&mut self.lock());
+        self.opened.notify_all();
+        result
+    }
+
+    /// A test that failed must not let the session fail too.
+    fn lock(&self) -> MutexGuard<'_, FakeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the state is as expected.
+    pub(super) async fn wait_until(&self, what: &str, is_reached: impl Fn(&FakeState) -> bool) {
+        let begun = Instant::now();
+        while !is_reached(&self.lock()) {
+            let state = self.lock();
+            assert!(
+                begun.elapsed() < TIMEOUT,
+                "{what}: {} stored, last cause {:?}, {:?}",
+                state.stored.len(),
+                state.causes.last(),
+                state.connection
+            );
+            drop(state);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until this number of different payloads is stored.
+    pub(super) async fn wait_for(&self, count: usize) {
+        let what = format!("{count} different messages are stored");
+        self.wait_until(&what, |state| {
+            state.stored.len() >= count && state.count_different() >= count
+        })
+        .await;
+    }
+
+    /// Returns the stored payloads as text.
+    pub(super) fn payloads(&self) -> Vec<String> {
+        self.with(|state| {
+            let texts = state.stored.iter().map(|(_, payload, _)| String::from_utf8_lossy(payload));
+            texts.map(Into::into).collect()
+        })
+    }
+}
+
+impl FakeState {
+    /// Returns the number of different payloads that were stored.
+    pub(super) fn count_different(&self) -> usize {
+        let payloads: std::collections::BTreeSet<&[u8]> =
+            self.stored.iter().map(|(_, payload, _)| payload.as_slice()).collect();
+        payloads.len()
+    }
+}
+
+impl MessageStore for FakeStore {
+    fn check_connectable(&self) -> Result<(), NotStored> {
+        self.with(|state| state.refusal.clone().map_or(Ok(()), Err))
+    }
+
+    fn store_messages(&self, messages: &[Message]) -> Result<Stored, NotStored> {
+        let mut state = self.lock();
+        state.is_waiting = true;
+        while state.is_closed {
+            state = self.opened.wait(state).unwrap();
+        }
+        state.is_waiting = false;
+        if let Some(failure) = state.failure.clone() {
+            state.failed += 1;
+            return Err(failure);
+        }
+        for message in messages {
+            let payload = message.payload.to_vec();
+            state.stored.push((message.topic.clone(), payload, message.subscription));
+            state.truncated.extend(message.truncated);
+        }
+        state.batches.push(messages.len());
+        Ok(Stored { objects: messages.len() as u64, dead_letters: 0 })
+    }
+
+    fn load_session(&self) -> Result<StoredSession, GatewayError> {
+        Ok(self.with(|state| state.session.clone()))
+    }
+
+    fn save_session(&self, session: &StoredSession) -> Result<(), GatewayError> {
+        self.with(|state| state.session = session.clone());
+        Ok(())
+    }
+
+    fn report_connected(&self, protocol: &'static str) {
+        self.with(|state| state.protocols.push(protocol));
+    }
+
+    fn report_disconnected(&self, cause: &str) {
+        self.with(|state| state.causes.push(cause.to_owned()));
+    }
+
+    fn update_state(&self, change: &mut dyn FnMut(&mut ConnectionState)) {
+        self.with(|state| change(&mut state.connection));
+    }
+}
+
+/// Returns an error that passes.
+pub(super) fn unavailable() -> NotStored {
+    NotStored { code: NotStoredCode::Unavailable, message: "the gateway is busy".to_owned() }
+}
+
+/// What a test sets of a session.
+pub(super) struct Setup {
+    pub(super) source: Source,
+    pub(super) capacity: Capacity,
+    pub(super) max_payload_bytes: usize,
+    pub(super) client_id: String,
+}
+
+impl Setup {
+    /// A source at this port that subscribes to these topics.
+    pub(super) fn new(port: u16, topics: &[&str]) -> Self {
+        let subscription = |topic: &&str| Subscription {
+            topic: (*topic).to_owned(),
+            business_object: BUSINESS_OBJECT.to_owned(),
+            mode: "MERGE".to_owned(),
+            fields: BTreeMap::new(),
+        };
+        let source = Source {
+            host: "127.0.0.1".to_owned(),
+            port,
+            uses_tls: false,
+            client_id: None,
+            username: None,
+            password: None,
+            ca_file: None,
+            client_certificate: None,
+            session_expiry: Duration::from_hours(1),
+            receive_maximum: 1_000,
+            subscriptions: topics.iter().map(subscription).collect(),
+        };
+        let capacity = Capacity::new(8 << 20, 1);
+        let client_id = "penstock-test-Pumps".to_owned();
+        Self { source, capacity, max_payload_bytes: 1 << 20, client_id }
+    }
+
+    /// Returns the capacity of the session.
+    fn session_capacity(&self) -> SessionCapacity {
+        self.capacity.for_session(self.source.receive_maximum)
+    }
+
+    /// Returns what opens connections.
+    pub(super) fn endpoint(&self) -> Endpoint {
+        let source = self.source.clone();
+        Endpoint {
+            request: ConnectRequest {
+                client_id: self.client_id.clone(),
+                username: source.username.clone(),
+                password: source.password.clone(),
+                is_clean_start: false,
+                keep_alive_seconds: 10,
+                session_expiry: source.session_expiry,
+                receive_maximum: source.receive_maximum,
+            },
+            source,
+            capacity: self.session_capacity(),
+            max_payload_bytes: self.max_payload_bytes,
+        }
+    }
+
+    /// Runs the session until it is stopped.
+    pub(super) fn run(&self, store: &Arc<FakeStore>) -> Running {
+        let (stop, stopped) = watch::channel(false);
+        let session = Session {
+            endpoint: self.endpoint(),
+            subscriptions: Subscriptions::select(&self.source, BUSINESS_OBJECT),
+            store: store.clone(),
+            timings: Timings {
+                first_connect_delay: Duration::from_millis(20),
+                max_connect_delay: Duration::from_millis(200),
+                first_store_delay: Duration::from_millis(10),
+                max_store_delay: Duration::from_millis(50),
+                subscribe_delay: Duration::from_millis(200),
+                ..Timings::default()
+            },
+            stopped,
+        };
+        Running { stop, session: tokio::spawn(session.run()) }
+    }
+
+    /// Runs the session, and waits until everything is subscribed to.
+    pub(super) async fn run_subscribed(&self, store: &Arc<FakeStore>) -> Running {
+        let connections = store.with(|state| state.protocols.len());
+        let running = self.run(store);
+        let topics = Subscriptions::select(&self.source, BUSINESS_OBJECT).topics();
+        store
+            .wait_until("the session is subscribed", |state| {
+                state.protocols.len() > connections
+                    && state.session.topics == topics
+                    && state.session.pending.is_empty()
+            })
+            .await;
+        running
+    }
+}
+
+/// A running session.
+pub(super) struct Running {
+    stop: watch::Sender<bool>,
+    session: JoinHandle<()>,
+}
+
+impl Running {
+    /// Stops the session in order.
+    pub(super) async fn stop(self) {
+        self.stop.send(true).unwrap();
+        self.session.await.unwrap();
+    }
+
+    /// Ends it as SIGKILL would, without a farewell.
+    pub(super) async fn kill(self) {
+        self.session.abort();
+        let _ = self.session.await;
+    }
+}

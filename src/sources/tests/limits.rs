@@ -1,0 +1,115 @@
+//! What the gateway holds is limited, and what exceeds a limit waits at the broker.
+use super::broker::Broker;
+use super::fixture::{FakeStore, Setup, unavailable};
+use super::publisher::Publisher;
+use crate::capacity::Capacity;
+use crate::reader::TRUNCATED_BYTES;
+use std::sync::Arc;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_too_long_is_cut_and_acknowledged_and_its_neighbours_are_whole() {
+    let broker = Broker::start();
+    let mut setup = Setup::new(broker.port, &["plant/#"]);
+    setup.max_payload_bytes = 200_000;
+    let store = Arc::new(FakeStore::default());
+    let running = setup.run_subscribed(&store).await;
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    let longest = vec![b'a'; 200_000];
+    let too_long = vec![b'b'; 5_000_000];
+    publisher.publish("plant/1", "before").await;
+    publisher.publish("plant/1", &longest).await;
+    publisher.publish("plant/1", &too_long).await;
+    publisher.publish("plant/1", "after").await;
+    store.wait_until("all are acknowledged", |state| state.connection.acknowledged == 4).await;
+    running.stop().await;
+    store.with(|state| {
+        let lengths: Vec<usize> =
+            state.stored.iter().map(|(_, payload, _)| payload.len()).collect();
+        assert_eq!(lengths, [6, 200_000, TRUNCATED_BYTES, 5]);
+        assert_eq!(state.truncated, [5_000_000]);
+        assert!(state.causes.is_empty(), "{:?}", state.causes);
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_nothing_can_be_stored_the_gateway_holds_at_most_its_limit() {
+    const LIMIT_BYTES: u64 = 512 << 10;
+    let broker = Broker::start();
+    let mut setup = Setup::new(broker.port, &["plant/#"]);
+    setup.capacity = Capacity::new(LIMIT_BYTES, 1);
+    let store = Arc::new(FakeStore::default());
+    let running = setup.run_subscribed(&store).await;
+    store.with(|state| state.is_closed = true);
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    for number in 0..200 {
+        let payload = format!("{number:06}").repeat(1_667);
+        publisher.send_message("plant/1", payload.as_bytes(), false).await;
+    }
+    publisher.finish().await;
+    let is_full =
+        |state: &super::fixture::FakeState| state.connection.waiting_bytes > LIMIT_BYTES - 30_000;
+    store.wait_until("the limit is reached", is_full).await;
+    store.with(|state| {
+        assert!(state.connection.waiting_bytes <= LIMIT_BYTES, "{:?}", state.connection);
+        assert!(state.connection.received < 60, "{:?}", state.connection);
+        state.is_closed = false;
+    });
+    store.wait_for(200).await;
+    running.stop().await;
+    assert_eq!(store.with(|state| (state.connection.received, state.causes.len())), (200, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_holds_at_most_the_receive_maximum_of_messages() {
+    let broker = Broker::start();
+    let mut setup = Setup::new(broker.port, &["plant/#"]);
+    setup.source.receive_maximum = 20;
+    let store = Arc::new(FakeStore::default());
+    let running = setup.run_subscribed(&store).await;
+    store.with(|state| state.is_closed = true);
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    for number in 0..300 {
+        publisher.send_message("plant/1", format!("{number}").as_bytes(), false).await;
+    }
+    publisher.finish().await;
+    store.wait_until("it is full", |state| state.connection.waiting_messages == 20).await;
+    store.with(|state| {
+        assert_eq!(state.connection.received, 20);
+        state.is_closed = false;
+    });
+    store.wait_for(300).await;
+    running.stop().await;
+    store.with(|state| assert!(state.batches.iter().all(|batch| *batch <= 10)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_cannot_store_leaves_the_capacity_to_another_one() {
+    let broker = Broker::start();
+    let capacity = Capacity::new(256 << 10, 2);
+    let setup = |client_id: &str, topic: &str| {
+        let mut setup = Setup::new(broker.port, &[topic]);
+        setup.client_id = client_id.to_owned();
+        setup.capacity = capacity.clone();
+        setup
+    };
+    let (stuck_store, store) = (Arc::new(FakeStore::default()), Arc::new(FakeStore::default()));
+    let stuck = setup("stuck", "stuck/#").run_subscribed(&stuck_store).await;
+    let running = setup("other", "other/#").run_subscribed(&store).await;
+    stuck_store.with(|state| state.failure = Some(unavailable()));
+    let mut publisher = Publisher::connect(broker.port, "publisher").await;
+    for number in 0..100 {
+        let payload = format!("{number:05}").repeat(2_000);
+        publisher.send_message("stuck/1", payload.as_bytes(), false).await;
+    }
+    // Larger than the share of the session.
+    let large = |number: usize| format!("{number:05}").repeat(20_000);
+    for number in 0..20 {
+        publisher.send_message("other/1", large(number).as_bytes(), false).await;
+    }
+    publisher.finish().await;
+    store.wait_for(20).await;
+    stuck_store.with(|state| state.failure = None);
+    stuck_store.wait_for(100).await;
+    running.stop().await;
+    stuck.stop().await;
+}

@@ -69,7 +69,6 @@ impl SessionCapacity {
         let bytes = bytes.min(self.all.pool_bytes);
         let permits = u32::try_from(bytes).expect("the total is below 2 GiB");
         let message = self.messages.clone().acquire_owned().await;
-        let _message = message.expect("the semaphore is never closed");
         let share = self.share.clone().acquire_many_owned(permits);
         let pool = self.all.pool.clone().acquire_many_owned(permits);
         let (permit, is_from_pool) = if bytes > self.all.share_bytes {
@@ -81,8 +80,11 @@ impl SessionCapacity {
                 permit = pool => (permit, true),
             }
         };
-        let _bytes = permit.expect("the semaphore is never closed");
-        Reservation { _message, _bytes, is_from_pool }
+        Reservation {
+            _message: message.expect("the semaphore is never closed"),
+            _bytes: permit.expect("the semaphore is never closed"),
+            is_from_pool,
+        }
     }
 
     /// Returns whether other sessions may soon wait for the pool.

@@ -1,5 +1,8 @@
 //! The packets of MQTT 5 and 3.1.1 behind one type, except PUBLISH, which [`crate::reader`] reads.
+mod reason;
+
 use bytes::BytesMut;
+use reason::{describe_reason, describe_refusal};
 use rmqtt_codec::types::{Protocol as Level, QoS};
 use rmqtt_codec::v5::{RetainHandling, SubscriptionOptions};
 use rmqtt_codec::{v3, v5};
@@ -346,109 +349,5 @@ fn refuse(code: u8) -> ConnAck {
     ConnAck::Refused(describe_reason(code, None))
 }
 
-/// Returns why a subscription was refused; `None` if it was granted with QoS 1.
-fn describe_refusal(code: u8, given: Option<&str>) -> Option<String> {
-    match code {
-        0 => Some("the broker grants only QoS 0, so messages could be lost".to_owned()),
-        1 | 2 => None,
-        code => Some(describe_reason(code, given)),
-    }
-}
-
-/// Describes a reason code of MQTT 5 (2.4), with the text that the broker gave.
-fn describe_reason(code: u8, given: Option<&str>) -> String {
-    let reason = match code {
-        0x00 => "the broker closed the connection",
-        0x80 => "the broker gave no reason",
-        0x81 => "the broker calls a packet malformed",
-        0x82 => "the broker reports a protocol error",
-        0x85 => "the broker refuses the client id",
-        0x86 => "the user name or the password is wrong",
-        0x87 => "not authorized",
-        0x88 => "the broker is unavailable",
-        0x89 => "the broker is busy",
-        0x8A => "the broker bans this client",
-        0x8B => "the broker shuts down",
-        0x8D => "the broker received nothing for too long",
-        0x8E => "another client connected with the same client id",
-        0x8F => "the topic filter is invalid",
-        0x95 => "a packet is too large for the broker",
-        0x97 => "a quota is exceeded",
-        0x98 => "an administrator closed the connection",
-        0x9C | 0x9D => "the broker names another broker to use",
-        0x9E => "the broker has no shared subscriptions",
-        0xA2 => "the broker has no wildcard subscriptions",
-        _ => "",
-    };
-    let mut text = match reason {
-        "" => format!("reason code {code:#04x}"),
-        reason => reason.to_owned(),
-    };
-    if let Some(given) = given.filter(|given| !given.is_empty()) {
-        text.push_str(&format!(" ({given:?})"));
-    }
-    text
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decode(protocol: Protocol, frame: &[u8]) -> Result<Packet, String> {
-        Codec::new(protocol).decode(frame.into())
-    }
-
-    #[test]
-    fn a_broker_without_mqtt_5_is_recognized() {
-        let unsupported = Packet::ConnAck(ConnAck::UnsupportedProtocol);
-        assert_eq!(decode(Protocol::V5, &[0x20, 2, 0, 1]).as_ref(), Ok(&unsupported));
-        assert_eq!(decode(Protocol::V5, &[0x20, 3, 0, 0x84, 0]).as_ref(), Ok(&unsupported));
-        let Ok(Packet::ConnAck(ConnAck::Refused(why))) = decode(Protocol::V311, &[0x20, 2, 0, 5])
-        else {
-            panic!("a refusal is decoded");
-        };
-        assert_eq!(why, "not authorized");
-    }
-
-    #[test]
-    fn answers_to_subscriptions_name_the_refused_ones() {
-        let packet_id = NonZeroU16::new(7).unwrap();
-        let answer = decode(Protocol::V5, &[0x90, 6, 0, 7, 0, 1, 0x87, 0]).unwrap();
-        let Packet::SubAck { packet_id: id, refusals } = answer else { panic!("{answer:?}") };
-        assert_eq!(id, packet_id);
-        assert_eq!(
-            (refusals[0].as_deref(), refusals[1].as_deref()),
-            (None, Some("not authorized"))
-        );
-        assert!(refusals[2].as_deref().unwrap().contains("QoS 0"));
-        let answer = decode(Protocol::V311, &[0x90, 4, 0, 7, 1, 0x80]).unwrap();
-        let Packet::SubAck { refusals, .. } = answer else { panic!("{answer:?}") };
-        assert_eq!((refusals.len(), refusals[0].is_none(), refusals[1].is_some()), (2, true, true));
-    }
-
-    #[test]
-    fn a_broker_may_close_the_connection_without_a_reason() {
-        let bare = decode(Protocol::V5, &[0xE0, 0]).unwrap();
-        assert_eq!(bare, Packet::Disconnect("the broker closed the connection".into()));
-        let taken = decode(Protocol::V5, &[0xE0, 2, 0x8E, 0]).unwrap();
-        let expected = "another client connected with the same client id";
-        assert_eq!(taken, Packet::Disconnect(expected.into()));
-    }
-
-    #[test]
-    fn arbitrary_bytes_never_panic() {
-        use rand::Rng as _;
-        let mut random = rand::rng();
-        for round in 0..200_000_u32 {
-            let length = random.random_range(0..40_usize);
-            let mut frame: Vec<u8> = (0..length + 2).map(|_| random.random()).collect();
-            // Most frames have a valid length, so that their fields are decoded.
-            if round % 4 > 0 {
-                frame[1] = u8::try_from(length).unwrap();
-            }
-            for protocol in [Protocol::V5, Protocol::V311] {
-                let _ = decode(protocol, &frame);
-            }
-        }
-    }
-}
+mod tests;

@@ -177,13 +177,12 @@ async fn try_end_removed_sessions(gateway: &Arc<Gateway>, current: &BTreeSet<Str
         }
         // Without the source there is no broker to connect to. It drops the session when that expires.
         if let Some(source) = gateway.settings.sources.get(&session.source) {
-            match create_passing_endpoint(&gateway.settings, source, &client_id).open(false).await {
-                Ok(opened) => opened.close().await,
-                Err(_) => {
-                    is_done = false;
-                    continue;
-                }
-            }
+            let endpoint = create_passing_endpoint(&gateway.settings, source, &client_id);
+            let Ok(opened) = endpoint.open(false).await else {
+                is_done = false;
+                continue;
+            };
+            opened.close().await;
         }
         let writer = gateway.clone();
         let forgotten = client_id.clone();

@@ -87,7 +87,7 @@ impl Session {
     }
 
     async fn connect_once(&self, has_mqtt_5: &mut bool) -> Attempt {
-        if let Err(refused) = self.run_blocking(|store| store.check_connectable()).await {
+        if let Err(refused) = self.run_blocking(MessageStore::check_connectable).await {
             return Attempt::Failed(refused.message);
         }
         let opened = tokio::select! {

@@ -3,6 +3,7 @@
 //! What is about to be subscribed to is stored before it is sent. So a topic that the settings lose later is
 //! unsubscribed from, even if the gateway was killed in between.
 use super::Connection;
+use crate::message_store::MessageStore;
 use crate::subscriptions::SubscriptionChanges;
 use penstock_service::sources::StoredSession;
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +58,7 @@ impl Connection<'_> {
         &mut self,
         is_session_present: bool,
     ) -> Result<(), String> {
-        let loaded = self.session.run_blocking(|store| store.load_session()).await;
+        let loaded = self.session.run_blocking(MessageStore::load_session).await;
         let stored = loaded.map_err(|error| format!("reading the session failed: {error}"))?;
         let wanted = self.session.subscriptions.topics();
         let protocol = self.codec.protocol();

@@ -24,6 +24,7 @@ use penstock_service::gateway::{self, Gateway, create_private_folder};
 use penstock_service::recovery::{self, ReplayLog};
 use penstock_service::validations::run_validations;
 use penstock_service::{changes, dead_letters};
+use penstock_sources::Sources;
 use penstock_store::ReadStore;
 use salvo::Server;
 use salvo::conn::rustls::RustlsListener;
@@ -163,6 +164,7 @@ async fn serve_opened(
         tokio::spawn(gateway.memory.clone().relieve_pressure(ReadStore::clone(&gateway.store)));
     let deletions = tokio::spawn(run_deletions(gateway.clone(), stopped.clone()));
     let validations = tokio::spawn(run_validations(gateway.clone(), stopped.clone()));
+    let sources = Sources::start(&Arc::new(gateway.clone()));
     let exporter = gateway.exporter.clone();
     let exports = tokio::spawn(async move { exporter.run(stopped).await });
     ready(address, gateway.clone());
@@ -183,7 +185,13 @@ async fn serve_opened(
     }
     // Sending fails if the workers have ended already. Then there is nothing to stop.
     let _ = stop_workers.send(true);
+    let stopping_sources = tokio::spawn(sources.stop());
     servers.stop_all(deadline).await;
+    if timeout_at(deadline, stopping_sources).await.is_err() {
+        tracing::warn!(
+            "A source did not stop in time; its broker sends the messages again that it did not acknowledge."
+        );
+    }
     match timeout_at(deadline, exports).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::error!(%error, "The exporter ended unexpectedly."),

@@ -4,11 +4,12 @@ use clap::{ArgMatches, Command};
 use penstock_base::error::{ErrorClass, Finding, GatewayError, Place};
 use penstock_config as config;
 use penstock_model::mapping::{self, Mapping};
-use penstock_model::resource::CompiledDefinition;
+use penstock_model::resource::{CompiledDefinition, Review};
 use penstock_model::warnings;
 use serde_json::json;
 use serde_yaml::Value;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The first part of the name of every setting.
@@ -21,14 +22,15 @@ pub(super) fn build_command() -> Command {
         .arg(output::files_argument("YAML, JSON or .properties files"))
         .arg(output::json_flag().help("Print JSON, one object on a line for each file"))
         .after_help(
-            "Exit status: 0 every file is valid, 1 a file is not valid.\n\nExamples:\n  penstock check pumps.yaml\n  \
+            "Exit status: 0 every file is valid, 1 a file is not valid.\n\nGive the definitions of Business Objects beside a configuration to compare its sources with them.\n\nExamples:\n  penstock check pumps.yaml\n  \
              penstock check pumps.json /etc/penstock/application.yaml",
         )
 }
 
 pub(super) fn run(given: &ArgMatches) -> ExitCode {
+    let known = KnownDefinitions::read(given);
     output::check_each_file(given, |path, json| {
-        let checked = check_file(path);
+        let checked = check_file(path, &known);
         let text = if json { checked.format_json(path) } else { checked.format_text(path) };
         (checked.errors.is_empty(), text)
     })
@@ -113,7 +115,55 @@ fn whole_file_error(message: String) -> Vec<Finding> {
     vec![Finding::whole(message)]
 }
 
-fn check_file(path: &Path) -> CheckResult {
+/// The Business Objects among the files, by name, which the subscriptions of sources are compared with.
+#[derive(Default)]
+struct KnownDefinitions(BTreeMap<String, KnownDefinition>);
+
+struct KnownDefinition {
+    has_key: bool,
+    review: Review,
+}
+
+impl KnownDefinitions {
+    fn read(given: &ArgMatches) -> Self {
+        let read = |path: &PathBuf| {
+            let bytes = std::fs::read(path).ok()?;
+            let CompiledDefinition { definition, mapping, .. } =
+                CompiledDefinition::from_json(&bytes).ok()?;
+            let has_key = mapping.root.key_fields().is_some();
+            let known = KnownDefinition { has_key, review: definition.review() };
+            Some((definition.name, known))
+        };
+        Self(output::list_files(given).iter().filter_map(read).collect())
+    }
+
+    /// Warns of the subscriptions of a source that cannot work.
+    fn check_source(&self, name: &str, source: &config::Source) -> Vec<Finding> {
+        let warn = |object: &&str| {
+            let message = match self.0.get(*object) {
+                // Without any definition, nothing is known of those that the gateway has.
+                None if self.0.is_empty() => return None,
+                None => format!(
+                    "the source {name:?} ingests into {object:?}, which none of the files defines; its messages wait until \
+                     it is defined"
+                ),
+                Some(known) if known.review == Review::Required => format!(
+                    "the source {name:?} ingests into {object:?}, which requires a review; no source writes to such a \
+                     one, so it stays off"
+                ),
+                Some(KnownDefinition { has_key: false, .. }) => format!(
+                    "the source {name:?} ingests into {object:?}, which has no key; objects without uri become dead letters, \
+                     because a message that is delivered again would be stored twice"
+                ),
+                Some(_) => return None,
+            };
+            Some(Finding::whole(message))
+        };
+        source.business_objects().iter().filter_map(warn).collect()
+    }
+}
+
+fn check_file(path: &Path, known: &KnownDefinitions) -> CheckResult {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -130,7 +180,7 @@ fn check_file(path: &Path) -> CheckResult {
         );
     };
     match detect_kind(path, text) {
-        Some(CONFIGURATION) => check_configuration(path, text),
+        Some(CONFIGURATION) => check_configuration(path, text, known),
         Some(BUSINESS_OBJECT) if !text.trim_start().starts_with('{') => CheckResult::with_errors(
             BUSINESS_OBJECT,
             whole_file_error("a Business Object is sent as JSON, but this file is YAML".to_owned()),
@@ -214,12 +264,13 @@ fn describe_mapping(mapping: &Mapping) -> String {
     }
 }
 
-fn check_configuration(path: &Path, text: &str) -> CheckResult {
-    let (errors, warnings) = config::check_file(path, text);
+fn check_configuration(path: &Path, text: &str, known: &KnownDefinitions) -> CheckResult {
+    let config::CheckedFile { errors, warnings, sources } = config::check_file(path, text);
     let errors = errors.into_iter().map(|error| Finding::whole(error.to_string()));
-    let warnings = warnings.into_iter().map(Finding::whole).collect();
+    let of_sources = sources.iter().flat_map(|(name, source)| known.check_source(name, source));
+    let warnings = warnings.into_iter().map(Finding::whole).chain(of_sources);
     CheckResult {
-        warnings,
+        warnings: warnings.collect(),
         errors: errors.collect(),
         ..CheckResult::new(
             CONFIGURATION,

@@ -40,6 +40,11 @@ pub(super) fn files_argument(help: &'static str) -> Arg {
         .value_parser(value_parser!(PathBuf))
 }
 
+/// Returns the files of [`files_argument`].
+pub(super) fn list_files(given: &ArgMatches) -> Vec<PathBuf> {
+    given.get_many::<PathBuf>("FILE").into_iter().flatten().cloned().collect()
+}
+
 /// Runs `look` on each file of [`files_argument`], and prints the returned text. `look` gets the file and whether
 /// [`json_flag`] is set, and returns whether the file is valid, and the text. The status is [`STATUS_FAILED`] if any
 /// file is not valid.

@@ -40,7 +40,7 @@ mod yaml;
 pub use error::ConfigError;
 pub use key_template::{KeyPart, KeyTemplate, KeyTemplateError, Placeholder};
 pub use kind::SettingKind;
-pub use load::{Loaded, check_file, load};
+pub use load::{CheckedFile, Loaded, check_file, load};
 pub use mqtt::{Source, Subscription};
 pub use settings::{
     Claims, ClientAuthentication, Compression, DeliveryWindow, EffectiveValue, ExportFormat,

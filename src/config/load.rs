@@ -5,7 +5,8 @@ use super::name::{self, KnownName};
 use super::settings::{EffectiveValue, Settings};
 use super::sources::{self, FoundValue, SourceKind, Sources};
 use super::table::{self, SETTINGS, SIGN_IN_PROFILES, Setting};
-use super::{mqtt, security, typed};
+use super::mqtt::{self, Source};
+use super::{security, typed};
 use std::collections::BTreeMap;
 
 /// A valid configuration.
@@ -105,8 +106,19 @@ pub fn load(sources: &Sources) -> Result<Loaded, Vec<ConfigError>> {
     Ok(Loaded { settings, warnings })
 }
 
-/// Checks one file, as far as that is possible without the other sources. Returns its errors and warnings.
-pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigError>, Vec<String>) {
+/// What a check of one file has found.
+#[derive(Debug)]
+pub struct CheckedFile {
+    /// Its errors.
+    pub errors: Vec<ConfigError>,
+    /// Its warnings, a sentence each.
+    pub warnings: Vec<String>,
+    /// The sources that it describes completely.
+    pub sources: BTreeMap<String, Source>,
+}
+
+/// Checks one file, as far as that is possible without the other sources.
+pub fn check_file(path: &std::path::Path, text: &str) -> CheckedFile {
     let mut errors = Vec::new();
     let mut warnings = Vec::new();
     let found = sources::parse_file(path, text, &mut errors);
@@ -115,7 +127,9 @@ pub fn check_file(path: &std::path::Path, text: &str) -> (Vec<ConfigError>, Vec<
     typed::check_ids(&typed, &mut errors);
     mqtt::check_names(&typed, &mut errors);
     typed::warn_about_keys(&typed, &mut warnings);
-    (errors, warnings)
+    // What is missing may be in another file.
+    let sources = mqtt::build_sources(&typed::Values(&typed), &mut Vec::new());
+    CheckedFile { errors, warnings, sources }
 }
 
 /// Reads all sources. Later values override earlier ones.

@@ -20,6 +20,7 @@ export const pages = [
   { path: '/admin/exports?state=queue', heading: 'Exports', least: 'User' },
   { path: (ids) => `/admin/exports/${ids.export}`, heading: 'Export 1 of Pump', least: 'User' },
   { path: '/admin/targets', heading: 'Targets', least: 'User' },
+  { path: '/admin/sources', heading: 'Sources', least: 'User' },
   { path: '/admin/query', heading: 'GraphQL', least: 'User' },
   { path: '/admin/sparql', heading: 'SPARQL', least: 'User' },
   { path: '/admin/profile', heading: /./, least: 'User' },

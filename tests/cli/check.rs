@@ -90,6 +90,47 @@ fn a_probable_mistake_is_a_warning() {
 }
 
 #[test]
+fn the_subscriptions_of_a_source_are_compared_with_the_definitions_beside_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let subscriptions = |names: &[&str]| {
+        let one = |name: &&str| format!("    - {{topic: a, business-object: {name}}}\n");
+        let all: String = names.iter().map(one).collect();
+        format!(
+            "service.sources.plant:\n  type: mqtt\n  url: mqtt://127.0.0.1\n  subscriptions:\n{all}"
+        )
+    };
+    let config = |key: &str| {
+        format!("type: object\npath: A:.\n{key}fields: {{tag: {{type: string, path: <urn:t>, required: true}}}}\n")
+    };
+    for (name, definition) in [
+        ("Keyed", json!({"config": config("key: tag\n")})),
+        ("Plain", json!({"config": config("")})),
+        ("Reviewed", json!({"config": config("key: tag\n"), "review": "required"})),
+    ] {
+        let mut definition = definition;
+        definition["name"] = json!(name);
+        let file = dir.path().join(format!("{name}.json"));
+        std::fs::write(file, definition.to_string()).unwrap();
+    }
+    let files = ["check", "application.yaml", "Keyed.json", "Plain.json", "Reviewed.json"];
+    let names = ["Keyed", "Plain", "Reviewed", "Missing"];
+    std::fs::write(dir.path().join("application.yaml"), subscriptions(&names)).unwrap();
+    let (status, answer) = run(dir.path(), &files);
+    assert_eq!(status, Some(0), "{answer}");
+    for expected in [
+        "\"Plain\", which has no key",
+        "\"Reviewed\", which requires a review",
+        "\"Missing\", which none of the files defines",
+    ] {
+        assert!(answer.contains(expected), "{answer}");
+    }
+    assert!(!answer.contains("\"Keyed\""), "{answer}");
+    // Without definitions, nothing is known of those of the gateway.
+    let (_, answer) = run(dir.path(), &files[..2]);
+    assert!(!answer.contains("warning"), "{answer}");
+}
+
+#[test]
 fn a_template_of_keys_without_a_kind_is_a_warning() {
     let template =
         |key: &str| format!("service.export.targets.plant:\n  type: directory\n  key: '{key}'\n");

@@ -37,6 +37,7 @@ mod secrets;
 #[path = "../gateway/server.rs"]
 mod server;
 mod short_of_memory;
+mod sources;
 
 use client::Client;
 use serde_json::{Value, json};

@@ -277,3 +277,11 @@ async fn the_output_of_telegraf_sends_fields_of_the_mapping() {
         json!({"data": [{"tag": "P-1", "flow": 2.5, "measured": "2026-03-01T12:00:00.000Z"}]});
     assert_eq!(server.json("POST", &path, &body).await.expect(200).json()["created"], 1);
 }
+
+#[test]
+fn the_mqtt_source_of_the_page_is_a_valid_configuration() {
+    let checked = penstock_config::check_file(Path::new("application.yaml"), block("yaml mqtt"));
+    assert!(checked.errors.is_empty() && checked.warnings.is_empty(), "{checked:?}");
+    let source = &checked.sources["plant"];
+    assert!(source.uses_tls && source.business_objects().contains("Pumps"), "{source:?}");
+}

@@ -52,6 +52,7 @@ mod shapes;
 mod shared_property;
 mod sign_in;
 mod snapshots;
+mod sources;
 mod sparql;
 mod status;
 mod targets;

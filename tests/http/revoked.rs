@@ -109,6 +109,11 @@ impl Fixture {
             &format!("{target}.access-key-id=key"),
             &format!("{target}.secret-access-key=secret"),
             "--service.sparql.update=true",
+            "--service.sources.line.type=mqtt",
+            "--service.sources.line.url=mqtt://127.0.0.1:9",
+            "--service.sources.line.subscriptions[0].topic=pumps",
+            "--service.sources.line.subscriptions[0].business-object=Pump",
+            "--service.sources.line.subscriptions[0].mode=ADD",
         ])
         .await;
         let targets = json!([{"bucketName": "plant-exports"}, {"bucketName": "away"}]);

@@ -58,6 +58,12 @@ POST   /api/v1/exports/{id}/park                   Admin
 POST   /api/v1/exports/{id}/replay                 Admin
 GET    /api/v1/targets                             User
 POST   /api/v1/targets/{bucketName}/test           Admin
+GET    /api/v1/sources                             User
+GET    /api/v1/sources/{name}                      User
+POST   /api/v1/sources/{name}/test                 Admin
+GET    /api/v1/sources/{name}/rejected             Contributor
+POST   /api/v1/sources/{name}/rejected/{letter}/retry Contributor
+DELETE /api/v1/sources/{name}/rejected/{letter}    Contributor
 GET    /api/v1/limits                              User
 GET    /api/v1/status                              User
 GET    /api/v1/users                               Admin
@@ -134,6 +140,9 @@ POST   /admin/rejected/{id}/retry                  Contributor
 POST   /admin/rejected/{id}/delete                 Contributor
 GET    /admin/targets                              User
 POST   /admin/targets/{bucketName}/test            Admin
+GET    /admin/sources                              User
+GET    /admin/sources/{name}                       User
+POST   /admin/sources/{name}/test                  Admin
 GET    /admin/query                                User
 POST   /admin/query                                User
 GET    /admin/sparql                               User

@@ -134,7 +134,7 @@ impl Limited<'_> {
         let names = if self.business_objects.len() == 1 {
             "the mapping names"
         } else {
-            "the mappings of the API key name"
+            "the mappings of the credential name"
         };
         Ok(Some(format!("has data outside the namespaces that {names}")))
     }
@@ -154,7 +154,7 @@ impl Limited<'_> {
         if self.business_objects.len() == 1 {
             "the mapping does not name"
         } else {
-            "no mapping of the API key names"
+            "no mapping of the credential names"
         }
     }
 
@@ -165,8 +165,8 @@ impl Limited<'_> {
             .map(|business_object| format!("{:?}", business_object.object.definition.name))
             .collect();
         format!(
-            "{why}. This API key can only change objects of {}; refer to this one as {{\"uri\": ...}} without other \
-             fields, or change it with an API key that is not limited to a Business Object",
+            "{why}. This credential can only change objects of {}; refer to this one as {{\"uri\": ...}} without other \
+             fields, or change it with an API key that is not limited to Business Objects",
             names.join(", ")
         )
     }

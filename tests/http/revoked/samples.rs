@@ -1,5 +1,6 @@
 //! A request for each changing route.
 use super::*;
+use crate::sources::store_messages;
 
 impl Fixture {
     /// Returns a request for each changing route that would succeed.
@@ -66,6 +67,13 @@ impl Fixture {
         let letter_path = |n: usize, rest: &str| {
             let ingestion = rejected["ingestionId"].as_str().unwrap();
             format!("/api/v1/ingestions/{ingestion}/rejected/{}{rest}", letter(n))
+        };
+        let messages = [("pumps", "1"), ("pumps", "2")];
+        store_messages(server.gateway(), "line", "Pump", &messages).unwrap();
+        let of_source = server.get("/api/v1/sources/line/rejected").await.expect(200).lines();
+        let source_path = |n: usize, rest: &str| {
+            let id = of_source[n]["id"].as_str().unwrap();
+            format!("/api/v1/sources/line/rejected/{id}{rest}")
         };
         let letter_page = |n: usize, rest: &str| format!("/admin/rejected/{}{rest}", letter(n));
         let corrected = form(&[("text", r#"{"name": "six"}"#)]);
@@ -146,6 +154,20 @@ impl Fixture {
                 r#"{"name": "five"}"#,
             ),
             api("DELETE", "/api/v1/ingestions/{id}/rejected/{letter}", letter_path(1, ""), ""),
+            api(
+                "POST",
+                "/api/v1/sources/{name}/rejected/{letter}/retry",
+                source_path(0, "/retry"),
+                r#"{"name": "six"}"#,
+            ),
+            api("DELETE", "/api/v1/sources/{name}/rejected/{letter}", source_path(1, ""), ""),
+            reads(api(
+                "POST",
+                "/api/v1/sources/{name}/test",
+                "/api/v1/sources/line/test".to_owned(),
+                "",
+            )),
+            reads(page("/admin/sources/{name}/test", "/admin/sources/line/test".to_owned(), "x=1")),
             page("/admin/rejected/{id}/retry", letter_page(2, "/retry"), &corrected),
             page("/admin/rejected/{id}/delete", letter_page(3, "/delete"), "x=1"),
             api("PUT", "/api/v1/namespaces/{name}", "/api/v1/namespaces/New".to_owned(), "{}"),

@@ -92,7 +92,7 @@ fn a_retry_has_the_mode_of_the_ingestion_and_the_rights_of_its_caller() {
         ..retry_request(&fixture, &letter, text)
     };
     let error = fixture.run(&request).unwrap_err();
-    assert!(error.detail.contains("This API key can only change objects of"), "{error}");
+    assert!(error.detail.contains("This credential can only change objects of"), "{error}");
     assert_eq!(retry(&fixture, &letter, text).unwrap().updated, 1);
 }
 

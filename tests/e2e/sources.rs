@@ -1,0 +1,242 @@
+//! MQTT sources with a real broker (mosquitto) and the shipped binary: whatever is killed, every message that was
+//! acknowledged is stored once.
+use crate::client::Client;
+use crate::server::{Server, wait_for};
+use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const READINGS: &str = "\
+type: object
+path: 'Readings:.'
+key: tag
+fields:
+  tag: {type: string, path: <https://plant.example/tag>, required: true}
+  value: {type: number, path: <https://plant.example/value>}
+";
+/// The quads of one reading.
+const QUADS_PER_READING: u64 = 2;
+
+/// A mosquitto, which is killed when dropped.
+struct Broker {
+    child: Child,
+    port: u16,
+}
+
+impl Broker {
+    fn start(dir: &Path, port: Option<u16>) -> Self {
+        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port.unwrap_or_else(free);
+        let file = dir.join("mosquitto.conf");
+        let folder = dir.display();
+        let text = format!(
+            "listener {port} 127.0.0.1\nallow_anonymous true\npersistence true\n\
+             persistence_location {folder}/\nmax_queued_messages 0\nuser root\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let child = Command::new("mosquitto")
+            .arg("-c")
+            .arg(&file)
+            .env("PATH", "/usr/sbin:/usr/bin:/bin")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("mosquitto is installed (apt-get install mosquitto mosquitto-clients)");
+        wait_for("the broker listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        Self { child, port }
+    }
+
+    /// Stops it, so that it stores its sessions.
+    fn stop(mut self) {
+        Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Publishes these lines with `QoS` 1 and returns when the broker has acknowledged all of them.
+    fn publish(&self, topic: &str, lines: impl Iterator<Item = String>) {
+        let mut publisher = self.start_publisher(topic);
+        let mut input = publisher.stdin.take().unwrap();
+        for line in lines {
+            writeln!(input, "{line}").unwrap();
+        }
+        drop(input);
+        assert!(publisher.wait().unwrap().success());
+    }
+
+    fn start_publisher(&self, topic: &str) -> Child {
+        let port = self.port.to_string();
+        Command::new("mosquitto_pub")
+            .args(["-h", "127.0.0.1", "-p", &port, "-q", "1", "-l", "-t", topic])
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("mosquitto_pub is installed (apt-get install mosquitto-clients)")
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn start_gateway(dir: &Path, broker: u16) -> Server {
+    let source = "--service.sources.plant";
+    Server::start(
+        dir,
+        &[
+            "--service.data-dir=data",
+            &format!("{source}.type=mqtt"),
+            &format!("{source}.url=mqtt://127.0.0.1:{broker}"),
+            &format!("{source}.subscriptions[0].topic=readings/#"),
+            &format!("{source}.subscriptions[0].business-object=Readings"),
+        ],
+    )
+}
+
+fn define(client: Client) {
+    client
+        .put("/api/v1/business-objects", &json!({"name": "Readings", "config": READINGS}))
+        .expect(201);
+}
+
+fn connection(client: Client) -> Value {
+    client.get("/api/v1/sources/plant").expect(200).json()["connections"][0].clone()
+}
+
+fn wait_until_connected(client: Client) {
+    wait_for("the source is connected", || connection(client)["state"] == "connected");
+}
+
+fn quads(client: Client) -> u64 {
+    client.get("/api/v1/status").expect(200).json()["store"]["quads"].as_u64().unwrap()
+}
+
+fn readings(from: u64, to: u64) -> impl Iterator<Item = String> {
+    (from..to).map(|n| json!({"tag": format!("T-{n}"), "value": n}).to_string())
+}
+
+#[test]
+fn a_gateway_that_is_killed_loses_no_message_and_stores_none_twice() {
+    const MESSAGES: u64 = 6000;
+    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let broker = Broker::start(broker_dir.path(), None);
+    let mut server = start_gateway(dir.path(), broker.port);
+    define(server.client);
+    wait_until_connected(server.client);
+    let publishing = std::thread::scope(|scope| {
+        let publisher = scope.spawn(|| broker.publish("readings/a", readings(0, MESSAGES)));
+        for part in [1, 2, 3] {
+            // Some messages of the part are stored, and others are in flight.
+            wait_for("messages arrive", || {
+                quads(server.client) >= part * MESSAGES * QUADS_PER_READING / 5
+            });
+            server.kill();
+            server = start_gateway(dir.path(), broker.port);
+        }
+        publisher.join()
+    });
+    publishing.unwrap();
+    wait_for("every message is stored", || {
+        quads(server.client) >= MESSAGES * QUADS_PER_READING
+    });
+    wait_for("every message is acknowledged", || {
+        let connection = connection(server.client);
+        connection["waitingMessages"] == 0 && connection["received"] == connection["acknowledged"]
+    });
+    assert_eq!(quads(server.client), MESSAGES * QUADS_PER_READING);
+    server.stop();
+}
+
+#[test]
+fn messages_wait_until_their_business_object_is_defined() {
+    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let broker = Broker::start(broker_dir.path(), None);
+    let server = start_gateway(dir.path(), broker.port);
+    wait_until_connected(server.client);
+    broker.publish("readings/a", readings(0, 1500));
+    wait_for("the source reports why messages wait", || {
+        connection(server.client)["error"].as_str().is_some_and(|why| why.contains("not defined"))
+    });
+    assert_eq!(connection(server.client)["acknowledged"], 0);
+    define(server.client);
+    wait_for("every message is stored", || quads(server.client) == 1500 * QUADS_PER_READING);
+    wait_for("the error ends", || connection(server.client)["error"].is_null());
+    server.stop();
+}
+
+#[test]
+fn a_broker_that_is_stopped_is_connected_again() {
+    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let broker = Broker::start(broker_dir.path(), None);
+    let server = start_gateway(dir.path(), broker.port);
+    define(server.client);
+    wait_until_connected(server.client);
+    broker.publish("readings/a", readings(0, 100));
+    let port = broker.port;
+    broker.stop();
+    wait_for("the source is disconnected", || {
+        connection(server.client)["state"] == "disconnected"
+    });
+    let metrics = server.client.get("/metrics").expect(200).text().to_owned();
+    assert!(metrics.contains("penstock_source_connected{source=\"plant\",business_object=\"Readings\"} 0"));
+    let broker = Broker::start(broker_dir.path(), Some(port));
+    // The session of the gateway is at the broker, so it gets what comes before it connects again.
+    broker.publish("readings/b", readings(100, 200));
+    wait_for("every message is stored", || quads(server.client) == 200 * QUADS_PER_READING);
+    let test = server.client.post("/api/v1/sources/plant/test", "").expect(200).json();
+    assert_eq!((&test["ok"], &test["protocol"]), (&json!(true), &json!("5")), "{test}");
+    server.stop();
+}
+
+/// Returns whether the broker has a session for this client id. Connects with MQTT 3.1.1 for it.
+fn has_session(port: u16, client_id: &str) -> bool {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut connect = b"\0\x04MQTT\x04\0\0\x3C\0".to_vec();
+    connect.push(u8::try_from(client_id.len()).unwrap());
+    connect.extend(client_id.as_bytes());
+    let mut packet = vec![0x10, u8::try_from(connect.len()).unwrap()];
+    packet.extend(connect);
+    stream.write_all(&packet).unwrap();
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!((answer[0], answer[1], answer[3]), (0x20, 2, 0), "it is accepted");
+    answer[2] == 1
+}
+
+#[test]
+fn the_session_of_a_removed_business_object_is_ended_at_the_broker() {
+    let (dir, broker_dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let broker = Broker::start(broker_dir.path(), None);
+    let start = |business_objects: &[&str]| {
+        let source = "--service.sources.plant";
+        let mut arguments = vec![
+            "--service.data-dir=data".to_owned(),
+            format!("{source}.type=mqtt"),
+            format!("{source}.url=mqtt://127.0.0.1:{}", broker.port),
+            format!("{source}.client-id=gateway"),
+        ];
+        for (index, name) in business_objects.iter().enumerate() {
+            arguments.push(format!("{source}.subscriptions[{index}].topic={name}/#"));
+            arguments.push(format!("{source}.subscriptions[{index}].business-object={name}"));
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        Server::start(dir.path(), &arguments)
+    };
+    let server = start(&["Readings", "Removed"]);
+    wait_for("both sessions are subscribed", || {
+        let source = server.client.get("/api/v1/sources/plant").expect(200).json();
+        let connections = source["connections"].as_array().unwrap().clone();
+        connections.len() == 2 && connections.iter().all(|one| one["state"] == "connected")
+    });
+    server.stop();
+    broker.publish("Removed/1", readings(0, 10));
+    let server = start(&["Readings"]);
+    wait_until_connected(server.client);
+    // A connection with the client id would keep the session from being ended, so this asks only afterwards.
+    wait_for("the removed session is ended", || server.log().contains("was ended"));
+    assert!(!has_session(broker.port, "gateway-Removed"));
+    server.stop();
+}

@@ -1,0 +1,134 @@
+"""Sends 100,000 messages from 10 publishers through mosquitto, and measures how fast the gateway stores them.
+
+Usage: tests/scale/mqtt.py path/to/penstock [--messages N] [--publishers N] [--bound MIB]
+
+Needs mosquitto and mosquitto-clients. Every message must be stored once and acknowledged, and the resident memory of
+the gateway must stay below the bound.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "sparql"))
+from gateway import Penstock, find_free_port  # noqa: E402
+
+MAPPING = """type: object
+path: "Readings:."
+key: tag
+fields:
+  tag: { type: string, required: true, path: "<https://plant.example/tag>" }
+  value: { type: number, path: "<https://plant.example/value>" }
+  unit: { type: string, path: "<https://plant.example/unit>" }
+"""
+QUADS_PER_READING = 3
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("binary")
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--publishers", type=int, default=10)
+    parser.add_argument("--bound", type=int, default=128, help="MiB of resident memory")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        port = find_free_port()
+        broker = start_broker(Path(folder), port)
+        try:
+            source = "service.sources.plant"
+            settings = {
+                f"{source}.type": "mqtt",
+                f"{source}.url": f"mqtt://127.0.0.1:{port}",
+                f"{source}.subscriptions[0].topic": "readings/#",
+                f"{source}.subscriptions[0].business-object": "Readings",
+            }
+            with Penstock(arguments.binary, settings) as server:
+                measure(server, port, arguments)
+        finally:
+            broker.terminate()
+            broker.wait(30)
+
+
+def start_broker(folder, port):
+    configuration = folder / "mosquitto.conf"
+    configuration.write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n"
+        "max_queued_bytes 0\nmax_inflight_messages 1000\n"
+    )
+    broker = subprocess.Popen(
+        ["/usr/sbin/mosquitto", "-c", configuration], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    time.sleep(1)
+    if broker.poll() is not None:
+        raise SystemExit("mosquitto did not start")
+    return broker
+
+
+def measure(server, port, arguments):
+    body = json.dumps({"name": "Readings", "config": MAPPING})
+    headers = {"Content-Type": "application/json"}
+    check(server.request("PUT", "/api/v1/business-objects", body, headers), 201)
+    wait(lambda: connection(server)["state"] == "connected")
+    before = quads(server)
+
+    begun = time.monotonic()
+    publishers = [start_publisher(port, number, arguments) for number in range(arguments.publishers)]
+    for publisher in publishers:
+        if publisher.wait():
+            raise SystemExit("a publisher failed")
+    published = time.monotonic() - begun
+    wait(lambda: connection(server)["acknowledged"] >= arguments.messages)
+    stored = time.monotonic() - begun
+    print(f"published: {arguments.messages / published:.0f} messages/s")
+    print(f"stored and acknowledged: {arguments.messages / stored:.0f} messages/s")
+    found = quads(server) - before
+    if found != arguments.messages * QUADS_PER_READING:
+        raise SystemExit(f"{found} quads are stored, not {arguments.messages * QUADS_PER_READING}")
+    report(server, arguments.bound)
+
+
+def start_publisher(port, number, arguments):
+    file = tempfile.TemporaryFile()
+    for message in range(number, arguments.messages, arguments.publishers):
+        file.write(json.dumps({"tag": f"T-{message}", "value": message / 8, "unit": "m3/h"}).encode() + b"\n")
+    file.seek(0)
+    topic = f"readings/{number}"
+    command = ["mosquitto_pub", "-h", "127.0.0.1", "-p", str(port), "-q", "1", "-l", "-t", topic]
+    return subprocess.Popen(command, stdin=file)
+
+
+def connection(server):
+    return check(server.request("GET", "/api/v1/sources/plant"), 200)["connections"][0]
+
+
+def quads(server):
+    return check(server.request("GET", "/api/v1/status"), 200)["store"]["quads"]
+
+
+def wait(is_done):
+    deadline = time.monotonic() + 600
+    while not is_done():
+        if time.monotonic() > deadline:
+            raise SystemExit("it took more than 10 min")
+        time.sleep(0.05)
+
+
+def check(answer, status):
+    if answer.status != status:
+        raise SystemExit(f"expected {status}: {answer}")
+    return json.loads(answer.body)
+
+
+def report(server, bound):
+    lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+    peak = next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    print(f"memory: {peak:.0f} MiB at most")
+    if peak > bound:
+        raise SystemExit(f"the gateway had {peak:.0f} MiB, more than {bound}")
+
+
+main()

@@ -1,11 +1,11 @@
 //! Loads the configuration: reads the sources, merges their values, and checks them.
 use super::error::ConfigError;
 use super::kind::{ParsedValue, RawValue, SettingKind};
+use super::mqtt::{self, Source};
 use super::name::{self, KnownName};
 use super::settings::{EffectiveValue, Settings};
 use super::sources::{self, FoundValue, SourceKind, Sources};
 use super::table::{self, SETTINGS, SIGN_IN_PROFILES, Setting};
-use super::mqtt::{self, Source};
 use super::{security, typed};
 use std::collections::BTreeMap;
 

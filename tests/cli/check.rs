@@ -100,7 +100,9 @@ fn the_subscriptions_of_a_source_are_compared_with_the_definitions_beside_them()
         )
     };
     let config = |key: &str| {
-        format!("type: object\npath: A:.\n{key}fields: {{tag: {{type: string, path: <urn:t>, required: true}}}}\n")
+        format!(
+            "type: object\npath: A:.\n{key}fields: {{tag: {{type: string, path: <urn:t>, required: true}}}}\n"
+        )
     };
     for (name, definition) in [
         ("Keyed", json!({"config": config("key: tag\n")})),

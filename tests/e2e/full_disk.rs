@@ -8,17 +8,17 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DISK: &str = "PENSTOCK_TEST_SMALL_DISK";
+pub(crate) const DISK: &str = "PENSTOCK_TEST_SMALL_DISK";
 
-/// Runs the test on a file system of 160 MiB, in its own mount namespace.
-fn on_a_small_disk(name: &str) {
+/// Runs the test of this name on a file system of 160 MiB, in its own mount namespace.
+pub(crate) fn on_a_small_disk(name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=160m none \"$0\" || exit 77; exec \"$@\"";
     let run = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", script])
         .arg(dir.path())
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", &format!("full_disk::{name}"), "--nocapture"])
+        .args(["--exact", name, "--nocapture"])
         .env(DISK, dir.path())
         .output();
     match run {
@@ -36,7 +36,7 @@ fn on_a_small_disk(name: &str) {
 }
 
 /// Fills the disk with a file and leaves `but` bytes free.
-fn fill(dir: &Path, but: u64) -> PathBuf {
+pub(crate) fn fill(dir: &Path, but: u64) -> PathBuf {
     let path = dir.join("filler");
     let mut file = std::fs::File::create(&path).unwrap();
     let block = vec![1; 64 << 10];
@@ -68,7 +68,7 @@ fn ingest(client: Client, mode: &str, name: &str) -> Answer {
 #[test]
 fn the_reserve_is_kept_for_operations_that_free_space() {
     let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
-        return on_a_small_disk("the_reserve_is_kept_for_operations_that_free_space");
+        return on_a_small_disk("full_disk::the_reserve_is_kept_for_operations_that_free_space");
     };
     let server = Server::start(&disk, &["--service.data-dir=data"]);
     let client = server.client;
@@ -120,7 +120,7 @@ fn the_reserve_is_kept_for_operations_that_free_space() {
 #[test]
 fn the_first_start_waits_for_space_on_a_full_disk() {
     let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
-        return on_a_small_disk("the_first_start_waits_for_space_on_a_full_disk");
+        return on_a_small_disk("full_disk::the_first_start_waits_for_space_on_a_full_disk");
     };
     std::fs::create_dir(disk.join("data")).unwrap();
     let filler = fill(&disk, 0);

@@ -1,11 +1,12 @@
 //! MQTT sources with a real broker (mosquitto) and the shipped binary: whatever is killed, every message that was
 //! acknowledged is stored once.
 use crate::client::Client;
+use crate::full_disk::{DISK, fill, on_a_small_disk};
 use crate::server::{Server, wait_for};
 use serde_json::{Value, json};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 const READINGS: &str = "\
@@ -126,7 +127,7 @@ fn a_gateway_that_is_killed_loses_no_message_and_stores_none_twice() {
     let mut server = start_gateway(dir.path(), broker.port);
     define(server.client);
     wait_until_connected(server.client);
-    let publishing = std::thread::scope(|scope| {
+    let server = std::thread::scope(|scope| {
         let publisher = scope.spawn(|| broker.publish("readings/a", readings(0, MESSAGES)));
         for part in [1, 2, 3] {
             // Some messages of the part are stored, and others are in flight.
@@ -136,12 +137,10 @@ fn a_gateway_that_is_killed_loses_no_message_and_stores_none_twice() {
             server.kill();
             server = start_gateway(dir.path(), broker.port);
         }
-        publisher.join()
+        publisher.join().unwrap();
+        server
     });
-    publishing.unwrap();
-    wait_for("every message is stored", || {
-        quads(server.client) >= MESSAGES * QUADS_PER_READING
-    });
+    wait_for("every message is stored", || quads(server.client) >= MESSAGES * QUADS_PER_READING);
     wait_for("every message is acknowledged", || {
         let connection = connection(server.client);
         connection["waitingMessages"] == 0 && connection["received"] == connection["acknowledged"]
@@ -177,11 +176,12 @@ fn a_broker_that_is_stopped_is_connected_again() {
     broker.publish("readings/a", readings(0, 100));
     let port = broker.port;
     broker.stop();
-    wait_for("the source is disconnected", || {
-        connection(server.client)["state"] == "disconnected"
-    });
+    wait_for("the source is disconnected", || connection(server.client)["state"] == "disconnected");
     let metrics = server.client.get("/metrics").expect(200).text().to_owned();
-    assert!(metrics.contains("penstock_source_connected{source=\"plant\",business_object=\"Readings\"} 0"));
+    assert!(
+        metrics
+            .contains("penstock_source_connected{source=\"plant\",business_object=\"Readings\"} 0")
+    );
     let broker = Broker::start(broker_dir.path(), Some(port));
     // The session of the gateway is at the broker, so it gets what comes before it connects again.
     broker.publish("readings/b", readings(100, 200));
@@ -238,5 +238,36 @@ fn the_session_of_a_removed_business_object_is_ended_at_the_broker() {
     // A connection with the client id would keep the session from being ended, so this asks only afterwards.
     wait_for("the removed session is ended", || server.log().contains("was ended"));
     assert!(!has_session(broker.port, "gateway-Removed"));
+    server.stop();
+}
+
+#[test]
+fn messages_wait_while_the_disk_is_full() {
+    let Some(disk) = std::env::var_os(DISK).map(PathBuf::from) else {
+        return on_a_small_disk("sources::messages_wait_while_the_disk_is_full");
+    };
+    let broker_dir = tempfile::tempdir().unwrap();
+    let broker = Broker::start(broker_dir.path(), None);
+    let server = start_gateway(&disk, broker.port);
+    define(server.client);
+    wait_until_connected(server.client);
+    broker.publish("readings/a", readings(0, 200));
+    wait_for("the first messages are stored", || {
+        connection(server.client)["acknowledged"] == 200
+    });
+    // The reserve is 64 MiB.
+    let filler = fill(&disk, 32 << 20);
+    broker.publish("readings/a", readings(200, 700));
+    wait_for("the source reports why messages wait", || {
+        connection(server.client)["error"].as_str().is_some_and(|why| why.contains("disk"))
+    });
+    assert_eq!(connection(server.client)["acknowledged"], 200);
+    std::fs::remove_file(filler).unwrap();
+    wait_for("every message is stored", || quads(server.client) == 700 * QUADS_PER_READING);
+    wait_for("every message is acknowledged", || {
+        connection(server.client)["acknowledged"].as_u64() >= Some(700)
+    });
+    let letters = server.client.get("/api/v1/sources/plant/rejected").expect(200);
+    assert!(letters.text().is_empty(), "{}", letters.text());
     server.stop();
 }

@@ -298,10 +298,8 @@ async fn a_source_changes_only_what_its_business_objects_name() {
     put(&server, "Notes", config, &json!({})).await.expect(201);
     let note = json!({"data": [{"uri": "urn:note", "text": "a"}]});
     server.json("POST", "/api/v1/business-objects/Notes", &note).await.expect(200);
-    let messages = [
-        ("plant/n", r#"{"uri": "urn:note", "tag": "a"}"#),
-        ("plant/n", r#"{"tag": "b"}"#),
-    ];
+    let messages =
+        [("plant/n", r#"{"uri": "urn:note", "tag": "a"}"#), ("plant/n", r#"{"tag": "b"}"#)];
     let stored = store_messages(server.gateway(), "line", "Readings", &messages).unwrap();
     assert_eq!(stored, Stored { objects: 1, dead_letters: 1 });
 }

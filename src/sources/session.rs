@@ -37,7 +37,7 @@ impl Default for Timings {
             first_connect_delay: Duration::from_secs(1),
             max_connect_delay: Duration::from_mins(1),
             first_store_delay: Duration::from_secs(1),
-            max_store_delay: Duration::from_secs(30),
+            max_store_delay: Duration::from_secs(10),
             subscribe_delay: Duration::from_mins(1),
             write_timeout: Duration::from_secs(30),
         }

@@ -34,6 +34,8 @@ one else can write them. It warns about files that it ignores.
 - Put a bucketName that contains dots in brackets: `service.export.targets[my.bucket].type`.
 - In an environment variable, a bucketName matches a configured one regardless of case, `-` and `.`. If none
   matches, it is the lower-case form with `-` for `_`. Registration identifiers work the same way.
+- `subscriptions` is a YAML list; in an environment variable its position is a number:
+  `SERVICE_SOURCES_PLANT_SUBSCRIPTIONS_0_TOPIC`, `SERVICE_SOURCES_PLANT_SUBSCRIPTIONS_0_FIELDS_SITE`.
 - A list is a YAML list, or text with commas.
 - A time span is a whole number followed by `s`, `m`, `h` or `d`.
 - A size is a number of bytes, or a number followed by `KiB`, `MiB`, `GiB` or `TiB`. `MB` means `MiB`.
@@ -43,7 +45,7 @@ one else can write them. It warns about files that it ignores.
 
 ## Mistakes
 
-- An unknown name causes a warning that suggests the nearest known one.
+- An unknown name causes a warning that suggests the nearest known one. Below `service.sources` it is an error.
 - Every invalid value is reported with its source, and `serve` exits with status 78.
 - Secrets are never shown.
 

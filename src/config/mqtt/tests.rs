@@ -1,4 +1,3 @@
-use super::*;
 use crate::{Loaded, Sources, load};
 
 fn load_arguments(arguments: &[&str]) -> Result<Loaded, Vec<String>> {

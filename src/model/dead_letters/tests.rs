@@ -108,7 +108,7 @@ fn the_errors_of_a_failed_retry_count_against_the_limit() {
     fixture.limits.rejected_bytes = after.bytes;
     reject(&fixture, "k", 1, 10);
     fixture.limits.rejected_bytes = read_totals(&fixture.store.read()).unwrap().bytes;
-    let oldest = list_letters(&fixture.store, None, 99).unwrap().letters.pop().unwrap().id;
+    let oldest = list_letters(&fixture.store, None, None, 99).unwrap().letters.pop().unwrap().id;
     retry_with_long_errors(&fixture, &oldest);
     check_consistency(&fixture);
     let full = read_totals(&fixture.store.read()).unwrap();
@@ -150,7 +150,7 @@ fn an_unreadable_dead_letter_hides_no_other_and_expires_too() {
     let listed =
         list_ingestion_letters(&fixture.store, &answer.ingestion_id, None, None, 9).unwrap();
     assert_eq!(listed.letters.len(), 2);
-    assert_eq!(list_letters(&fixture.store, None, 9).unwrap().letters.len(), 3);
+    assert_eq!(list_letters(&fixture.store, None, None, 9).unwrap().letters.len(), 3);
     let now = fixture.watch.elapsed() + 61_000;
     assert_eq!(expire_letters(&store, now, 60_000).unwrap(), 4);
     check_consistency(&fixture);
@@ -233,10 +233,10 @@ fn lists_are_read_in_pages() {
     let (own, other) = (Origin::ApiKey("a".to_owned()), Origin::ApiKey("b".to_owned()));
     assert_eq!(page(Some(&own), None, 500).letters.len(), 450);
     assert_eq!(page(Some(&other), None, 500).letters.len(), 0);
-    let newest = list_letters(&fixture.store, None, 6).unwrap();
+    let newest = list_letters(&fixture.store, None, None, 6).unwrap();
     let indexes: Vec<_> = newest.letters.iter().map(|letter| letter.index).collect();
     assert_eq!(indexes, [4, 3, 2, 1, 0, 449]);
-    let rest = list_letters(&fixture.store, newest.next.as_deref(), 500).unwrap();
+    let rest = list_letters(&fixture.store, None, newest.next.as_deref(), 500).unwrap();
     assert_eq!((rest.letters.len(), rest.next), (449, None));
 }
 

@@ -17,7 +17,7 @@ fn the_settings_in_the_documentation_are_known_and_valid() {
             }
             let block = block.replace("<TENANT_ID>", "t-1").replace("<CLIENT_ID>", "c-1");
             let file = page.with_extension(language);
-            let (errors, warnings) = config::check_file(&file, &block);
+            let config::CheckedFile { errors, warnings, .. } = config::check_file(&file, &block);
             assert!(errors.is_empty() && warnings.is_empty(), "{errors:#?} {warnings:#?}\n{block}");
             blocks += 1;
         }

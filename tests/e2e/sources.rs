@@ -252,9 +252,7 @@ fn messages_wait_while_the_disk_is_full() {
     define(server.client);
     wait_until_connected(server.client);
     broker.publish("readings/a", readings(0, 200));
-    wait_for("the first messages are stored", || {
-        connection(server.client)["acknowledged"] == 200
-    });
+    wait_for("the first messages are stored", || connection(server.client)["acknowledged"] == 200);
     // The reserve is 64 MiB.
     let filler = fill(&disk, 32 << 20);
     broker.publish("readings/a", readings(200, 700));

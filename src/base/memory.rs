@@ -14,6 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tikv_jemalloc_ctl::thread;
 use tikv_jemallocator::Jemalloc;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
@@ -52,6 +54,8 @@ pub struct Memory {
     configured: Option<u64>,
     last_measurement: LastRead<Level>,
     last_limit: LastRead<Option<u64>>,
+    /// Wakes [`Self::relieve_pressure`].
+    is_needed: Arc<Notify>,
 }
 
 /// What was read last, and when.
@@ -61,7 +65,12 @@ impl Memory {
     /// Creates a handle for the memory of the process. The limit is `configured` bytes (`service.limits.memory`) or
     /// that of the control group, whichever is lower.
     pub fn new(configured: Option<u64>) -> Self {
-        Self { configured, last_measurement: Arc::default(), last_limit: Arc::default() }
+        Self {
+            configured,
+            last_measurement: Arc::default(),
+            last_limit: Arc::default(),
+            is_needed: Arc::default(),
+        }
     }
 
     /// Returns the limit in bytes, read at most 200 ms ago; `None` without a limit.
@@ -100,17 +109,25 @@ impl Memory {
         level
     }
 
-    /// Frees memory while it is low, until this future is dropped: lets the store write out its cache in a checkpoint.
+    /// Asks [`Self::relieve_pressure`] to free memory soon, because a request waits for it.
+    pub fn request_relief(&self) {
+        self.is_needed.notify_one();
+    }
+
+    /// Frees memory while it is low and when a request waits for it, until this future is dropped: lets the store write
+    /// out its cache in a checkpoint.
     pub async fn relieve_pressure(self, store: ReadStore) {
         let mut before = Level::Ample;
         loop {
-            tokio::time::sleep(CHECK_INTERVAL).await;
+            let is_needed = timeout(CHECK_INTERVAL, self.is_needed.notified()).await.is_ok();
             let level = self.current_level();
             if level != before {
                 log_level_change(level);
                 before = level;
             }
-            if level > Level::Ample && store.stats().write_back_bytes >= MIN_CHECKPOINT_BYTES {
+            if (is_needed || level > Level::Ample)
+                && store.stats().write_back_bytes >= MIN_CHECKPOINT_BYTES
+            {
                 let store = store.clone();
                 // A store that cannot write logs that itself.
                 let _ = tokio::task::spawn_blocking(move || store.checkpoint()).await;

@@ -95,6 +95,10 @@ impl SparqlPermits {
             if idle_checks == MAX_IDLE_CHECKS {
                 return Err(self.memory_error());
             }
+            // Once for each request, because it writes to the disk.
+            if idle_checks == 1 {
+                self.0.memory.request_relief();
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// The number of checks between two readings of the clock.
 const CHECKS_PER_CLOCK_READING: u32 = 16;
-/// What is allocated between two checks counts as one block from this size on, in bytes.
+/// What a request holds of what it has allocated between two checks counts as one block from this size on, in bytes.
 const LARGE_BYTES: u64 = 1 << 20;
 /// A request may hold this many times its limit while one of its tables moves to a larger block.
 const TIMES_WHILE_GROWING: u64 = 2;
@@ -116,8 +116,11 @@ impl Budget {
         if freed >= largest {
             largest = 0;
         }
-        if allocated >= LARGE_BYTES.max(largest) {
-            largest = allocated;
+        // A table that moves to a block of twice its size frees half of what it allocates. What a request allocates and
+        // frees in small pieces, such as a plan, is no block.
+        let block = allocated.min(allocated.saturating_sub(freed).saturating_mul(2));
+        if block >= LARGE_BYTES.max(largest) {
+            largest = block;
         }
         self.largest_block.store(largest, Ordering::Relaxed);
         largest
@@ -225,5 +228,19 @@ mod tests {
         assert_eq!(grow(&[4 << 20, 8 << 20, 16 << 20]).unwrap(), 16 << 20);
         assert_eq!(grow(&[30 << 20, 2 << 20]).unwrap_err().class, ErrorClass::Invalid);
         assert_eq!(grow(&[15 << 20, 0, 20 << 20]).unwrap(), 20 << 20);
+    }
+
+    #[test]
+    fn small_pieces_that_were_freed_again_are_no_table() {
+        let limits = Limits { time: Duration::from_mins(10), memory: 32 << 20, rows: 1 };
+        begin_request();
+        let budget = Budget::new(limits, (Instant::now() + limits.time).into());
+        let checked = catch("the test", || {
+            let pieces = (0..1_000).map(|_| std::hint::black_box(vec![1_u8; 64 << 10]));
+            let sum: usize = pieces.map(|piece| piece.len()).sum();
+            budget.check();
+            Ok(sum)
+        });
+        assert_eq!(checked.unwrap(), 1_000 * (64 << 10));
     }
 }

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const DATA: &str = "--service.data-dir=data";
+/// More than the test sends: each request is repeated at the end.
+const KEYS: &str = "--service.limits.idempotency-keys=1000000";
 const MAPPING: &str = r#"
 type: object
 path: "Settings:."
@@ -36,14 +38,15 @@ struct Known {
 #[test]
 fn kills_publish_each_change_at_most_once_and_mint_no_identifier_twice() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[DATA]);
+    let settings = [DATA, KEYS];
+    let server = Server::start(dir.path(), &settings);
     define(server.client);
     let author = create_key(dir.path(), DATA, "author", "Contributor");
     server.stop();
 
     let known = Arc::new(Known::default());
     for _ in 0..6 {
-        let server = Server::start(dir.path(), &[DATA]);
+        let server = Server::start(dir.path(), &settings);
         let author = Client::new(server.client.address).with_key(author.clone());
         let before = known.steps.lock().unwrap().len();
         let threads = [
@@ -59,7 +62,7 @@ fn kills_publish_each_change_at_most_once_and_mint_no_identifier_twice() {
         }
     }
 
-    let server = Server::start(dir.path(), &[DATA]);
+    let server = Server::start(dir.path(), &settings);
     check(server.client, Client::new(server.client.address).with_key(author), &known);
     server.stop();
 }

@@ -4,6 +4,7 @@ use super::fixture::{FakeStore, Setup, unavailable};
 use super::proxy::{OldBroker, Plan, Proxy, split_packets};
 use super::publisher::Publisher;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The types of packets in the upper half of their first byte.
 const PUBLISH: u8 = 3;
@@ -164,10 +165,17 @@ async fn a_stop_acknowledges_the_running_batch_and_closes_the_connection_in_orde
     store.with(|state| state.is_closed = false);
     stopping.await.unwrap();
     assert_eq!(store.payloads(), ["running"]);
-    let recorded = proxy.recorded().pop().unwrap();
-    let sent = split_packets(&recorded.from_client);
-    assert_eq!(sent.last().map(|(first, _)| first >> 4), Some(DISCONNECT));
-    assert_eq!(packet_ids(&recorded.from_client, PUBACK).len(), 1);
+    // The proxy may still read what was sent.
+    let begun = Instant::now();
+    let sent = loop {
+        let sent = proxy.recorded().pop().unwrap().from_client;
+        if split_packets(&sent).last().map(|(first, _)| first >> 4) == Some(DISCONNECT) {
+            break sent;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "no DISCONNECT was sent");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert_eq!(packet_ids(&sent, PUBACK).len(), 1);
     // Only the gathered message comes again.
     let running = setup.run(&store);
     store.wait_for(2).await;

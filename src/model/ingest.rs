@@ -81,7 +81,7 @@ pub use expire::{KeptObjects, remove_expired};
 pub(crate) use findings::quote_excerpt;
 pub(crate) use idempotency::{ANSWERS_BY_SCOPE, rewrite_stored_answer};
 pub use identifiers::MintedIdentifier;
-pub use messages::{BatchedMessage, MessageBatch, count_message_values};
+pub use messages::{BatchedMessage, MAX_TOPIC_COPIES_BYTES, MessageBatch, count_message_values};
 pub use mode::Mode;
 pub use on_error::OnError;
 pub(crate) use record::store_approved_record;

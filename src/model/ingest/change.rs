@@ -28,6 +28,7 @@ use penstock_base::error::{ErrorClass, Finding, GatewayError};
 use penstock_base::json::Json;
 use penstock_store::{Pattern, Read as _, SubjectFilter, Transaction};
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 /// What a request changed in its transaction.
 #[derive(Debug)]
@@ -112,8 +113,15 @@ pub(super) fn apply_objects(
     let mut answer = Answer::new(request.mode);
     let mut count = 0_usize;
     let mut texts = HashMap::new();
+    let mut message = None;
     let read = read_objects(request, limits, &mut |object| {
         count += 1;
+        let found = request.body.find_message(object.range.start);
+        if found != message {
+            // A later message states newer values. Only within one message is that a contradiction.
+            writer.repeats = RepeatedObjects::default();
+            message = found;
+        }
         if count > 1 && request.condition.is_some() {
             return Err(condition_error());
         }
@@ -177,7 +185,11 @@ pub(super) fn apply_objects(
         for why in found.not_validated {
             warnings.push_finding(Finding::at_pointer(String::new(), why));
         }
-        let places = Places::new(&answer, &mapping.root, request);
+        let message_of = |index: usize| {
+            let (_, range): &(_, Range<usize>) = texts.get(&index)?;
+            request.body.find_message(range.start)
+        };
+        let places = Places::new(&answer, &mapping.root, request, message_of);
         for PlacedViolation { index, finding, is_refused } in
             found.violations.iter().filter_map(|found| places.place(found))
         {

@@ -2,7 +2,8 @@
 //!
 //! A reference is only a link, so a reference to a rejected object would be stored and lead nowhere. Therefore an object
 //! that refers to an object of the same request is rejected with it, unless the other one is stored already or another
-//! accepted object gives it. This continues from object to object, also through cycles.
+//! accepted object gives it. This continues from object to object, also through cycles. Each message of a source counts
+//! as a request, because what becomes of it must not depend on the messages that happen to be in its batch.
 use super::answer::Warnings;
 use super::convert::{Converter, IgnoredFields};
 use super::findings::Findings;
@@ -58,18 +59,23 @@ pub(super) fn reject_dependents(
     }
     let accepted = collect_accepted(limits, request, rejections, namespaces)?;
     let mut providers: HashMap<&NamedNode, usize> = HashMap::new();
-    let mut referrers: HashMap<&NamedNode, Vec<(usize, &str)>> = HashMap::new();
-    for (place, Accepted { mentions, .. }) in accepted.iter().enumerate() {
+    // By message: only objects of the same message are rejected.
+    let mut referrers: HashMap<&NamedNode, HashMap<Option<usize>, Vec<(usize, &str)>>> =
+        HashMap::new();
+    for (place, Accepted { mentions, range, .. }) in accepted.iter().enumerate() {
+        let message = request.body.find_message(range.start);
         for uri in &mentions.given {
             *providers.entry(uri).or_default() += 1;
         }
         for (uri, pointer) in &mentions.referred {
-            referrers.entry(uri).or_default().push((place, pointer));
+            let by_message = referrers.entry(uri).or_default();
+            by_message.entry(message).or_default().push((place, pointer));
         }
     }
-    missing.retain(|(uri, _)| !providers.contains_key(uri));
-    while let Some((uri, index)) = missing.pop() {
-        for (place, pointer) in referrers.remove(&uri).unwrap_or_default() {
+    missing.retain(|(uri, ..)| !providers.contains_key(uri));
+    while let Some((uri, index, message)) = missing.pop() {
+        let own = referrers.get_mut(&uri).and_then(|by_message| by_message.remove(&message));
+        for (place, pointer) in own.unwrap_or_default() {
             let Some(dependent) = accepted.get(place) else { continue };
             if rejections.contains(dependent.index) {
                 continue;
@@ -80,7 +86,7 @@ pub(super) fn reject_dependents(
                 let left = providers.entry(given).or_default();
                 *left = left.saturating_sub(1);
                 if *left == 0 && !is_stored(&transaction.prior_state(), given)? {
-                    missing.push((given.clone(), dependent.index));
+                    missing.push((given.clone(), dependent.index, message));
                 }
             }
         }
@@ -107,22 +113,23 @@ impl Accepted {
 }
 
 /// Returns the URIs that rejected objects give and that were not stored before the request, each with the index of such
-/// an object.
+/// an object, and the message that has it.
 fn find_new(
     transaction: &Transaction<'_>,
     limits: &Limits,
     request: &Request<'_>,
     rejections: &Rejections,
     namespaces: &MappingNamespaces,
-) -> Result<Vec<(NamedNode, usize)>, GatewayError> {
+) -> Result<Vec<(NamedNode, usize, Option<usize>)>, GatewayError> {
     let reader = ObjectReader::new(request, limits)?;
     let mut new = Vec::new();
     for (index, rejection) in rejections.iter() {
         let Ok(json) = reader.read(rejection.range.clone()) else { continue };
         let root = &request.business_object.mapping.root;
+        let message = request.body.find_message(rejection.range.start);
         for uri in collect_mentions(root, index, json, namespaces).given {
             if !is_stored(&transaction.prior_state(), &uri)? {
-                new.push((uri, index));
+                new.push((uri, index, message));
             }
         }
     }

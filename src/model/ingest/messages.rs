@@ -14,6 +14,10 @@ use penstock_base::json::{self, Json, MessageObjects, push_pointer};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+/// The maximum bytes of the copies of topics, and of the fields from them, in one batch. Each object may get one copy, as
+/// a dead letter or as values of its own, so a small message with a long topic could take very much memory.
+pub const MAX_TOPIC_COPIES_BYTES: usize = 4 << 20;
+
 /// Messages of a source in their order.
 #[derive(Debug, Clone, Copy)]
 pub struct MessageBatch<'a> {
@@ -69,7 +73,8 @@ impl MessageBatch<'_> {
             };
             let objects = match &message.error {
                 Some(error) => Err(error.clone()),
-                None => json::parse_message(text, limits.nesting, limits.objects),
+                None => json::parse_message(text, limits.nesting, limits.objects)
+                    .and_then(|objects| message.check_copies(objects)),
             };
             match objects {
                 Err(error) => pass(0..text.len(), Err(error))?,
@@ -112,12 +117,41 @@ impl MessageBatch<'_> {
     }
 
     fn find_message(&self, start: usize) -> Option<&BatchedMessage> {
-        let after = self.messages.partition_point(|message| message.range.start <= start);
-        self.messages.get(after.checked_sub(1)?)
+        self.messages.get(self.find_index(start)?)
+    }
+
+    /// Returns the index of the message that has this place of the text.
+    pub(super) fn find_index(&self, start: usize) -> Option<usize> {
+        self.messages.partition_point(|message| message.range.start <= start).checked_sub(1)
     }
 }
 
 impl BatchedMessage {
+    /// Returns the bytes that each object of the message copies from its topic.
+    pub fn copied_bytes(topic: &str, fields: &BTreeMap<String, String>) -> usize {
+        topic.len() + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
+    }
+
+    /// Returns the objects of the message unless too many would copy its topic.
+    fn check_copies(&self, objects: MessageObjects) -> Result<MessageObjects, GatewayError> {
+        let copied = Self::copied_bytes(&self.topic, &self.fields);
+        match &objects {
+            MessageObjects::Several(ranges)
+                if copied.saturating_mul(ranges.len()) > MAX_TOPIC_COPIES_BYTES =>
+            {
+                Err(GatewayError::new(
+                    ErrorClass::TooLarge,
+                    format!(
+                        "the message has {} objects, and each copies {copied} bytes of its topic, together more than \
+                         {MAX_TOPIC_COPIES_BYTES}; send fewer objects at once, or use a shorter topic",
+                        ranges.len()
+                    ),
+                ))
+            }
+            _ => Ok(objects),
+        }
+    }
+
     fn add_fields(
         &self,
         mapping: &Mapping,

@@ -1,4 +1,4 @@
-//! Detects an object that one REPLACE or UPDATE gives more than once.
+//! Detects an object that one REPLACE or UPDATE gives more than once. Each message of a source counts as a request.
 //!
 //! Both modes state the final values of an object, so a second mention with other values is a contradiction within the
 //! request. Mentions are compared property by property, because one object can occur under two shapes (a plant as an

@@ -151,6 +151,14 @@ impl Body<'_> {
         line_numbers.get(index.checked_sub(*first)?).copied()
     }
 
+    /// Returns the index of the message that has this place of the text; `None` in a body without messages.
+    pub(super) fn find_message(&self, start: usize) -> Option<usize> {
+        match self {
+            Self::Messages(batch) => batch.find_index(start),
+            Self::Json(_) | Self::Lines { .. } | Self::Records { .. } | Self::Object { .. } => None,
+        }
+    }
+
     pub(crate) fn text(&self) -> &[u8] {
         match self {
             Self::Json(text)

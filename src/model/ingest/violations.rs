@@ -10,16 +10,27 @@ use penstock_base::json::unescape_token;
 use penstock_shapes::Violation;
 use std::collections::HashMap;
 
-/// Where the request mentions each object for the last time: its index in the request, and the JSON Pointer.
+/// Where the request mentions each object for the last time.
 pub(super) struct Places<'a> {
-    by_uri: HashMap<&'a str, (usize, Option<&'a str>)>,
+    by_uri: HashMap<&'a str, LastMention<'a>>,
     root: &'a Shape,
     request: &'a Request<'a>,
 }
 
+/// The last mention of an object.
+struct LastMention<'a> {
+    /// The index of the object of the request that it is in.
+    index: usize,
+    /// The JSON Pointer, if it is nested.
+    pointer: Option<&'a str>,
+    /// Whether several messages mention the object, so that not the last one may violate the shape.
+    is_in_several_messages: bool,
+}
+
 /// A violation, placed in the request.
 pub(super) struct PlacedViolation {
-    /// The index of the object of the request that has it; `None` if the violating object is not in the request.
+    /// The index of the object of the request that has it; `None` if the violating object is not in the request, or in
+    /// several messages of a source.
     pub(super) index: Option<usize>,
     /// What the answer says.
     pub(super) finding: Finding,
@@ -28,15 +39,35 @@ pub(super) struct PlacedViolation {
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(answer: &'a Answer, root: &'a Shape, request: &'a Request<'a>) -> Self {
-        let mut by_uri = HashMap::new();
+    /// Collects the mentions of the objects in `answer`. `message_of` returns the message of an object of the request.
+    pub(super) fn new(
+        answer: &'a Answer,
+        root: &'a Shape,
+        request: &'a Request<'a>,
+        message_of: impl Fn(usize) -> Option<usize>,
+    ) -> Self {
+        let mut places = Self { by_uri: HashMap::new(), root, request };
         for object in &answer.objects {
-            by_uri.insert(object.uri.as_str(), (object.index, None));
-            for nested in &object.nested {
-                by_uri.insert(nested.uri.as_str(), (object.index, Some(nested.pointer.as_str())));
+            let nested = object.nested.iter();
+            let nested = nested.map(|one| (one.uri.as_str(), Some(one.pointer.as_str())));
+            for (uri, pointer) in std::iter::once((object.uri.as_str(), None)).chain(nested) {
+                places.add(uri, object.index, pointer, &message_of);
             }
         }
-        Self { by_uri, root, request }
+        places
+    }
+
+    fn add(
+        &mut self,
+        uri: &'a str,
+        index: usize,
+        pointer: Option<&'a str>,
+        message_of: impl Fn(usize) -> Option<usize>,
+    ) {
+        let is_in_several_messages = self.by_uri.get(uri).is_some_and(|earlier| {
+            earlier.is_in_several_messages || message_of(earlier.index) != message_of(index)
+        });
+        self.by_uri.insert(uri, LastMention { index, pointer, is_in_several_messages });
     }
 
     /// Places a violation at the field of the request that has its value, or else at its object. `None` if the object is
@@ -48,16 +79,17 @@ impl<'a> Places<'a> {
             _ => None,
         };
         let (index, pointer, is_field) = match place {
-            Some((index, pointer)) => {
+            Some(LastMention { index, pointer, is_in_several_messages }) => {
                 let object = pointer.map_or_else(|| format!("/data/{index}"), str::to_owned);
                 let field = violation
                     .predicate
                     .as_ref()
                     .zip(find_shape(self.root, &object))
                     .and_then(|(predicate, shape)| find_field(shape, predicate));
+                let index = (!is_in_several_messages).then_some(*index);
                 match field {
-                    Some(field) => (Some(*index), format!("{object}/{field}"), true),
-                    None => (Some(*index), object, false),
+                    Some(field) => (index, format!("{object}/{field}"), true),
+                    None => (index, object, false),
                 }
             }
             None if *is_old => return None,
